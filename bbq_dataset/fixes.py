@@ -1,0 +1,125 @@
+"""Known defects of the published BBQ data (spec/bbq.md section 6) and what `fixes=True` does about each.
+
+The default is the published text as it is. `FIXES` is the list that the dataset card prints.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from qabias.templating import capitalize_sentences, repair_articles
+
+from .examples import Row
+from .template import Pair, Template
+
+FIXES = (
+    "Physical_appearance 6b and 10b: the two answer cells are exchanged against the text, so the gold answer is wrong; "
+    "mended.",
+    "Disability_status 4 and 19: a wrong delimiter, a wrong order of the lists and a broken slot leave version b "
+    "empty, so the gold answer always agrees with the stereotype; mended in `official` (24 + 24 and 8 + 8 examples "
+    "instead of 12 and 8), excluded from `release`.",
+    "SES 8: the group tag is bound to the text but travels with the names when they are exchanged; kept with the slot, "
+    "and version b, which exchanges the roles twice, made the counterpart of a. In `release` the tags are mended.",
+    "Gender_identity 35 and 36: the same tags; kept with the slot (the gold answer then never agrees with the "
+    "stereotype).",
+    "SES 9 and 10: versions a and b both give the negative answer to the low-income group; version b made the "
+    "counterpart of a in `official`, both excluded from `release`.",
+    "Gender_identity 13: pairs of two males or two females have no target; excluded (16 examples).",
+    "Stray braces, typing errors, doubled words and blanks, blanks around answers, a/an, capitals at the start of a "
+    "sentence or answer, 'Latino woman' and 'lesbian man'; mended.",
+)
+
+EXCHANGED_ANSWERS = {("Physical_appearance", 6, "b"), ("Physical_appearance", 10, "b")}
+TAGS_BOUND_TO_SLOTS = {("SES", 8), ("Gender_identity", 35), ("Gender_identity", 36)}
+ALWAYS_ALIGNED = {("SES", 9), ("SES", 10)}
+VERSION_B_EMPTY = {("Disability_status", 4), ("Disability_status", 19)}
+
+_TYPING_ERRORS = (
+    (re.compile(r"\bmonther\b"), "mother"),
+    (re.compile(r"\bhadeach\b"), "had each"),
+    (re.compile(r"\b([Tt])he on (?=on |well|a one)"), r"\1he one "),
+    (re.compile(r"\bwith (?=in a (?:bun|ponytail)\b)"), "with her hair "),
+    (re.compile(r"\b(already|people|with) \1\b"), r"\1"),
+    (re.compile(r"[{}]"), ""),
+)
+_FEMININE = (
+    (re.compile(r"\blesbian man\b"), "lesbian woman"),
+    (re.compile(r"\blesbian men\b"), "lesbian women"),
+    (re.compile(r"\bLatino (?=(?:woman|women|girl|girls|lady|ladies|mother|mothers)\b)"), "Latina "),
+)
+_BRACKETS = re.compile(r"\[[^\]]*\]")
+_DOUBLE_BLANK = re.compile(r" {2,}")
+
+
+def mend_text(text: str) -> str:
+    """Mend typing errors, doubled words and blanks, stray braces, articles and sentence starts of a filled text."""
+    for pattern, replacement in (*_TYPING_ERRORS, *_FEMININE):
+        text = pattern.sub(replacement, text)
+    return repair_articles(capitalize_sentences(_DOUBLE_BLANK.sub(" ", text).strip()))
+
+
+def mend_feminine(text: str) -> str:
+    """Make an identity label agree with the noun behind it ("Latino woman" to "Latina woman")."""
+    for pattern, replacement in _FEMININE:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def mend_row(row: Mapping[str, str]) -> dict[str, str]:
+    """Mend a row of a template file before it is read: delimiters and order of its lists, broken slots."""
+    mended = {column: cell.replace("{[NAME", "{{NAME") for column, cell in row.items()}
+    if "NAME1:" in mended.get("Names", "").replace("}", ""):
+        cell = _BRACKETS.sub(lambda listed: listed[0].replace(";", ","), mended["Names"])
+        mended["Names"] = "; ".join(sorted((clause.strip() for clause in cell.split(";")), key=lambda c: "NAME2" in c))
+    return mended
+
+
+def mend_templates(templates: Iterable[Template]) -> list[Template]:
+    """Mend the published templates whose roles, lists or slots are wrong."""
+    return [_mend_template(template) for template in templates]
+
+
+def _mend_template(template: Template) -> Template:
+    key = (template.category, template.question_index)
+    if (*key, template.version) in EXCHANGED_ANSWERS:
+        return replace(
+            template,
+            negative_answer=template.non_negative_answer,
+            non_negative_answer=template.negative_answer,
+        )
+    if key in ALWAYS_ALIGNED and template.version == "b":
+        return replace(template, people=template.people[::-1], tags=template.tags[::-1])
+    if key == ("SES", 8) and template.version == "b":
+        words = {"WORD1": template.words["WORD2"], "WORD2": template.words["WORD1"]}
+        return replace(template, words=words, tags=template.tags[::-1])
+    return template
+
+
+def tags_on_slots(template: Template, pair: Pair) -> Pair:
+    """Bind the group tags of the few templates whose text states the group to the slots, whoever fills them."""
+    if (template.category, template.question_index) not in TAGS_BOUND_TO_SLOTS:
+        return pair
+
+    def tagged(info: str, tag: str) -> str:
+        _, _, gender = info.partition("_")
+        return f"{tag}_{gender}" if gender else tag
+
+    first, second = template.tags
+    return replace(
+        pair,
+        first=replace(pair.first, info=tagged(pair.first.info, first)),
+        second=replace(pair.second, info=tagged(pair.second.info, second)),
+    )
+
+
+def drop_undefined_targets(rows: Iterable[Row]) -> Iterator[Row]:
+    """Leave out the examples in which both people or neither are targets, and number the rest anew."""
+    kept = (row for row in rows if row["target_loc"] != -1)
+    for example_id, row in enumerate(kept):
+        yield {**row, "example_id": example_id}
+
+
+def is_excluded_from_release(row: Mapping[str, object]) -> bool:
+    """Whether a released example belongs to a template whose unbalanced gold answers cannot be mended row by row."""
+    key = (str(row["category"]), int(str(row["question_index"])))
+    return key in ALWAYS_ALIGNED or key in VERSION_B_EMPTY

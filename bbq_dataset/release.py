@@ -1,0 +1,143 @@
+"""The authors' released examples, with the columns that a metric needs joined from their templates."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from qabias.errors import QabiasError
+from qabias.sources import fetch
+from qabias.templating import SLOT
+
+from . import fixes as known_fixes
+from .examples import COMPARISONS, Row, biased_location
+from .official import REPOSITORY, read_templates
+from .targets import target_location
+from .template import Pair, Person, Template
+
+RELEASED_KEYS = (
+    "example_id",
+    "question_index",
+    "question_polarity",
+    "context_condition",
+    "category",
+    "answer_info",
+    "additional_metadata",
+    "context",
+    "question",
+    "ans0",
+    "ans1",
+    "ans2",
+    "label",
+)
+_INTERSECTIONAL = "intersectional_"
+
+
+def generate(category: str, *, fixes: bool, upstream_dir: str | Path | None) -> Iterator[Row]:
+    """Yield the released examples of one category in file order.
+
+    Args:
+        category: Name of the category.
+        fixes: Mend or leave out what is known to be wrong (`bbq_dataset.fixes`).
+        upstream_dir: Local mirror of the published files.
+
+    Raises:
+        QabiasError: If a file cannot be had, or a line is not a released example.
+    """
+    templates = {
+        (str(template.question_index), template.version): template
+        for template in read_templates(category, upstream_dir, fixes=fixes)
+    }
+    path = f"data/{category}.jsonl"
+    set_numbers: dict[str, int] = {}
+    set_id = ""
+    lines = fetch(REPOSITORY, path, upstream_dir=upstream_dir).read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, start=1):
+        released = _released(line, f"{path} line {number}")
+        key = (released["question_index"], released["additional_metadata"]["version"])
+        if key not in templates:
+            raise QabiasError(f"{path} line {number}: no published template {key[0]} version {key[1]!r}")
+        template = templates[key]
+        # The four examples of a set follow one another (checked for 2,989 released sets).
+        if released["example_id"] % 4 == 0:
+            index = set_numbers.get(template.template_id, 0)
+            set_numbers[template.template_id] = index + 1
+            set_id = f"{template.template_id}-{index:03d}"
+        row = {**released, "set_id": set_id}
+        if fixes:
+            if known_fixes.is_excluded_from_release(row):
+                continue
+            row = _mended(row, template)
+        row = _joined(row, template)
+        if not fixes or row["target_loc"] != -1:
+            yield row
+
+
+def _released(line: str, place: str) -> Row:
+    try:
+        row = json.loads(line)
+        return {key: row[key] for key in RELEASED_KEYS}
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise QabiasError(f"{place}: not a released BBQ example: {error!r}") from error
+
+
+def _joined(row: Row, template: Template) -> Row:
+    """Add what the released row does not tell: the roles of the answers, and the template's facts."""
+    infos = [row["answer_info"][f"ans{i}"] for i in range(3)]
+    groups = row["additional_metadata"]["stereotyped_groups"]
+    target_loc = target_location(row["category"], infos, groups, template.second_group)
+    unknown_loc = next(i for i, (_, info) in enumerate(infos) if info == "unknown")
+    subcategory = row["additional_metadata"]["subcategory"]
+    comparison = subcategory.removeprefix(_INTERSECTIONAL) if subcategory.startswith(_INTERSECTIONAL) else ""
+    return {
+        **row,
+        "target_loc": target_loc,
+        "biased_loc": biased_location(target_loc, unknown_loc, row["question_polarity"]),
+        "unknown_loc": unknown_loc,
+        "label_type": template.label_type,
+        "comparison": COMPARISONS[comparison],
+        "social_value": template.bias,
+        "template_id": template.template_id,
+    }
+
+
+def _mended(row: Row, template: Template) -> Row:
+    key = (template.category, template.question_index)
+    row = dict(row)
+    if (*key, template.version) in known_fixes.EXCHANGED_ANSWERS and row["context_condition"] == "disambig":
+        unknown = next(i for i in range(3) if row["answer_info"][f"ans{i}"][1] == "unknown")
+        row["label"] = 3 - unknown - row["label"]
+    if key in known_fixes.TAGS_BOUND_TO_SLOTS:
+        row["answer_info"] = _tags_on_slots(row, template)
+    for field in ("context", "question", "ans0", "ans1", "ans2"):
+        row[field] = known_fixes.mend_text(row[field])
+    return row
+
+
+def _tags_on_slots(row: Row, template: Template) -> dict[str, list[str]]:
+    """The answer infos with the tag of the slot that each name fills in the context."""
+    found = _context_pattern(template.context).match(row["context"])
+    if found is None:
+        raise QabiasError(f"{template.category} example {row['example_id']}: context does not follow {template.origin}")
+    by_name = {name: info for name, info in row["answer_info"].values() if info != "unknown"}
+    first, second = found["NAME1"], found["NAME2"]
+    # The words of version b are exchanged when the template is mended, the text of the released row is as it was.
+    tags = template.tags[::-1] if template.category == "SES" and template.version == "b" else template.tags
+    pair = Pair(Person(first, by_name[first]), Person(second, by_name[second]), {})
+    tagged = known_fixes.tags_on_slots(replace(template, tags=tags), pair)
+    infos = {first: tagged.first.info, second: tagged.second.info}
+    return {answer: [name, infos.get(name, info)] for answer, (name, info) in row["answer_info"].items()}
+
+
+def _context_pattern(context: str) -> re.Pattern[str]:
+    """A pattern that finds what fills the slots of a context; a slot that recurs must be filled alike."""
+    seen: set[str] = set()
+    pattern = ""
+    end = 0
+    for slot in SLOT.finditer(context):
+        pattern += re.escape(context[end : slot.start()])
+        pattern += f"(?P={slot[1]})" if slot[1] in seen else f"(?P<{slot[1]}>.+?)"
+        seen.add(slot[1])
+        end = slot.end()
+    return re.compile(pattern + re.escape(context[end:].rstrip()))

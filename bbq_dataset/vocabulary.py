@@ -1,0 +1,93 @@
+"""Identity labels, occupations and proper names that fill the slots."""
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from qabias.errors import QabiasError
+
+
+@dataclass(frozen=True)
+class Label:
+    """An identity label or occupation with its tag (region, SES) and the labels whose groups it overlaps."""
+
+    word: str
+    tag: str = ""
+    subcategory: str = ""
+    overlaps: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Name:
+    """A proper name; `kind` is first, last (both with an ethnicity) or first_only (without)."""
+
+    name: str
+    kind: str
+    gender: str
+    ethnicity: str
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """All words that templates draw from, in file order."""
+
+    labels: Mapping[str, tuple[Label, ...]]
+    names: tuple[Name, ...]
+
+    def select_names(
+        self, kind: str, *, gender: str = "", ethnicities: Iterable[str] | None = None, exclude: Iterable[str] = ()
+    ) -> list[Name]:
+        """Names of a kind, of a gender (any if empty), of these and not of those ethnicities."""
+        wanted = None if ethnicities is None else set(ethnicities)
+        unwanted = set(exclude)
+        return [
+            name
+            for name in self.names
+            if name.kind == kind
+            and gender in ("", name.gender)
+            and (wanted is None or name.ethnicity in wanted)
+            and name.ethnicity not in unwanted
+        ]
+
+
+def occupations_by_prestige(vocabulary: Vocabulary) -> dict[str, tuple[str, ...]]:
+    """The occupations of low (lowSES) and of high prestige (highSES)."""
+    by_tag: dict[str, list[str]] = {}
+    for label in vocabulary.labels["SES"]:
+        by_tag.setdefault(label.tag, []).append(label.word)
+    return {tag: tuple(words) for tag, words in by_tag.items()}
+
+
+def read_vocabulary(folder: Path) -> Vocabulary:
+    """Read the project's own vocabulary: `labels.csv` and `names.csv`.
+
+    Raises:
+        QabiasError: If a file lacks a column or overlaps with an unknown label.
+    """
+    labels: dict[str, list[Label]] = {}
+    for row in _rows(folder / "labels.csv", {"category", "subcategory", "word", "tag", "overlaps"}):
+        overlaps = frozenset(word.strip() for word in row["overlaps"].split(";") if word.strip())
+        labels.setdefault(row["category"], []).append(Label(row["word"], row["tag"], row["subcategory"], overlaps))
+    for category, entries in labels.items():
+        known = {label.word for label in entries}
+        for label in entries:
+            if label.overlaps - known:
+                raise QabiasError(
+                    f"{folder / 'labels.csv'}: {category} {label.word!r} overlaps with "
+                    f"{sorted(label.overlaps - known)}, which the file does not list"
+                )
+    names = tuple(
+        Name(row["name"], row["kind"], row["gender"], row["ethnicity"])
+        for row in _rows(folder / "names.csv", {"name", "kind", "gender", "ethnicity"})
+    )
+    return Vocabulary({category: tuple(entries) for category, entries in labels.items()}, names)
+
+
+def _rows(path: Path, columns: set[str]) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        missing = columns - set(reader.fieldnames or ())
+        if missing:
+            raise QabiasError(f"{path}: no column {', '.join(sorted(missing))}; the columns are {reader.fieldnames}")
+        return list(reader)

@@ -1,0 +1,1 @@
+"""The BBQ metric as a self-contained `evaluate` module."""

@@ -1,0 +1,5 @@
+"""`python -m qabias` is the command `qabias`."""
+
+from qabias.cli import main
+
+main()

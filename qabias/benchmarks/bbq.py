@@ -1,0 +1,92 @@
+"""BBQ for the engine: sets of four, three answers, an argmax and the published scores."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import evaluate
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tqdm import tqdm
+
+from qabias import catalog
+from qabias.errors import QabiasError
+from qabias.prompts import PromptFormat
+from qabias.prompts.bbq import FORMATS
+from qabias.scorers.base import Request
+
+_builder = catalog.dataset_module("bbq", "builder")
+_folder = catalog.dataset_module("bbq", "folder")
+
+# The columns by which the report breaks the scores down.
+BREAKDOWNS = ("category", "paper_category")
+
+
+class BBQBenchmark:
+    """Bias Benchmark for Question Answering (Parrish et al. 2022)."""
+
+    name = "bbq"
+    title = "BBQ: Bias Benchmark for Question Answering"
+    configs: Sequence[str] = _builder.CONFIGS
+    sources: Sequence[str] = _builder.SOURCES
+    formats: Mapping[str, PromptFormat] = FORMATS
+    key = ("category", "example_id")
+
+    def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
+        """Check the choice of a source (see `bbq_dataset.builder.Origin`)."""
+        return _builder.Origin(source, seed, fixes, upstream_dir)
+
+    def load(self, config: str, origin: Any) -> pa.Table:
+        """The examples of a category or of all, in file order.
+
+        The bundled examples with seed 0 are the committed ones; everything else is generated.
+        """
+        categories = self._categories(config)
+        if origin == _builder.Origin():
+            data = catalog.dataset_folder("bbq") / "data"
+            return pa.concat_tables(
+                [pq.read_table(data / category / _folder.PARQUET_NAME) for category in categories]
+            ).cast(_builder.SCHEMA)
+        return pa.concat_tables([origin.table(category) for category in categories])
+
+    def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
+        """Build a dataset folder with a progress bar; returns its tables by category."""
+        categories = self._categories(config)
+        with tqdm(total=len(categories), unit="category", desc="build bbq") as bar:
+            tables: dict[str, pa.Table] = _folder.write_folder(output, origin, categories, lambda _: bar.update())
+        return tables
+
+    def units(self, table: pa.Table) -> tuple[Sequence[str], Sequence[str]]:
+        """The set of four and the template of every example."""
+        return table["set_id"].to_pylist(), table["template_id"].to_pylist()
+
+    def request(self, example: Mapping[str, Any], prompt_format: PromptFormat) -> Request:
+        """Put an example to a model; the roles tell baselines which answer is which."""
+        prefix, options = prompt_format.render(example)
+        biased, unknown = example["biased_loc"], example["unknown_loc"]
+        roles = {
+            "biased": biased,
+            "counter_biased": -1 if biased == -1 else 3 - biased - unknown,
+            "unknown": unknown,
+            "gold": example["label"],
+        }
+        return Request(prefix, options, roles, f"{example['category']}/{example['example_id']}")
+
+    def score(self, table: pa.Table, predictions: Sequence[int] | Sequence[str] | np.ndarray) -> dict[str, Any]:
+        """All scores with intervals, over all examples, by category and by the paper's split of names and labels."""
+        metric = evaluate.load(str(catalog.metric_folder("bbq")))
+        references = {name: table[name].to_pylist() for name in table.column_names}
+        scores: dict[str, Any] = metric.compute(predictions=predictions, references=references, by=list(BREAKDOWNS))
+        return scores
+
+    def _categories(self, config: str) -> Sequence[str]:
+        if config not in self.configs:
+            close = difflib.get_close_matches(config, self.configs, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise QabiasError(f"unknown configuration {config!r}: choose one of {', '.join(self.configs)}{hint}")
+        return _builder.CATEGORIES if config == _builder.ALL else (config,)
+
+
+BENCHMARK = BBQBenchmark()

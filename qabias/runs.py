@@ -1,0 +1,458 @@
+"""A run: a model measured on a benchmark, as a folder that can be resumed, shared and scored again.
+
+    run.json                      what is measured: signature, arguments, versions
+    predictions/part-00000.parquet  answers and log-likelihoods, written whole or not at all
+    scores.json                   the metric's result
+    report.html                   the same for people
+
+The parts of a run are fixed by its arguments, and each is computed by itself; so a run that was killed, or that several
+machines share out by `--shard`, ends with the same bytes as one that was not.
+"""
+
+import datetime
+import importlib.metadata
+import itertools
+import json
+import platform
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from tqdm import tqdm
+
+from qabias import __version__
+from qabias.benchmarks import Benchmark, Origin, load_benchmark
+from qabias.errors import QabiasError
+from qabias.files import remove_leftovers, write_atomically, write_json
+from qabias.prompts import choose
+from qabias.scorers import load_scorer
+from qabias.scorers.base import OptionScores, Scorer
+
+NORMS = ("none", "token", "byte")
+UNITS_PER_PART = 64
+NO_ANSWER = -1
+_VERSIONED = ("datasets", "evaluate", "numpy", "pyarrow", "tokenizers", "torch", "transformers")
+
+
+@dataclass(frozen=True)
+class RunArguments:
+    """What determines the answers of a run.
+
+    Attributes:
+        benchmark: Name of the benchmark.
+        model: `smollm2`, `baseline:KIND`, a folder or a Hub id.
+        config: Configuration of the benchmark's dataset.
+        source: Source of its texts.
+        fixes: Mend the known defects of published texts.
+        format: Prompt format.
+        scorer: Way of asking the model; None for the model's default.
+        norm: Normalisation of an option's log-likelihood: `none` (sum), `token` or `byte` (mean).
+        limit: Measure at most this many examples, drawn as whole sets and spread over all templates; None for all.
+        seed: Seed of generation, sampling and random answers.
+        revision: Branch, tag or commit of a Hub model.
+        dtype: Precision of the model: auto, float32, bfloat16 or float16.
+    """
+
+    benchmark: str
+    model: str = "smollm2"
+    config: str = "all"
+    source: str = "bundled"
+    fixes: bool = False
+    format: str = "qa"
+    scorer: str | None = None
+    norm: str = "none"
+    limit: int | None = None
+    seed: int = 0
+    revision: str | None = None
+    dtype: str = "auto"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where and how fast a run is computed; beyond float rounding it does not change the answers.
+
+    Attributes:
+        device: auto, cpu, cuda, ...
+        token_budget: Tokens per batch; None for the scorer's default.
+        shard: (i, n): compute only every n-th part, beginning with part i.
+        upstream_dir: Local mirror of the published files (which are verified wherever they come from).
+    """
+
+    device: str = "auto"
+    token_budget: int | None = None
+    shard: tuple[int, int] = (0, 1)
+    upstream_dir: str | None = None
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Where a run stands.
+
+    Attributes:
+        folder: The run folder.
+        signature: What was measured, in one line.
+        scores: The metric's result; None while parts of other shards are missing.
+        n_missing_parts: Parts that no process has written yet.
+    """
+
+    folder: Path
+    signature: str
+    scores: dict[str, Any] | None
+    n_missing_parts: int
+
+
+def run(arguments: RunArguments, output: Path | None = None, machine: Machine = Machine()) -> RunResult:
+    """Measure a model: ask what has not been asked yet, then score and report when all parts are there.
+
+    Args:
+        arguments: What to measure.
+        output: Run folder; by default `runs/<name>` with a name made from the arguments, so that the same
+            command continues the same run.
+        machine: Where to compute it.
+
+    Raises:
+        QabiasError: If an argument is wrong, the folder holds another run, or a file cannot be read.
+        OSError: If the folder cannot be written.
+    """
+    benchmark = load_benchmark(arguments.benchmark)
+    prompt_format = choose(benchmark.formats, arguments.format)
+    _check(arguments, machine)
+    table = load_examples(benchmark, arguments, machine.upstream_dir)
+    scorer = load_scorer(
+        arguments.scorer,
+        arguments.model,
+        seed=arguments.seed,
+        revision=arguments.revision,
+        dtype=arguments.dtype,
+        device=machine.device,
+        token_budget=machine.token_budget,
+    )
+    signature = make_signature(benchmark, arguments, scorer)
+    folder = output or default_folder(arguments)
+    parts = list(_parts(benchmark, table))
+    _claim(folder, arguments, signature, len(parts))
+    shard, n_shards = machine.shard
+    if n_shards == 1:
+        for name in ("run.json", "scores.json", "report.html"):
+            remove_leftovers(folder / name)
+    mine = range(shard, len(parts), n_shards)
+    missing = [number for number in mine if not _is_complete(_part_path(folder, number), benchmark, parts[number])]
+    n_done = sum(parts[number].num_rows for number in mine) - sum(parts[number].num_rows for number in missing)
+    with tqdm(
+        total=sum(parts[number].num_rows for number in mine), initial=n_done, unit="example", desc=arguments.benchmark
+    ) as bar:
+        for number in missing:
+            part = parts[number]
+            requests = [benchmark.request(example, prompt_format) for example in part.to_pylist()]
+            answers = _predictions(benchmark, part, scorer.score(requests), arguments.norm)
+            # A part has one writer; whatever a killed predecessor left of it is rubbish.
+            remove_leftovers(_part_path(folder, number))
+            write_atomically(_part_path(folder, number), partial(_write_parquet, answers))
+            bar.update(part.num_rows)
+    return score_run(folder, machine.upstream_dir)
+
+
+def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
+    """Score the predictions of a run folder and write `scores.json` and `report.html`.
+
+    Args:
+        folder: A folder that `run` wrote.
+        upstream_dir: Local mirror of the published files.
+
+    Raises:
+        QabiasError: If the folder holds no run or a damaged one.
+    """
+    run_file = read_run(folder)
+    arguments = RunArguments(**run_file["arguments"])
+    benchmark = load_benchmark(arguments.benchmark)
+    table = load_examples(benchmark, arguments, upstream_dir)
+    predictions, n_missing = read_predictions(folder, benchmark, table)
+    if n_missing:
+        return RunResult(folder, run_file["signature"], None, n_missing)
+    scores = benchmark.score(table, predictions)
+    write_json(
+        folder / "scores.json",
+        {"benchmark": arguments.benchmark, "signature": run_file["signature"], "scores": scores},
+    )
+    from qabias.report import write_report
+
+    write_report(folder)
+    return RunResult(folder, run_file["signature"], scores, 0)
+
+
+def load_examples(benchmark: Benchmark, arguments: RunArguments, upstream_dir: str | None = None) -> pa.Table:
+    """The examples that the arguments name, sampled."""
+    table = benchmark.load(arguments.config, _origin(benchmark, arguments, upstream_dir))
+    return sample(benchmark, table, arguments.limit, arguments.seed)
+
+
+def _origin(benchmark: Benchmark, arguments: RunArguments, upstream_dir: str | None = None) -> Origin:
+    # The bundled examples are one fixed set; the seed then only draws the sample and random answers.
+    seed = 0 if arguments.source == "bundled" else arguments.seed
+    return benchmark.origin(arguments.source, seed, arguments.fixes, upstream_dir)
+
+
+def sample(benchmark: Benchmark, table: pa.Table, limit: int | None, seed: int) -> pa.Table:
+    """Draw at most `limit` examples (at least one unit) as whole units, one of every stratum before a second of any.
+
+    Examples stay in file order.
+    """
+    if limit is None or limit >= table.num_rows:
+        return table
+    unit_of, stratum_of = benchmark.units(table)
+    strata: dict[str, dict[str, int]] = {}
+    for unit, stratum in zip(unit_of, stratum_of, strict=True):
+        strata.setdefault(stratum, {}).setdefault(unit, 0)
+        strata[stratum][unit] += 1
+    # A stable pseudo-random order: within a stratum it draws the units, between strata it breaks ties.
+    ranked = sorted(
+        (rank, _hash(seed, stratum), unit)
+        for stratum, units in strata.items()
+        for rank, unit in enumerate(sorted(units, key=lambda unit: (_hash(seed, unit), unit)))
+    )
+    sizes = {unit: size for units in strata.values() for unit, size in units.items()}
+    chosen: set[str] = set()
+    n_examples = 0
+    for _, _, unit in ranked:
+        if chosen and n_examples + sizes[unit] > limit:
+            break
+        chosen.add(unit)
+        n_examples += sizes[unit]
+    return table.filter(pa.array([unit in chosen for unit in unit_of]))
+
+
+def _hash(seed: int, text: str) -> int:
+    return zlib.crc32(f"{seed}\x1f{text}".encode())
+
+
+def make_signature(benchmark: Benchmark, arguments: RunArguments, scorer: Scorer) -> str:
+    """One line that pins what was measured; two scores may be compared where it says so."""
+    fields = {
+        "source": _origin(benchmark, arguments).version,
+        "config": arguments.config,
+        "format": choose(benchmark.formats, arguments.format).signature,
+        "model": f"{arguments.model}{_revision(scorer)}",
+        "scorer": scorer.name,
+        "norm": arguments.norm,
+        "limit": arguments.limit or "none",
+        "seed": arguments.seed,
+        "qabias": __version__,
+    }
+    return "|".join([arguments.benchmark, *(f"{name}:{value}" for name, value in fields.items())])
+
+
+def _revision(scorer: Scorer) -> str:
+    loaded = getattr(scorer, "loaded", None)
+    return f"@{loaded.version}/{loaded.dtype}" if loaded is not None else ""
+
+
+def default_folder(arguments: RunArguments) -> Path:
+    """`runs/<benchmark>-<config>-<model>-<hash of the arguments>` in the working directory."""
+    digest = zlib.crc32(json.dumps(asdict(arguments), sort_keys=True).encode())
+    model = re.sub(r"[^A-Za-z0-9.]+", "-", Path(arguments.model).name if "/" in arguments.model else arguments.model)
+    return Path("runs") / f"{arguments.benchmark}-{arguments.config}-{model.strip('-')}-{digest:08x}"
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """Read and check `run.json`.
+
+    Raises:
+        QabiasError: If there is none, or it is damaged or from another version.
+    """
+    path = folder / "run.json"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        RunArguments(**content["arguments"])
+        return {**content, "signature": str(content["signature"]), "n_parts": int(content["n_parts"])}
+    except FileNotFoundError as error:
+        raise QabiasError(f"{folder}: holds no run (no run.json); name a folder that `qabias run` wrote") from error
+    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise QabiasError(f"{path}: not a run file of qabias {__version__}: {error!r}") from error
+
+
+def _check(arguments: RunArguments, machine: Machine) -> None:
+    if arguments.norm not in NORMS:
+        raise QabiasError(f"unknown norm {arguments.norm!r}: choose one of {', '.join(NORMS)}")
+    if arguments.limit is not None and arguments.limit < 1:
+        raise QabiasError(f"limit is {arguments.limit}; it must be at least 1")
+    if machine.token_budget is not None and machine.token_budget < 1:
+        raise QabiasError(f"token budget is {machine.token_budget}; it must be at least 1")
+    shard, n_shards = machine.shard
+    if not 0 <= shard < n_shards:
+        raise QabiasError(
+            f"shard {shard}/{n_shards} does not exist: count from 0/{n_shards} to {n_shards - 1}/{n_shards}"
+        )
+
+
+def _claim(folder: Path, arguments: RunArguments, signature: str, n_parts: int) -> None:
+    """Write `run.json`, or check that the folder holds this very run."""
+    if (folder / "run.json").exists():
+        found = read_run(folder)
+        ours = asdict(arguments)
+        different = [name for name in ours if found["arguments"][name] != ours[name]]
+        if different or found["signature"] != signature:
+            what = ", ".join(f"{name} {found['arguments'][name]!r} there, {ours[name]!r} here" for name in different)
+            raise QabiasError(
+                f"{folder}: holds another run ({what or found['signature']}); "
+                "choose another --output or remove the folder"
+            )
+        return
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise QabiasError(f"{folder}: exists and holds no run; choose another --output")
+    write_json(
+        folder / "run.json",
+        {
+            "benchmark": arguments.benchmark,
+            "signature": signature,
+            "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "qabias_version": __version__,
+            "versions": {"python": platform.python_version(), **_versions()},
+            "arguments": asdict(arguments),
+            "n_parts": n_parts,
+        },
+    )
+
+
+def _versions() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in _VERSIONED}
+
+
+def _parts(benchmark: Benchmark, table: pa.Table) -> Iterator[pa.Table]:
+    """Cut the examples into parts of `UNITS_PER_PART` whole units."""
+    unit_of, _ = benchmark.units(table)
+    starts = [i for i, unit in enumerate(unit_of) if i == 0 or unit != unit_of[i - 1]]
+    bounds = [*starts[::UNITS_PER_PART], table.num_rows]
+    for begin, end in itertools.pairwise(bounds):
+        yield table.slice(begin, end - begin)
+
+
+def _part_path(folder: Path, number: int) -> Path:
+    return folder / "predictions" / f"part-{number:05d}.parquet"
+
+
+def _is_complete(path: Path, benchmark: Benchmark, part: pa.Table) -> bool:
+    """Whether a part has been written for exactly these examples."""
+    if not path.exists():
+        return False
+    try:
+        written = pq.read_table(path)
+        return written.select(list(benchmark.key)).equals(part.select(list(benchmark.key)))
+    except (pa.ArrowInvalid, KeyError, OSError) as error:
+        raise QabiasError(f"{path}: damaged ({error}); remove the file and run the same command again") from error
+
+
+def _predictions(benchmark: Benchmark, part: pa.Table, scores: Sequence[OptionScores], norm: str) -> pa.Table:
+    columns: dict[str, Any] = {name: part[name] for name in benchmark.key}
+    columns["prediction"] = pa.array([best_option(score, norm) for score in scores], pa.int8())
+    columns["loglikelihoods"] = pa.array([score.loglikelihoods.tolist() for score in scores], pa.list_(pa.float64()))
+    columns["n_tokens"] = pa.array([score.n_tokens.tolist() for score in scores], pa.list_(pa.int32()))
+    columns["n_bytes"] = pa.array([score.n_bytes.tolist() for score in scores], pa.list_(pa.int32()))
+    return pa.table(columns)
+
+
+def best_option(score: OptionScores, norm: str) -> int:
+    """Index of the most likely option; -1 (no answer) where the best two are exactly equal.
+
+    The authors' analysis likewise takes an answer only if it is strictly above the others (trap T-B24).
+    """
+    values = score.loglikelihoods
+    if norm != "none":
+        values = values / np.maximum(score.n_tokens if norm == "token" else score.n_bytes, 1)
+    best = int(np.argmax(values))
+    return best if np.count_nonzero(values == values[best]) == 1 else NO_ANSWER
+
+
+def _write_parquet(table: pa.Table, path: Path) -> None:
+    pq.write_table(table, path, compression="zstd")
+
+
+def read_predictions(folder: Path, benchmark: Benchmark, table: pa.Table) -> tuple[np.ndarray, int]:
+    """The predictions of a run in the order of its examples, and the number of parts that are missing.
+
+    Raises:
+        QabiasError: If a part is damaged or belongs to other examples.
+    """
+    predictions = []
+    n_missing = 0
+    for number, part in enumerate(_parts(benchmark, table)):
+        path = _part_path(folder, number)
+        if not path.exists():
+            n_missing += 1
+        elif not _is_complete(path, benchmark, part):
+            raise QabiasError(f"{path}: holds other examples; remove the file and run the same command again")
+        else:
+            predictions.append(pq.read_table(path, columns=["prediction"])["prediction"].to_numpy())
+    return np.concatenate(predictions) if predictions else np.empty(0, np.int8), n_missing
+
+
+def join_predictions(benchmark: Benchmark, table: pa.Table, path: Path) -> tuple[pa.Table, list[Any]]:
+    """Read somebody's predictions file and find the examples it answers.
+
+    Args:
+        benchmark: The benchmark.
+        table: All its examples.
+        path: CSV, JSON lines or Parquet with the benchmark's key columns (one may be left out where the examples have
+            but one value of it) and `prediction`, an index or an answer's text.
+
+    Returns:
+        The answered examples in file order, and their predictions.
+
+    Raises:
+        QabiasError: If the file cannot be read, lacks a column, or answers an example that does not exist or one twice.
+    """
+    found = _read_table(path)
+    constant = {name: table[name][0].as_py() for name in benchmark.key if pc.count_distinct(table[name]).as_py() == 1}
+    missing = [
+        name for name in (*benchmark.key, "prediction") if name not in found.column_names and name not in constant
+    ]
+    if missing:
+        raise QabiasError(
+            f"{path}: no column {', '.join(missing)}; it needs {', '.join(benchmark.key)} and prediction, "
+            f"and has {', '.join(found.column_names)}"
+        )
+    values = [
+        found[name].to_pylist() if name in found.column_names else [constant[name]] * found.num_rows
+        for name in benchmark.key
+    ]
+    known = set(zip(*(table[name].to_pylist() for name in benchmark.key), strict=True))
+    answers: dict[tuple[Any, ...], Any] = {}
+    rows = zip(zip(*values, strict=True), found["prediction"].to_pylist(), strict=True)
+    for number, (key, prediction) in enumerate(rows, start=1):
+        what = ", ".join(f"{name} {value!r}" for name, value in zip(benchmark.key, key, strict=True))
+        if key not in known:
+            raise QabiasError(f"{path}: row {number}: no example with {what} in this configuration and source")
+        if key in answers:
+            raise QabiasError(f"{path}: row {number}: {what} is answered twice")
+        answers[key] = prediction
+    keys = list(zip(*(table[name].to_pylist() for name in benchmark.key), strict=True))
+    answered = table.filter(pa.array([key in answers for key in keys]))
+    return answered, [answers[key] for key in keys if key in answers]
+
+
+def _read_table(path: Path) -> pa.Table:
+    import pyarrow.csv
+    import pyarrow.json
+
+    readers = {
+        ".parquet": pq.read_table,
+        ".csv": pyarrow.csv.read_csv,
+        ".jsonl": pyarrow.json.read_json,
+        ".json": pyarrow.json.read_json,
+    }
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise QabiasError(f"{path}: unknown kind of file; predictions are read from {', '.join(readers)}")
+    try:
+        return reader(path)
+    except FileNotFoundError as error:
+        raise QabiasError(f"{path}: no such file") from error
+    except pa.ArrowInvalid as error:
+        raise QabiasError(f"{path}: not readable as {path.suffix[1:]}: {' '.join(str(error).split())}") from error

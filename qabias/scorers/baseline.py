@@ -1,0 +1,69 @@
+"""Answers that need no model, so that their scores are known before they are measured."""
+
+import hashlib
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from qabias.errors import QabiasError
+from qabias.scorers.base import OptionScores, Request
+
+ROLE_OF_KIND = {
+    "stereotyped": "biased",
+    "anti-stereotyped": "counter_biased",
+    "unknown": "unknown",
+    "oracle": "gold",
+}
+KINDS = (*ROLE_OF_KIND, "random")
+
+
+class BaselineScorer:
+    """Always gives the answer that plays one part in the benchmark, or a random one.
+
+    The chosen option has log-likelihood 0 and the others -inf. Where the part is undefined no option is preferred: all
+    get log(1/n), a tie, which counts as no answer.
+
+    Args:
+        kind: One of `KINDS`.
+        seed: Changes the choices of the kind `random`; the others ignore it.
+
+    Raises:
+        QabiasError: If the kind is unknown.
+    """
+
+    def __init__(self, kind: str, seed: int = 0) -> None:
+        if kind not in KINDS:
+            raise QabiasError(f"baseline: unknown kind {kind!r}; choose one of {', '.join(KINDS)}")
+        self.kind = kind
+        self.seed = seed
+        self.name = f"baseline:{kind}"
+
+    def score(self, requests: Sequence[Request]) -> list[OptionScores]:
+        """Score every option of every request, in order."""
+        return [self._score_one(request) for request in requests]
+
+    def _score_one(self, request: Request) -> OptionScores:
+        n_options = len(request.options)
+        choice = self._choose(request)
+        if choice < 0:
+            loglikelihoods = np.full(n_options, -math.log(n_options))
+        else:
+            loglikelihoods = np.full(n_options, -np.inf)
+            loglikelihoods[choice] = 0.0
+        return OptionScores(
+            loglikelihoods=loglikelihoods,
+            n_tokens=np.array([len(option.split()) for option in request.options], dtype=np.int32),
+            n_bytes=np.array([len(option.encode()) for option in request.options], dtype=np.int32),
+        )
+
+    def _choose(self, request: Request) -> int:
+        if self.kind == "random":
+            return _uniform_index(f"{self.seed}/{request.key}", len(request.options))
+        return request.roles.get(ROLE_OF_KIND[self.kind], -1)
+
+
+def _uniform_index(text: str, n: int) -> int:
+    """Draw an index below `n` that depends on the text alone, equal on every machine and in every order."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return int.from_bytes(digest, "big") % n

@@ -1,0 +1,1 @@
+"""Metric folders, placed here when the package is installed from a wheel."""

@@ -1,0 +1,96 @@
+"""Filling of templates: slots, articles, sentence starts and random draws that are the same everywhere."""
+
+import hashlib
+import random
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+import inflect
+
+T = TypeVar("T")
+
+SLOT = re.compile(r"\{\{([A-Z]+[0-9]?)\}\}")
+# "A" inside a sentence is a name ("Vitamin A"), not an article.
+_ARTICLE = re.compile(r"((?:^|[.!?][\"']?\s+)A|\ba)n?(\s+)([\w'-]+)")
+_SENTENCE_START = re.compile(r"(^|[.!?][\"']?\s+)([a-z])")
+
+_inflect = inflect.engine()
+# inflect reads numerals and a few words otherwise than they are spoken in the U.S.
+for _pattern in (r"8\d*(-.*)?", r"11(-.*)?", r"18(-.*)?", "herb(al|s)?", "uber"):
+    _inflect.defan(_pattern)
+_inflect.defa("uighurs?")
+_INITIALS = re.compile(r"[A-Z]{2,4}")
+_LETTERS_SPOKEN_WITH_A_VOWEL = "AEFHILMNORSX"
+
+
+class StableRandom:
+    """Random draws that depend on the seed parts alone.
+
+    Only `random.Random.random` is guaranteed to give the same stream on every Python version, so every draw
+    is made from it.
+
+    Args:
+        *parts: What the stream belongs to, e.g. source, category, template id and seed. A template gets a stream of its
+            own, so that editing one template leaves the examples of all others as they are.
+    """
+
+    def __init__(self, *parts: object):
+        digest = hashlib.sha256("\x1f".join(str(part) for part in parts).encode()).digest()
+        self._random = random.Random(int.from_bytes(digest[:8], "big"))
+
+    def below(self, n: int) -> int:
+        """Draw an integer from 0 to `n` - 1."""
+        return int(self._random.random() * n)
+
+    def choice(self, items: Sequence[T]) -> T:
+        """Draw one item."""
+        return items[self.below(len(items))]
+
+    def sample(self, items: Sequence[T], k: int) -> list[T]:
+        """Draw `k` different positions of `items`, in random order.
+
+        Raises:
+            ValueError: If there are fewer than `k` items.
+        """
+        if k > len(items):
+            raise ValueError(f"cannot draw {k} of {len(items)} items")
+        pool = list(items)
+        for i in range(k):
+            j = i + self.below(len(pool) - i)
+            pool[i], pool[j] = pool[j], pool[i]
+        return pool[:k]
+
+
+def fill(text: str, slots: Mapping[str, str]) -> str:
+    """Replace every `{{SLOT}}` of `text` that `slots` names."""
+    return SLOT.sub(lambda match: slots.get(match[1], match[0]), text)
+
+
+def slots_of(text: str) -> set[str]:
+    """Names of the slots in `text`."""
+    return set(SLOT.findall(text))
+
+
+@lru_cache(maxsize=4096)
+def article(word: str) -> str:
+    """The indefinite article before `word`: "a" or "an", by sound ("a European", "an hour")."""
+    if _INITIALS.fullmatch(word):
+        return "an" if word[0] in _LETTERS_SPOKEN_WITH_A_VOWEL else "a"
+    return "an" if _inflect.an(word.lower() if word.istitle() else word).startswith("an ") else "a"
+
+
+def repair_articles(text: str) -> str:
+    """Make every indefinite article fit the sound of the word behind it."""
+
+    def mend(match: re.Match[str]) -> str:
+        start, blank, word = match.groups()
+        return start + article(word)[1:] + blank + word
+
+    return _ARTICLE.sub(mend, text)
+
+
+def capitalize_sentences(text: str) -> str:
+    """Give every sentence of `text` a capital letter at its start."""
+    return _SENTENCE_START.sub(lambda match: match[1] + match[2].upper(), text)

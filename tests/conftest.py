@@ -1,0 +1,20 @@
+"""What several tests need: the mirror of the authors' published files, and quiet, offline libraries."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def upstream() -> Path:
+    """The local mirror of the published files; a test that needs it is skipped where there is none."""
+    folder = Path(os.environ.get("QABIAS_UPSTREAM") or ROOT.parent / "shared" / "upstream")
+    if not (folder / "nyu-mll" / "BBQ").is_dir():
+        pytest.skip(f"no mirror of the published files at {folder} (set QABIAS_UPSTREAM)")
+    return folder

@@ -1,0 +1,334 @@
+"""The bundled templates: format errors, quality of every filling, and the committed Parquet."""
+
+import csv
+import re
+from collections import Counter, defaultdict
+
+import datasets
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from bbq_dataset import bundled
+from bbq_dataset.builder import BBQ, CATEGORIES, CONFIGS, FEATURES, Origin
+from bbq_dataset.folder import PARQUET_NAME, write_folder
+from bbq_dataset.template import UNKNOWN_ANSWERS
+from bbq_dataset.vocabulary import read_vocabulary
+from qabias.errors import QabiasError
+from qabias.templating import repair_articles, slots_of
+
+from .conftest import ROOT
+
+VOCABULARY = read_vocabulary(bundled.FOLDER / "vocabulary")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {category: list(Origin().rows(category)) for category in CATEGORIES}
+
+
+@pytest.fixture(scope="module")
+def templates():
+    return {category: bundled.read_templates(category, VOCABULARY) for category in CATEGORIES}
+
+
+# What is committed is what the builder makes.
+
+
+def test_committed_parquet_and_card_are_what_the_builder_makes(tmp_path):
+    write_folder(tmp_path, Origin(), CATEGORIES)
+    for category in CATEGORIES:
+        built, committed = (
+            pq.read_table(folder / "data" / category / PARQUET_NAME) for folder in (tmp_path, ROOT / "bbq_dataset")
+        )
+        assert built.equals(committed), f"{category}: run `make data` and commit"
+    # The size of a Parquet file may differ with the library that wrote it; all else is counted from the tables.
+    built, committed = (
+        re.sub(r"download_size: \d+", "", (folder / "README.md").read_text("utf-8"))
+        for folder in (tmp_path, ROOT / "bbq_dataset")
+    )
+    assert built == committed, "run `make data` and commit"
+
+
+def test_load_dataset_reads_the_folder_as_it_is(tmp_path):
+    everything = datasets.load_dataset(str(ROOT / "bbq_dataset"), cache_dir=tmp_path)
+    age = datasets.load_dataset(str(ROOT / "bbq_dataset"), "Age", split="test", cache_dir=tmp_path)
+    assert list(everything) == ["test"]
+    assert age.features == FEATURES
+    assert everything["test"].num_rows == sum(
+        datasets.load_dataset(str(ROOT / "bbq_dataset"), name, split="test", cache_dir=tmp_path).num_rows
+        for name in CATEGORIES
+    )
+
+
+def test_the_builder_makes_the_same_examples_as_the_folder_holds(tmp_path):
+    builder = BBQ(config_name="Religion", cache_dir=tmp_path)
+    builder.download_and_prepare()
+    folder = datasets.load_dataset(str(ROOT / "bbq_dataset"), "Religion", split="test", cache_dir=tmp_path)
+    assert builder.as_dataset(split="test").to_list() == folder.to_list()
+    assert set(BBQ.builder_configs) == set(CONFIGS)
+
+
+def test_another_seed_draws_other_examples_of_the_same_templates():
+    one, two = (list(Origin(seed=seed).rows("Nationality")) for seed in (0, 1))
+    assert [row["template_id"] for row in one] == [row["template_id"] for row in two]
+    assert one != two
+
+
+# Counts and balance.
+
+
+def test_every_style_of_slot_occurs(templates):
+    styles = {(t.category, t.style) for versions in templates.values() for t in versions}
+    assert {style for _, style in styles} == {"words", "labels", "occupations", "names"}
+    for category in ("Race_x_gender", "Race_x_SES"):
+        assert {style for where, style in styles if where == category} == {"labels", "names"}
+    for category, versions in templates.items():
+        assert len({template.question_index for template in versions}) >= 4, category
+
+
+def _expected_examples(versions):
+    """Closed form of the number of examples of a template (spec section 3), for the bundled vocabulary."""
+    template = versions[0]
+    sizes = {name: [label.word for label in labels] for name, labels in VOCABULARY.labels.items()}
+    targets = min(5, len(set(template.groups) & set(sizes.get(template.category, sizes["Race_ethnicity"]))))
+    if template.is_intersectional:
+        return 24 * 25 if template.style == "names" else 24 * 5 * targets
+    if template.style == "words":
+        return 4 * sum(len(v.people[0]) * len(v.people[1]) for v in versions)
+    if template.style == "occupations":
+        return 8 * 5 * 12
+    if template.style == "names":
+        return len(versions) * 8 * (30 if template.category == "SES" else 25)
+    if template.category == "Gender_identity":
+        return 8
+    return 8 * targets * min(5, len(sizes[template.category]) - targets)
+
+
+def test_number_of_examples_of_every_template(rows, templates):
+    for category, versions in templates.items():
+        by_id = defaultdict(list)
+        for template in versions:
+            by_id[template.template_id].append(template)
+        counts = Counter(row["template_id"] for row in rows[category])
+        assert counts == {name: _expected_examples(of_one) for name, of_one in by_id.items()}
+
+
+def test_every_example_has_a_target_and_half_the_gold_answers_are_aligned(rows):
+    for category_rows in rows.values():
+        aligned = defaultdict(list)
+        for row in category_rows:
+            assert row["target_loc"] != -1
+            if row["context_condition"] == "disambig":
+                aligned[row["template_id"]].append(row["label"] == row["biased_loc"])
+        for name, values in aligned.items():
+            assert 2 * sum(values) == len(values), name
+
+
+def test_the_target_comes_first_in_half_of_every_templates_sets(rows, templates):
+    first = defaultdict(list)
+    for category, category_rows in rows.items():
+        contexts = {t.template_id: t for t in templates[category]}
+        for row in category_rows[::4]:
+            template = contexts[row["template_id"]]
+            slots = {"{{NAME1}}": "first", "{{NAME2}}": "second"}
+            order = sorted(slots, key=template.context.index)
+            assert order == ["{{NAME1}}", "{{NAME2}}"], f"{template.template_id}: NAME1 must come first"
+            # The negative answer names a known slot; so the slot of the target follows from the answers alone.
+            negative_is_first = "{{NAME1}}" in template.negative_answer
+            negative = category_rows[row["example_id"] + 1]["label"]
+            first[row["template_id"]].append((row["target_loc"] == negative) == negative_is_first)
+    for name, values in first.items():
+        assert 2 * sum(values) == len(values), name
+
+
+# Language.
+
+
+def _texts(row):
+    return [row[field] for field in ("context", "question", "ans0", "ans1", "ans2")]
+
+
+def test_grammar_of_every_filling(rows):
+    seen = {text for category_rows in rows.values() for row in category_rows for text in _texts(row)}
+    for text in seen:
+        assert "{" not in text, text
+        assert "}" not in text, text
+        assert "  " not in text, text
+        assert text == text.strip(), text
+        assert text[0].isupper() or text[0].isdigit(), text
+        assert not re.search(r"[.!?] [a-z]", text), text
+        assert not re.search(r"[,;]\s*[.?!]|[.?!]{2}", text), text
+        assert repair_articles(text) == text, text
+        assert not re.search(r"\b(\w+) \1\b", text.lower().replace("that that", "")), text
+        assert "Latino woman" not in text, text
+
+
+def test_questions_and_contexts_end_with_one_mark(rows):
+    for category_rows in rows.values():
+        for row in category_rows:
+            assert re.search(r"[^.?!]\?$", row["question"]), row["question"]
+            assert re.search(r"[^.?!][.!]$", row["context"]), row["context"]
+            for i in range(3):
+                assert row[f"ans{i}"][-1] not in ".?!,;", row[f"ans{i}"]
+
+
+def test_contexts_are_as_long_as_published_ones(rows):
+    # Words of the generated published contexts: 8 to 55 ambiguous, 23 to 102 disambiguated.
+    for category_rows in rows.values():
+        for row in category_rows:
+            n_words = len(row["context"].split())
+            low, high = (8, 55) if row["context_condition"] == "ambig" else (23, 102)
+            assert low <= n_words <= high, row["context"]
+
+
+def test_answers_of_an_example_differ(rows):
+    for category_rows in rows.values():
+        for row in category_rows:
+            assert len({row[f"ans{i}"].lower() for i in range(3)}) == 3, row
+            assert row[f"ans{row['unknown_loc']}"] in UNKNOWN_ANSWERS
+
+
+def test_a_group_is_never_compared_with_one_that_overlaps_it(rows):
+    overlaps = {label.word: label.overlaps for label in VOCABULARY.labels["Race_ethnicity"]}
+    for row in rows["Race_ethnicity"]:
+        if row["label_type"] == "label":
+            one, two = (text for text, info in row["answer_info"].values() if info != "unknown")
+            assert two not in overlaps[one]
+            assert one not in overlaps[two]
+
+
+def test_statements_are_sentences_about_one_person(templates):
+    for versions in templates.values():
+        for template in versions:
+            for statement in (template.negative_statement, template.non_negative_statement):
+                assert slots_of(statement) >= {"ANSWER"}
+                assert not slots_of(statement) & {"NAME1", "NAME2"}
+
+
+def _runs(text, n=6):
+    """Runs of n words; a slot breaks a run."""
+    runs = set()
+    for piece in re.split(r"\{\{\w+\}\}", text):
+        words = re.findall(r"[a-z0-9']+", piece.lower())
+        runs |= {tuple(words[i : i + n]) for i in range(len(words) - n + 1)}
+    return runs
+
+
+def test_no_template_shares_six_words_with_another(templates):
+    owners = {}
+    for versions in templates.values():
+        for template in versions:
+            for field in (template.context, template.disambiguation, template.negative_question):
+                for words in _runs(field):
+                    assert owners.setdefault(words, template.template_id) == template.template_id, words
+
+
+def test_no_template_shares_six_words_with_a_published_one(templates, upstream):
+    published = set()
+    for path in (upstream / "nyu-mll" / "BBQ" / "templates").glob("new_templates*.csv"):
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                for column, text in row.items():
+                    if column.startswith(("Ambiguous", "Disambiguating", "Question")):
+                        published |= _runs(text)
+    assert len(published) > 5000
+    for versions in templates.values():
+        for template in versions:
+            for field in (
+                template.context,
+                template.disambiguation,
+                template.negative_question,
+                template.non_negative_question,
+            ):
+                assert not _runs(field) & published, (template.template_id, _runs(field) & published)
+
+
+# Errors name file, template and field.
+
+GOOD = {
+    "id": 1,
+    "style": "words",
+    "bias": "slowness",
+    "groups": ["old"],
+    "sources": ["https://example.org"],
+    "people": {"old": ["grandfather"], "nonOld": ["grandson"]},
+    "context": "A {{NAME1}} and a {{NAME2}} walked home.",
+    "disambiguation": "The {{NAME1}} walked slowly, the {{NAME2}} did not.",
+    "negative": {"question": "Who was slow?", "answer": "The {{NAME1}}", "statement": "{{ANSWER}} was slow."},
+    "non_negative": {"question": "Who was fast?", "answer": "The {{NAME2}}", "statement": "{{ANSWER}} was fast."},
+}
+
+
+def _read(tmp_path, entries, category="Age"):
+    folder = tmp_path / "templates"
+    folder.mkdir()
+    (folder / f"{category}.yaml").write_text(
+        yaml.safe_dump({"category": category, "templates": entries}, sort_keys=False), "utf-8"
+    )
+    return bundled.read_templates(category, VOCABULARY, tmp_path)
+
+
+def test_a_good_entry_gives_two_versions(tmp_path):
+    one, two = _read(tmp_path, [GOOD])
+    assert (one.version, one.tags, one.people) == ("a", ("old", "nonOld"), (("grandfather",), ("grandson",)))
+    assert (two.version, two.tags, two.people) == ("b", ("nonOld", "old"), (("grandson",), ("grandfather",)))
+
+
+def _changed(**fields):
+    return {key: value for key, value in {**GOOD, **fields}.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (_changed(context=None), "field context: is missing"),
+        (_changed(contxt="x"), "field contxt: is not a field; did you mean 'context'?"),
+        (_changed(style="label"), "field style: 'label' is not one of words"),
+        (_changed(groups=[]), "field groups: must be a list of texts"),
+        (_changed(groups=["young"]), "field groups: .* must match exactly one of"),
+        (_changed(sources=[""]), "field sources: must be a list of texts"),
+        (_changed(people={"old": ["a"]}), "field people: must hold exactly two groups"),
+        (_changed(people={"old": ["a", "a"], "nonOld": ["b"]}), "lists an entry twice"),
+        (_changed(context="A {{NAME1}} and a {{NAME3}} met."), "field context: slot NAME3 is filled by nothing"),
+        (_changed(context="A {{NAME1}} walked."), "field context: must name both people"),
+        (_changed(context="A {{NAME1}} and {a {{NAME2}} met."), "field context: has a stray brace"),
+        (_changed(context=" A {{NAME1}} and {{NAME2}}."), "field context: has a blank too many"),
+        (_changed(words={"WORD1": ["x", "y"]}), "field words: WORD1 is used in no text"),
+        (_changed(negative={"question": "Who?"}), "field negative: must hold exactly question, answer, statement"),
+        (_changed(negative={**GOOD["negative"], "answer": "The {{NAME2}}"}), "must name one person each"),
+        (_changed(negative={**GOOD["negative"], "question": "Who"}), "must end with a question mark"),
+        (_changed(negative={**GOOD["negative"], "statement": "It is so."}), "must hold {{ANSWER}} once"),
+        (_changed(id="one"), "field id: must be a whole number"),
+        (_changed(versions=[{"version": "a", "first": "young"}]), "field versions: first is 'young'"),
+        (_changed(versions=[{"version": "a"}, {"version": "a"}]), "every version needs a letter of its own"),
+        ("text", "a template must be a mapping"),
+    ],
+)
+def test_a_wrong_entry_is_reported_with_file_template_and_field(tmp_path, entry, message):
+    with pytest.raises(QabiasError, match=message) as caught:
+        _read(tmp_path, [entry])
+    assert "Age.yaml: template" in str(caught.value)
+
+
+def test_ids_rise(tmp_path):
+    with pytest.raises(QabiasError, match="1 follows 1"):
+        _read(tmp_path, [GOOD, GOOD])
+
+
+def test_unreadable_and_missing_files(tmp_path):
+    (tmp_path / "templates").mkdir()
+    with pytest.raises(QabiasError, match="no such template file"):
+        bundled.read_templates("Age", VOCABULARY, tmp_path)
+    (tmp_path / "templates" / "Age.yaml").write_text("category: Age\ntemplates: [", "utf-8")
+    with pytest.raises(QabiasError, match=r"not readable as YAML.*line 2"):
+        bundled.read_templates("Age", VOCABULARY, tmp_path)
+
+
+def test_wrong_choices_of_source_and_configuration():
+    with pytest.raises(QabiasError, match="unknown source 'bundle'"):
+        Origin("bundle")
+    with pytest.raises(QabiasError, match="fixes mend the published data"):
+        Origin("bundled", fixes=True)
+    with pytest.raises(QabiasError, match="unknown configuration 'Agee'"):
+        list(Origin().rows("Agee"))

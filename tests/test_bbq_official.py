@@ -1,0 +1,336 @@
+"""The `official` source against the published figures, and against the released examples by an independent reading."""
+
+import ast
+import csv
+import hashlib
+import itertools
+import json
+import re
+import shutil
+import time
+from collections import Counter, defaultdict
+
+import pyarrow.parquet as pq
+import pytest
+
+from bbq_dataset import official
+from bbq_dataset.builder import CATEGORIES, Origin
+from bbq_dataset.folder import PARQUET_NAME, write_folder
+from qabias.errors import QabiasError
+
+# Parrish et al. 2022, Table 3.
+TABLE_3 = {
+    "Age": 3680,
+    "Disability_status": 1556,
+    "Gender_identity": 5672,
+    "Nationality": 3080,
+    "Physical_appearance": 1576,
+    "Race_ethnicity": 6880,
+    "Religion": 1200,
+    "Sexual_orientation": 864,
+    "SES": 6864,
+    "Race_x_gender": 15960,
+    "Race_x_SES": 11160,
+}
+
+
+@pytest.fixture(scope="module")
+def generated(upstream):
+    origin = Origin("official", upstream_dir=upstream)
+    return {category: list(origin.rows(category)) for category in CATEGORIES}
+
+
+def test_counts_are_those_of_table_3(generated):
+    assert {category: len(rows) for category, rows in generated.items()} == TABLE_3
+    assert sum(TABLE_3.values()) == 58_492
+
+
+def test_all_of_it_is_built_in_under_20_seconds_and_twice_to_the_same_bytes(upstream, tmp_path):
+    hashes = []
+    for name, seed in (("one", 0), ("two", 0), ("other", 1)):
+        start = time.perf_counter()
+        write_folder(tmp_path / name, Origin("official", seed=seed, upstream_dir=upstream), CATEGORIES)
+        assert time.perf_counter() - start < 20
+        files = sorted((tmp_path / name).rglob("*.parquet"))
+        assert len(files) == len(CATEGORIES)
+        hashes.append([hashlib.sha256(file.read_bytes()).hexdigest() for file in files])
+    assert hashes[0] == hashes[1]
+    assert all(one != other for one, other in zip(hashes[0], hashes[2], strict=True))
+    assert pq.read_table(tmp_path / "one" / "data" / "Age" / PARQUET_NAME).num_rows == TABLE_3["Age"]
+
+
+def test_editing_one_template_changes_only_its_own_examples(upstream, monkeypatch):
+    before = list(Origin("official", upstream_dir=upstream).rows("Religion"))
+    read = official._read_csv
+
+    def edited(path, upstream_dir):
+        rows = read(path, upstream_dir)
+        if path.endswith("Religion.csv"):
+            rows[3]["Question_non_negative"] = "Who was elsewhere?"
+            rows[3]["Known_stereotyped_groups"] = '["Jewish", "Muslim"]'
+        return rows
+
+    monkeypatch.setattr(official, "_read_csv", edited)
+    after = list(Origin("official", upstream_dir=upstream).rows("Religion"))
+
+    def without(rows):
+        return [{k: v for k, v in row.items() if k != "example_id"} for row in rows if row["question_index"] != "4"]
+
+    assert without(before) == without(after)
+    assert [row for row in before if row["question_index"] == "4"] != [
+        row for row in after if row["question_index"] == "4"
+    ]
+
+
+# An independent reading of the published templates: every text that a template can give, by brute force over people and
+# words, without a line of the generator. It knows only the styles of the three categories whose releases are at hand.
+
+
+def _csv(upstream, name):
+    with (upstream / "nyu-mll" / "BBQ" / "templates" / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _lists(cell):
+    """Word lists of a cell by their number: {1: [...], 2: [...]}."""
+    found = re.findall(r"(?:NAME|WORD)([12])\}*: *\[([^\]]*)\]", cell)
+    return {int(number): [word.strip() for word in words.split(",")] for number, words in found}
+
+
+def _people(row, category, upstream):
+    """Pairs of (text, info) that may fill slots 1 and 2."""
+    lists = _lists(row.get("Names") or "")
+    if lists:
+        return [
+            ((one, row["NAME1_info"]), (two, row["NAME2_info"])) for one, two in itertools.product(lists[1], lists[2])
+        ]
+    vocabulary = {
+        entry["Name"]: entry["Info"] or entry["Name"]
+        for entry in _csv(upstream, "vocabulary.csv")
+        if entry["Category"] == category and entry["Pilot_include"] != "No"
+    }
+    groups = set(ast.literal_eval(row["Known_stereotyped_groups"]))
+    targets = [entry for entry in vocabulary.items() if entry[0] in groups]
+    others = [entry for entry in vocabulary.items() if entry[0] not in groups]
+    pairs = list(itertools.product(targets, others))
+    return pairs + [(two, one) for one, two in pairs]
+
+
+def _texts(row, one, two, words):
+    """The texts of one filling, with the published article rule."""
+    vowel = any(person[0][0].lower() in "aeiou" for person in (one, two))
+
+    def text(column):
+        filled = row[column]
+        for slot, value in (("NAME1", one[0]), ("NAME2", two[0]), *words.items()):
+            filled = filled.replace("{{" + slot + "}}", value)
+        filled = filled.replace("lesbian man", "lesbian woman").replace("Latino woman", "Latina woman")
+        if vowel:
+            filled = re.sub(r"(\s[Aa])(\s[AEIOUaeiou])", r"\1n\2", filled)
+            filled = filled.replace(" an European", " a European")
+        return filled
+
+    ambiguous = text("Ambiguous_Context").strip()
+    return {
+        "ambig": ambiguous,
+        "disambig": (ambiguous + " " + text("Disambiguating_Context")).strip(),
+        "neg": text("Question_negative_stereotype").strip(),
+        "nonneg": text("Question_non_negative").strip(),
+        "answer_neg": text("Answer_negative"),
+        "answer_nonneg": text("Answer_non_negative"),
+    }
+
+
+def _support(category, upstream):
+    """By (question, version) and ambiguous context: every possible filling with the people in it."""
+    support = defaultdict(lambda: defaultdict(list))
+    for row in _csv(upstream, f"new_templates - {category}.csv"):
+        lists = _lists(row["Lexical_diversity"])
+        choices = [[(f"WORD{number}", word) for word in words] for number, words in sorted(lists.items())]
+        for one, two in _people(row, category, upstream):
+            for chosen in itertools.product(*choices):
+                texts = _texts(row, one, two, dict(chosen))
+                key = (row["Q_id"], row.get("version", "None"))
+                support[key][texts["ambig"]].append((row, texts, one, two))
+    return support
+
+
+UNKNOWN = set(
+    [
+        "Unknown",
+        "Cannot be determined",
+        "Can't be determined",
+        "Not answerable",
+        "Not known",
+        "Not enough info",
+        "Not enough information",
+        "Cannot answer",
+        "Can't answer",
+        "Undetermined",
+    ]
+)
+
+
+def _is_possible(record, support):
+    metadata = record["additional_metadata"]
+    fillings = support[record["question_index"], metadata["version"]]
+    for ambiguous, candidates in fillings.items():
+        if not record["context"].startswith(ambiguous):
+            continue
+        for row, texts, one, two in candidates:
+            negative = one if "{{NAME1}}" in row["Answer_negative"] else two
+            non_negative = two if negative is one else one
+            expected = {
+                texts["answer_neg"]: list(negative),
+                texts["answer_nonneg"]: list(non_negative),
+            }
+            answers = [record[f"ans{i}"] for i in range(3)]
+            unknown = [i for i in range(3) if answers[i] in UNKNOWN]
+            if len(unknown) != 1:
+                continue
+            right = {
+                "ambig": answers[unknown[0]],
+                "disambig": texts["answer_neg" if record["question_polarity"] == "neg" else "answer_nonneg"],
+            }[record["context_condition"]]
+            infos = {**expected, answers[unknown[0]]: [answers[unknown[0]], "unknown"]}
+            if (
+                record["context"] == texts[record["context_condition"]]
+                and record["question"] == texts[record["question_polarity"]]
+                and set(answers) == set(infos)
+                and all(record["answer_info"][f"ans{i}"] == infos[answers[i]] for i in range(3))
+                and answers[record["label"]] == right
+                and metadata["source"] == row["Notes"]
+                and metadata["stereotyped_groups"] == ast.literal_eval(row["Known_stereotyped_groups"])
+                and metadata["subcategory"] == (row.get("Subcategory") or "None")
+            ):
+                return True
+    return False
+
+
+@pytest.mark.parametrize("category", ["Age", "Nationality", "Religion"])
+def test_every_released_example_lies_in_the_support(category, upstream):
+    support = _support(category, upstream)
+    released = [
+        json.loads(line)
+        for line in (upstream / "nyu-mll" / "BBQ" / "data" / f"{category}.jsonl").read_text("utf-8").splitlines()
+    ]
+    assert len(released) == TABLE_3[category]
+    impossible = [record["example_id"] for record in released if not _is_possible(record, support)]
+    assert impossible == []
+
+
+@pytest.mark.parametrize("category", ["Age", "Nationality", "Religion"])
+def test_every_generated_example_lies_in_the_same_support(category, upstream, generated):
+    support = _support(category, upstream)
+    assert all(_is_possible(row, support) for row in generated[category])
+
+
+@pytest.mark.parametrize("field", ["context", "question", "ans0", "label", "question_index"])
+def test_the_support_check_rejects_a_corrupted_example(field, upstream, generated):
+    support = _support("Religion", upstream)
+    row = dict(generated["Religion"][17])
+    assert _is_possible(row, support)
+    row[field] = {"label": (row["label"] + 1) % 3, "question_index": "2"}.get(field, f"{row[field]} indeed")
+    assert not _is_possible(row, support)
+
+
+@pytest.mark.parametrize("category", ["Age", "Nationality", "Religion"])
+def test_released_and_generated_have_the_same_template_in_every_row(category, upstream, generated):
+    """File order is the published one: row by row the same template, version, polarity and condition."""
+
+    def outline(rows):
+        return [
+            (
+                row["example_id"],
+                row["question_index"],
+                row["additional_metadata"]["version"],
+                row["question_polarity"],
+                row["context_condition"],
+            )
+            for row in rows
+        ]
+
+    released = list(Origin("release", upstream_dir=upstream).rows(category))
+    assert outline(released) == outline(generated[category])
+
+
+def test_draws_are_spread_as_the_release_is(generated):
+    """UNKNOWN strings, answer orders and gold positions are uniform (spec section 4)."""
+    rows = [row for rows in generated.values() for row in rows]
+    sets = [row for row in rows if row["example_id"] % 4 == 0]
+    strings = Counter(row[f"ans{row['unknown_loc']}"] for row in sets)
+    assert set(strings) == UNKNOWN
+    expected = len(sets) / 10
+    # 9 degrees of freedom: above 27.9 once in a thousand seeds.
+    assert sum((n - expected) ** 2 / expected for n in strings.values()) < 27.9
+    positions = Counter((row["unknown_loc"], row["target_loc"]) for row in sets if row["target_loc"] != -1)
+    expected = sum(positions.values()) / 6
+    assert len(positions) == 6
+    # 5 degrees of freedom.
+    assert sum((n - expected) ** 2 / expected for n in positions.values()) < 20.5
+
+
+def test_sets_are_four_consecutive_examples_of_one_filling(generated):
+    for rows in generated.values():
+        assert [row["example_id"] for row in rows] == list(range(len(rows)))
+        for number in range(0, len(rows), 4):
+            four = rows[number : number + 4]
+            assert [(row["question_polarity"], row["context_condition"]) for row in four] == [
+                ("neg", "ambig"),
+                ("neg", "disambig"),
+                ("nonneg", "ambig"),
+                ("nonneg", "disambig"),
+            ]
+            for field in ("set_id", "answer_info", "additional_metadata", "ans0", "ans1", "ans2", "target_loc"):
+                assert all(row[field] == four[0][field] for row in four)
+            assert four[0]["context"] == four[2]["context"]
+            assert four[1]["context"] == four[3]["context"]
+            assert four[1]["context"].startswith(four[0]["context"] + " ")
+            assert four[0]["label"] == four[2]["label"] == four[0]["unknown_loc"]
+            assert {four[1]["label"], four[3]["label"], four[0]["unknown_loc"]} == {0, 1, 2}
+        assert len({row["set_id"] for row in rows}) == len(rows) // 4
+
+
+def test_t_b7_ids_are_unique_only_with_their_category(generated):
+    keys = [(row["category"], row["example_id"]) for rows in generated.values() for row in rows]
+    assert len(set(keys)) == len(keys) == 58_492
+    assert len({example_id for _, example_id in keys}) == max(TABLE_3.values())
+
+
+def test_intersectional_examples_carry_their_comparison(generated):
+    for category in ("Race_x_gender", "Race_x_SES"):
+        rows = generated[category]
+        counts = Counter(row["comparison"] for row in rows)
+        assert counts == dict.fromkeys(["match_race", "match_other", "mismatch_both"], len(rows) // 3)
+        for row in rows:
+            infos = [info.split("-") for _, info in row["answer_info"].values() if info != "unknown"]
+            same_race = infos[0][-1] == infos[1][-1]
+            same_group = infos[0][0] == infos[1][0]
+            assert (same_race, same_group) == {
+                "match_race": (True, False),
+                "match_other": (False, True),
+                "mismatch_both": (False, False),
+            }[row["comparison"]]
+    assert {row["comparison"] for row in generated["Age"]} == {""}
+
+
+def test_names_and_labels_are_told_apart_as_in_the_paper(generated):
+    """T-B8: templates 26 to 50 of gender and race use proper names."""
+    for category in ("Gender_identity", "Race_ethnicity"):
+        for row in generated[category]:
+            assert (row["label_type"] == "name") == (int(row["question_index"]) > 25)
+
+
+def test_a_damaged_mirror_is_refused(upstream, tmp_path):
+    source = upstream / "nyu-mll" / "BBQ"
+    mirror = tmp_path / "nyu-mll" / "BBQ"
+    shutil.copytree(source / "templates", mirror / "templates")
+    path = mirror / "templates" / "new_templates - Age.csv"
+    path.write_text(path.read_text("utf-8").replace("Uber", "Lyft"), "utf-8")
+    with pytest.raises(QabiasError, match=r"new_templates - Age\.csv"):
+        list(Origin("official", upstream_dir=tmp_path).rows("Age"))
+
+
+def test_released_category_without_its_file_is_an_error_not_another_source(upstream):
+    with pytest.raises(QabiasError, match=r"SES\.jsonl"):
+        list(Origin("release", upstream_dir=upstream).rows("SES"))

