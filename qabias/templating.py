@@ -5,9 +5,10 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import inflect
+if TYPE_CHECKING:
+    import inflect
 
 T = TypeVar("T")
 
@@ -16,11 +17,6 @@ SLOT = re.compile(r"\{\{([A-Z]+[0-9]?)\}\}")
 _ARTICLE = re.compile(r"((?:^|[.!?][\"']?\s+)A|\ba)n?(\s+)([\w'-]+)")
 _SENTENCE_START = re.compile(r"(^|[.!?][\"']?\s+)([a-z])")
 
-_inflect = inflect.engine()
-# inflect reads numerals and a few words otherwise than they are spoken in the U.S.
-for _pattern in (r"8\d*(-.*)?", r"11(-.*)?", r"18(-.*)?", "herb(al|s)?", "uber"):
-    _inflect.defan(_pattern)
-_inflect.defa("uighurs?")
 _INITIALS = re.compile(r"[A-Z]{2,4}")
 _LETTERS_SPOKEN_WITH_A_VOWEL = "AEFHILMNORSX"
 
@@ -73,12 +69,25 @@ def slots_of(text: str) -> set[str]:
     return set(SLOT.findall(text))
 
 
+@lru_cache(maxsize=1)
+def _english() -> "inflect.engine":
+    # Imported here because the import takes two seconds, and only building texts needs it.
+    import inflect
+
+    english = inflect.engine()
+    # It reads numerals and a few words otherwise than they are spoken in the U.S.
+    for pattern in (r"8\d*(-.*)?", r"11(-.*)?", r"18(-.*)?", "herb(al|s)?", "uber"):
+        english.defan(pattern)
+    english.defa("uighurs?")
+    return english
+
+
 @lru_cache(maxsize=4096)
 def article(word: str) -> str:
     """The indefinite article before `word`: "a" or "an", by sound ("a European", "an hour")."""
     if _INITIALS.fullmatch(word):
         return "an" if word[0] in _LETTERS_SPOKEN_WITH_A_VOWEL else "a"
-    return "an" if _inflect.an(word.lower() if word.istitle() else word).startswith("an ") else "a"
+    return "an" if _english().an(word.lower() if word.istitle() else word).startswith("an ") else "a"
 
 
 def repair_articles(text: str) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import evaluate
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -76,6 +75,8 @@ class BBQBenchmark:
 
     def score(self, table: pa.Table, predictions: Sequence[int] | Sequence[str] | np.ndarray) -> dict[str, Any]:
         """All scores with intervals, over all examples, by category and by the paper's split of names and labels."""
+        import evaluate  # takes seconds, and only scoring needs it
+
         metric = evaluate.load(str(catalog.metric_folder("bbq")))
         references = {name: table[name].to_pylist() for name in table.column_names}
         scores: dict[str, Any] = metric.compute(predictions=predictions, references=references, by=list(BREAKDOWNS))

@@ -1,0 +1,238 @@
+"""The command line as a user meets it: help, results, and one line for every mistake."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from qabias import __version__, cli, files
+
+from .conftest import ROOT
+
+RUN = ["run", "bbq", "--model", "baseline:stereotyped", "--config", "Age"]
+
+
+def invoke(*arguments, monkeypatch=None):
+    """Run the command line in this process, through `main`, as the console script does."""
+    runner = CliRunner()
+    return runner.invoke(cli.app, [str(argument) for argument in arguments])
+
+
+def command(*arguments, cwd, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "qabias", *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def fails(monkeypatch, capsys, tmp_path):
+    """Run `main` and return the one line that it prints on standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["qabias", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        assert stopped.value.code == 2
+        lines = [line for line in capsys.readouterr().err.splitlines() if "qabias: error:" in line]
+        assert len(lines) == 1
+        return lines[0]
+
+    return run
+
+
+def test_help_answers_at_once_and_names_every_command(tmp_path):
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        result = command("--help", cwd=tmp_path)
+        times.append(time.perf_counter() - start)
+    assert result.returncode == 0
+    for name in ("build", "run", "score", "report", "list"):
+        assert name in result.stdout
+    assert min(times) < 0.4
+    imported = subprocess.run(
+        [sys.executable, "-c", "import sys, qabias.cli; print(*sys.modules)"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert not {"torch", "transformers", "datasets", "evaluate", "pyarrow", "numpy"} & set(imported)
+
+
+@pytest.mark.parametrize("name", ["build", "run", "score", "report", "list"])
+def test_every_command_has_help(name):
+    result = invoke(name, "--help")
+    assert result.exit_code == 0
+    assert "Usage:" in result.output
+
+
+def test_version_and_list():
+    assert __version__ in invoke("--version").output
+    listed = invoke("list").output
+    for word in ("bbq", "Race_x_gender", "bundled, official, release", "letters@1", "causal", "baseline:stereotyped"):
+        assert word in listed
+
+
+def test_run_score_and_report(tmp_path):
+    folder = tmp_path / "run"
+    result = invoke(*RUN, "--output", folder)
+    assert result.exit_code == 0, result.output
+    assert "100.0 [100.0, 100.0]" in result.output
+    assert "bbq|source:bundled@0|config:Age|format:qa@1|" in result.output
+    scores = (folder / "scores.json").read_bytes()
+    (folder / "scores.json").unlink()
+    assert invoke("score", folder).exit_code == 0
+    assert (folder / "scores.json").read_bytes() == scores
+    (folder / "report.html").unlink()
+    assert invoke("report", folder).exit_code == 0
+    assert (folder / "report.html").exists()
+
+
+def test_run_in_shards(tmp_path):
+    waiting = invoke(*RUN, "--output", tmp_path / "run", "--shard", "1/2")
+    assert "parts are still missing" in waiting.output
+    assert "report:" in invoke(*RUN, "--output", tmp_path / "run", "--shard", "0/2").output
+
+
+def test_build_writes_a_loadable_folder(tmp_path):
+    result = invoke("build", "bbq", "--config", "Religion", "--output", tmp_path / "built")
+    assert result.exit_code == 0
+    assert "200 examples" in result.output
+    import datasets
+
+    loaded = datasets.load_dataset(str(tmp_path / "built"), split="test", cache_dir=tmp_path / "cache")
+    assert loaded.num_rows == 200
+
+
+def test_score_of_somebodys_predictions(tmp_path):
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(ROOT / "bbq_dataset/data/Age/test-00000-of-00001.parquet").to_pylist()
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps({"example_id": r["example_id"], "prediction": r["label"]}) + "\n" for r in rows))
+    result = invoke("score", path, "--config", "Age", "--output", tmp_path / "scores.json")
+    assert result.exit_code == 0, result.output
+    written = json.loads((tmp_path / "scores.json").read_text("utf-8"))
+    assert written["scores"]["accuracy_ambig"] == 1
+    assert written["signature"].endswith(f"qabias:{__version__}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "bqb"], "unknown benchmark 'bqb': choose one of bbq; did you mean 'bbq'?"),
+        ([*RUN[:-1], "Agee"], "unknown configuration 'Agee'.*did you mean 'Age'?"),
+        ([*RUN, "--source", "offical"], "unknown source 'offical': choose one of bundled, official, release"),
+        ([*RUN, "--format", "letter"], "unknown format 'letter'.*did you mean 'letters'?"),
+        ([*RUN, "--fixes"], "fixes mend the published data"),
+        ([*RUN, "--limit", "0"], "limit is 0; it must be at least 1"),
+        ([*RUN, "--shard", "3/2"], "shard 3/2 does not exist"),
+        ([*RUN, "--shard", "a/b"], "shard 'a/b' is not of the form i/n"),
+        ([*RUN, "--token-budget", "0"], "token budget is 0"),
+        (["run", "bbq", "--model", "baseline:stereotype"], "baseline"),
+        (["run", "bbq", "--model", "./no-such-folder"], "no-such-folder"),
+        (["run", "bbq", "--model", "nobody/no-such-model"], "nobody/no-such-model"),
+        (["run", "bbq", "--model", "smollm2", "--scorer", "casual"], "unknown scorer 'casual'"),
+        (["run", "bbq", "--model", "smollm2", "--dtype", "float17"], "float17"),
+        (["run", "bbq", "--model", "smollm2", "--device", "cuda:99"], "cuda:99"),
+        ([*RUN, "--source", "official", "--upstream-dir", "nowhere"], "nowhere"),
+        (["build", "bbq", "--config", "Agee", "--output", "x"], "unknown configuration 'Agee'"),
+        (["score", "no-such-file.csv"], "no-such-file.csv: no such file"),
+        (["score", "."], "holds no run"),
+        (["report", "no-such-folder"], "no-such-folder"),
+    ],
+)
+def test_a_mistake_is_one_clear_line_and_exit_code_2(fails, arguments, message):
+    import re
+
+    assert re.search(message.replace("?", r"\?"), fails(*arguments))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--hepl"],
+        ["rn"],
+        ["run"],
+        ["run", "bbq", "--modle", "x"],
+        ["run", "bbq", "--limit", "many"],
+        ["run", "bbq", "--norm", "x"],
+    ],
+)
+def test_typos_in_the_command_itself_exit_with_2_and_no_traceback(arguments):
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+def test_wrong_answers_in_a_predictions_file(fails, tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("example_id,prediction\n0,0\n1,7\n2,0\n3,0\n")
+    assert "row 1" in fails("score", path, "--config", "Age")
+
+
+def test_a_broken_template_is_one_line(fails, monkeypatch, tmp_path):
+    from bbq_dataset import bundled
+
+    def broken(category, *, seed, folder=None):
+        (tmp_path / "templates").mkdir()
+        (tmp_path / "templates" / "Age.yaml").write_text("category: Age\ntemplates: [{id: 1}]")
+        return bundled.read_templates(category, None, tmp_path)
+
+    monkeypatch.setattr(bundled, "generate", broken)
+    assert "Age.yaml: template 1: field style: is missing" in fails("build", "bbq", "--config", "Age", "--output", "x")
+
+
+def test_disk_full_is_one_line_and_the_run_continues_later(fails, monkeypatch, tmp_path):
+    real = files.Path.replace
+    n_written = 0
+
+    def full(self, target):
+        nonlocal n_written
+        if target.name.startswith("part-"):
+            n_written += 1
+            if n_written > 1:
+                raise OSError(errno.ENOSPC, "No space left on device", str(target))
+        return real(self, target)
+
+    monkeypatch.setattr(files.Path, "replace", full)
+    line = fails("run", "bbq", "--model", "baseline:oracle", "--output", "run")
+    assert "No space left on device" in line
+    assert "run the same command again" in line
+    monkeypatch.undo()
+    folder = tmp_path / "run"
+    assert [path.name for path in (folder / "predictions").iterdir()] == ["part-00000.parquet"]
+    before = (folder / "predictions" / "part-00000.parquet").read_bytes()
+    assert invoke("run", "bbq", "--model", "baseline:oracle", "--output", folder).exit_code == 0
+    assert (folder / "predictions" / "part-00000.parquet").read_bytes() == before
+
+
+def test_the_runner_script_prints_scores(tmp_path):
+    result = subprocess.run(
+        [
+            sys.executable,
+            str(ROOT / "runners" / "bbq.py"),
+            "--model",
+            "baseline:anti-stereotyped",
+            "--config",
+            "Religion",
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(result.stdout)["bias_ambig"] == -1

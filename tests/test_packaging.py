@@ -1,0 +1,89 @@
+"""What is shipped works without the checkout, and with every major version of `datasets`."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from .conftest import ROOT
+
+
+def _clean_environment(tmp_path):
+    kept = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "QABIAS_UPSTREAM")}
+    return {**kept, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    # From a copy of what git tracks, so that a file that is not committed cannot help.
+    source = folder / "source"
+    source.mkdir()
+    archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
+    subprocess.run(["tar", "-x"], cwd=source, input=archive, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--outdir", folder, source], check=True, capture_output=True
+    )
+    return next(folder.glob("*.whl"))
+
+
+@pytest.mark.slow
+def test_wheel_carries_datasets_metrics_and_templates(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for name in (
+        "qabias/pinned_files.json",
+        "qabias/report/templates/bbq.html.j2",
+        "qabias/share/bbq_dataset/README.md",
+        "qabias/share/bbq_dataset/templates/Age.yaml",
+        "qabias/share/bbq_dataset/vocabulary/names.csv",
+        "qabias/share/bbq_dataset/data/Age/test-00000-of-00001.parquet",
+        "qabias/share/metrics/bbq/bbq.py",
+        "qabias/share/metrics/bbq/README.md",
+    ):
+        assert name in names
+    assert not [name for name in names if name.startswith(("tests/", "bbq_dataset/", "benchmarks/"))]
+
+
+@pytest.mark.slow
+def test_wheel_runs_in_an_empty_environment_away_from_the_clone(wheel, tmp_path):
+    environment = _clean_environment(tmp_path)
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    install = [python, "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", wheel]
+    subprocess.run(install, check=True, cwd=tmp_path, env=environment)
+    qabias = tmp_path / "venv" / "bin" / "qabias"
+    subprocess.run(
+        [qabias, "run", "bbq", "--model", "baseline:stereotyped", "--output", "run"],
+        check=True,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+    )
+    scores = json.loads((tmp_path / "run" / "scores.json").read_text("utf-8"))["scores"]
+    assert (scores["bias_ambig"], scores["bias_disambig"], scores["n"]) == (1, 1, 8840)
+    subprocess.run(
+        [qabias, "build", "bbq", "--config", "Age", "--output", "built"],
+        check=True,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+    )
+    built = tmp_path / "built" / "data" / "Age" / "test-00000-of-00001.parquet"
+    assert built.read_bytes() == (ROOT / "bbq_dataset" / "data" / "Age" / built.name).read_bytes()
+
+
+@pytest.mark.slow
+def test_every_major_version_of_datasets_loads_the_folders(tmp_path):
+    result = subprocess.run(
+        ["bash", str(ROOT / "tests" / "datasets_versions.sh")],
+        env={**_clean_environment(tmp_path), "PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    for version in ("2.14.7", "3.6.0", "4.", "5."):
+        assert f"datasets {version}" in result.stdout
