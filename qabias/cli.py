@@ -157,8 +157,8 @@ def score(
         return
     chosen = load_benchmark(benchmark)
     origin = chosen.origin(source, seed, fixes, upstream_dir)
-    table, predictions = join_predictions(chosen, chosen.load(config, origin), path)
-    scores = chosen.score(table, predictions)
+    table, answers = join_predictions(chosen, chosen.load(config, origin), path)
+    scores = chosen.score(table, answers)
     signature = f"{benchmark}|source:{origin.version}|config:{config}|predictions:{path.name}|qabias:{__version__}"
     _print_scores(scores, signature)
     if output is not None:

@@ -16,7 +16,7 @@ import json
 import platform
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -30,15 +30,13 @@ from tqdm import tqdm
 
 from qabias import __version__
 from qabias.benchmarks import Benchmark, Origin, load_benchmark
+from qabias.choices import NORMS
 from qabias.errors import QabiasError
 from qabias.files import remove_leftovers, write_atomically, write_json
 from qabias.prompts import choose
 from qabias.scorers import load_scorer
-from qabias.scorers.base import OptionScores, Scorer
+from qabias.scorers.base import Scorer
 
-NORMS = ("none", "token", "byte")
-UNITS_PER_PART = 64
-NO_ANSWER = -1
 _VERSIONED = ("datasets", "evaluate", "numpy", "pyarrow", "tokenizers", "torch", "transformers")
 
 
@@ -151,8 +149,8 @@ def run(arguments: RunArguments, output: Path | None = None, machine: Machine = 
     ) as bar:
         for number in missing:
             part = parts[number]
-            requests = [benchmark.request(example, prompt_format) for example in part.to_pylist()]
-            answers = _predictions(benchmark, part, scorer.score(requests), arguments.norm)
+            keys = {name: part[name] for name in benchmark.key}
+            answers = pa.table({**keys, **benchmark.answer(part, scorer, prompt_format, arguments.norm)})
             # A part has one writer; whatever a killed predecessor left of it is rubbish.
             remove_leftovers(_part_path(folder, number))
             write_atomically(_part_path(folder, number), partial(_write_parquet, answers))
@@ -174,10 +172,10 @@ def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
     arguments = RunArguments(**run_file["arguments"])
     benchmark = load_benchmark(arguments.benchmark)
     table = load_examples(benchmark, arguments, upstream_dir)
-    predictions, n_missing = read_predictions(folder, benchmark, table)
+    answers, n_missing = read_answers(folder, benchmark, table)
     if n_missing:
         return RunResult(folder, run_file["signature"], None, n_missing)
-    scores = benchmark.score(table, predictions)
+    scores = benchmark.score(table, answers)
     write_json(
         folder / "scores.json",
         {"benchmark": arguments.benchmark, "signature": run_file["signature"], "scores": scores},
@@ -203,34 +201,23 @@ def _origin(benchmark: Benchmark, arguments: RunArguments, upstream_dir: str | N
 def sample(benchmark: Benchmark, table: pa.Table, limit: int | None, seed: int) -> pa.Table:
     """Draw at most `limit` examples (at least one unit) as whole units, one of every stratum before a second of any.
 
-    Examples stay in file order.
+    Examples stay in file order, and a larger sample holds every smaller one with the same seed.
     """
     if limit is None or limit >= table.num_rows:
         return table
     unit_of, stratum_of = benchmark.units(table)
-    strata: dict[str, dict[str, int]] = {}
-    for unit, stratum in zip(unit_of, stratum_of, strict=True):
-        strata.setdefault(stratum, {}).setdefault(unit, 0)
-        strata[stratum][unit] += 1
-    # A stable pseudo-random order: within a stratum it draws the units, between strata it breaks ties.
-    ranked = sorted(
-        (rank, _hash(seed, stratum), unit)
-        for stratum, units in strata.items()
-        for rank, unit in enumerate(sorted(units, key=lambda unit: (_hash(seed, unit), unit)))
-    )
-    sizes = {unit: size for units in strata.values() for unit, size in units.items()}
-    chosen: set[str] = set()
-    n_examples = 0
-    for _, _, unit in ranked:
-        if chosen and n_examples + sizes[unit] > limit:
-            break
-        chosen.add(unit)
-        n_examples += sizes[unit]
-    return table.filter(pa.array([unit in chosen for unit in unit_of]))
-
-
-def _hash(seed: int, text: str) -> int:
-    return zlib.crc32(f"{seed}\x1f{text}".encode())
+    units, first, sizes = np.unique(unit_of, return_index=True, return_counts=True)
+    strata = stratum_of[first]
+    rng = np.random.default_rng(seed)
+    # Within a stratum units come in random order; units of equal rank come in a random order of strata.
+    by_stratum = np.lexsort((rng.random(len(units)), strata))
+    starts = np.flatnonzero(np.diff(strata[by_stratum], prepend=-1))
+    rank = np.empty(len(units), dtype=np.int64)
+    rank[by_stratum] = np.arange(len(units)) - np.repeat(starts, np.diff(np.append(starts, len(units))))
+    order = np.lexsort((rng.random(int(strata.max()) + 1)[strata], rank))
+    fits = np.cumsum(sizes[order]) <= limit
+    fits[0] = True
+    return table.filter(pa.array(np.isin(unit_of, units[order[fits]])))
 
 
 def make_signature(benchmark: Benchmark, arguments: RunArguments, scorer: Scorer) -> str:
@@ -326,10 +313,10 @@ def _versions() -> dict[str, str]:
 
 
 def _parts(benchmark: Benchmark, table: pa.Table) -> Iterator[pa.Table]:
-    """Cut the examples into parts of `UNITS_PER_PART` whole units."""
+    """Cut the examples into parts of whole units."""
     unit_of, _ = benchmark.units(table)
-    starts = [i for i, unit in enumerate(unit_of) if i == 0 or unit != unit_of[i - 1]]
-    bounds = [*starts[::UNITS_PER_PART], table.num_rows]
+    starts = np.flatnonzero(np.diff(unit_of, prepend=-1))
+    bounds = [*starts[:: benchmark.units_per_part].tolist(), table.num_rows]
     for begin, end in itertools.pairwise(bounds):
         yield table.slice(begin, end - begin)
 
@@ -349,38 +336,17 @@ def _is_complete(path: Path, benchmark: Benchmark, part: pa.Table) -> bool:
         raise QabiasError(f"{path}: damaged ({error}); remove the file and run the same command again") from error
 
 
-def _predictions(benchmark: Benchmark, part: pa.Table, scores: Sequence[OptionScores], norm: str) -> pa.Table:
-    columns: dict[str, Any] = {name: part[name] for name in benchmark.key}
-    columns["prediction"] = pa.array([best_option(score, norm) for score in scores], pa.int8())
-    columns["loglikelihoods"] = pa.array([score.loglikelihoods.tolist() for score in scores], pa.list_(pa.float64()))
-    columns["n_tokens"] = pa.array([score.n_tokens.tolist() for score in scores], pa.list_(pa.int32()))
-    columns["n_bytes"] = pa.array([score.n_bytes.tolist() for score in scores], pa.list_(pa.int32()))
-    return pa.table(columns)
-
-
-def best_option(score: OptionScores, norm: str) -> int:
-    """Index of the most likely option; -1 (no answer) where the best two are exactly equal.
-
-    The authors' analysis likewise takes an answer only if it is strictly above the others (trap T-B24).
-    """
-    values = score.loglikelihoods
-    if norm != "none":
-        values = values / np.maximum(score.n_tokens if norm == "token" else score.n_bytes, 1)
-    best = int(np.argmax(values))
-    return best if np.count_nonzero(values == values[best]) == 1 else NO_ANSWER
-
-
 def _write_parquet(table: pa.Table, path: Path) -> None:
     pq.write_table(table, path, compression="zstd")
 
 
-def read_predictions(folder: Path, benchmark: Benchmark, table: pa.Table) -> tuple[np.ndarray, int]:
-    """The predictions of a run in the order of its examples, and the number of parts that are missing.
+def read_answers(folder: Path, benchmark: Benchmark, table: pa.Table) -> tuple[pa.Table, int]:
+    """The answers of a run in the order of its examples, and the number of parts that are missing.
 
     Raises:
         QabiasError: If a part is damaged or belongs to other examples.
     """
-    predictions = []
+    answers = []
     n_missing = 0
     for number, part in enumerate(_parts(benchmark, table)):
         path = _part_path(folder, number)
@@ -389,11 +355,11 @@ def read_predictions(folder: Path, benchmark: Benchmark, table: pa.Table) -> tup
         elif not _is_complete(path, benchmark, part):
             raise QabiasError(f"{path}: holds other examples; remove the file and run the same command again")
         else:
-            predictions.append(pq.read_table(path, columns=["prediction"])["prediction"].to_numpy())
-    return np.concatenate(predictions) if predictions else np.empty(0, np.int8), n_missing
+            answers.append(pq.read_table(path))
+    return pa.concat_tables(answers) if answers else pa.table({}), n_missing
 
 
-def join_predictions(benchmark: Benchmark, table: pa.Table, path: Path) -> tuple[pa.Table, list[Any]]:
+def join_predictions(benchmark: Benchmark, table: pa.Table, path: Path) -> tuple[pa.Table, pa.Table]:
     """Read somebody's predictions file and find the examples it answers.
 
     Args:
@@ -403,7 +369,7 @@ def join_predictions(benchmark: Benchmark, table: pa.Table, path: Path) -> tuple
             but one value of it) and `prediction`, an index or an answer's text.
 
     Returns:
-        The answered examples in file order, and their predictions.
+        The answered examples in file order, and their answers, parallel to them.
 
     Raises:
         QabiasError: If the file cannot be read, lacks a column, or answers an example that does not exist or one twice.
@@ -434,7 +400,7 @@ def join_predictions(benchmark: Benchmark, table: pa.Table, path: Path) -> tuple
         answers[key] = prediction
     keys = list(zip(*(table[name].to_pylist() for name in benchmark.key), strict=True))
     answered = table.filter(pa.array([key in answers for key in keys]))
-    return answered, [answers[key] for key in keys if key in answers]
+    return answered, pa.table({"prediction": [answers[key] for key in keys if key in answers]})
 
 
 def _read_table(path: Path) -> pa.Table:

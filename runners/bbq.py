@@ -12,8 +12,8 @@ import evaluate
 
 from qabias import catalog
 from qabias.benchmarks.bbq import BENCHMARK
+from qabias.choices import best_option
 from qabias.prompts import choose
-from qabias.runs import best_option
 from qabias.scorers import load_scorer
 
 

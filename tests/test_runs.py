@@ -18,8 +18,9 @@ import pytest
 
 from qabias import runs
 from qabias.benchmarks.bbq import BENCHMARK
+from qabias.choices import best_option
 from qabias.errors import QabiasError
-from qabias.runs import Machine, RunArguments, best_option, run, sample, score_run
+from qabias.runs import Machine, RunArguments, run, sample, score_run
 from qabias.scorers.base import OptionScores
 
 from .conftest import ROOT
@@ -135,7 +136,7 @@ def test_the_same_command_continues_and_asks_nothing_twice(tmp_path, monkeypatch
     asked = []
     monkeypatch.setattr(BENCHMARK, "request", lambda e, f, real=BENCHMARK.request: asked.append(e) or real(e, f))
     again = _run(tmp_path / "run")
-    assert len(asked) == 4 * runs.UNITS_PER_PART
+    assert len(asked) == 4 * BENCHMARK.units_per_part
     assert _bytes(tmp_path / "run") == before
     assert again.signature == first.signature
 
@@ -311,9 +312,9 @@ def test_somebodys_predictions_are_joined_in_any_order(tmp_path, suffix, kind):
         }
         for row in reversed(table.to_pylist())
     ]
-    answered, predictions = runs.join_predictions(BENCHMARK, table, _answers(tmp_path, rows, suffix))
+    answered, answers = runs.join_predictions(BENCHMARK, table, _answers(tmp_path, rows, suffix))
     assert answered.equals(table)
-    assert BENCHMARK.score(answered, predictions)["bias_ambig"] == 1
+    assert BENCHMARK.score(answered, answers)["bias_ambig"] == 1
 
 
 def test_wrong_predictions_files_are_named_with_row_and_mend(tmp_path):

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from qabias.errors import QabiasError
 from qabias.prompts import PromptFormat
-from qabias.scorers.base import Request
+from qabias.scorers.base import Scorer
 
 BENCHMARKS = ("bbq",)
 
@@ -39,6 +39,7 @@ class Benchmark(Protocol):
         sources: Sources of the texts, the default first.
         formats: Prompt formats by name, the default first.
         key: Columns that identify an example.
+        units_per_part: Units of sampling that are asked and written together.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Benchmark(Protocol):
     sources: Sequence[str]
     formats: Mapping[str, PromptFormat]
     key: Sequence[str]
+    units_per_part: int
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Origin:
         """Check the choice of a source.
@@ -68,16 +70,22 @@ class Benchmark(Protocol):
         """Build a dataset folder; returns its tables by configuration."""
         ...
 
-    def units(self, table: pa.Table) -> tuple[Sequence[str], Sequence[str]]:
-        """For every example the unit that sampling must not split, and the stratum of that unit."""
+    def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+        """For every example the unit that sampling must not split, and the stratum of that unit.
+
+        Returns:
+            Two int64 arrays of shape (n_examples,) with numbers from 0; the examples of a unit are neighbours.
+        """
         ...
 
-    def request(self, example: Mapping[str, Any], prompt_format: PromptFormat) -> Request:
-        """Put an example to a model."""
+    def answer(
+        self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str
+    ) -> dict[str, pa.Array | pa.ChunkedArray]:
+        """Ask the scorer about some examples; the columns that `score` needs, and what else is worth keeping."""
         ...
 
-    def score(self, table: pa.Table, predictions: Sequence[int] | Sequence[str] | np.ndarray) -> dict[str, Any]:
-        """Score one prediction per example (an index, -1 for none, or the answer's text)."""
+    def score(self, table: pa.Table, answers: pa.Table) -> dict[str, Any]:
+        """Score the answers to examples, parallel to them."""
         ...
 
 

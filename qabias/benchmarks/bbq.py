@@ -11,10 +11,12 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from qabias import catalog
+from qabias.choices import choice_columns
+from qabias.columns import column_codes
 from qabias.errors import QabiasError
 from qabias.prompts import PromptFormat
 from qabias.prompts.bbq import FORMATS
-from qabias.scorers.base import Request
+from qabias.scorers.base import Request, Scorer
 
 _builder = catalog.dataset_module("bbq", "builder")
 _folder = catalog.dataset_module("bbq", "folder")
@@ -32,6 +34,7 @@ class BBQBenchmark:
     sources: Sequence[str] = _builder.SOURCES
     formats: Mapping[str, PromptFormat] = FORMATS
     key = ("category", "example_id")
+    units_per_part = 64
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
         """Check the choice of a source (see `bbq_dataset.builder.Origin`)."""
@@ -57,9 +60,14 @@ class BBQBenchmark:
             tables: dict[str, pa.Table] = _folder.write_folder(output, origin, categories, lambda _: bar.update())
         return tables
 
-    def units(self, table: pa.Table) -> tuple[Sequence[str], Sequence[str]]:
-        """The set of four and the template of every example."""
-        return table["set_id"].to_pylist(), table["template_id"].to_pylist()
+    def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the set of four and of the template of every example."""
+        return column_codes(table["set_id"]), column_codes(table["template_id"])
+
+    def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
+        """Choose the most likely of the three answers (see `qabias.choices`)."""
+        requests = [self.request(example, prompt_format) for example in part.to_pylist()]
+        return choice_columns(scorer.score(requests), norm)
 
     def request(self, example: Mapping[str, Any], prompt_format: PromptFormat) -> Request:
         """Put an example to a model; the roles tell baselines which answer is which."""
@@ -73,12 +81,13 @@ class BBQBenchmark:
         }
         return Request(prefix, options, roles, f"{example['category']}/{example['example_id']}")
 
-    def score(self, table: pa.Table, predictions: Sequence[int] | Sequence[str] | np.ndarray) -> dict[str, Any]:
+    def score(self, table: pa.Table, answers: pa.Table) -> dict[str, Any]:
         """All scores with intervals, over all examples, by category and by the paper's split of names and labels."""
         import evaluate  # takes seconds, and only scoring needs it
 
         metric = evaluate.load(str(catalog.metric_folder("bbq")))
         references = {name: table[name].to_pylist() for name in table.column_names}
+        predictions = answers["prediction"].to_pylist()
         scores: dict[str, Any] = metric.compute(predictions=predictions, references=references, by=list(BREAKDOWNS))
         return scores
 
