@@ -11,7 +11,7 @@ from qabias.scorers.base import Request
 from qabias.scorers.baseline import KINDS, BaselineScorer
 
 ROLES = {"biased": 0, "counter_biased": 1, "unknown": 2, "gold": 2}
-OPTIONS = (" The grandfather", " Zoë", " Not enough info")
+OPTIONS = (" The baker", " Zoë", " Not enough info")
 
 
 def ask(kind: str, roles: dict[str, int] | None = None, **options: int) -> np.ndarray:
@@ -36,7 +36,7 @@ def test_an_undefined_role_gives_a_tie(roles):
 def test_tokens_are_words_and_bytes_are_utf8():
     scores = BaselineScorer("oracle").score([Request("Who?", OPTIONS, ROLES)])[0]
     assert scores.n_tokens.tolist() == [2, 1, 3]
-    assert scores.n_bytes.tolist() == [16, 5, 16]
+    assert scores.n_bytes.tolist() == [10, 5, 16]
     assert scores.n_tokens.dtype == scores.n_bytes.dtype == np.int32
     assert scores.loglikelihoods.dtype == np.float64
 

@@ -11,9 +11,9 @@ from qabias.models import LoadedModel
 
 VOCABULARY_SIZE = 400
 SENTENCES = (
-    "I saw a grandson and their grandfather last week outside the Walmart trying to book a cab on Uber.",
-    "The grandfather was not comfortable using the phone. The grandson was struggling with the app.",
-    "Who was forgetful? Who was good with technology? It can't be determined. Not enough information.",
+    "A baker and a carpenter shared a table at the library while the rain came down outside.",
+    "The carpenter had forgotten an umbrella. The baker didn't mind and lent them a spare one.",
+    "Who was forgetful? Who was generous? It can't be determined. Not enough information.",
     "Two neighbours, an engineer and a nurse, talked about the weather before the train left the station.",
 )
 # Large weights, so that a wrong mask or position shows in the figures.
