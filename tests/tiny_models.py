@@ -71,7 +71,7 @@ def load(model: Any, *, adds_bos: bool = False, dtype: str = "float32") -> Loade
         model=model.to(getattr(torch, dtype)),
         tokenizer=make_tokenizer(adds_bos),
         name="tiny",
-        revision=None,
+        version="local",
         device="cpu",
         dtype=dtype,
     )

@@ -46,9 +46,15 @@ class OptionScores:
 
 
 class Scorer(Protocol):
-    """One way of asking a model."""
+    """One way of asking a model.
+
+    Attributes:
+        name: Name of the way, e.g. "causal".
+        model_signature: What pins the model beside its name (version and precision); empty for baselines.
+    """
 
     name: str
+    model_signature: str
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""

@@ -37,7 +37,8 @@ class BaselineScorer:
             raise QabiasError(f"baseline: unknown kind {kind!r}; choose one of {', '.join(KINDS)}")
         self.kind = kind
         self.seed = seed
-        self.name = f"baseline:{kind}"
+        self.name = "baseline"
+        self.model_signature = ""
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""

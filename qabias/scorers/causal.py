@@ -110,6 +110,7 @@ class CausalScorer:
             model can be asked so.
 
     Attributes:
+        model_signature: Version and precision of the model.
         layout: The layout in use, `"tree"` or `"flat"`.
         stats: Counts for reports.
 
@@ -125,6 +126,7 @@ class CausalScorer:
         if token_budget is not None and token_budget < 1:
             raise QabiasError(f"causal: token budget {token_budget} is less than one token")
         self.stats = Stats()
+        self.model_signature = loaded.signature
         self._name = loaded.name
         self._tokenizer = loaded.tokenizer
         self._network = _Network(loaded.model, loaded.device)
