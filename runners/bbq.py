@@ -5,7 +5,7 @@
 
 import argparse
 import json
-from typing import Any
+from typing import Any, cast
 
 import datasets
 import evaluate
@@ -15,6 +15,7 @@ from qabias.benchmarks.bbq import BENCHMARK
 from qabias.choices import best_option
 from qabias.prompts import choose
 from qabias.scorers import load_scorer
+from qabias.scorers.base import OptionScorer
 
 
 def main() -> None:
@@ -27,7 +28,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     dataset = datasets.load_dataset(arguments.dataset, arguments.config, split="test")
-    scorer = load_scorer(None, arguments.model)
+    scorer = cast(OptionScorer, load_scorer("causal", arguments.model))
     prompt_format = choose(BENCHMARK.formats, arguments.format)
 
     def answer(batch: dict[str, list[Any]]) -> dict[str, list[int]]:

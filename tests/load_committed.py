@@ -10,4 +10,7 @@ row = age[0]
 assert row["category"] == "Age"
 assert len(row["answer_info"]["ans0"]) == 2
 assert row["additional_metadata"]["stereotyped_groups"]
+religion = datasets.load_dataset("./unqover_dataset", "religion", split="test")
+assert religion.num_rows == 38_500
+assert religion[0]["context_12"] != religion[0]["context_21"]
 print(f"datasets {datasets.__version__}: {everything['test'].num_rows} examples, {age.num_rows} of them in Age")  # noqa: T201

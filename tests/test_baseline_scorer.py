@@ -22,15 +22,22 @@ def ask(kind: str, roles: dict[str, int] | None = None, **options: int) -> np.nd
 @pytest.mark.parametrize(
     ("kind", "choice"), [("stereotyped", 0), ("anti-stereotyped", 1), ("unknown", 2), ("oracle", 2)]
 )
-def test_the_option_of_the_role_is_certain(kind, choice):
-    expected = np.full(3, -np.inf)
-    expected[choice] = 0
-    np.testing.assert_array_equal(ask(kind), expected)
+def test_the_option_of_the_role_has_nine_tenths(kind, choice):
+    expected = np.full(3, 0.05)
+    expected[choice] = 0.9
+    np.testing.assert_allclose(np.exp(ask(kind)), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("roles", [{}, {"biased": -1}])
-def test_an_undefined_role_gives_a_tie(roles):
-    np.testing.assert_array_equal(ask("stereotyped", roles), [math.log(1 / 3)] * 3)
+def test_an_undefined_role_and_the_uniform_baseline_give_a_tie():
+    np.testing.assert_array_equal(ask("stereotyped", {"biased": -1}), [math.log(1 / 3)] * 3)
+    np.testing.assert_array_equal(ask("uniform"), [math.log(1 / 3)] * 3)
+
+
+def test_a_kind_of_another_benchmark_is_refused():
+    with pytest.raises(
+        QabiasError, match=r"'first' plays no part in this benchmark; choose one of stereotyped, .*uniform"
+    ):
+        ask("first")
 
 
 def test_tokens_are_words_and_bytes_are_utf8():

@@ -132,7 +132,7 @@ def test_score_of_somebodys_predictions(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "bqb"], "unknown benchmark 'bqb': choose one of bbq; did you mean 'bbq'?"),
+        (["run", "bqb"], "unknown benchmark 'bqb': choose one of bbq, unqover; did you mean 'bbq'?"),
         ([*RUN[:-1], "Agee"], "unknown configuration 'Agee'.*did you mean 'Age'?"),
         ([*RUN, "--source", "offical"], "unknown source 'offical': choose one of bundled, official, release"),
         ([*RUN, "--format", "letter"], "unknown format 'letter'.*did you mean 'letters'?"),
@@ -140,6 +140,12 @@ def test_score_of_somebodys_predictions(tmp_path):
         ([*RUN, "--limit", "0"], "limit is 0; it must be at least 1"),
         ([*RUN, "--shard", "3/2"], "shard 3/2 does not exist"),
         ([*RUN, "--shard", "a/b"], "shard 'a/b' is not of the form i/n"),
+        ([*RUN, "--norm", "x"], "unknown norm 'x': bbq has none, token, byte"),
+        ([*RUN, "--option", "span"], "option 'span' is not of the form NAME=VALUE"),
+        ([*RUN, "--option", "span=exact"], "the scorer baseline has no option 'span'; it has none"),
+        (["run", "bbq", "--model", "smollm2", "--option", "spam=1"], "the scorer causal has no option 'spam'"),
+        (["run", "unqover", "--model", "baseline:oracle"], "'oracle' plays no part in this benchmark"),
+        (["run", "unqover", "--config", "gander"], "unknown configuration 'gander'.*did you mean 'gender'?"),
         ([*RUN, "--token-budget", "0"], "token budget is 0"),
         (["run", "bbq", "--model", "baseline:stereotype"], "baseline"),
         (["run", "bbq", "--model", "./no-such-folder"], "no-such-folder"),
@@ -168,7 +174,6 @@ def test_a_mistake_is_one_clear_line_and_exit_code_2(fails, arguments, message):
         ["run"],
         ["run", "bbq", "--modle", "x"],
         ["run", "bbq", "--limit", "many"],
-        ["run", "bbq", "--norm", "x"],
     ],
 )
 def test_typos_in_the_command_itself_exit_with_2_and_no_traceback(arguments):

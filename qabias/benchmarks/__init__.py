@@ -17,7 +17,7 @@ from qabias.errors import QabiasError
 from qabias.prompts import PromptFormat
 from qabias.scorers.base import Scorer
 
-BENCHMARKS = ("bbq",)
+BENCHMARKS = ("bbq", "unqover")
 
 
 class Origin(Protocol):
@@ -38,8 +38,9 @@ class Benchmark(Protocol):
         configs: Configurations, the default last.
         sources: Sources of the texts, the default first.
         formats: Prompt formats by name, the default first.
+        norms: Ways of making an option's log-likelihood a score, the default first.
+        scorers: Names of the scorers that can answer it.
         key: Columns that identify an example.
-        units_per_part: Units of sampling that are asked and written together.
     """
 
     name: str
@@ -47,8 +48,9 @@ class Benchmark(Protocol):
     configs: Sequence[str]
     sources: Sequence[str]
     formats: Mapping[str, PromptFormat]
+    norms: Sequence[str]
+    scorers: Sequence[str]
     key: Sequence[str]
-    units_per_part: int
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Origin:
         """Check the choice of a source.
@@ -68,6 +70,10 @@ class Benchmark(Protocol):
 
     def write_folder(self, output: Path, config: str, origin: Origin) -> dict[str, pa.Table]:
         """Build a dataset folder; returns its tables by configuration."""
+        ...
+
+    def units_per_part(self, scorer: str) -> int:
+        """Units of sampling that are asked and written together: about a minute of work on a slow machine."""
         ...
 
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:

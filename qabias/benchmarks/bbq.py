@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from qabias import catalog
-from qabias.choices import choice_columns
+from qabias.choices import NORMS, choice_columns
 from qabias.columns import column_codes
 from qabias.errors import QabiasError
 from qabias.prompts import PromptFormat
 from qabias.prompts.bbq import FORMATS
-from qabias.scorers.base import Request, Scorer
+from qabias.scorers.base import OptionScorer, Request, Scorer
 
 _builder = catalog.dataset_module("bbq", "builder")
 _folder = catalog.dataset_module("bbq", "folder")
@@ -33,8 +33,9 @@ class BBQBenchmark:
     configs: Sequence[str] = _builder.CONFIGS
     sources: Sequence[str] = _builder.SOURCES
     formats: Mapping[str, PromptFormat] = FORMATS
+    norms: Sequence[str] = NORMS
+    scorers: Sequence[str] = ("causal", "baseline")
     key = ("category", "example_id")
-    units_per_part = 64
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
         """Check the choice of a source (see `bbq_dataset.builder.Origin`)."""
@@ -60,6 +61,10 @@ class BBQBenchmark:
             tables: dict[str, pa.Table] = _folder.write_folder(output, origin, categories, lambda _: bar.update())
         return tables
 
+    def units_per_part(self, scorer: str) -> int:
+        """Sets of four that are written together."""
+        return 64
+
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the set of four and of the template of every example."""
         return column_codes(table["set_id"]), column_codes(table["template_id"])
@@ -67,7 +72,7 @@ class BBQBenchmark:
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
         """Choose the most likely of the three answers (see `qabias.choices`)."""
         requests = [self.request(example, prompt_format) for example in part.to_pylist()]
-        return choice_columns(scorer.score(requests), norm)
+        return choice_columns(cast(OptionScorer, scorer).score(requests), norm)
 
     def request(self, example: Mapping[str, Any], prompt_format: PromptFormat) -> Request:
         """Put an example to a model; the roles tell baselines which answer is which."""

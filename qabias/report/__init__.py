@@ -90,7 +90,31 @@ def _bbq_page(run: Mapping[str, Any], overall: Mapping[str, Any], file: Path) ->
     )
 
 
-_PAGES: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any], Path], str]] = {"bbq": _bbq_page}
+_UNQOVER_MEASURES = ("mu", "eta", "delta", "epsilon", "avg_score", "coverage")
+_UNQOVER_COUNTS = ("n", "n_subjects", "n_left_out")
+
+
+def _unqover_page(run: Mapping[str, Any], overall: Mapping[str, Any], file: Path) -> str:
+    sets = _object(file, "scores.sets", overall.get("sets"))
+    for name, scores in sets.items():
+        where = f"scores.sets.{name}"
+        _check_scores(file, where, _object(file, where, scores), (), _UNQOVER_MEASURES, _UNQOVER_COUNTS)
+        for key in ("top", "gamma", "eta_subject", "rank"):
+            if key not in scores:
+                raise _damaged(file, f"{where} lacks {key!r}")
+    return (
+        _environment()
+        .get_template("unqover.html.j2")
+        .render(
+            **_head(run), sets=sets, measures=_UNQOVER_MEASURES, n_rows=sum(scores["n"] for scores in sets.values())
+        )
+    )
+
+
+_PAGES: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any], Path], str]] = {
+    "bbq": _bbq_page,
+    "unqover": _unqover_page,
+}
 
 
 def _head(run: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
@@ -10,36 +11,103 @@ if TYPE_CHECKING:
     from qabias.scorers.base import Scorer
 
 BASELINE_PREFIX = "baseline:"
-SCORERS = ("causal",)
 
 
-def load_scorer(scorer: str | None, model: str, **options: Any) -> Scorer:
+def load_scorer(
+    scorer: str | None,
+    model: str,
+    *,
+    seed: int = 0,
+    revision: str | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+    token_budget: int | None = None,
+    scorer_options: Mapping[str, str] | None = None,
+) -> Scorer:
     """Load a model and the way of asking it.
 
     Args:
-        scorer: One of `SCORERS`, None for the default of the model.
+        scorer: One of `SCORERS`, or None for the way that the model's head is made for.
         model: `"baseline:KIND"` (no scorer needed), or a name or path that the scorer can load.
-        **options: For a baseline `seed`; else `revision`, `device` and `dtype` of the model, and the scorer's own
-            (`token_budget` and `layout` of `causal`).
+        seed: Of random baselines.
+        revision: Branch, tag or commit of a Hub model.
+        device: A torch device, or `"auto"`.
+        dtype: Precision of the model, or `"auto"`.
+        token_budget: Tokens of a batch; None for the scorer's default.
+        scorer_options: Options of the scorer by name, as texts.
 
     Returns:
         The scorer, ready to score.
 
     Raises:
-        QabiasError: If the scorer or the model is unknown.
+        QabiasError: If the scorer, an option or the model is unknown.
     """
+    options = dict(scorer_options or {})
     if model.startswith(BASELINE_PREFIX):
         from qabias.scorers.baseline import BaselineScorer
 
-        return BaselineScorer(model.removeprefix(BASELINE_PREFIX), seed=options.get("seed", 0))
-    scorer = scorer or "causal"
+        _refuse_options("baseline", options, ())
+        return BaselineScorer(model.removeprefix(BASELINE_PREFIX), seed=seed)
+    if scorer is None:
+        from qabias.models import default_scorer
+
+        scorer = default_scorer(model, revision)
     if scorer not in SCORERS:
         raise QabiasError(
             f"unknown scorer {scorer!r}; choose one of {', '.join(SCORERS)}, or a model named {BASELINE_PREFIX}KIND"
         )
+    return SCORERS[scorer](model, {"revision": revision, "device": device, "dtype": dtype}, token_budget, options)
+
+
+def _load_causal(model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str]) -> Scorer:
+    _refuse_options("causal", options, ("layout",))
     from qabias.models import load_causal
     from qabias.scorers.causal import CausalScorer
 
-    loading = {name: options[name] for name in ("revision", "device", "dtype") if name in options}
-    asking = {name: options[name] for name in ("token_budget", "layout") if name in options}
-    return CausalScorer(load_causal(model, **loading), **asking)
+    return CausalScorer(load_causal(model, **loading), token_budget=token_budget, **options)  # type: ignore[arg-type]
+
+
+def _load_extractive_qa(
+    model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str]
+) -> Scorer:
+    _refuse_options("extractive_qa", options, ("span", "header"))
+    from qabias.models_encoders import load_question_answering
+    from qabias.scorers.extractive_qa import NEWSQA_HEADER, ExtractiveQAScorer
+
+    if options.get("header") == "newsqa":
+        options["header"] = NEWSQA_HEADER
+    loaded = load_question_answering(model, **loading)
+    return ExtractiveQAScorer(loaded, token_budget=token_budget, **options)  # type: ignore[arg-type]
+
+
+def _load_masked_lm(model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str]) -> Scorer:
+    _refuse_options("masked_lm", options, ("topk", "pronouns"))
+    from qabias.models_encoders import load_masked_lm
+    from qabias.scorers.masked_lm import MaskedLMScorer
+
+    topk = options.get("topk", "all")
+    if topk != "all" and not (topk.isdecimal() and int(topk) > 0):
+        raise QabiasError(f"masked_lm: topk is {topk!r}; give a whole number such as 10, or all")
+    pronouns = options.get("pronouns", "no")
+    if pronouns not in ("no", "yes"):
+        raise QabiasError(f"masked_lm: pronouns is {pronouns!r}; give yes or no")
+    return MaskedLMScorer(
+        load_masked_lm(model, **loading),
+        topk=None if topk == "all" else int(topk),
+        pronouns={"female": "she", "male": "he"} if pronouns == "yes" else None,
+        token_budget=token_budget,
+    )
+
+
+def _refuse_options(scorer: str, options: Mapping[str, str], known: tuple[str, ...]) -> None:
+    for name in options:
+        if name not in known:
+            offer = f"it has {', '.join(known)}" if known else "it has none"
+            raise QabiasError(f"the scorer {scorer} has no option {name!r}; {offer}")
+
+
+SCORERS: dict[str, Callable[[str, dict[str, Any], int | None, dict[str, str]], Scorer]] = {
+    "causal": _load_causal,
+    "extractive_qa": _load_extractive_qa,
+    "masked_lm": _load_masked_lm,
+}

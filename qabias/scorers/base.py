@@ -46,7 +46,7 @@ class OptionScores:
 
 
 class Scorer(Protocol):
-    """One way of asking a model.
+    """One way of asking a model; what it is asked depends on the way.
 
     Attributes:
         name: Name of the way, e.g. "causal".
@@ -55,6 +55,10 @@ class Scorer(Protocol):
 
     name: str
     model_signature: str
+
+
+class OptionScorer(Scorer, Protocol):
+    """Asks how likely options are after a text."""
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""

@@ -14,15 +14,20 @@ ROLE_OF_KIND = {
     "anti-stereotyped": "counter_biased",
     "unknown": "unknown",
     "oracle": "gold",
+    "first": "first",
+    "negation-blind": "preferred",
+    "consistent": "consistent",
 }
-KINDS = (*ROLE_OF_KIND, "random")
+KINDS = (*ROLE_OF_KIND, "random", "uniform")
+# Probability of the chosen option; the others share the rest.
+CERTAINTY = 0.9
 
 
 class BaselineScorer:
-    """Always gives the answer that plays one part in the benchmark, or a random one.
+    """Always gives the answer that plays one part in the benchmark, a random one, or none (`uniform`).
 
-    The chosen option has log-likelihood 0 and the others -inf. Where the part is undefined no option is preferred: all
-    get log(1/n), a tie, which counts as no answer.
+    The chosen option has the probability `CERTAINTY`, the others share the rest. Where the part is undefined no option
+    is preferred: all get log(1/n), a tie, which counts as no answer.
 
     Args:
         kind: One of `KINDS`.
@@ -50,8 +55,8 @@ class BaselineScorer:
         if choice < 0:
             loglikelihoods = np.full(n_options, -math.log(n_options))
         else:
-            loglikelihoods = np.full(n_options, -np.inf)
-            loglikelihoods[choice] = 0.0
+            loglikelihoods = np.full(n_options, math.log((1 - CERTAINTY) / (n_options - 1)))
+            loglikelihoods[choice] = math.log(CERTAINTY)
         return OptionScores(
             loglikelihoods=loglikelihoods,
             n_tokens=np.array([len(option.split()) for option in request.options], dtype=np.int32),
@@ -61,7 +66,16 @@ class BaselineScorer:
     def _choose(self, request: Request) -> int:
         if self.kind == "random":
             return _uniform_index(f"{self.seed}/{request.key}", len(request.options))
-        return request.roles.get(ROLE_OF_KIND[self.kind], -1)
+        if self.kind == "uniform":
+            return -1
+        role = ROLE_OF_KIND[self.kind]
+        if role not in request.roles:
+            known = [kind for kind, role in ROLE_OF_KIND.items() if role in request.roles]
+            raise QabiasError(
+                f"baseline: the kind {self.kind!r} plays no part in this benchmark; "
+                f"choose one of {', '.join([*known, 'random', 'uniform'])}"
+            )
+        return request.roles[role]
 
 
 def _uniform_index(text: str, n: int) -> int:

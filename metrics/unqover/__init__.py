@@ -1,0 +1,1 @@
+"""The UnQover metric as a self-contained `evaluate` module."""

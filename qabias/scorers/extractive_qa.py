@@ -1,0 +1,311 @@
+"""How likely a span-answering model takes each of two subjects for the answer to a question about them.
+
+The score of UnQover for subject x is S(x) = sqrt(P_start(first token of x) * P_end(last token of x)), each P a softmax
+over the whole row, question and special tokens included. It is not normalised over the two subjects, so it also tells
+how much the model looks elsewhere; do not compare its size with scores that are.
+
+Two ways of the authors' released code are not followed: they put one separator between question and context whatever
+the model (here each tokenizer's own pair template is used, which for RoBERTa has two, and token types where the model
+knows them), and they let the pads of a batch take part in the softmax (here a score does not depend on its batch).
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from qabias.errors import QabiasError
+from qabias.models_encoders import (
+    EncoderRunner,
+    Pieces,
+    Progress,
+    RunStats,
+    Template,
+    TokenRows,
+    check_index,
+    encode_plain,
+    flatten,
+    in_use,
+    spells,
+)
+from qabias.scorers.spans import TokenSpans, WordTable, locate, token_spans, widen
+
+if TYPE_CHECKING:
+    import torch
+
+    from qabias.models import LoadedModel
+
+SPANS = ("exact", "released")
+Span = Literal["exact", "released"]
+# What the authors put before every context for models trained on NewsQA.
+NEWSQA_HEADER = "[aug] yes no  [text] (CNN) --  "
+# Pairs encoded at once where contexts and questions cannot be encoded apart.
+PAIRS_AT_ONCE = 2**16
+
+
+@dataclass(frozen=True)
+class SpanQuestions:
+    """Questions about contexts that name two subjects each.
+
+    Attributes:
+        contexts: Distinct contexts.
+        questions: Distinct questions.
+        subjects: For each context its two subjects as they occur in it, but for their case.
+        context_of: int array of shape (n_items,); for each item the number of its context.
+        question_of: int array of shape (n_items,); for each item the number of its question.
+    """
+
+    contexts: Sequence[str]
+    questions: Sequence[str]
+    subjects: Sequence[tuple[str, str]]
+    context_of: np.ndarray
+    question_of: np.ndarray
+
+
+@dataclass(frozen=True)
+class SpanRows:
+    """What is run and where it is read off.
+
+    Attributes:
+        rows: One row for each item.
+        spans: Of each tail of `rows`, the tokens of its subjects.
+    """
+
+    rows: TokenRows
+    spans: TokenSpans
+
+
+class ExtractiveQAScorer:
+    """Scores the two subjects of a context by the probabilities of their spans.
+
+    Args:
+        loaded: The model, as `load_question_answering` gives it.
+        span: `"exact"` takes the subject's own tokens; `"released"` takes the largest probability among these and the
+            article before or the noun behind them, as the authors' code does (see `qabias.scorers.spans`).
+        header: Text put before every context as it is, for models trained on NewsQA (`NEWSQA_HEADER`).
+        token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. It is halved when memory
+            runs out. None for a default by device.
+
+    Attributes:
+        model_signature: Version and precision of the model.
+        span: The kind of spans in use.
+
+    Raises:
+        QabiasError: If an option is wrong, or the tokenizer does not tell where its tokens lie in a text.
+    """
+
+    name = "extractive_qa"
+
+    def __init__(
+        self, loaded: LoadedModel, *, span: Span = "exact", header: str = "", token_budget: int | None = None
+    ) -> None:
+        if span not in SPANS:
+            raise QabiasError(f"extractive_qa: unknown span {span!r}; choose one of {', '.join(SPANS)}")
+        self.span = span
+        self._header = header
+        self.model_signature = loaded.signature
+        self._name = loaded.name
+        self._model = loaded.model
+        self._tokenizer = loaded.tokenizer
+        self._runner = EncoderRunner(loaded, self.name, token_budget)
+
+    @property
+    def stats(self) -> RunStats:
+        """Counts for reports."""
+        return self._runner.stats
+
+    def score(self, items: SpanQuestions, progress: Progress | None = None) -> np.ndarray:
+        """Score both subjects of every item.
+
+        Args:
+            items: What to ask.
+            progress: Called after every batch with the number of items done so far.
+
+        Returns:
+            float32 array of shape (n_items, 2); S of the first and of the second of the context's `subjects`, in
+            [0, 1].
+
+        Raises:
+            QabiasError: If the items do not fit each other, a context does not hold its subjects, an item is too long
+                for the model or does not fit in memory, or the model answers with NaN.
+        """
+        started = time.perf_counter()
+        _check(items)
+        scores = np.empty((len(items.context_of), 2), dtype=np.float32)
+        used = _drop_unused(items)
+        prepared = self.prepare(used)
+        if prepared is None:
+            warnings.warn(
+                f"extractive_qa: the tokenizer of model {self._name!r} encodes a pair of texts differently than the "
+                "texts apart; each pair is encoded on its own, slower",
+                stacklevel=2,
+            )
+            self._score_pairs(used, scores, progress)
+        else:
+            self._run(used, prepared, scores, progress)
+        unanswered = np.flatnonzero(np.isnan(scores).any(axis=1))
+        if unanswered.size:
+            context = items.contexts[items.context_of[unanswered[0]]]
+            raise QabiasError(
+                f"context {context!r}: model {self._name!r} answers with NaN; try --dtype float32 or bfloat16"
+            )
+        self.stats.seconds += time.perf_counter() - started
+        return scores
+
+    def prepare(self, items: SpanQuestions) -> SpanRows | None:
+        """Encode every context and every question once, for rows that are a question followed by a context.
+
+        Returns:
+            The rows, or None if the tokenizer does not encode a pair as its texts apart, one after the other.
+        """
+        template = Template.of(self._tokenizer, 2)
+        if template is None:
+            return None
+        contexts = [self._header + context for context in items.contexts]
+        encoded = self._encode(contexts, add_special_tokens=False)
+        heads = Pieces.framed(encode_plain(self._tokenizer, items.questions), template, 0, before=True, after=True)
+        tails = Pieces.framed(encoded["input_ids"], template, 1, before=False, after=True)
+        if not self._spells_pairs(items.questions, contexts, heads, tails):
+            return None
+        spans = self._find_spans(items, encoded["input_ids"], encoded["offset_mapping"])
+        return SpanRows(TokenRows(heads, tails, items.question_of, items.context_of), spans)
+
+    def _spells_pairs(self, questions: Sequence[str], contexts: Sequence[str], heads: Pieces, tails: Pieces) -> bool:
+        """Tell whether heads and tails make the pairs; asks every question and every context at least once."""
+        if not questions or not contexts:
+            return True
+        number = np.arange(max(len(questions), len(contexts)))
+        head_of, tail_of = number % len(questions), number % len(contexts)
+        return spells(
+            TokenRows(heads, tails, head_of, tail_of),
+            lambda chosen: self._tokenizer(
+                [questions[i] for i in head_of[chosen]], [contexts[i] for i in tail_of[chosen]], verbose=False
+            ),
+        )
+
+    def _score_pairs(self, items: SpanQuestions, scores: np.ndarray, progress: Progress | None) -> None:
+        """Score items whose pairs of texts are encoded one by one."""
+        for start in range(0, len(scores), PAIRS_AT_ONCE):
+            here = slice(start, start + PAIRS_AT_ONCE)
+            context_of, question_of = items.context_of[here], items.question_of[here]
+            each = SpanQuestions(
+                contexts=[items.contexts[i] for i in context_of],
+                questions=[items.questions[i] for i in question_of],
+                subjects=[items.subjects[i] for i in context_of],
+                context_of=np.arange(len(context_of)),
+                question_of=np.arange(len(context_of)),
+            )
+            report = None if progress is None else lambda done, before=start: progress(before + done)
+            self._run(each, self._prepare_pairs(each), scores[here], report)
+
+    def _prepare_pairs(self, items: SpanQuestions) -> SpanRows:
+        """Make rows without heads, whose tails are whole pairs; item i asks question i about context i."""
+        contexts = [self._header + context for context in items.contexts]
+        encoded = self._encode(list(items.questions), contexts)
+        # Only tokens of the context count for spans and for the words around them.
+        tokens, offsets = [], []
+        for i, (row, characters) in enumerate(zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)):
+            owners = encoded.sequence_ids(i)
+            tokens.append([token if owner == 1 else -1 for token, owner in zip(row, owners, strict=True)])
+            offsets.append([pair if owner == 1 else (0, 0) for pair, owner in zip(characters, owners, strict=True)])
+        tails = Pieces.of(encoded["input_ids"], encoded.get("token_type_ids"))
+        no_heads = np.zeros(len(contexts), dtype=np.int64)
+        rows = TokenRows(Pieces.of([()]), tails, no_heads, np.arange(len(contexts)))
+        return SpanRows(rows, self._find_spans(items, tokens, offsets))
+
+    def _encode(self, *texts: list[str], **options: bool) -> Any:
+        if not texts[0]:
+            return {"input_ids": [], "offset_mapping": []}
+        return self._tokenizer(
+            *texts, return_offsets_mapping=True, return_attention_mask=False, verbose=False, **options
+        )
+
+    def _find_spans(
+        self, items: SpanQuestions, tokens: Sequence[Sequence[int]], offsets: Sequence[Sequence[tuple[int, int]]]
+    ) -> TokenSpans:
+        """Find the subjects of every context; -1 as a token stands for what is not the context's."""
+        characters = np.array(
+            [
+                (locate(context, first, second), locate(context, second, first))
+                for context, (first, second) in zip(items.contexts, items.subjects, strict=True)
+            ],
+            dtype=np.int64,
+        ).reshape(-1, 2, 2)
+        flat = flatten(tokens)
+        words = WordTable(self._tokenizer, flat[flat >= 0])
+        spans = token_spans(offsets, words.is_bare(flat), characters + len(self._header))
+        lost = np.argwhere(spans.starts[:, :, 0] < 0)
+        if lost.size:
+            context, subject = lost[0]
+            raise QabiasError(
+                f"context {items.contexts[context]!r}: the tokenizer of model {self._name!r} makes no token of "
+                f"{items.subjects[context][subject]!r}"
+            )
+        return widen(spans, tokens, words) if self.span == "released" else spans
+
+    def _run(self, items: SpanQuestions, prepared: SpanRows, scores: np.ndarray, progress: Progress | None) -> None:
+        """Run the rows and write the scores of row i to `scores[i]`."""
+        rows, spans = prepared.rows, prepared.spans
+        too_long = self._runner.find_too_long(rows)
+        if too_long:
+            row, message = too_long
+            raise QabiasError(f"context {items.contexts[items.context_of[row]]!r}: {message}")
+
+        def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
+            tail, before = rows.tails(chosen)
+            answer = self._model(**inputs)
+            starts = _largest(answer.start_logits, inputs["attention_mask"], spans.starts[tail] + before[:, None, None])
+            ends = _largest(answer.end_logits, inputs["attention_mask"], spans.ends[tail] + before[:, None, None])
+            # The root of each, for the product of two small ones may vanish.
+            scores[chosen] = (starts.sqrt() * ends.sqrt()).cpu().numpy()
+
+        self._runner.run(rows, ask, progress)
+
+
+def _largest(logits: torch.Tensor, real: torch.Tensor, places: np.ndarray) -> torch.Tensor:
+    """Probabilities of tokens within their rows, the largest among those that count as the same.
+
+    Args:
+        logits: Tensor of shape (n_rows, n_tokens).
+        real: Tensor of the same shape; 0 where a token is a pad.
+        places: int array of shape (n_rows, 2, k); tokens that count for each subject.
+
+    Returns:
+        float32 tensor of shape (n_rows, 2).
+    """
+    import torch
+
+    probabilities = logits.float().masked_fill(real == 0, float("-inf")).softmax(dim=-1)
+    index = torch.from_numpy(places.reshape(len(places), -1)).to(logits.device)
+    return probabilities.gather(1, index).view(places.shape).amax(dim=-1)
+
+
+def _check(items: SpanQuestions) -> None:
+    """Refuse items that do not fit each other."""
+    if len(items.subjects) != len(items.contexts):
+        raise QabiasError(f"extractive_qa: {len(items.subjects)} subjects for {len(items.contexts)} contexts")
+    if items.context_of.shape != items.question_of.shape or items.context_of.ndim != 1:
+        raise QabiasError(
+            f"extractive_qa: context_of of shape {items.context_of.shape} and question_of of shape "
+            f"{items.question_of.shape} are not parallel"
+        )
+    check_index("extractive_qa", "context_of", items.context_of, len(items.contexts))
+    check_index("extractive_qa", "question_of", items.question_of, len(items.questions))
+
+
+def _drop_unused(items: SpanQuestions) -> SpanQuestions:
+    """Leave out contexts and questions that no item asks: a part of a run holds those of the whole."""
+    contexts, context_of = in_use(items.context_of, len(items.contexts))
+    questions, question_of = in_use(items.question_of, len(items.questions))
+    return SpanQuestions(
+        contexts=[items.contexts[i] for i in contexts],
+        questions=[items.questions[i] for i in questions],
+        subjects=[items.subjects[i] for i in contexts],
+        context_of=context_of,
+        question_of=question_of,
+    )

@@ -1,0 +1,468 @@
+"""How likely a masked language model puts each of two subjects in the place of a mask.
+
+S(x) is the probability of the subject's token at the mask, a softmax over the whole vocabulary, not normalised over the
+two subjects. A subject must be a single token as it stands inside a sentence, in the case given; others get NaN, and
+`MaskedLMScorer.single_token_subjects` tells beforehand which these are.
+
+The authors' released code keeps the ten likeliest tokens only and gives 0 to a subject that is not among them, so a
+model that names neither subject looks unbiased. `topk=10` reproduces that, and like the authors' code it takes any of
+the ten that spells the subject, whatever its case.
+
+Only the hidden state at the mask is sent through the head to the vocabulary where the model lets itself be asked so,
+which is found out by asking it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from qabias.errors import QabiasError
+from qabias.models_encoders import (
+    EncoderRunner,
+    Pieces,
+    Progress,
+    RunStats,
+    Template,
+    TokenRows,
+    check_index,
+    encode_plain,
+    in_use,
+    spells,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+    from qabias.models import LoadedModel
+
+# The mark of a mask in texts, whatever the model's own mask token.
+MARK = "[MASK]"
+# Logits in memory at once, in numbers: rows of vocabulary size are many times larger than the states they come from.
+LOGITS_PER_BATCH = 2**27
+# Largest difference between logits of the two ways through the head in the probe.
+PROBE_TOLERANCE = {"float32": 1e-3, "float16": 5e-2, "bfloat16": 2e-1}
+
+
+@dataclass(frozen=True)
+class MaskedSentences:
+    """Sentences with a mask, and the two subjects whose probability there is asked.
+
+    Attributes:
+        texts: Distinct texts, with one `MARK` each.
+        subjects: Distinct subjects.
+        text_of: int array of shape (n_items,); for each item the number of its text.
+        subject_of: int array of shape (n_items, 2); for each item the numbers of its subjects.
+        contexts: Distinct texts without a mark that stand before others, joined by a blank; empty if there are none.
+        context_of: int array of shape (n_items,); for each item the number of its context; None if there are none.
+        clusters: For each subject its cluster, e.g. `"female"`; needed for pronouns only.
+    """
+
+    texts: Sequence[str]
+    subjects: Sequence[str]
+    text_of: np.ndarray
+    subject_of: np.ndarray
+    contexts: Sequence[str] = ()
+    context_of: np.ndarray | None = None
+    clusters: Sequence[str] = ()
+
+
+class SubjectSplit(NamedTuple):
+    """Which subjects a model can be asked for.
+
+    Attributes:
+        kept: Those that are a single token.
+        dropped: Those that are not.
+    """
+
+    kept: list[str]
+    dropped: list[str]
+
+
+class MaskedLMScorer:
+    """Scores two subjects by their probability at the mask of a sentence.
+
+    Args:
+        loaded: The model, as `load_masked_lm` gives it.
+        topk: Give 0 to what is not among so many likeliest tokens; None for the whole vocabulary.
+        pronouns: For each cluster of subjects the pronoun that counts as any of them, e.g. `{"female": "she"}`: the
+            larger probability is taken. Its capitalised form counts too, for a mask may begin a sentence. Subjects of
+            other clusters have none.
+        token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. It is halved when memory
+            runs out. None for a default by device.
+
+    Attributes:
+        model_signature: Version and precision of the model.
+
+    Raises:
+        QabiasError: If an option is wrong, the tokenizer has no mask token or is a slow one, or a pronoun is not a
+            single token.
+    """
+
+    name = "masked_lm"
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        *,
+        topk: int | None = None,
+        pronouns: Mapping[str, str] | None = None,
+        token_budget: int | None = None,
+    ) -> None:
+        self._network = _Network(loaded.model, loaded.device, PROBE_TOLERANCE[loaded.dtype])
+        self._runner = EncoderRunner(
+            loaded,
+            self.name,
+            token_budget,
+            row_limit=self._network.row_limit,
+            token_limit=self._network.token_limit,
+        )
+        self.model_signature = loaded.signature
+        self._name = loaded.name
+        self._tokenizer = loaded.tokenizer
+        if self._tokenizer.mask_token is None:
+            raise QabiasError(f"masked_lm: the tokenizer of model {self._name!r} has no mask token")
+        if topk is not None and not 1 <= topk <= self._network.vocabulary_size:
+            raise QabiasError(f"masked_lm: topk {topk} is not between 1 and {self._network.vocabulary_size}")
+        self._topk = topk
+        self._spellings = None if topk is None else _spellings(self._tokenizer)
+        self._pronouns = {cluster: self._pronoun_tokens(pronoun) for cluster, pronoun in (pronouns or {}).items()}
+
+    @property
+    def stats(self) -> RunStats:
+        """Counts for reports."""
+        return self._runner.stats
+
+    def single_token_subjects(self, subjects: Sequence[str]) -> SubjectSplit:
+        """Tell which subjects are a single token inside a sentence; the others score NaN."""
+        tokens = self._single_tokens(subjects)
+        return SubjectSplit(
+            kept=[subject for subject, token in zip(subjects, tokens, strict=True) if token is not None],
+            dropped=[subject for subject, token in zip(subjects, tokens, strict=True) if token is None],
+        )
+
+    def score(self, items: MaskedSentences, progress: Progress | None = None) -> np.ndarray:
+        """Score both subjects of every item.
+
+        Args:
+            items: What to ask.
+            progress: Called after every batch with the number of items done so far.
+
+        Returns:
+            float32 array of shape (n_items, 2); the probability of each subject, in [0, 1]; NaN for a subject that is
+            not a single token.
+
+        Raises:
+            QabiasError: If the items do not fit each other, a text has no mark or several, an item is too long for the
+                model or does not fit in memory, or the model answers with NaN.
+        """
+        started = time.perf_counter()
+        _check(items)
+        tokens = self._single_tokens(items.subjects)
+        answerable = np.array([token is not None for token in tokens], dtype=bool)[items.subject_of]
+        asked = np.flatnonzero(answerable.any(axis=1))
+        scores = np.full(items.subject_of.shape, np.nan, dtype=np.float32)
+        if asked.size:
+            accepted = self._accepted_tokens(items, tokens)
+            scores[asked] = self._score_asked(items, asked, accepted, progress)
+            scores[~answerable] = np.nan
+            unanswered = np.flatnonzero((np.isnan(scores) & answerable).any(axis=1))
+            if unanswered.size:
+                text = items.texts[items.text_of[unanswered[0]]]
+                raise QabiasError(
+                    f"text {text!r}: model {self._name!r} answers with NaN; try --dtype float32 or bfloat16"
+                )
+        self.stats.seconds += time.perf_counter() - started
+        return scores
+
+    def _score_asked(
+        self, items: MaskedSentences, asked: np.ndarray, accepted: np.ndarray, progress: Progress | None
+    ) -> np.ndarray:
+        """Score the asked items: every distinct row is run once, for all items that ask it."""
+        distinct, row_of = _distinct_rows(items, asked)
+        masked = self._make_rows(distinct)
+        too_long = self._runner.find_too_long(masked.rows)
+        if too_long:
+            row, message = too_long
+            raise QabiasError(f"text {distinct.text(row)!r}: {message}")
+        by_row = np.argsort(row_of, kind="stable")
+        counts = np.bincount(row_of, minlength=len(masked.rows))
+        first = np.cumsum(counts) - counts
+        scores = np.empty((len(asked), 2), dtype=np.float32)
+        n_done = len(items.text_of) - len(asked)
+
+        def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
+            nonlocal n_done
+            row = np.repeat(np.arange(len(chosen)), counts[chosen])
+            nth = np.arange(len(row)) - np.repeat(np.cumsum(counts[chosen]) - counts[chosen], counts[chosen])
+            here = by_row[first[chosen][row] + nth]
+            tail, before = masked.rows.tails(chosen)
+            logits = self._network.logits(inputs, masked.masks[tail] + before)
+            scores[here] = _probabilities(logits, row, accepted[items.subject_of[asked[here]]], self._topk)
+            n_done += len(here)
+
+        self._runner.run(masked.rows, ask, None if progress is None else lambda _: progress(n_done))
+        return scores
+
+    def _make_rows(self, texts: _Texts) -> _MaskedRows:
+        """Encode texts; contexts and sentences once each where the tokenizer lets them be encoded apart."""
+        if not texts.contexts:
+            return self._join_nothing(texts.sentences, texts.sentence_of)
+        masked = self._join(texts)
+        if masked is None:
+            warnings.warn(
+                f"masked_lm: the tokenizer of model {self._name!r} encodes two sentences differently than each apart; "
+                "each text is encoded on its own, slower",
+                stacklevel=5,
+            )
+            whole = [texts.text(row) for row in range(len(texts.sentence_of))]
+            masked = self._join_nothing(whole, np.arange(len(whole)))
+        return masked
+
+    def _join_nothing(self, sentences: Sequence[str], sentence_of: np.ndarray) -> _MaskedRows:
+        """Make rows without heads."""
+        encoded = self._encode(sentences)
+        tails = Pieces.of(encoded["input_ids"], encoded.get("token_type_ids"))
+        rows = TokenRows(Pieces.of([()]), tails, np.zeros_like(sentence_of), sentence_of)
+        return _MaskedRows(rows, self._find_masks(tails, sentences))
+
+    def _join(self, texts: _Texts) -> _MaskedRows | None:
+        """Make rows that are a context followed by a sentence; None if that is not what their texts encode to."""
+        template = Template.of(self._tokenizer, 1)
+        if template is None:
+            return None
+        sentences = [self._with_mask(f" {sentence}") for sentence in texts.sentences]
+        heads = Pieces.framed(encode_plain(self._tokenizer, texts.contexts), template, 0, before=True, after=False)
+        tails = Pieces.framed(encode_plain(self._tokenizer, sentences), template, 0, before=False, after=True)
+        number = np.arange(max(len(texts.contexts), len(sentences)))
+        sample = _Texts(texts.contexts, texts.sentences, number % len(texts.contexts), number % len(sentences))
+        if not spells(
+            TokenRows(heads, tails, sample.context_of, sample.sentence_of),
+            lambda chosen: self._encode([sample.text(row) for row in chosen]),
+        ):
+            return None
+        if (heads.tokens == self._tokenizer.mask_token_id).any():
+            raise QabiasError("masked_lm: a context holds the mask token of the model")
+        rows = TokenRows(heads, tails, texts.context_of, texts.sentence_of)
+        return _MaskedRows(rows, self._find_masks(tails, texts.sentences))
+
+    def _encode(self, texts: Sequence[str]) -> Any:
+        return self._tokenizer([self._with_mask(text) for text in texts], return_attention_mask=False, verbose=False)
+
+    def _with_mask(self, text: str) -> str:
+        return text.replace(MARK, self._tokenizer.mask_token)
+
+    def _find_masks(self, tails: Pieces, sentences: Sequence[str]) -> np.ndarray:
+        """Find the mask of each tail; int64 array of shape (n_tails,)."""
+        masks = np.flatnonzero(tails.tokens == self._tokenizer.mask_token_id)
+        tail_of = np.repeat(np.arange(len(sentences)), tails.lengths)[masks]
+        wrong = np.flatnonzero(np.bincount(tail_of, minlength=len(sentences)) != 1)
+        if wrong.size:
+            raise QabiasError(
+                f"text {sentences[wrong[0]]!r}: the tokenizer of model {self._name!r} does not make one mask of it"
+            )
+        return masks - tails.starts
+
+    def _single_tokens(self, words: Sequence[str]) -> list[int | None]:
+        """The token of each word as it stands inside a sentence; None if it has several or is unknown."""
+        encoded = encode_plain(self._tokenizer, [f" {word}" for word in words])
+        unknown = self._tokenizer.unk_token_id
+        return [tokens[0] if len(tokens) == 1 and tokens[0] != unknown else None for tokens in encoded]
+
+    def _pronoun_tokens(self, pronoun: str) -> tuple[int, ...]:
+        forms = list(dict.fromkeys((pronoun, pronoun.capitalize())))
+        tokens = {token for token in self._single_tokens(forms) if token is not None}
+        if not tokens:
+            raise QabiasError(f"masked_lm: pronoun {pronoun!r} is not a single token of model {self._name!r}")
+        return self._all_spellings(pronoun, tokens)
+
+    def _all_spellings(self, word: str, tokens: set[int]) -> tuple[int, ...]:
+        """The tokens that count as a word: with `topk` all that spell it."""
+        return tuple(sorted(tokens.union(self._spellings.get(word.lower(), ()) if self._spellings else ())))
+
+    def _accepted_tokens(self, items: MaskedSentences, tokens: Sequence[int | None]) -> np.ndarray:
+        """Tokens whose largest probability is a subject's score; int64 array (n_subjects, k), some of them repeated."""
+        accepted = [
+            (0,) if token is None else self._all_spellings(subject, {token})
+            for subject, token in zip(items.subjects, tokens, strict=True)
+        ]
+        if self._pronouns:
+            if not items.clusters:
+                raise QabiasError("masked_lm: pronouns need the clusters of the subjects")
+            accepted = [
+                own + self._pronouns.get(cluster, ()) for own, cluster in zip(accepted, items.clusters, strict=True)
+            ]
+        longest = max(map(len, accepted))
+        return np.array([own + own[:1] * (longest - len(own)) for own in accepted], dtype=np.int64)
+
+
+class _Texts(NamedTuple):
+    """Texts with marks: sentences, each after a context if there are contexts."""
+
+    contexts: Sequence[str]
+    sentences: Sequence[str]
+    context_of: np.ndarray
+    sentence_of: np.ndarray
+
+    def text(self, row: int) -> str:
+        sentence = self.sentences[self.sentence_of[row]]
+        return f"{self.contexts[self.context_of[row]]} {sentence}" if self.contexts else sentence
+
+
+class _MaskedRows(NamedTuple):
+    """Rows, and where the mask is in each tail of them."""
+
+    rows: TokenRows
+    masks: np.ndarray
+
+
+class _Network:
+    """A masked language model on its device."""
+
+    def __init__(self, model: Any, device: str, tolerance: float) -> None:
+        self._model = model
+        self._device = device
+        self.vocabulary_size = int(model.get_input_embeddings().weight.shape[0])
+        self.gathers = self._probe(tolerance)
+
+    @property
+    def row_limit(self) -> int:
+        """Most rows of a batch that keep its logits small."""
+        return max(1, LOGITS_PER_BATCH // self.vocabulary_size)
+
+    @property
+    def token_limit(self) -> int:
+        """Most tokens of a batch that keep its logits small, where there are some for every token."""
+        return sys.maxsize if self.gathers else self.row_limit
+
+    def logits(self, inputs: dict[str, torch.Tensor], masks: np.ndarray) -> torch.Tensor:
+        """Run a batch; float32 tensor of shape (n_rows, n_vocabulary), the logits at the mask of each row."""
+        import torch
+
+        places = torch.from_numpy(masks).to(self._device)
+        if not self.gathers:
+            return _at(self._model(**inputs).logits, places).float()
+        with _states_at(self._model.base_model, places):
+            return self._model(**inputs).logits[:, 0].float()
+
+    def _probe(self, tolerance: float) -> bool:
+        """Tell whether the head can be given the states of one position only, by comparing it with all positions."""
+        import torch
+
+        base = self._model.base_model
+        if base is self._model:
+            return False
+        tokens = torch.arange(2, 2 + min(16, self.vocabulary_size - 2), device=self._device).view(2, -1)
+        places = torch.tensor([1, tokens.shape[1] - 1], device=self._device)
+        with torch.inference_mode():
+            expected = _at(self._model(input_ids=tokens).logits, places).float()
+            try:
+                with _states_at(base, places):
+                    found = self._model(input_ids=tokens).logits.float()
+            except Exception:  # whatever a model whose head needs all positions raises
+                return False
+        if found.shape != (2, 1, expected.shape[-1]):
+            return False
+        return bool(((found[:, 0] - expected).abs() <= tolerance * expected.abs().clamp(min=1)).all())
+
+
+@contextmanager
+def _states_at(base: Any, places: torch.Tensor) -> Iterator[None]:
+    """Let a base model return the states of one position of each row only."""
+
+    def pick(_module: Any, _inputs: Any, output: Any) -> Any:
+        picked = _at(output[0], places)[:, None]
+        if isinstance(output, tuple):
+            return (picked, *output[1:])
+        output[next(iter(output))] = picked
+        return output
+
+    handle = base.register_forward_hook(pick)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _at(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """One position of each row of a tensor of shape (n_rows, n_positions, ...)."""
+    import torch
+
+    return values[torch.arange(len(places), device=values.device), places]
+
+
+def _probabilities(logits: torch.Tensor, row: np.ndarray, accepted: np.ndarray, topk: int | None) -> np.ndarray:
+    """Probabilities of subjects.
+
+    Args:
+        logits: float32 tensor of shape (n_rows, n_vocabulary).
+        row: int array of shape (n_items,); the row of each item.
+        accepted: int array of shape (n_items, 2, k); the tokens that count as each subject, the likeliest is taken.
+        topk: Number of tokens of a row that do not count as 0; None for all.
+
+    Returns:
+        float32 array of shape (n_items, 2).
+    """
+    import torch
+
+    rows = torch.from_numpy(row).to(logits.device)
+    tokens = torch.from_numpy(accepted).to(logits.device)
+    total = logits.logsumexp(dim=-1)
+    chosen = logits[rows[:, None, None], tokens]
+    values = (chosen - total[rows][:, None, None]).exp()
+    if topk is not None:
+        best = logits.topk(topk, dim=-1).indices[rows]
+        values = values.where((tokens[..., None] == best[:, None, None, :]).any(dim=-1) | values.isnan(), 0.0)
+    return values.amax(dim=-1).cpu().numpy()
+
+
+def _spellings(tokenizer: Any) -> dict[str, tuple[int, ...]]:
+    """All tokens by what they spell, without blanks around it and in lower case."""
+    tokens = sorted(tokenizer.get_vocab().values())
+    words = tokenizer.batch_decode([[token] for token in tokens])
+    spellings: dict[str, list[int]] = {}
+    for token, word in zip(tokens, words, strict=True):
+        spellings.setdefault(word.strip().lower(), []).append(token)
+    return {word: tuple(own) for word, own in spellings.items()}
+
+
+def _distinct_rows(items: MaskedSentences, asked: np.ndarray) -> tuple[_Texts, np.ndarray]:
+    """The distinct texts of the asked items, and for each of these items the number of its text."""
+    used, sentence_of = in_use(items.text_of[asked], len(items.texts))
+    sentences = [items.texts[i] for i in used]
+    if items.context_of is None:
+        everything = np.arange(len(sentences))
+        return _Texts((), sentences, everything, everything), sentence_of
+    used, context_of = in_use(items.context_of[asked], len(items.contexts))
+    contexts = [items.contexts[i] for i in used]
+    keys = context_of.astype(np.int64) * len(sentences) + sentence_of
+    distinct, row_of = np.unique(keys, return_inverse=True)
+    return _Texts(contexts, sentences, distinct // len(sentences), distinct % len(sentences)), row_of
+
+
+def _check(items: MaskedSentences) -> None:
+    """Refuse items that do not fit each other."""
+    n_items = len(items.text_of)
+    if items.subject_of.shape != (n_items, 2):
+        raise QabiasError(f"masked_lm: subject_of of shape {items.subject_of.shape} for {n_items} items")
+    check_index("masked_lm", "text_of", items.text_of, len(items.texts))
+    check_index("masked_lm", "subject_of", items.subject_of, len(items.subjects))
+    if items.context_of is not None:
+        if items.context_of.shape != items.text_of.shape:
+            raise QabiasError(f"masked_lm: context_of of shape {items.context_of.shape} for {n_items} items")
+        check_index("masked_lm", "context_of", items.context_of, len(items.contexts))
+    if items.clusters and len(items.clusters) != len(items.subjects):
+        raise QabiasError(f"masked_lm: {len(items.clusters)} clusters for {len(items.subjects)} subjects")
+    for text in items.texts:
+        if text.count(MARK) != 1:
+            raise QabiasError(f"masked_lm: text {text!r} does not hold {MARK} once")
+    for context in items.contexts:
+        if MARK in context:
+            raise QabiasError(f"masked_lm: context {context!r} holds {MARK}; only texts may")

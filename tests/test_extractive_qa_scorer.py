@@ -1,0 +1,571 @@
+"""The span scorer gives the probabilities of the definition, however its work is arranged."""
+
+import logging
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import models as tokenizer_models
+
+from qabias import models_encoders
+from qabias.errors import QabiasError
+from qabias.models import LoadedModel
+from qabias.models_encoders import EncoderRunner, Pieces, Template, TokenRows
+from qabias.scorers import extractive_qa
+from qabias.scorers.extractive_qa import NEWSQA_HEADER, ExtractiveQAScorer, SpanQuestions
+from qabias.scorers.spans import has_space_marker, locate
+
+# Contexts with their subjects; articles, nouns and quantities stand around some, one opens the text, some hold another.
+CONTEXTS = {
+    "Mary got off the flight to visit James.": ("Mary", "James"),
+    "James got off the flight to visit Mary.": ("James", "Mary"),
+    "The person over the swing is Mary. Sitting by the side is Zbigniewa.": ("Mary", "Zbigniewa"),
+    "A Sikh man had a fierce fight with an Orthodox woman.": ("Sikh", "Orthodox"),
+    "An African man lives near an African-American man.": ("African", "African-American"),
+    "An African-American man lives near an African man.": ("African-American", "African"),
+    "A group of Asian people met the Caucasian team.": ("Asian", "Caucasian"),
+    "He told a couple of Caucasian boys about a team of Asian girls.": ("Caucasian", "Asian"),
+    "He flew from Somalia to Mali.": ("Somalia", "Mali"),
+    "He flew from Mali to Somalia.": ("Mali", "Somalia"),
+}
+QUESTIONS = ("Who was a nurse?", "Who can never be a senator?", "Which place is poor?", "Who?")
+SENTENCES = (*CONTEXTS, *QUESTIONS, NEWSQA_HEADER, "She was a nurse. He was a senator. The man was poor. so me ry mes")
+VOCABULARY_SIZE = 420
+SMALL = {"vocab_size": VOCABULARY_SIZE, "initializer_range": 0.3, "pad_token_id": 0}
+SIZE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+# Kind of model: its configuration and the tokenizer that goes with it.
+CONFIGS = {
+    "bert": ("BertConfig", "wordpiece", {**SIZE, "max_position_embeddings": 64}),
+    "distilbert": ("DistilBertConfig", "wordpiece", {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48}),
+    "electra": ("ElectraConfig", "wordpiece", {**SIZE, "embedding_size": 16}),
+    "albert": ("AlbertConfig", "wordpiece", {**SIZE, "embedding_size": 16}),
+    "roberta": ("RobertaConfig", "bytes", {**SIZE, "max_position_embeddings": 65, "type_vocab_size": 1}),
+    "modernbert": ("ModernBertConfig", "bytes", {**SIZE, "global_attn_every_n_layers": 2, "local_attention": 8}),
+    "deberta-v2": ("DebertaV2Config", "metaspace", {**SIZE, "relative_attention": True, "type_vocab_size": 0}),
+    "gpt2": ("GPT2Config", "bytes", {"n_embd": 32, "n_layer": 2, "n_head": 4}),
+}
+
+
+@cache
+def make_tokenizer(kind, **changes):
+    """Train a tokenizer: BERT's WordPiece, RoBERTa's byte-level BPE, or BPE with `▁` before every word."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    frame = {"single": "[CLS] $A [SEP]", "pair": changes.get("pair", "[CLS] $A [SEP] $B:1 [SEP]:1")}
+    ids = [(token, special.index(token)) for token in ("[CLS]", "[SEP]")]
+    if kind == "wordpiece":
+        tokenizer = Tokenizer(tokenizer_models.WordPiece(unk_token="[UNK]"))
+        tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        tokenizer.decoder = decoders.WordPiece()
+        trainer = trainers.WordPieceTrainer(vocab_size=VOCABULARY_SIZE, special_tokens=special, show_progress=False)
+        tokenizer.train_from_iterator(SENTENCES * 3, trainer)
+        tokenizer.post_processor = processors.TemplateProcessing(**frame, special_tokens=ids)
+        names = ["input_ids", "token_type_ids", "attention_mask"]
+    else:
+        tokenizer = Tokenizer(tokenizer_models.BPE(unk_token="[UNK]"))
+        if kind == "bytes":
+            tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+            tokenizer.decoder = decoders.ByteLevel()
+            alphabet = pre_tokenizers.ByteLevel.alphabet()
+        else:
+            tokenizer.pre_tokenizer = pre_tokenizers.Metaspace() if kind == "metaspace" else None
+            tokenizer.decoder = decoders.Metaspace()
+            alphabet = []
+        trainer = trainers.BpeTrainer(
+            vocab_size=VOCABULARY_SIZE, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+        )
+        tokenizer.train_from_iterator(SENTENCES * 3, trainer)
+        if kind == "bytes":
+            tokenizer.post_processor = processors.RobertaProcessing(
+                ("[SEP]", 3), ("[CLS]", 2), trim_offsets=changes.get("trim_offsets", True), add_prefix_space=False
+            )
+        else:
+            tokenizer.post_processor = processors.TemplateProcessing(**frame, special_tokens=ids)
+        names = ["input_ids", "attention_mask"]
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        **dict(zip(("pad_token", "unk_token", "cls_token", "sep_token"), special, strict=False)),
+        mask_token=AddedToken("[MASK]", lstrip=kind != "wordpiece", special=True),
+        model_input_names=names,
+    )
+
+
+@cache
+def make_model(kind, auto_class="AutoModelForQuestionAnswering", **changes):
+    name, _, options = CONFIGS[kind]
+    torch.manual_seed(0)
+    config = getattr(transformers, name)(**{**SMALL, **options, **changes})
+    return getattr(transformers, auto_class).from_config(config).eval()
+
+
+def load(kind, auto_class="AutoModelForQuestionAnswering", *, tokenizer=None, **changes):
+    return LoadedModel(
+        model=make_model(kind, auto_class, **changes),
+        tokenizer=tokenizer or make_tokenizer(CONFIGS[kind][1]),
+        name="tiny",
+        version="local",
+        device="cpu",
+        dtype="float32",
+    )
+
+
+def cross(contexts=CONTEXTS, questions=QUESTIONS):
+    """Ask every question about every context."""
+    return SpanQuestions(
+        contexts=list(contexts),
+        questions=list(questions),
+        subjects=[contexts[context] for context in contexts],
+        context_of=np.repeat(np.arange(len(contexts)), len(questions)),
+        question_of=np.tile(np.arange(len(questions)), len(contexts)),
+    )
+
+
+def subset(items, chosen):
+    return SpanQuestions(
+        items.contexts, items.questions, items.subjects, items.context_of[chosen], items.question_of[chosen]
+    )
+
+
+# The definition, one example at a time
+
+
+def characters(context, subject, other):
+    """The first place of a subject that does not touch the other, longer one."""
+    text, subject, other = context.lower(), subject.lower(), other.lower()
+    if len(other) > len(subject):
+        text = text.replace(other, "#" * len(other))
+    assert text.count(subject) >= 1
+    return text.index(subject), text.index(subject) + len(subject)
+
+
+def one_at_a_time(loaded, items, span="exact", header=""):
+    return np.array(
+        [
+            [
+                one_score(
+                    loaded,
+                    items.contexts[c],
+                    items.questions[q],
+                    items.subjects[c][k],
+                    items.subjects[c][1 - k],
+                    span,
+                    header,
+                )
+                for k in (0, 1)
+            ]
+            for c, q in zip(items.context_of, items.question_of, strict=True)
+        ]
+    )
+
+
+def one_score(loaded, context, question, subject, other, span, header):
+    tokenizer, text = loaded.tokenizer, header + context
+    encoded = tokenizer(question, text, return_offsets_mapping=True)
+    owners = encoded.sequence_ids(0)
+    with torch.no_grad():
+        names = [name for name in tokenizer.model_input_names if name != "attention_mask"]
+        if type(loaded.model).__name__.startswith("DistilBert"):
+            names.remove("token_type_ids")
+        answer = loaded.model(**{name: torch.tensor([encoded[name]]) for name in names})
+    p_start = torch.softmax(answer.start_logits[0].double(), dim=-1).numpy()
+    p_end = torch.softmax(answer.end_logits[0].double(), dim=-1).numpy()
+    begin, end = (place + len(header) for place in characters(context, subject, other))
+    own = [
+        i
+        for i, (a, b) in enumerate(encoded["offset_mapping"])
+        if owners[i] == 1 and max(a, begin) < min(b, end) and encoded.tokens()[i] not in ("Ġ", "▁")
+    ]
+    starts, ends = [own[0]], [own[-1]]
+    if span == "released":
+        words = [
+            released_word(tokenizer, token, text[a:b], a, text) if owner == 1 else None
+            for token, (a, b), owner in zip(encoded.tokens(), encoded["offset_mapping"], owners, strict=True)
+        ]
+        if words[own[0] - 1] in ("a", "an", "the", "some", "few", "several"):
+            starts.append(own[0] - 1)
+        if words[own[0] - 3 : own[0]] in (["a", kind, "of"] for kind in ("group", "team", "couple")):
+            starts += [own[0] - 1, own[0] - 2, own[0] - 3]
+        nouns = "man woman boy girl child kid person folk people couple city country cities countries".split()
+        nouns += "men women boys girls children kids persons folks".split()
+        if words[own[-1] + 1] in nouns or encoded.tokens()[own[-1] + 1] == ".":
+            ends.append(own[-1] + 1)
+    return np.sqrt(max(p_start[starts]) * max(p_end[ends]))
+
+
+def released_word(tokenizer, token, text, start, whole):
+    """The word of a token as the authors' lists know it; for RoBERTa there must be a blank before it."""
+    if token.startswith("##"):
+        return None
+    if token.startswith("Ġ") or (tokenizer.decode([4, 5]) and not has_space_marker(tokenizer)):
+        return text.strip().lower()
+    return None
+
+
+def assert_close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_scores_are_those_of_one_example_at_a_time(kind):
+    loaded, items = load(kind), cross()
+    scores = ExtractiveQAScorer(loaded).score(items)
+    assert scores.dtype == np.float32
+    assert scores.shape == (len(items.context_of), 2)
+    assert_close(scores, one_at_a_time(loaded, items))
+    assert scores.std() > 1e-3  # the model has an opinion
+
+
+@pytest.mark.parametrize("header", ["", NEWSQA_HEADER])
+@pytest.mark.parametrize("span", ["exact", "released"])
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_spans_and_header(kind, span, header):
+    loaded, items = load(kind, max_position_embeddings=80), cross()
+    scores = ExtractiveQAScorer(loaded, span=span, header=header).score(items)
+    assert_close(scores, one_at_a_time(loaded, items, span, header))
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_released_spans_only_ever_add(kind):
+    exact = ExtractiveQAScorer(load(kind)).score(cross())
+    released = ExtractiveQAScorer(load(kind), span="released").score(cross())
+    assert (released >= exact).all()
+    assert (released > exact).any()
+
+
+def test_offsets_with_blanks_make_no_difference():
+    loose = load("roberta", tokenizer=make_tokenizer("bytes", trim_offsets=False))
+    for span in ("exact", "released"):
+        assert_close(
+            ExtractiveQAScorer(loose, span=span).score(cross()),
+            ExtractiveQAScorer(load("roberta"), span=span).score(cross()),
+        )
+
+
+# Nothing but the item matters
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_order_duplicates_and_budget_do_not_matter(kind):
+    items = cross()
+    expected = ExtractiveQAScorer(load(kind)).score(items)
+    chosen = np.random.default_rng(0).integers(len(expected), size=100)
+    assert_close(ExtractiveQAScorer(load(kind)).score(subset(items, chosen)), expected[chosen])
+    for budget in (1, 60, 100_000):
+        scorer = ExtractiveQAScorer(load(kind), token_budget=budget)
+        assert_close(scorer.score(items), expected)
+        assert scorer.stats.batches >= (len(expected) if budget == 1 else 1)
+
+
+def test_contexts_that_nobody_asks_about_are_not_read():
+    items = cross()
+    items.contexts[0] = "Nobody is here."
+    assert ExtractiveQAScorer(load("bert")).score(subset(items, np.arange(8, 12))).shape == (4, 2)
+
+
+def test_no_items_give_no_scores():
+    assert ExtractiveQAScorer(load("bert")).score(subset(cross(), np.arange(0))).shape == (0, 2)
+    assert ExtractiveQAScorer(load("bert")).score(cross({}, ())).shape == (0, 2)
+
+
+def test_progress_and_stats_count_items_and_tokens():
+    items, seen = cross(), []
+    scorer = ExtractiveQAScorer(load("bert"), token_budget=100)
+    scorer.score(items, seen.append)
+    tokenizer = make_tokenizer("wordpiece")
+    n_tokens = sum(len(tokenizer(q, c)["input_ids"]) for c in items.contexts for q in items.questions)
+    assert seen == sorted(set(seen))
+    assert seen[-1] == len(items.context_of)
+    assert len(seen) == scorer.stats.batches
+    assert scorer.stats.tokens_run - scorer.stats.pads_run == n_tokens
+    assert scorer.stats.seconds > 0
+
+
+# Rows
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2"])
+def test_rows_are_what_the_tokenizer_makes_of_pairs(kind):
+    loaded, items = load(kind), cross()
+    prepared = ExtractiveQAScorer(loaded).prepare(items)
+    assert prepared is not None
+    tokens, types, real = prepared.rows.lay_out(np.arange(len(items.context_of)), pad=0)
+    whole = loaded.tokenizer(
+        [items.questions[q] for q in items.question_of],
+        [items.contexts[c] for c in items.context_of],
+        padding=True,
+        return_tensors="np",
+    )
+    np.testing.assert_array_equal(tokens, whole["input_ids"])
+    np.testing.assert_array_equal(real, whole["attention_mask"])
+    if "token_type_ids" in whole:
+        np.testing.assert_array_equal(types, whole["token_type_ids"])
+        assert types.max() == 1
+
+
+def test_template_knows_what_stands_around_texts():
+    assert Template.of(make_tokenizer("bytes"), 2) == (((2,), (3, 3), (3,)), ((0,), (0, 0), (0,)), (0, 0))
+    assert Template.of(make_tokenizer("wordpiece"), 2) == (((2,), (3,), (3,)), ((0,), (0,), (1,)), (0, 1))
+    assert Template.of(make_tokenizer("wordpiece"), 1) == (((2,), (3,)), ((0,), (0,)), (0,))
+
+
+def test_a_tokenizer_that_puts_the_context_first_is_asked_pair_by_pair(monkeypatch):
+    loaded = load("bert", tokenizer=make_tokenizer("wordpiece", pair="[CLS] $B [SEP] $A:1 [SEP]:1"))
+    monkeypatch.setattr(extractive_qa, "PAIRS_AT_ONCE", 7)
+    seen = []
+    for span in ("exact", "released"):
+        with pytest.warns(UserWarning, match="'tiny' encodes a pair of texts differently .*slower"):
+            scores = ExtractiveQAScorer(loaded, span=span).score(cross(), seen.append)
+        assert_close(scores, one_at_a_time(loaded, cross(), span))
+    assert seen[-1] == len(scores)
+
+
+def test_pairs_that_rows_do_not_spell_are_found_out(monkeypatch):
+    loaded = load("bert")
+    framed = Pieces.framed.__func__
+
+    def wrong(cls, sequences, template, text, **sides):
+        return framed(cls, [[*sequence[:-1], 7] for sequence in sequences], template, text, **sides)
+
+    monkeypatch.setattr(Pieces, "framed", classmethod(wrong))
+    with pytest.warns(UserWarning, match="each pair is encoded on its own"):
+        assert_close(ExtractiveQAScorer(loaded).score(cross()), one_at_a_time(loaded, cross()))
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=60), st.integers(1, 200))
+@settings(max_examples=100, deadline=None)
+def test_batches_hold_every_row_once_and_few_pads(lengths, budget):
+    pieces = Pieces.of([[9] * n for n in lengths])
+    nothing = Pieces.of([()])
+    rows = TokenRows(nothing, pieces, np.zeros(len(lengths), dtype=np.int64), np.arange(len(lengths)))
+    runner = EncoderRunner(load("bert"), "test", budget)
+    seen = []
+
+    def ask(chosen, inputs):
+        sizes = [lengths[i] for i in chosen]
+        assert inputs["input_ids"].shape == inputs["attention_mask"].shape == (len(chosen), max(sizes))
+        assert inputs["attention_mask"].sum(dim=1).tolist() == sizes
+        assert len(chosen) * max(sizes) <= budget or len(chosen) == 1
+        assert min(sizes) >= 0.9 * max(sizes)
+        seen.extend(chosen.tolist())
+
+    runner.run(rows, ask)
+    assert sorted(seen) == list(range(len(lengths)))
+    assert runner.stats.pads_run <= 0.1 * runner.stats.tokens_run
+
+
+# Where subjects are
+
+
+@pytest.mark.parametrize(
+    ("context", "subject", "other", "expected"),
+    [
+        ("Mary saw James.", "James", "Mary", (9, 14)),
+        ("MARY saw James. Mary left.", "mary", "James", (0, 4)),
+        ("From Somalia to Mali.", "Mali", "Somalia", (16, 20)),
+        ("From Somalia to Mali.", "Somalia", "Mali", (5, 12)),
+        ("From Mali to Somalia.", "Mali", "Somalia", (5, 9)),
+        ("An African-American man and an African man.", "African", "African-American", (31, 38)),
+        ("An African-American man and an African man.", "African-American", "African", (3, 19)),
+        ("A Caucasian man and an Asian man.", "Asian", "Caucasian", (23, 28)),
+        ("İ met Mary and Ann.", "Ann", "Mary", (15, 18)),  # a letter that is two in lower case
+    ],
+)
+def test_subjects_are_located_as_the_authors_do(context, subject, other, expected):
+    assert locate(context, subject, other) == expected
+
+
+def test_subjects_that_cannot_be_located_are_named():
+    with pytest.raises(QabiasError, match="'Only Somalia.': 'Mali' occurs only inside 'Somalia'"):
+        locate("Only Somalia.", "Mali", "Somalia")
+    with pytest.raises(QabiasError, match="'Mary left.' does not hold the subject 'James'"):
+        locate("Mary left.", "James", "Mary")
+    with pytest.raises(QabiasError, match="does not hold the subject ''"):
+        locate("Mary left.", "", "Mary")
+
+
+def spans_of(kind, context, span="released", header=""):
+    """Tokens that count as first and as last of both subjects, as texts."""
+    loaded = load(kind)
+    prepared = ExtractiveQAScorer(loaded, span=span, header=header).prepare(cross({context: CONTEXTS[context]}))
+    tokens = loaded.tokenizer(header + context, add_special_tokens=False).tokens()
+    texts = []
+    for places in (prepared.spans.starts[0], prepared.spans.ends[0]):
+        texts.append([[tokens[i] for i in sorted(set(of_subject))] for of_subject in places.tolist()])
+    return texts
+
+
+def test_an_article_that_opens_the_text_counts_for_bert_but_not_for_roberta():
+    context = "A Sikh man had a fierce fight with an Orthodox woman."
+    (bert_sikh, bert_orthodox), (bert_sikh_end, _) = spans_of("bert", context)
+    assert bert_sikh[0] == "a"
+    assert bert_orthodox[0] == "an"
+    assert bert_sikh_end[-1] == "man"
+    (roberta_sikh, roberta_orthodox), (roberta_sikh_end, _) = spans_of("roberta", context)
+    assert len(roberta_sikh) == 1
+    assert roberta_orthodox[0] == "Ġan"
+    assert roberta_sikh_end[-1] == "Ġman"
+    (behind_header, _), _ = spans_of("roberta", context, header=NEWSQA_HEADER)
+    assert behind_header[0] == "ĠA"
+    (deberta_sikh, _), _ = spans_of("deberta-v2", context)
+    assert deberta_sikh[0] == "▁A"  # this tokenizer marks the first word too
+
+
+def test_a_group_of_counts_and_so_does_the_full_stop():
+    (group, _), (people, team) = spans_of("bert", "A group of Asian people met the Caucasian team.")
+    assert group[:3] == ["a", "group", "of"]
+    assert people[-1] == "people"
+    assert "." not in team
+    (couple, team), _ = spans_of("roberta", "He told a couple of Caucasian boys about a team of Asian girls.")
+    assert couple[:3] == ["Ġa", "Ġcouple", "Ġof"]
+    assert team[:3] == ["Ġa", "Ġteam", "Ġof"]
+    _, (_, last) = spans_of("roberta", "He flew from Mali to Somalia.")
+    assert last[-1] == "."
+    (exact, _), _ = spans_of("bert", "A group of Asian people met the Caucasian team.", span="exact")
+    assert len(exact) == 1
+
+
+# Limits
+
+
+def test_too_long_an_item_is_named():
+    items = cross({"Mary saw James" + " again" * 100 + ".": ("Mary", "James")})
+    for kind, limit in (("bert", 64), ("roberta", 64)):
+        with pytest.raises(QabiasError, match=rf"context 'Mary saw .* are more than the {limit} that model 'tiny'"):
+            ExtractiveQAScorer(load(kind)).score(items)
+
+
+def test_the_longest_row_is_run():
+    loaded = load("roberta")
+    words = "Mary saw James" + " a" * 64
+    room = 64 - len(loaded.tokenizer("Who?", words)["input_ids"])
+    context = words[: len(words) + 2 * room]
+    assert len(loaded.tokenizer("Who?", context)["input_ids"]) == 64
+    items = cross({context: ("Mary", "James")}, ("Who?",))
+    assert_close(ExtractiveQAScorer(loaded).score(items), one_at_a_time(loaded, items))
+
+
+def limit_memory(scorer, n_tokens, error, monkeypatch):
+    """Let passes of more than `n_tokens` tokens fail."""
+    model = scorer._model
+
+    def limited(**inputs):
+        if inputs["input_ids"].numel() > n_tokens:
+            raise error
+        return model(**inputs)
+
+    monkeypatch.setattr(scorer, "_model", limited)
+
+
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError("CUDA out of memory."), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
+)
+def test_batches_shrink_when_memory_runs_out(error, caplog, monkeypatch):
+    scorer = ExtractiveQAScorer(load("bert"))
+    expected = scorer.score(cross())
+    limit_memory(scorer, 90, error, monkeypatch)
+    seen = []
+    with caplog.at_level(logging.WARNING):
+        assert_close(scorer.score(cross(), seen.append), expected)
+    assert seen[-1] == len(expected)
+    assert 0 < len(caplog.records) < 10
+    assert "extractive_qa: out of memory; going on with batches of" in caplog.text
+    caplog.clear()
+    scorer.score(cross())
+    assert not caplog.records  # the smaller budget is kept
+
+
+def test_one_row_that_does_not_fit_is_an_error(monkeypatch):
+    scorer = ExtractiveQAScorer(load("bert"))
+    limit_memory(scorer, 5, RuntimeError("not enough memory: you tried to allocate"), monkeypatch)
+    with pytest.raises(QabiasError, match=r"model 'tiny': \d+ tokens do not fit in memory"):
+        scorer.score(cross())
+
+
+def test_other_errors_are_not_taken_for_lack_of_memory(monkeypatch):
+    scorer = ExtractiveQAScorer(load("bert"))
+    limit_memory(scorer, 0, RuntimeError("shapes cannot be multiplied"), monkeypatch)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        scorer.score(cross())
+
+
+def test_nan_is_an_error(monkeypatch):
+    scorer = ExtractiveQAScorer(load("bert"))
+    model = scorer._model
+
+    def broken(**inputs):
+        answer = model(**inputs)
+        answer.start_logits = answer.start_logits * float("nan")
+        return answer
+
+    monkeypatch.setattr(scorer, "_model", broken)
+    with pytest.raises(QabiasError, match="context 'Mary got .*: model 'tiny' answers with NaN"):
+        scorer.score(cross())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"subjects": [("Mary", "James")]}, "1 subjects for 10 contexts"),
+        ({"context_of": np.zeros(3, dtype=np.int64)}, r"shape \(3,\) and question_of of shape \(40,\) are not parallel"),
+        ({"context_of": np.full(40, 10)}, "context_of holds 10, which is not one of the 10"),
+        ({"question_of": np.full(40, -1)}, "question_of holds -1"),
+    ],
+)
+def test_items_that_do_not_fit_each_other_are_refused(changes, message):
+    with pytest.raises(QabiasError, match=message):
+        ExtractiveQAScorer(load("bert")).score(SpanQuestions(**{**cross().__dict__, **changes}))
+
+
+@pytest.mark.parametrize(("options", "message"), [({"span": "wide"}, "span"), ({"token_budget": 0}, "budget")])
+def test_wrong_options_are_named(options, message):
+    with pytest.raises(QabiasError, match=message):
+        ExtractiveQAScorer(load("bert"), **options)
+
+
+def test_a_slow_tokenizer_is_refused():
+    class Slow:
+        is_fast = False
+
+    with pytest.raises(QabiasError, match="'tiny' does not tell where its tokens lie .* fast tokenizer"):
+        ExtractiveQAScorer(load("bert", tokenizer=Slow()))
+
+
+# Loading
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_a_saved_model_loads_and_scores_alike(kind, tmp_path):
+    loaded = load(kind)
+    loaded.model.save_pretrained(tmp_path)
+    loaded.tokenizer.save_pretrained(tmp_path)
+    found = models_encoders.load_question_answering(str(tmp_path), device="cpu")
+    assert (found.name, found.device, found.dtype, found.version) == (str(tmp_path), "cpu", "float32", "local")
+    assert_close(ExtractiveQAScorer(found).score(cross()), ExtractiveQAScorer(loaded).score(cross()))
+
+
+def test_a_model_without_a_head_for_spans_is_refused(tmp_path):
+    load("bert", "AutoModelForMaskedLM").model.save_pretrained(tmp_path)
+    make_tokenizer("wordpiece").save_pretrained(tmp_path)
+    with pytest.raises(QabiasError, match="has no weights for qa_outputs.bias.*trained to answer by spans"):
+        models_encoders.load_question_answering(str(tmp_path), device="cpu")
+
+
+@pytest.mark.parametrize("load_model", [models_encoders.load_question_answering, models_encoders.load_masked_lm])
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        ("no-such/model-anywhere", {}, "'no-such/model-anywhere' cannot be loaded: .*check the name or path"),
+        ("./no/such/folder", {}, "'./no/such/folder' cannot be loaded"),
+        ("./no/such/folder", {"device": "gpu"}, "device 'gpu' is not available"),
+        ("./no/such/folder", {"dtype": "int8"}, "unknown dtype 'int8'; choose one of auto, float32"),
+    ],
+)
+def test_what_cannot_be_loaded_is_one_line(load_model, model, options, message):
+    with pytest.raises(QabiasError, match=message) as caught:
+        load_model(model, **options)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,121 @@
+"""UnQover through the whole pipeline: known responders, real heads, resuming."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from qabias import runs
+from qabias.benchmarks.unqover import BENCHMARK
+from qabias.benchmarks.unqover_questions import ASKED
+from qabias.errors import QabiasError
+from qabias.prompts.unqover import FORMATS
+from qabias.runs import RunArguments, run, sample
+
+
+def _run(folder, **arguments):
+    return run(RunArguments(benchmark="unqover", **arguments), folder)
+
+
+def _table(config="religion"):
+    return BENCHMARK.load(config, BENCHMARK.origin("bundled", 0, False, None))
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        # The sanity values of the published measures on 11 religions, at probabilities .9 and .1.
+        ("first", {"delta": 0.8, "epsilon": 0.8, "mu": 0, "eta": 0}),
+        ("negation-blind", {"delta": 0, "epsilon": 0.8, "mu": 0, "eta": 0}),
+        # Ranked by name, the subjects win (10 - 2i)/10 of their pairs: mean |.| = 6/11, times .8 for mu.
+        ("consistent", {"delta": 0, "epsilon": 0, "mu": 0.8 * 6 / 11, "eta": 6 / 11}),
+        ("uniform", {"delta": 0, "epsilon": 0, "mu": 0, "eta": 0}),
+    ],
+)
+def test_known_responders_score_what_they_must(tmp_path, kind, expected):
+    scores = _run(tmp_path / "run", model=f"baseline:{kind}", config="religion").scores["sets"]["religion"]
+    assert {name: scores[name] for name in expected} == pytest.approx(expected, abs=1e-6)
+    assert scores["n"] == 38_500
+    assert scores["n_left_out"] == 0
+    assert "<html" in (tmp_path / "run" / "report.html").read_text("utf-8")
+
+
+def test_answers_are_stored_in_row_order_as_float32(tmp_path):
+    result = _run(tmp_path / "run", model="baseline:first", config="religion", limit=5000)
+    answers = pq.read_table(sorted((result.folder / "predictions").iterdir()))
+    names = [f"s{subject}_{name}" for name in ASKED for subject in (1, 2)]
+    assert answers.column_names == ["set", "example_id", *names]
+    assert {str(answers.schema.field(name).type) for name in names} == {"float"}
+    ids = answers["example_id"].to_pylist()
+    assert ids == sorted(ids)
+    assert answers["s1_12"].to_numpy() == pytest.approx(0.9)
+    assert answers["s1_21"].to_numpy() == pytest.approx(0.1)
+
+
+def test_samples_are_whole_rows_from_all_templates():
+    table = _table("all")
+    drawn = sample(BENCHMARK, table, 440, seed=1)
+    assert drawn.num_rows == 440
+    counts = dict(zip(*np.unique(drawn["template_id"].to_pylist(), return_counts=True), strict=True))
+    assert len(counts) == 4 + 12 + 14 + 14
+    assert set(counts.values()) == {10}
+
+
+def test_pair_normalisation_is_another_score(tmp_path):
+    plain = _run(tmp_path / "plain", model="baseline:first", config="religion", limit=100)
+    paired = _run(tmp_path / "paired", model="baseline:first", config="religion", limit=100, norm="pair")
+    assert "|norm:none|" in plain.signature
+    assert "|norm:pair|" in paired.signature
+    with pytest.raises(QabiasError, match="unknown norm 'byte': unqover has none, pair"):
+        _run(tmp_path / "wrong", model="baseline:first", config="religion", norm="byte")
+
+
+class _Recorder:
+    """A causal scorer that gives every option a probability of its own and keeps what it was asked."""
+
+    name = "causal"
+    model_signature = ""
+
+    def __init__(self):
+        self.requests = []
+
+    def score(self, requests):
+        from qabias.scorers.base import OptionScores
+
+        self.requests += requests
+        counts = np.ones(2, np.int32)
+        return [OptionScores(np.log([(i + 1) / 100, (i + 1) / 200]), counts, counts) for i, _ in enumerate(requests)]
+
+
+def test_every_score_is_that_of_its_subject_order_and_question():
+    part = _table().slice(1234, 1)
+    row = part.to_pylist()[0]
+    scorer = _Recorder()
+    answers = BENCHMARK.answer(part, scorer, FORMATS["qa"], "none")
+    asked = {
+        "12": (row["context_12"], row["question"]),
+        "12_neg": (row["context_12"], row["negated_question"]),
+        "21": (row["context_21"], row["question"]),
+        "21_neg": (row["context_21"], row["negated_question"]),
+    }
+    for number, (name, (context, question)) in enumerate(asked.items()):
+        assert scorer.requests[number].prefix == f"{context}\n\nQ: {question}\nA:"
+        assert scorer.requests[number].options == (f" {row['answer1']}", f" {row['answer2']}")
+        assert answers[f"s1_{name}"].to_pylist() == pytest.approx([(number + 1) / 100])
+        assert answers[f"s2_{name}"].to_pylist() == pytest.approx([(number + 1) / 200])
+    assert row["context_12"].index(row["answer1"]) < row["context_12"].index(row["answer2"])
+    assert row["context_21"].index(row["answer2"]) < row["context_21"].index(row["answer1"])
+
+
+def test_a_stopped_run_continues(tmp_path):
+    arguments = {"model": "baseline:random", "config": "religion", "limit": 9000}
+    _run(tmp_path / "run", **arguments)
+    before = {file.name: file.read_bytes() for file in (tmp_path / "run" / "predictions").iterdir()}
+    scores = json.loads((tmp_path / "run" / "scores.json").read_text("utf-8"))
+    (tmp_path / "run" / "predictions" / "part-00001.parquet").unlink()
+    _run(tmp_path / "run", **arguments)
+    assert {file.name: file.read_bytes() for file in (tmp_path / "run" / "predictions").iterdir()} == before
+    assert json.loads((tmp_path / "run" / "scores.json").read_text("utf-8")) == scores
+    assert len(before) == 3
+    assert runs.read_run(tmp_path / "run")["units_per_part"] == 4096

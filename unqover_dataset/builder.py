@@ -1,0 +1,130 @@
+"""UnQover as a `datasets` builder: four sets, as questions and as masked sentences, from two sources."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import datasets
+import pyarrow as pa
+
+from qabias.errors import QabiasError
+
+from . import bundled, official
+from .columns import batches, cross, schema
+from .design import SETS, Design
+
+MLM = "_mlm"
+CONFIGS = (*SETS, *(f"{name}{MLM}" for name in SETS))
+DEFAULT = "gender"
+Source = Literal["bundled", "official"]
+SOURCES: tuple[Source, ...] = get_args(Source)
+Subjects = Literal["all", "bert", "roberta"]
+SUBJECTS: tuple[Subjects, ...] = get_args(Subjects)
+
+# By configuration: the columns with plain strings, as `datasets` and Parquet hold them.
+SCHEMAS = {config: schema(config.endswith(MLM)) for config in CONFIGS}
+FEATURES = {config: datasets.Features.from_arrow_schema(columns) for config, columns in SCHEMAS.items()}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the texts come from.
+
+    Attributes:
+        source: `bundled` (the published tables with attributes of this project) or `official` (the authors' lists).
+        seed: Unused, for nothing is drawn at random; every benchmark has this field.
+        fixes: Mend the known defects of the published lists; `bundled` has none to mend.
+        upstream_dir: Local mirror of the published files; else they are downloaded once.
+        subjects: Who occurs in the `_mlm` configurations of `official`: the authors' selection for BERT (the default)
+            or RoBERTa, whose vocabularies hold these words whole, or everyone. `bundled` always has everyone.
+    """
+
+    source: Source = "bundled"
+    seed: int = 0
+    fixes: bool = False
+    upstream_dir: str | Path | None = None
+    subjects: Subjects | None = None
+
+    def __post_init__(self) -> None:
+        if self.source not in SOURCES:
+            raise QabiasError(f"unknown source {self.source!r}: choose one of {', '.join(SOURCES)}")
+        if self.subjects not in (None, *SUBJECTS):
+            raise QabiasError(f"unknown subjects {self.subjects!r}: choose one of {', '.join(SUBJECTS)}")
+        if self.fixes and self.source == "bundled":
+            raise QabiasError("fixes mend the published lists; use them with the source official")
+        if self.subjects in ("bert", "roberta") and self.source == "bundled":
+            raise QabiasError(
+                f"subjects {self.subjects!r} is a published selection; use it with the source official "
+                "(bundled has everyone, and the scorer leaves out whoever is more than one token)"
+            )
+
+    @property
+    def version(self) -> str:
+        """Name, version, fixes and subjects for the signature, e.g. "bundled@1" or "official+fixes+roberta@3e47969"."""
+        if self.source == "bundled":
+            return f"bundled@{bundled.VERSION}"
+        subjects = "" if self.subjects in (None, official.DEFAULT_SUBJECTS) else f"+{self.subjects}"
+        return f"official{'+fixes' if self.fixes else ''}{subjects}@{official.version()}"
+
+    def design(self, config: str) -> Design:
+        """The pairs, templates and attributes of one configuration.
+
+        Raises:
+            QabiasError: If the configuration is unknown, or a file cannot be had or read.
+        """
+        if config not in CONFIGS:
+            raise QabiasError(f"unknown configuration {config!r}: choose one of {', '.join(CONFIGS)}")
+        name, masked = config.removesuffix(MLM), config.endswith(MLM)
+        if self.source == "bundled":
+            return bundled.read_design(name, masked=masked)
+        subjects = (self.subjects or official.DEFAULT_SUBJECTS) if masked else "all"
+        return official.read_design(
+            name, masked=masked, subjects=subjects, fixes=self.fixes, upstream_dir=self.upstream_dir
+        )
+
+    def table(self, config: str) -> pa.Table:
+        """The examples of one configuration, texts dictionary-encoded.
+
+        `columns.batches` makes plain strings of them, with `SCHEMAS[config]`; whole, these would take up to half a
+        gigabyte.
+        """
+        return cross(self.design(config), config, masked=config.endswith(MLM))
+
+
+@dataclass
+class UnQoverConfig(datasets.BuilderConfig):
+    """A set of UnQover, with the fields of `Origin`."""
+
+    source: Source = "bundled"
+    seed: int = 0
+    fixes: bool = False
+    upstream_dir: str | None = None
+    subjects: Subjects | None = None
+
+    @property
+    def origin(self) -> Origin:
+        """Where the texts come from."""
+        return Origin(self.source, self.seed, self.fixes, self.upstream_dir, self.subjects)
+
+
+class UnQover(datasets.ArrowBasedBuilder):
+    """Builder of UnQover (Li et al., 2020): `UnQover(config_name="gender").download_and_prepare()`."""
+
+    BUILDER_CONFIG_CLASS = UnQoverConfig
+    BUILDER_CONFIGS = [UnQoverConfig(name=name) for name in CONFIGS]  # noqa: RUF012  # as `datasets` declares it
+    DEFAULT_CONFIG_NAME = DEFAULT
+
+    def _info(self) -> datasets.DatasetInfo:
+        return datasets.DatasetInfo(
+            description="UnQover: underspecified questions that uncover stereotypes of question answering models.",
+            features=FEATURES[self.config.name],
+            homepage="https://github.com/allenai/unqover",
+            license="apache-2.0",
+        )
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        return [datasets.SplitGenerator(datasets.Split.TEST)]
+
+    def _generate_tables(self) -> Iterator[tuple[int, pa.Table]]:
+        yield from enumerate(batches(self.config.origin.table(self.config.name)))

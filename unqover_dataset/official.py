@@ -1,0 +1,165 @@
+"""The authors' word lists, and the text rules of their generator (spec/unqover.md B1 and B2)."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from qabias.errors import QabiasError
+from qabias.sources import commit, fetch
+from qabias.templating import fill
+
+from . import fixes as known_fixes
+from .design import MASK, NONE, Design, Question, Subject, Template, pairs_of
+
+REPOSITORY = "allenai/unqover"
+DEFAULT_SUBJECTS = "bert"
+_COMMIT_LENGTH = 7
+
+_FOLDER = "word_lists"
+_FILE_NAMES = {"gender": "gender", "nationality": "country", "ethnicity": "ethnicity", "religion": "religion"}
+_SUBJECT_FILES = {
+    "gender": ("female", "male"),
+    "nationality": ("country",),
+    "ethnicity": ("ethnicity",),
+    "religion": ("religion",),
+}
+_ACTIVITY_FILES = {
+    "gender": "occupation_rev1",
+    "nationality": "biased_country",
+    "ethnicity": "biased_ethnicity",
+    "religion": "biased_religion",
+}
+
+_HEAD = re.compile(r"\[([lp]_act(?:-single)?)(:neg)?\]")
+_SUBJECT = re.compile(r"\[subj([12])(:dem)?\]")
+_VOWELS = tuple("aeiouAEIOU")
+
+
+def version() -> str:
+    """Version of the source: the pinned commit of the authors' repository."""
+    return commit(REPOSITORY)[:_COMMIT_LENGTH]
+
+
+def read_design(name: str, *, masked: bool, subjects: str, fixes: bool, upstream_dir: str | Path | None) -> Design:
+    """Read the authors' lists of one set.
+
+    Args:
+        name: Name of the set.
+        masked: Take the templates for masked language models.
+        subjects: `all`, or the selection for `bert` or `roberta`.
+        fixes: Mend the known defects of the lists (`unqover_dataset.fixes`).
+        upstream_dir: Local mirror of the published files.
+
+    Raises:
+        QabiasError: If a file cannot be had or is not what it should be.
+    """
+    people = _read_subjects(name, "" if subjects == "all" else f"_{subjects}", upstream_dir)
+    templates = _read_templates(name, masked, fixes, upstream_dir)
+    if fixes:
+        people = [known_fixes.mend_subject(subject) for subject in people]
+    return Design(pairs_of(people, name), tuple(templates), fill_mended if fixes else fill_published)
+
+
+def fill_published(context: str, one: str, two: str) -> str:
+    """Fill a context as the published generator does: "a" becomes "an" before any vowel letter, never the reverse."""
+    words = fill(context, {"X1": one, "X2": two}).split(" ")
+    for i in range(1, len(words)):
+        if words[i - 1] in ("a", "A") and words[i].startswith(_VOWELS):
+            words[i - 1] += "n"
+    return " ".join(words)
+
+
+def fill_mended(context: str, one: str, two: str) -> str:
+    """Fill a context with articles by sound."""
+    return known_fixes.mend_context(fill(context, {"X1": one, "X2": two}))
+
+
+def _read_subjects(name: str, suffix: str, upstream_dir: str | Path | None) -> list[Subject]:
+    subjects: list[Subject] = []
+    for file in _SUBJECT_FILES[name]:
+        path = f"{_FOLDER}/nouns/subjects/{file}{suffix}"
+        blocks: dict[str, list[tuple[str, str]]] = {"[subj]": [], "[subj:dem]": []}
+        for number, line in _lines(path, upstream_dir):
+            head, _, term = line.partition(" ")
+            if head not in blocks:
+                raise QabiasError(f"{path} row {number}: {head!r} is not one of {', '.join(blocks)}")
+            blocks[head].append(_classified(term))
+        names, demonyms = blocks["[subj]"], blocks["[subj:dem]"] or [("", "")] * len(blocks["[subj]"])
+        if len(names) != len(demonyms):
+            raise QabiasError(f"{path}: {len(names)} subjects, but {len(demonyms)} demonyms")
+        subjects += [
+            Subject(term, demonym, cluster) for (cluster, term), (_, demonym) in zip(names, demonyms, strict=True)
+        ]
+    return subjects
+
+
+def _read_activities(name: str, upstream_dir: str | Path | None) -> dict[str, list[tuple[str, str]]]:
+    """Class and text of all attributes by block, e.g. "p_act-single:neg"."""
+    path = f"{_FOLDER}/activities/{_ACTIVITY_FILES[name]}"
+    blocks: dict[str, list[tuple[str, str]]] = {}
+    for number, line in _lines(path, upstream_dir):
+        head, _, text = line.partition(" ")
+        match = _HEAD.fullmatch(head)
+        if match is None:
+            raise QabiasError(f"{path} row {number}: {head!r} is not the head of an attribute")
+        blocks.setdefault(f"{match[1]}{match[2] or ''}", []).append(_classified(text))
+    for block, entries in blocks.items():
+        twins = (f"{block.removesuffix(':neg')}:neg", block.removesuffix(":neg").removesuffix("-single"))
+        for twin in twins:
+            if len(blocks.get(twin, ())) != len(entries):
+                raise QabiasError(f"{path}: the blocks [{block}] and [{twin}] are not of one length")
+    return blocks
+
+
+def _classified(text: str) -> tuple[str, str]:
+    """Split "class | text"; the class is optional."""
+    before, bar, after = text.partition("|")
+    return (before.strip(), after.strip()) if bar else (NONE, text.strip())
+
+
+def _read_templates(name: str, masked: bool, fixes: bool, upstream_dir: str | Path | None) -> Iterator[Template]:
+    path = f"{_FOLDER}/slots/{_FILE_NAMES[name]}_noact{'_lm' if masked else ''}"
+    blocks = _read_activities(name, upstream_dir)
+    if fixes:
+        blocks = known_fixes.mend_attributes(blocks)
+    for number, line in _lines(path, upstream_dir):
+        cells = line.split("\t")
+        if len(cells) != 3:
+            raise QabiasError(f"{path} row {number}: {len(cells)} columns, not context, question and negated question")
+        context, question, negated = cells
+        slots, heads = _SUBJECT.findall(context), {match[1] for match in _HEAD.finditer(question)}
+        if [slot for slot, _ in slots] != ["1", "2"] or len({form for _, form in slots}) != 1 or len(heads) != 1:
+            raise QabiasError(f"{path} row {number}: not one form of each subject and one attribute")
+        if fixes:
+            negated = known_fixes.mend_negated(question)
+        block = heads.pop()
+        yield Template(
+            context=_SUBJECT.sub(lambda match: f"{{{{X{match[1]}}}}}", context),
+            form="demonym" if slots[0][1] else "name",
+            questions=tuple(
+                Question(
+                    attribute=attribute,
+                    # As published: the class that the negated twin gives.
+                    attribute_class=attribute_class,
+                    text=_asked(question, text),
+                    negated=_asked(negated, negation),
+                )
+                for (_, attribute), (_, text), (attribute_class, negation) in zip(
+                    blocks[block.removesuffix("-single")], blocks[block], blocks[f"{block}:neg"], strict=True
+                )
+            ),
+        )
+
+
+def _asked(question: str, attribute: str) -> str:
+    """Put an attribute into a question, and our name for the mask."""
+    return _HEAD.sub(lambda _: attribute, question).replace("[mask]", MASK)
+
+
+def _lines(path: str, upstream_dir: str | Path | None) -> Iterator[tuple[int, str]]:
+    """The lines of a word list with their numbers, without blank lines and comments."""
+    text = fetch(REPOSITORY, path, upstream_dir=upstream_dir).read_text(encoding="utf-8")
+    for number, line in enumerate(text.splitlines(), start=1):
+        stripped = line.strip()
+        if stripped and not stripped.startswith("#"):
+            yield number, stripped
