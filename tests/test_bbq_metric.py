@@ -732,7 +732,7 @@ def released(category: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("match", ["strict", "released"])
 @pytest.mark.parametrize(("category", "prompt", "acc_amb", "s_amb", "acc_dis", "s_dis", "cost"), REFERENCE)
-def test_released_predictions_give_the_reference_scores(
+def test_t_b23_released_predictions_give_the_reference_scores(
     bbq, category, prompt, acc_amb, s_amb, acc_dis, s_dis, cost, match
 ):
     rows = released(category)
