@@ -146,7 +146,8 @@ def score(
     """Score a run again, or somebody's predictions."""
     from qabias.benchmarks import load_benchmark
     from qabias.files import write_json
-    from qabias.runs import join_predictions, score_run
+    from qabias.predictions import join_predictions
+    from qabias.runs import score_run
 
     if path.is_dir():
         _print_result(score_run(path, upstream_dir))

@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
@@ -33,6 +32,7 @@ from qabias.benchmarks import Benchmark, Origin, load_benchmark
 from qabias.errors import QabiasError
 from qabias.files import remove_leftovers, write_atomically, write_json
 from qabias.prompts import choose
+from qabias.sampling import sample
 from qabias.scorers import load_scorer
 from qabias.scorers.base import Scorer
 
@@ -208,28 +208,6 @@ def _origin(benchmark: Benchmark, arguments: RunArguments, upstream_dir: str | N
     return benchmark.origin(arguments.source, seed, arguments.fixes, upstream_dir)
 
 
-def sample(benchmark: Benchmark, table: pa.Table, limit: int | None, seed: int) -> pa.Table:
-    """Draw at most `limit` examples (at least one unit) as whole units, one of every stratum before a second of any.
-
-    Examples stay in file order, and a larger sample holds every smaller one with the same seed.
-    """
-    if limit is None or limit >= table.num_rows:
-        return table
-    unit_of, stratum_of = benchmark.units(table)
-    units, first, sizes = np.unique(unit_of, return_index=True, return_counts=True)
-    strata = stratum_of[first]
-    rng = np.random.default_rng(seed)
-    # Within a stratum units come in random order; units of equal rank come in a random order of strata.
-    by_stratum = np.lexsort((rng.random(len(units)), strata))
-    starts = np.flatnonzero(np.diff(strata[by_stratum], prepend=-1))
-    rank = np.empty(len(units), dtype=np.int64)
-    rank[by_stratum] = np.arange(len(units)) - np.repeat(starts, np.diff(np.append(starts, len(units))))
-    order = np.lexsort((rng.random(int(strata.max()) + 1)[strata], rank))
-    fits = np.cumsum(sizes[order]) <= limit
-    fits[0] = True
-    return table.filter(pa.array(np.isin(unit_of, units[order[fits]])))
-
-
 def make_signature(benchmark: Benchmark, arguments: RunArguments, scorer: Scorer) -> str:
     """One line that pins what was measured; two scores may be compared where it says so."""
     fields = {
@@ -297,7 +275,7 @@ def _claim(folder: Path, arguments: RunArguments, signature: str, units_per_part
                 "choose another --output or remove the folder"
             )
         return
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (not folder.is_dir() or any(path.name[:1] != "." for path in folder.iterdir())):
         raise QabiasError(f"{folder}: exists and holds no run; choose another --output")
     write_json(
         folder / "run.json",
@@ -362,68 +340,3 @@ def read_answers(folder: Path, benchmark: Benchmark, table: pa.Table, units_per_
         else:
             answers.append(pq.read_table(path))
     return pa.concat_tables(answers) if answers else pa.table({}), n_missing
-
-
-def join_predictions(benchmark: Benchmark, table: pa.Table, path: Path) -> tuple[pa.Table, pa.Table]:
-    """Read somebody's predictions file and find the examples it answers.
-
-    Args:
-        benchmark: The benchmark.
-        table: All its examples.
-        path: CSV, JSON lines or Parquet with the benchmark's key columns (one may be left out where the examples have
-            but one value of it) and `prediction`, an index or an answer's text.
-
-    Returns:
-        The answered examples in file order, and their answers, parallel to them.
-
-    Raises:
-        QabiasError: If the file cannot be read, lacks a column, or answers an example that does not exist or one twice.
-    """
-    found = _read_table(path)
-    constant = {name: table[name][0].as_py() for name in benchmark.key if pc.count_distinct(table[name]).as_py() == 1}
-    missing = [
-        name for name in (*benchmark.key, "prediction") if name not in found.column_names and name not in constant
-    ]
-    if missing:
-        raise QabiasError(
-            f"{path}: no column {', '.join(missing)}; it needs {', '.join(benchmark.key)} and prediction, "
-            f"and has {', '.join(found.column_names)}"
-        )
-    values = [
-        found[name].to_pylist() if name in found.column_names else [constant[name]] * found.num_rows
-        for name in benchmark.key
-    ]
-    known = set(zip(*(table[name].to_pylist() for name in benchmark.key), strict=True))
-    answers: dict[tuple[Any, ...], Any] = {}
-    rows = zip(zip(*values, strict=True), found["prediction"].to_pylist(), strict=True)
-    for number, (key, prediction) in enumerate(rows, start=1):
-        what = ", ".join(f"{name} {value!r}" for name, value in zip(benchmark.key, key, strict=True))
-        if key not in known:
-            raise QabiasError(f"{path}: row {number}: no example with {what} in this configuration and source")
-        if key in answers:
-            raise QabiasError(f"{path}: row {number}: {what} is answered twice")
-        answers[key] = prediction
-    keys = list(zip(*(table[name].to_pylist() for name in benchmark.key), strict=True))
-    answered = table.filter(pa.array([key in answers for key in keys]))
-    return answered, pa.table({"prediction": [answers[key] for key in keys if key in answers]})
-
-
-def _read_table(path: Path) -> pa.Table:
-    import pyarrow.csv
-    import pyarrow.json
-
-    readers = {
-        ".parquet": pq.read_table,
-        ".csv": pyarrow.csv.read_csv,
-        ".jsonl": pyarrow.json.read_json,
-        ".json": pyarrow.json.read_json,
-    }
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise QabiasError(f"{path}: unknown kind of file; predictions are read from {', '.join(readers)}")
-    try:
-        return reader(path)
-    except FileNotFoundError as error:
-        raise QabiasError(f"{path}: no such file") from error
-    except pa.ArrowInvalid as error:
-        raise QabiasError(f"{path}: not readable as {path.suffix[1:]}: {' '.join(str(error).split())}") from error

@@ -18,7 +18,7 @@ from qabias.models import LoadedModel
 from qabias.models_encoders import EncoderRunner, Pieces, Template, TokenRows
 from qabias.scorers import extractive_qa
 from qabias.scorers.extractive_qa import NEWSQA_HEADER, ExtractiveQAScorer, SpanQuestions
-from qabias.scorers.spans import has_space_marker, locate
+from qabias.scorers.spans import locate
 
 # Contexts with their subjects; articles, nouns and quantities stand around some, one opens the text, some hold another.
 CONTEXTS = {
@@ -34,8 +34,15 @@ CONTEXTS = {
     "He flew from Mali to Somalia.": ("Mali", "Somalia"),
 }
 QUESTIONS = ("Who was a nurse?", "Who can never be a senator?", "Which place is poor?", "Who?")
-SENTENCES = (*CONTEXTS, *QUESTIONS, NEWSQA_HEADER, "She was a nurse. He was a senator. The man was poor. so me ry mes")
-VOCABULARY_SIZE = 420
+RARE = "Zbigniewa"  # several tokens in every vocabulary here
+SENTENCES = (
+    *(context for context in CONTEXTS if RARE not in context),
+    *QUESTIONS,
+    NEWSQA_HEADER,
+    "The person over the swing is Mary. Sitting by the side is Ann. She was a nurse.",
+    "He was a big Zulu senator; so she and he left Ann. And Ann saw Ann, for Ann was Ann.",
+)
+VOCABULARY_SIZE = 520
 SMALL = {"vocab_size": VOCABULARY_SIZE, "initializer_range": 0.3, "pad_token_id": 0}
 SIZE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 # Kind of model: its configuration and the tokenizer that goes with it.
@@ -51,10 +58,19 @@ CONFIGS = {
 }
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    """Threads that share a tiny model mostly wait for each other."""
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(n_threads)
+
+
 @cache
 def make_tokenizer(kind, **changes):
-    """Train a tokenizer: BERT's WordPiece, RoBERTa's byte-level BPE, or BPE with `▁` before every word."""
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    """Train a tokenizer: BERT's WordPiece, RoBERTa's byte-level BPE, BPE with `▁` before words or without words."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", changes.get("mask", "[MASK]")]
     frame = {"single": "[CLS] $A [SEP]", "pair": changes.get("pair", "[CLS] $A [SEP] $B:1 [SEP]:1")}
     ids = [(token, special.index(token)) for token in ("[CLS]", "[SEP]")]
     if kind == "wordpiece":
@@ -79,7 +95,8 @@ def make_tokenizer(kind, **changes):
         trainer = trainers.BpeTrainer(
             vocab_size=VOCABULARY_SIZE, special_tokens=special, initial_alphabet=alphabet, show_progress=False
         )
-        tokenizer.train_from_iterator(SENTENCES * 3, trainer)
+        texts = [" ".join(SENTENCES)] if kind == "unsplit" else SENTENCES
+        tokenizer.train_from_iterator([*texts] * 3, trainer)
         if kind == "bytes":
             tokenizer.post_processor = processors.RobertaProcessing(
                 ("[SEP]", 3), ("[CLS]", 2), trim_offsets=changes.get("trim_offsets", True), add_prefix_space=False
@@ -90,7 +107,7 @@ def make_tokenizer(kind, **changes):
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         **dict(zip(("pad_token", "unk_token", "cls_token", "sep_token"), special, strict=False)),
-        mask_token=AddedToken("[MASK]", lstrip=kind != "wordpiece", special=True),
+        mask_token=AddedToken(changes.get("mask", "[MASK]"), lstrip=kind != "wordpiece", special=True),
         model_input_names=names,
     )
 
@@ -133,6 +150,12 @@ def subset(items, chosen):
 
 # The definition, one example at a time
 
+NOUNS = (
+    *("man", "woman", "boy", "girl", "child", "kid", "person", "folk", "people", "couple"),
+    *("men", "women", "boys", "girls", "children", "kids", "persons", "folks"),
+    *("city", "country", "cities", "countries"),
+)
+
 
 def characters(context, subject, other):
     """The first place of a subject that does not touch the other, longer one."""
@@ -146,62 +169,57 @@ def characters(context, subject, other):
 def one_at_a_time(loaded, items, span="exact", header=""):
     return np.array(
         [
-            [
-                one_score(
-                    loaded,
-                    items.contexts[c],
-                    items.questions[q],
-                    items.subjects[c][k],
-                    items.subjects[c][1 - k],
-                    span,
-                    header,
-                )
-                for k in (0, 1)
-            ]
+            scores_of_one(loaded, items.questions[q], header + items.contexts[c], len(header), items.subjects[c], span)
             for c, q in zip(items.context_of, items.question_of, strict=True)
         ]
     )
 
 
-def one_score(loaded, context, question, subject, other, span, header):
-    tokenizer, text = loaded.tokenizer, header + context
-    encoded = tokenizer(question, text, return_offsets_mapping=True)
-    owners = encoded.sequence_ids(0)
+def scores_of_one(loaded, question, text, n_header, subjects, span):
+    encoded = loaded.tokenizer(question, text, return_offsets_mapping=True)
+    names = [name for name in loaded.tokenizer.model_input_names if name != "attention_mask"]
+    if type(loaded.model).__name__.startswith("DistilBert"):
+        names.remove("token_type_ids")
     with torch.no_grad():
-        names = [name for name in tokenizer.model_input_names if name != "attention_mask"]
-        if type(loaded.model).__name__.startswith("DistilBert"):
-            names.remove("token_type_ids")
         answer = loaded.model(**{name: torch.tensor([encoded[name]]) for name in names})
     p_start = torch.softmax(answer.start_logits[0].double(), dim=-1).numpy()
     p_end = torch.softmax(answer.end_logits[0].double(), dim=-1).numpy()
-    begin, end = (place + len(header) for place in characters(context, subject, other))
+    scores = []
+    for subject, other in (subjects, subjects[::-1]):
+        begin, end = (n_header + place for place in characters(text[n_header:], subject, other))
+        starts, ends = places_of(loaded.tokenizer, encoded, text, begin, end, span)
+        scores.append(np.sqrt(max(p_start[starts]) * max(p_end[ends])))
+    return scores
+
+
+def places_of(tokenizer, encoded, text, begin, end, span):
+    """Tokens that count as the first and as the last of some characters."""
+    tokens, owners, offsets = encoded.tokens(), encoded.sequence_ids(0), encoded["offset_mapping"]
     own = [
         i
-        for i, (a, b) in enumerate(encoded["offset_mapping"])
-        if owners[i] == 1 and max(a, begin) < min(b, end) and encoded.tokens()[i] not in ("Ġ", "▁")
+        for i, (a, b) in enumerate(offsets)
+        if owners[i] == 1 and max(a, begin) < min(b, end) and tokens[i] not in ("Ġ", "▁")
     ]
     starts, ends = [own[0]], [own[-1]]
     if span == "released":
         words = [
-            released_word(tokenizer, token, text[a:b], a, text) if owner == 1 else None
-            for token, (a, b), owner in zip(encoded.tokens(), encoded["offset_mapping"], owners, strict=True)
+            released_word(tokenizer, token, text[a:b]) if owner == 1 else None
+            for token, (a, b), owner in zip(tokens, offsets, owners, strict=True)
         ]
         if words[own[0] - 1] in ("a", "an", "the", "some", "few", "several"):
             starts.append(own[0] - 1)
         if words[own[0] - 3 : own[0]] in (["a", kind, "of"] for kind in ("group", "team", "couple")):
             starts += [own[0] - 1, own[0] - 2, own[0] - 3]
-        nouns = "man woman boy girl child kid person folk people couple city country cities countries".split()
-        nouns += "men women boys girls children kids persons folks".split()
-        if words[own[-1] + 1] in nouns or encoded.tokens()[own[-1] + 1] == ".":
+        if words[own[-1] + 1] in NOUNS or tokens[own[-1] + 1] == ".":
             ends.append(own[-1] + 1)
-    return np.sqrt(max(p_start[starts]) * max(p_end[ends]))
+    return starts, ends
 
 
-def released_word(tokenizer, token, text, start, whole):
+def released_word(tokenizer, token, text):
     """The word of a token as the authors' lists know it; for RoBERTa there must be a blank before it."""
     if token.startswith("##"):
         return None
-    if token.startswith("Ġ") or (tokenizer.decode([4, 5]) and not has_space_marker(tokenizer)):
+    if token.startswith("Ġ") or all("Ġ" not in other for other in tokenizer.get_vocab()):
         return text.strip().lower()
     return None
 
@@ -244,6 +262,13 @@ def test_offsets_with_blanks_make_no_difference():
             ExtractiveQAScorer(loose, span=span).score(cross()),
             ExtractiveQAScorer(load("roberta"), span=span).score(cross()),
         )
+
+
+def test_some_subjects_are_several_tokens():
+    for kind in ("wordpiece", "bytes", "metaspace"):
+        tokenizer = make_tokenizer(kind)
+        assert len(tokenizer.tokenize(f" {RARE}")) > 2
+        assert len(tokenizer.tokenize(" Mary")) == 1
 
 
 # Nothing but the item matters
@@ -380,9 +405,9 @@ def test_subjects_are_located_as_the_authors_do(context, subject, other, expecte
 
 
 def test_subjects_that_cannot_be_located_are_named():
-    with pytest.raises(QabiasError, match="'Only Somalia.': 'Mali' occurs only inside 'Somalia'"):
+    with pytest.raises(QabiasError, match=r"'Only Somalia.': 'Mali' occurs only inside 'Somalia'"):
         locate("Only Somalia.", "Mali", "Somalia")
-    with pytest.raises(QabiasError, match="'Mary left.' does not hold the subject 'James'"):
+    with pytest.raises(QabiasError, match=r"'Mary left.' does not hold the subject 'James'"):
         locate("Mary left.", "James", "Mary")
     with pytest.raises(QabiasError, match="does not hold the subject ''"):
         locate("Mary left.", "", "Mary")
@@ -503,7 +528,7 @@ def test_nan_is_an_error(monkeypatch):
         return answer
 
     monkeypatch.setattr(scorer, "_model", broken)
-    with pytest.raises(QabiasError, match="context 'Mary got .*: model 'tiny' answers with NaN"):
+    with pytest.raises(QabiasError, match=r"context 'Mary got .*: model 'tiny' answers with NaN"):
         scorer.score(cross())
 
 
@@ -511,7 +536,10 @@ def test_nan_is_an_error(monkeypatch):
     ("changes", "message"),
     [
         ({"subjects": [("Mary", "James")]}, "1 subjects for 10 contexts"),
-        ({"context_of": np.zeros(3, dtype=np.int64)}, r"shape \(3,\) and question_of of shape \(40,\) are not parallel"),
+        (
+            {"context_of": np.zeros(3, dtype=np.int64)},
+            r"shape \(3,\) and question_of of shape \(40,\) are not parallel",
+        ),
         ({"context_of": np.full(40, 10)}, "context_of holds 10, which is not one of the 10"),
         ({"question_of": np.full(40, -1)}, "question_of holds -1"),
     ],
@@ -531,7 +559,7 @@ def test_a_slow_tokenizer_is_refused():
     class Slow:
         is_fast = False
 
-    with pytest.raises(QabiasError, match="'tiny' does not tell where its tokens lie .* fast tokenizer"):
+    with pytest.raises(QabiasError, match=r"'tiny' does not tell where its tokens lie .* fast tokenizer"):
         ExtractiveQAScorer(load("bert", tokenizer=Slow()))
 
 
@@ -551,7 +579,7 @@ def test_a_saved_model_loads_and_scores_alike(kind, tmp_path):
 def test_a_model_without_a_head_for_spans_is_refused(tmp_path):
     load("bert", "AutoModelForMaskedLM").model.save_pretrained(tmp_path)
     make_tokenizer("wordpiece").save_pretrained(tmp_path)
-    with pytest.raises(QabiasError, match="has no weights for qa_outputs.bias.*trained to answer by spans"):
+    with pytest.raises(QabiasError, match=r"has no weights for qa_outputs.bias.*trained to answer by spans"):
         models_encoders.load_question_answering(str(tmp_path), device="cpu")
 
 

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from qabias import runs
 from qabias.benchmarks.bbq import BENCHMARK
 from qabias.choices import best_option
 from qabias.errors import QabiasError
-from qabias.runs import Machine, RunArguments, run, sample, score_run
+from qabias.predictions import join_predictions
+from qabias.runs import Machine, RunArguments, run, score_run
+from qabias.sampling import sample
 from qabias.scorers.base import OptionScores
 
 from .conftest import ROOT
@@ -312,7 +313,7 @@ def test_somebodys_predictions_are_joined_in_any_order(tmp_path, suffix, kind):
         }
         for row in reversed(table.to_pylist())
     ]
-    answered, answers = runs.join_predictions(BENCHMARK, table, _answers(tmp_path, rows, suffix))
+    answered, answers = join_predictions(BENCHMARK, table, _answers(tmp_path, rows, suffix))
     assert answered.equals(table)
     assert BENCHMARK.score(answered, answers)["bias_ambig"] == 1
 
@@ -321,20 +322,20 @@ def test_wrong_predictions_files_are_named_with_row_and_mend(tmp_path):
     table = _table("Age")
     good = [{"example_id": i, "prediction": 0} for i in range(8)]
     with pytest.raises(QabiasError, match="no column prediction; it needs category, example_id and prediction"):
-        runs.join_predictions(BENCHMARK, table, _answers(tmp_path, [{"example_id": 1}]))
+        join_predictions(BENCHMARK, table, _answers(tmp_path, [{"example_id": 1}]))
     with pytest.raises(QabiasError, match="row 9: no example with category 'Age', example_id 9999"):
-        runs.join_predictions(BENCHMARK, table, _answers(tmp_path, [*good, {"example_id": 9999, "prediction": 0}]))
+        join_predictions(BENCHMARK, table, _answers(tmp_path, [*good, {"example_id": 9999, "prediction": 0}]))
     with pytest.raises(QabiasError, match="row 9: category 'Age', example_id 3 is answered twice"):
-        runs.join_predictions(BENCHMARK, table, _answers(tmp_path, [*good, {"example_id": 3, "prediction": 0}]))
+        join_predictions(BENCHMARK, table, _answers(tmp_path, [*good, {"example_id": 3, "prediction": 0}]))
     with pytest.raises(QabiasError, match="no column category"):
-        runs.join_predictions(BENCHMARK, _table(), _answers(tmp_path, good))
+        join_predictions(BENCHMARK, _table(), _answers(tmp_path, good))
     with pytest.raises(QabiasError, match="no such file"):
-        runs.join_predictions(BENCHMARK, table, tmp_path / "none.csv")
+        join_predictions(BENCHMARK, table, tmp_path / "none.csv")
     with pytest.raises(QabiasError, match="unknown kind of file"):
-        runs.join_predictions(BENCHMARK, table, tmp_path / "answers.xlsx")
+        join_predictions(BENCHMARK, table, tmp_path / "answers.xlsx")
     (tmp_path / "bad.parquet").write_text("no parquet")
     with pytest.raises(QabiasError, match="not readable as parquet"):
-        runs.join_predictions(BENCHMARK, table, tmp_path / "bad.parquet")
+        join_predictions(BENCHMARK, table, tmp_path / "bad.parquet")
 
 
 @pytest.mark.slow

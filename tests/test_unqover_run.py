@@ -11,7 +11,8 @@ from qabias.benchmarks.unqover import BENCHMARK
 from qabias.benchmarks.unqover_questions import ASKED
 from qabias.errors import QabiasError
 from qabias.prompts.unqover import FORMATS
-from qabias.runs import RunArguments, run, sample
+from qabias.runs import RunArguments, run
+from qabias.sampling import sample
 
 
 def _run(folder, **arguments):

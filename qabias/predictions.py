@@ -1,0 +1,75 @@
+"""Predictions that were made elsewhere: reading a file and finding the examples it answers."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet as pq
+
+from qabias.benchmarks import Benchmark
+from qabias.errors import QabiasError
+
+
+def join_predictions(benchmark: Benchmark, table: pa.Table, path: Path) -> tuple[pa.Table, pa.Table]:
+    """Read somebody's predictions file and find the examples it answers.
+
+    Args:
+        benchmark: The benchmark.
+        table: All its examples.
+        path: CSV, JSON lines or Parquet with the benchmark's key columns (one may be left out where the examples have
+            but one value of it) and `prediction`, an index or an answer's text.
+
+    Returns:
+        The answered examples in file order, and their answers, parallel to them.
+
+    Raises:
+        QabiasError: If the file cannot be read, lacks a column, or answers an example that does not exist or one twice.
+    """
+    found = _read_table(path)
+    constant = {name: table[name][0].as_py() for name in benchmark.key if pc.count_distinct(table[name]).as_py() == 1}
+    missing = [
+        name for name in (*benchmark.key, "prediction") if name not in found.column_names and name not in constant
+    ]
+    if missing:
+        raise QabiasError(
+            f"{path}: no column {', '.join(missing)}; it needs {', '.join(benchmark.key)} and prediction, "
+            f"and has {', '.join(found.column_names)}"
+        )
+    values = [
+        found[name].to_pylist() if name in found.column_names else [constant[name]] * found.num_rows
+        for name in benchmark.key
+    ]
+    known = set(zip(*(table[name].to_pylist() for name in benchmark.key), strict=True))
+    answers: dict[tuple[Any, ...], Any] = {}
+    rows = zip(zip(*values, strict=True), found["prediction"].to_pylist(), strict=True)
+    for number, (key, prediction) in enumerate(rows, start=1):
+        what = ", ".join(f"{name} {value!r}" for name, value in zip(benchmark.key, key, strict=True))
+        if key not in known:
+            raise QabiasError(f"{path}: row {number}: no example with {what} in this configuration and source")
+        if key in answers:
+            raise QabiasError(f"{path}: row {number}: {what} is answered twice")
+        answers[key] = prediction
+    keys = list(zip(*(table[name].to_pylist() for name in benchmark.key), strict=True))
+    answered = table.filter(pa.array([key in answers for key in keys]))
+    return answered, pa.table({"prediction": [answers[key] for key in keys if key in answers]})
+
+
+def _read_table(path: Path) -> pa.Table:
+    readers = {
+        ".parquet": pq.read_table,
+        ".csv": pyarrow.csv.read_csv,
+        ".jsonl": pyarrow.json.read_json,
+        ".json": pyarrow.json.read_json,
+    }
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise QabiasError(f"{path}: unknown kind of file; predictions are read from {', '.join(readers)}")
+    try:
+        return reader(path)
+    except FileNotFoundError as error:
+        raise QabiasError(f"{path}: no such file") from error
+    except pa.ArrowInvalid as error:
+        raise QabiasError(f"{path}: not readable as {path.suffix[1:]}: {' '.join(str(error).split())}") from error

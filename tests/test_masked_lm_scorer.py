@@ -1,0 +1,365 @@
+"""The masked scorer gives the probabilities of the definition, however its work is arranged."""
+
+import logging
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from qabias import models_encoders
+from qabias.errors import QabiasError
+from qabias.scorers import masked_lm
+from qabias.scorers.masked_lm import MaskedLMScorer, MaskedSentences
+from tests.test_extractive_qa_scorer import RARE, _one_thread, load, make_tokenizer  # noqa: F401
+
+KINDS = ("bert", "distilbert", "electra", "albert", "roberta", "modernbert", "deberta-v2")
+PAIRS = (("Mary", "James"), ("James", "Mary"), ("Mary", RARE), ("Ann", "James"))
+CONTEXTS = [f"{x} got off the flight to visit {y}." for x, y in PAIRS]
+SENTENCES = ["[MASK] was a nurse.", "The [MASK] can never be a senator.", "[MASK]?"]
+SUBJECTS = ["Mary", "James", RARE, "Ann"]
+CLUSTERS = ["female", "male", "female", "female"]
+PRONOUNS = {"female": "she", "male": "he"}
+
+
+def cross():
+    """Every sentence after every context, contexts and sentences apart."""
+    context_of = np.repeat(np.arange(len(CONTEXTS)), len(SENTENCES))
+    return MaskedSentences(
+        texts=SENTENCES,
+        subjects=SUBJECTS,
+        text_of=np.tile(np.arange(len(SENTENCES)), len(CONTEXTS)),
+        subject_of=np.array([[SUBJECTS.index(x) for x in PAIRS[c]] for c in context_of]),
+        contexts=CONTEXTS,
+        context_of=context_of,
+        clusters=CLUSTERS,
+    )
+
+
+def whole(items):
+    """The same items as whole texts."""
+    texts = [texts_of(items, i) for i in range(len(items.text_of))]
+    return replace(items, texts=texts, text_of=np.arange(len(texts)), contexts=(), context_of=None)
+
+
+def texts_of(items, i):
+    text = items.texts[items.text_of[i]]
+    return text if items.context_of is None else f"{items.contexts[items.context_of[i]]} {text}"
+
+
+def subset(items, chosen):
+    return replace(
+        items, text_of=items.text_of[chosen], subject_of=items.subject_of[chosen], context_of=items.context_of[chosen]
+    )
+
+
+# The definition, one example at a time
+
+
+def one_at_a_time(loaded, items, topk=None, pronouns=None):
+    scores = np.full(items.subject_of.shape, np.nan)
+    for i, subjects in enumerate(items.subject_of):
+        for k, number in enumerate(subjects):
+            subject = items.subjects[number]
+            tokens = loaded.tokenizer.tokenize(f" {subject}")
+            if len(tokens) != 1 or tokens == ["[UNK]"]:
+                continue
+            words = [subject, *([pronouns[items.clusters[number]]] if pronouns else [])]
+            scores[i, k] = max(one_score(loaded, texts_of(items, i), word, topk, word != subject) for word in words)
+    return scores
+
+
+def one_score(loaded, text, word, topk, is_pronoun):
+    tokenizer = loaded.tokenizer
+    encoded = tokenizer(text.replace("[MASK]", tokenizer.mask_token), return_tensors="pt")
+    if type(loaded.model).__name__.startswith("DistilBert"):
+        encoded.pop("token_type_ids")
+    with torch.no_grad():
+        logits = loaded.model(**encoded).logits[0]
+    (place,) = np.flatnonzero(encoded["input_ids"][0] == tokenizer.mask_token_id)
+    probabilities = torch.softmax(logits[place].double(), dim=-1)
+    if topk is not None:
+        for token in probabilities.argsort(descending=True)[:topk].tolist():
+            if tokenizer.decode([token]).strip().lower() == word.lower():
+                return float(probabilities[token])
+        return 0.0
+    forms = [word, word.capitalize()] if is_pronoun else [word]
+    tokens = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(f" {form}")) for form in forms]
+    return max(float(probabilities[own[0]]) for own in tokens if len(own) == 1)
+
+
+def assert_close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", [cross, lambda: whole(cross())], ids=["apart", "whole"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_those_of_one_example_at_a_time(kind, form):
+    loaded, items = load(kind, "AutoModelForMaskedLM"), form()
+    scores = MaskedLMScorer(loaded).score(items)
+    assert scores.dtype == np.float32
+    assert_close(scores, one_at_a_time(loaded, items))
+    assert np.nanstd(scores) > 1e-4  # the model has an opinion
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+@pytest.mark.parametrize("topk", [None, 10, 200])
+@pytest.mark.parametrize("pronouns", [None, PRONOUNS])
+def test_topk_and_pronouns(kind, topk, pronouns):
+    loaded = load(kind, "AutoModelForMaskedLM")
+    scores = MaskedLMScorer(loaded, topk=topk, pronouns=pronouns).score(cross())
+    assert_close(scores, one_at_a_time(loaded, cross(), topk, pronouns))
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_topk_gives_nothing_or_the_same(kind):
+    loaded = load(kind, "AutoModelForMaskedLM")
+    full, ten = MaskedLMScorer(loaded).score(cross()), MaskedLMScorer(loaded, topk=10).score(cross())
+    known = ~np.isnan(full)
+    assert (ten[known] == 0).any()  # what the released code takes for no preference
+    found = MaskedLMScorer(loaded, topk=loaded.model.config.vocab_size).score(cross())
+    assert (found[known] >= full[known] - 1e-7).all()  # all spellings count, so it may be more
+
+
+def test_pronouns_raise_the_score_of_their_cluster_only():
+    loaded = load("roberta", "AutoModelForMaskedLM")
+    plain = MaskedLMScorer(loaded).score(cross())
+    with_she = MaskedLMScorer(loaded, pronouns={"female": "she"}).score(cross())
+    is_male = cross().subject_of == SUBJECTS.index("James")
+    assert_close(with_she[is_male], plain[is_male])
+    assert (with_she[~is_male] > plain[~is_male]).any()
+    assert (np.isnan(with_she) == np.isnan(plain)).all()  # a pronoun does not save a dropped subject
+
+
+def test_pronouns_need_clusters():
+    scorer = MaskedLMScorer(load("bert", "AutoModelForMaskedLM"), pronouns=PRONOUNS)
+    with pytest.raises(QabiasError, match="pronouns need the clusters"):
+        scorer.score(replace(cross(), clusters=()))
+    with pytest.raises(QabiasError, match="pronoun 'zhezhe' is not a single token of model 'tiny'"):
+        MaskedLMScorer(load("bert", "AutoModelForMaskedLM"), pronouns={"female": "zhezhe"})
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2"])
+def test_subjects_of_several_tokens_are_dropped_and_score_nan(kind):
+    scorer = MaskedLMScorer(load(kind, "AutoModelForMaskedLM"))
+    split = scorer.single_token_subjects([*SUBJECTS, "Afro-Sikh", "Жанна"])
+    assert split == (["Mary", "James", "Ann"], [RARE, "Afro-Sikh", "Жанна"])
+    scores = scorer.score(cross())
+    np.testing.assert_array_equal(np.isnan(scores), cross().subject_of == SUBJECTS.index(RARE))
+
+
+def test_subjects_are_tokens_as_they_stand_inside_a_sentence():
+    loaded = load("roberta", "AutoModelForMaskedLM")
+    tokens = MaskedLMScorer(loaded)._single_tokens(["Mary", "James"])
+    assert loaded.tokenizer.convert_ids_to_tokens(tokens) == ["ĠMary", "ĠJames"]
+
+
+def test_rows_that_only_ask_for_dropped_subjects_are_not_run():
+    items = cross()
+    items = replace(items, subject_of=np.full_like(items.subject_of, SUBJECTS.index(RARE)))
+    scorer, seen = MaskedLMScorer(load("bert", "AutoModelForMaskedLM")), []
+    assert np.isnan(scorer.score(items, seen.append)).all()
+    assert scorer.stats.batches == 0
+
+
+# Nothing but the item matters
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_order_duplicates_and_budget_do_not_matter(kind):
+    loaded, items = load(kind, "AutoModelForMaskedLM"), cross()
+    expected = MaskedLMScorer(loaded).score(items)
+    chosen = np.random.default_rng(0).integers(len(expected), size=60)
+    for budget in (1, 60, 100_000):
+        seen = []
+        scorer = MaskedLMScorer(loaded, token_budget=budget)
+        assert_close(scorer.score(subset(items, chosen), seen.append), expected[chosen])
+        assert seen[-1] == len(chosen)
+        assert seen == sorted(set(seen))
+        if budget == 1:
+            assert scorer.stats.batches == len(set(chosen.tolist()))  # equal texts are run once
+
+
+def test_one_text_can_be_asked_for_several_pairs():
+    loaded = load("bert", "AutoModelForMaskedLM")
+    items = MaskedSentences(
+        ["[MASK] was a nurse."], SUBJECTS, np.zeros(3, dtype=int), np.array([[0, 1], [1, 3], [3, 3]])
+    )
+    scorer = MaskedLMScorer(loaded)
+    scores = scorer.score(items)
+    assert_close(scores, one_at_a_time(loaded, items))
+    assert scorer.stats.batches == 1
+    assert scores[0, 1] == scores[1, 0]
+
+
+def test_no_items_give_no_scores():
+    scores = MaskedLMScorer(load("bert", "AutoModelForMaskedLM")).score(subset(cross(), np.arange(0)))
+    assert scores.shape == (0, 2)
+
+
+def test_a_tokenizer_that_joins_sentences_is_asked_text_by_text():
+    tokenizer = make_tokenizer("unsplit")
+    items = replace(cross(), subjects=["Mary"], subject_of=np.zeros_like(cross().subject_of), clusters=())
+    loaded = load("deberta-v2", "AutoModelForMaskedLM", tokenizer=tokenizer)
+    scorer = MaskedLMScorer(loaded)
+    # Without pre-tokens hardly a word is a token of its own.
+    scorer._single_tokens = lambda words: [7] * len(words)
+    with pytest.warns(UserWarning, match="encodes two sentences differently .*slower"):
+        apart = scorer.score(items)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_close(apart, scorer.score(whole(items)))
+
+
+# The head
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_head_runs_at_the_mask_only_and_gives_the_same(kind, monkeypatch):
+    loaded = load(kind, "AutoModelForMaskedLM")
+    scorer = MaskedLMScorer(loaded)
+    assert scorer._network.gathers
+    expected = scorer.score(cross())
+    monkeypatch.setattr(masked_lm._Network, "_probe", lambda *_: False)
+    scorer = MaskedLMScorer(loaded)
+    assert not scorer._network.gathers
+    assert_close(scorer.score(cross()), expected)
+
+
+def centred(logits):
+    return logits - logits.mean(dim=1, keepdim=True)
+
+
+def several(logits):
+    if logits.shape[1] == 1:
+        raise ValueError("one position is not enough")
+    return logits
+
+
+@pytest.mark.parametrize("change", [centred, several])
+def test_a_head_that_needs_all_positions_gets_them(change):
+    loaded = load("bert", "AutoModelForMaskedLM")
+    handle = loaded.model.cls.register_forward_hook(lambda _, inputs, output: change(output))
+    try:
+        scorer = MaskedLMScorer(loaded, token_budget=1)  # no pads, which would count in the mean
+        assert not scorer._network.gathers
+        assert_close(scorer.score(cross()), one_at_a_time(loaded, cross()))
+    finally:
+        handle.remove()
+
+
+def test_batches_keep_the_logits_small(monkeypatch):
+    loaded = load("bert", "AutoModelForMaskedLM")
+    monkeypatch.setattr(masked_lm, "LOGITS_PER_BATCH", 2 * loaded.model.config.vocab_size)
+    scorer = MaskedLMScorer(loaded, token_budget=10_000)
+    scorer.score(cross())
+    assert scorer.stats.batches >= len(cross().text_of) / 2
+
+
+# Limits
+
+
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError("CUDA out of memory."), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
+)
+def test_batches_shrink_when_memory_runs_out(error, caplog, monkeypatch):
+    scorer = MaskedLMScorer(load("bert", "AutoModelForMaskedLM"))
+    expected = scorer.score(cross())
+    logits = scorer._network.logits
+
+    def limited(inputs, masks):
+        if inputs["input_ids"].numel() > 60:
+            raise error
+        return logits(inputs, masks)
+
+    monkeypatch.setattr(scorer._network, "logits", limited)
+    seen = []
+    with caplog.at_level(logging.WARNING):
+        assert_close(scorer.score(cross(), seen.append), expected)
+    assert seen[-1] == len(expected)
+    assert "masked_lm: out of memory; going on with batches of" in caplog.text
+
+
+def test_too_long_a_text_is_named():
+    items = replace(cross(), texts=[*SENTENCES[:2], "[MASK] was" + " very" * 100 + " poor."])
+    with pytest.raises(QabiasError, match=r"text 'Mary got .* are more than the 64 that model 'tiny' can read"):
+        MaskedLMScorer(load("bert", "AutoModelForMaskedLM")).score(items)
+
+
+def test_nan_is_an_error(monkeypatch):
+    scorer = MaskedLMScorer(load("bert", "AutoModelForMaskedLM"), topk=10)
+    logits = scorer._network.logits
+    monkeypatch.setattr(scorer._network, "logits", lambda inputs, masks: logits(inputs, masks) * float("nan"))
+    with pytest.raises(QabiasError, match=r"text '\[MASK\] was a nurse.': model 'tiny' answers with NaN"):
+        scorer.score(cross())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"texts": ["She was.", *SENTENCES[1:]]}, r"text 'She was.' does not hold \[MASK\] once"),
+        ({"texts": ["[MASK] and [MASK].", *SENTENCES[1:]]}, r"does not hold \[MASK\] once"),
+        ({"contexts": ["The [MASK].", *CONTEXTS[1:]]}, r"context 'The \[MASK\].' holds \[MASK\]"),
+        ({"text_of": np.full(12, 3)}, "text_of holds 3"),
+        ({"context_of": np.full(12, 4)}, "context_of holds 4"),
+        ({"context_of": np.zeros(5, dtype=int)}, r"context_of of shape \(5,\) for 12 items"),
+        ({"subject_of": np.zeros((12, 3), dtype=int)}, r"subject_of of shape \(12, 3\) for 12 items"),
+        ({"subject_of": np.full((12, 2), 9)}, "subject_of holds 9"),
+        ({"clusters": ["female"]}, "1 clusters for 4 subjects"),
+    ],
+)
+def test_items_that_do_not_fit_each_other_are_refused(changes, message):
+    with pytest.raises(QabiasError, match=message):
+        MaskedLMScorer(load("bert", "AutoModelForMaskedLM")).score(replace(cross(), **changes))
+
+
+def test_another_mask_in_a_text_is_an_error():
+    tokenizer = make_tokenizer("bytes", mask="<mask>")
+    loaded = load("roberta", "AutoModelForMaskedLM", tokenizer=tokenizer)
+    items = replace(cross(), texts=["[MASK] was <mask>.", *SENTENCES[1:]])
+    with pytest.raises(QabiasError, match=r"text '\[MASK\] was <mask>.': .* does not make one mask of it"):
+        MaskedLMScorer(loaded).score(items)
+    items = replace(cross(), contexts=["Mary <mask>.", *CONTEXTS[1:]])
+    with pytest.raises(QabiasError, match="a context holds the mask token"):
+        MaskedLMScorer(loaded).score(items)
+
+
+def test_the_neutral_mark_becomes_the_tokenizers_mask():
+    loaded = load("roberta", "AutoModelForMaskedLM", tokenizer=make_tokenizer("bytes", mask="<mask>"))
+    assert_close(MaskedLMScorer(loaded).score(cross()), one_at_a_time(loaded, cross()))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"topk": 0}, "topk 0 is not between 1 and"), ({"topk": 9999}, "topk 9999"), ({"token_budget": 0}, "budget")],
+)
+def test_wrong_options_are_named(options, message):
+    with pytest.raises(QabiasError, match=message):
+        MaskedLMScorer(load("bert", "AutoModelForMaskedLM"), **options)
+
+
+def test_a_tokenizer_without_a_mask_is_refused():
+    tokenizer = make_tokenizer("wordpiece", pair="[CLS] $A [SEP] $B [SEP]")
+    tokenizer.mask_token = None
+    with pytest.raises(QabiasError, match="tokenizer of model 'tiny' has no mask token"):
+        MaskedLMScorer(load("bert", "AutoModelForMaskedLM", tokenizer=tokenizer))
+
+
+# Loading
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_a_saved_model_loads_and_scores_alike(kind, tmp_path):
+    loaded = load(kind, "AutoModelForMaskedLM")
+    loaded.model.save_pretrained(tmp_path)
+    loaded.tokenizer.save_pretrained(tmp_path)
+    found = models_encoders.load_masked_lm(str(tmp_path), device="cpu", dtype="float32")
+    assert_close(MaskedLMScorer(found).score(cross()), MaskedLMScorer(loaded).score(cross()))
+
+
+def test_a_model_without_a_head_for_masks_is_refused(tmp_path):
+    load("bert").model.save_pretrained(tmp_path)
+    make_tokenizer("wordpiece").save_pretrained(tmp_path)
+    with pytest.raises(QabiasError, match=r"has no weights for cls.predictions.*use a complete masked language model"):
+        models_encoders.load_masked_lm(str(tmp_path), device="cpu")
