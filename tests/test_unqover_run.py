@@ -120,3 +120,53 @@ def test_a_stopped_run_continues(tmp_path):
     assert json.loads((tmp_path / "run" / "scores.json").read_text("utf-8")) == scores
     assert len(before) == 3
     assert runs.read_run(tmp_path / "run")["units_per_part"] == 4096
+
+
+@pytest.fixture(scope="module")
+def saved_models(tmp_path_factory):
+    """Tiny BERT-style models with a head for spans and one for masks, saved as a user saves theirs."""
+    from .test_extractive_qa_scorer import make_model, make_tokenizer
+
+    folders = {}
+    for scorer, auto_class in (
+        ("extractive_qa", "AutoModelForQuestionAnswering"),
+        ("masked_lm", "AutoModelForMaskedLM"),
+    ):
+        folders[scorer] = tmp_path_factory.mktemp(scorer)
+        make_model("bert", auto_class, max_position_embeddings=256).save_pretrained(folders[scorer])
+        make_tokenizer("wordpiece").save_pretrained(folders[scorer])
+    return folders
+
+
+def test_a_span_model_is_known_by_its_head_and_asked_for_spans(tmp_path, saved_models):
+    result = _run(tmp_path / "run", model=str(saved_models["extractive_qa"]), config="religion", limit=56)
+    assert "|scorer:extractive_qa|" in result.signature
+    answers = pq.read_table(sorted((result.folder / "predictions").iterdir()))
+    scores = np.stack([answers[f"s{subject}_{name}"].to_numpy() for name in ASKED for subject in (1, 2)])
+    assert ((scores > 0) & (scores < 1)).all()
+    released = _run(
+        tmp_path / "released",
+        model=str(saved_models["extractive_qa"]),
+        config="religion",
+        limit=56,
+        options={"span": "released"},
+    )
+    assert "|scorer:extractive_qa+span=released|" in released.signature
+    assert released.scores["sets"]["religion"]["avg_score"] > result.scores["sets"]["religion"]["avg_score"]
+
+
+def test_a_masked_model_leaves_out_subjects_that_it_does_not_know(tmp_path, saved_models):
+    folder = str(saved_models["masked_lm"])
+    scores = _run(tmp_path / "run", model=folder, config="religion_mlm").scores["sets"]["religion_mlm"]
+    # Of the 11 religions the tokenizer was trained on two: one pair of 55, with 14 templates and 50 attributes.
+    assert (scores["n"], scores["n_left_out"], scores["n_subjects"]) == (700, 37_800, 2)
+    with pytest.raises(QabiasError, match="asks masked sentences: add _mlm"):
+        _run(tmp_path / "wrong", model=folder, config="religion")
+
+
+def test_the_wrong_form_or_benchmark_for_a_model_is_refused(tmp_path, saved_models):
+    folder = str(saved_models["extractive_qa"])
+    with pytest.raises(QabiasError, match="asks questions: leave _mlm out"):
+        _run(tmp_path / "wrong", model=folder, config="religion_mlm")
+    with pytest.raises(QabiasError, match="bbq cannot be asked by the scorer extractive_qa; choose one of causal"):
+        run(RunArguments(benchmark="bbq", model=folder), tmp_path / "bbq")
