@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import logging
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import torch
 
 # Tokens of a batch, pads included. A CPU is busy with few tokens and gains from caches that hold them.
-CPU_TOKEN_BUDGET = 2048
+CPU_TOKEN_BUDGET = 1024
 GPU_TOKEN_BUDGET = 65536
 # Rows share a batch with the longest if they have at least this share of its tokens.
 NEARLY_EQUAL = 0.9
@@ -381,11 +382,13 @@ class EncoderRunner:
         )
 
     def make_inputs(self, rows: TokenRows, chosen: np.ndarray) -> dict[str, torch.Tensor]:
-        """Make the model's inputs of chosen rows."""
+        """Make the model's inputs of chosen rows; without pads there is no attention mask, and none to compute with."""
         import torch
 
         tokens, types, real = rows.lay_out(chosen, self._pad)
-        inputs = {"input_ids": tokens, "attention_mask": real.astype(np.int64)}
+        inputs = {"input_ids": tokens}
+        if not real.all():
+            inputs["attention_mask"] = real.astype(np.int64)
         if self._takes_types and rows.max_type < self._n_types:
             inputs["token_type_ids"] = types
         return {name: torch.from_numpy(values).to(self._device) for name, values in inputs.items()}
@@ -413,10 +416,10 @@ class EncoderRunner:
         # Sorting 16-bit numbers takes a tenth of the time.
         keys = (-rows.lengths).astype(np.int16) if longest < 2**15 else -rows.lengths
         order = np.argsort(keys, kind="stable")
-        falling = -rows.lengths[order]  # ascending, for searches
+        keys = keys[order]
         done = 0
         while done < len(order):
-            chosen = order[done : self._cut(falling, done)]
+            chosen = order[done : self._cut(keys, done)]
             with torch.inference_mode():
                 fits = self._try(rows, chosen, ask)
             if not fits:
@@ -441,13 +444,23 @@ class EncoderRunner:
             return False
         return True
 
-    def _cut(self, falling: np.ndarray, start: int) -> int:
-        """End of the batch that begins at `start`: no pads where rows of one length make half a batch."""
-        longest = -int(falling[start])
+    def _cut(self, keys: np.ndarray, start: int) -> int:
+        """End of the batch that begins at `start`: no pads where rows of one length make half a batch.
+
+        Args:
+            keys: int array, ascending; lengths of the rows, negated.
+            start: Number of the first row.
+        """
+        longest = -int(keys[start])
         n_rows = max(1, min(self._token_budget // longest, self._row_limit))
-        end_equal = int(np.searchsorted(falling, -longest, side="right"))
-        end_near = int(np.searchsorted(falling, -NEARLY_EQUAL * longest, side="right"))
-        end = end_equal if 2 * (end_equal - start) >= n_rows else end_near
+
+        def end_of(length: int) -> int:
+            # A key of another type would have all keys copied.
+            return int(np.searchsorted(keys, keys.dtype.type(-length), side="right"))
+
+        end = end_of(longest)
+        if 2 * (end - start) < n_rows:
+            end = end_of(math.ceil(NEARLY_EQUAL * longest))
         return min(start + n_rows, end)
 
     def _retreat(self, n_rows: int, longest: int) -> None:

@@ -60,6 +60,10 @@ def _print_unqover(scores: Mapping[str, Any], console: Console) -> None:
     for name, row in scores["sets"].items():
         _add_row(table, name, row, _UNQOVER_COLUMNS, 1, 3)
     console.print(table)
+    for name, row in scores["sets"].items():
+        if row["subjects_left_out"]:
+            unknown = ", ".join(row["subjects_left_out"])
+            console.print(f"{name}: {row['n_left_out']:,} rows left out; not one token each: {unknown}", markup=False)
     strongest = Table(title="Strongest associations: preferred (+) or avoided (-) for the attribute", box=box.SIMPLE)
     for heading in ("set", "subject", "attribute"):
         strongest.add_column(heading)

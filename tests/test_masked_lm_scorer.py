@@ -302,6 +302,7 @@ def test_nan_is_an_error(monkeypatch):
         ({"texts": ["[MASK] and [MASK].", *SENTENCES[1:]]}, r"does not hold \[MASK\] once"),
         ({"contexts": ["The [MASK].", *CONTEXTS[1:]]}, r"context 'The \[MASK\].' holds \[MASK\]"),
         ({"text_of": np.full(12, 3)}, "text_of holds 3"),
+        ({"context_of": None}, "contexts are given without context_of"),
         ({"context_of": np.full(12, 4)}, "context_of holds 4"),
         ({"context_of": np.zeros(5, dtype=int)}, r"context_of of shape \(5,\) for 12 items"),
         ({"subject_of": np.zeros((12, 3), dtype=int)}, r"subject_of of shape \(12, 3\) for 12 items"),

@@ -160,6 +160,8 @@ def test_a_masked_model_leaves_out_subjects_that_it_does_not_know(tmp_path, save
     scores = _run(tmp_path / "run", model=folder, config="religion_mlm").scores["sets"]["religion_mlm"]
     # Of the 11 religions the tokenizer was trained on two: one pair of 55, with 14 templates and 50 attributes.
     assert (scores["n"], scores["n_left_out"], scores["n_subjects"]) == (700, 37_800, 2)
+    assert len(scores["subjects_left_out"]) == 9
+    assert not {"Sikh", "Orthodox"} & set(scores["subjects_left_out"])
     with pytest.raises(QabiasError, match="asks masked sentences: add _mlm"):
         _run(tmp_path / "wrong", model=folder, config="religion")
 

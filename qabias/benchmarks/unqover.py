@@ -100,7 +100,10 @@ class UnQoverBenchmark:
         }
 
     def score(self, table: pa.Table, answers: pa.Table) -> dict[str, Any]:
-        """All measures by set. Rows without a score (subjects that a masked model does not know) are left out."""
+        """All measures by set.
+
+        Rows without a score are left out, and the subjects that a masked model does not know as one token are named.
+        """
         import evaluate  # takes seconds, and only scoring needs it
 
         metric = evaluate.load(str(catalog.metric_folder("unqover")))
@@ -110,12 +113,13 @@ class UnQoverBenchmark:
         for name in pc.unique(table["set"]).to_pylist():
             of_set = pc.equal(table["set"], name).to_numpy()
             kept = pa.array(of_set & known)
-            n_left_out = int((of_set & ~known).sum())
+            left_out = table.filter(pa.array(of_set & ~known))
+            unknown = _unknown_subjects(left_out, answers.filter(pa.array(of_set & ~known)))
             if not (of_set & known).any():
                 raise QabiasError(f"unqover: the model knows no pair of subjects of the set {name} as single tokens")
             predictions = {column: answers[column].filter(kept).to_numpy() for column in columns}
             scores = metric.compute(predictions=predictions, references=table.filter(kept), by=["attribute_class"])
-            sets[name] = {**scores, "n_left_out": n_left_out}
+            sets[name] = {**scores, "n_left_out": left_out.num_rows, "subjects_left_out": unknown}
         return {"sets": sets}
 
     def _sets(self, config: str) -> Sequence[str]:
@@ -124,6 +128,15 @@ class UnQoverBenchmark:
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise QabiasError(f"unknown configuration {config!r}: choose one of {', '.join(self.configs)}{hint}")
         return _GROUPS.get(config, [config])
+
+
+def _unknown_subjects(rows: pa.Table, answers: pa.Table) -> list[str]:
+    """The subjects of some rows that have no score."""
+    unknown: set[str] = set()
+    for number in (1, 2):
+        has_none = pa.array(np.isnan(answers[f"s{number}_{ASKED[0]}"].to_numpy()))
+        unknown.update(rows[f"subject{number}"].filter(has_none).unique().to_pylist())
+    return sorted(unknown)
 
 
 BENCHMARK = UnQoverBenchmark()

@@ -94,12 +94,13 @@ def ask_masks(part: pa.Table, scorer: Any) -> np.ndarray:
 def _stacked(part: pa.Table, names: Sequence[str]) -> tuple[list[str], np.ndarray]:
     """The distinct values of several columns, and their numbers, column after column."""
     values: list[str] = []
-    codes = []
+    codes: dict[str, np.ndarray] = {}
     for name in names:
-        of_column, numbers = _distinct(part[name])
-        codes.append(numbers + len(values))
-        values += of_column
-    return values, np.concatenate(codes)
+        if name not in codes:
+            of_column, numbers = _distinct(part[name])
+            codes[name] = numbers + len(values)
+            values += of_column
+    return values, np.concatenate([codes[name] for name in names])
 
 
 def _stacked_contexts(part: pa.Table) -> tuple[list[str], np.ndarray, list[tuple[str, str]]]:

@@ -99,7 +99,7 @@ def _unqover_page(run: Mapping[str, Any], overall: Mapping[str, Any], file: Path
     for name, scores in sets.items():
         where = f"scores.sets.{name}"
         _check_scores(file, where, _object(file, where, scores), (), _UNQOVER_MEASURES, _UNQOVER_COUNTS)
-        for key in ("top", "gamma", "eta_subject", "rank"):
+        for key in ("top", "gamma", "eta_subject", "rank", "subjects_left_out"):
             if key not in scores:
                 raise _damaged(file, f"{where} lacks {key!r}")
     return (

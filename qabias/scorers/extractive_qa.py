@@ -259,20 +259,21 @@ class ExtractiveQAScorer:
         def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
             tail, before = rows.tails(chosen)
             answer = self._model(**inputs)
-            starts = _largest(answer.start_logits, inputs["attention_mask"], spans.starts[tail] + before[:, None, None])
-            ends = _largest(answer.end_logits, inputs["attention_mask"], spans.ends[tail] + before[:, None, None])
+            mask = inputs.get("attention_mask")
+            starts = _largest(answer.start_logits, mask, spans.starts[tail] + before[:, None, None])
+            ends = _largest(answer.end_logits, mask, spans.ends[tail] + before[:, None, None])
             # The root of each, for the product of two small ones may vanish.
             scores[chosen] = (starts.sqrt() * ends.sqrt()).cpu().numpy()
 
         self._runner.run(rows, ask, progress)
 
 
-def _largest(logits: torch.Tensor, real: torch.Tensor, places: np.ndarray) -> torch.Tensor:
+def _largest(logits: torch.Tensor, mask: torch.Tensor | None, places: np.ndarray) -> torch.Tensor:
     """Probabilities of tokens within their rows, the largest among those that count as the same.
 
     Args:
         logits: Tensor of shape (n_rows, n_tokens).
-        real: Tensor of the same shape; 0 where a token is a pad.
+        mask: Tensor of the same shape; 0 where a token is a pad. None if there are no pads.
         places: int array of shape (n_rows, 2, k); tokens that count for each subject.
 
     Returns:
@@ -280,7 +281,8 @@ def _largest(logits: torch.Tensor, real: torch.Tensor, places: np.ndarray) -> to
     """
     import torch
 
-    probabilities = logits.float().masked_fill(real == 0, float("-inf")).softmax(dim=-1)
+    visible = logits.float() if mask is None else logits.float().masked_fill(mask == 0, float("-inf"))
+    probabilities = visible.softmax(dim=-1)
     index = torch.from_numpy(places.reshape(len(places), -1)).to(logits.device)
     return probabilities.gather(1, index).view(places.shape).amax(dim=-1)
 

@@ -454,7 +454,10 @@ def _check(items: MaskedSentences) -> None:
         raise QabiasError(f"masked_lm: subject_of of shape {items.subject_of.shape} for {n_items} items")
     check_index("masked_lm", "text_of", items.text_of, len(items.texts))
     check_index("masked_lm", "subject_of", items.subject_of, len(items.subjects))
-    if items.context_of is not None:
+    if items.context_of is None:
+        if items.contexts:
+            raise QabiasError("masked_lm: contexts are given without context_of")
+    else:
         if items.context_of.shape != items.text_of.shape:
             raise QabiasError(f"masked_lm: context_of of shape {items.context_of.shape} for {n_items} items")
         check_index("masked_lm", "context_of", items.context_of, len(items.contexts))

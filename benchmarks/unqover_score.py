@@ -1,0 +1,315 @@
+"""How fast the span scorer answers the gender questions of UnQover, and what it spends outside of the model.
+
+First table: tokens per second, pads not counted, of the scorer and of
+
+* the same model on one full batch without a pad (what the machine can do);
+* a plain loop over batches of 32 in dataset order, each padded to its longest row;
+* the same loop in random order, as in a run on sampled rows;
+* one question at a time.
+
+The rows are blocks of eight, a batch of 32 questions each, drawn evenly from the whole file, so that the loop meets the
+pads it would meet there: few, for neighbours share their context and only their questions differ in length. All ways
+ask the same questions and must give the same scores. The model is BERT-shaped with random weights, the tokenizer a
+WordPiece trained on the texts. The ways take turns; the table has medians.
+
+The figures are of processor time, and by default of one thread: neighbours on a shared machine hardly change it, while
+they do change the seconds on the clock, which are printed too.
+
+Second table: seconds for all 1,372,000 rows, four questions each, with everything but the model: reading the columns,
+encoding, finding the subjects, laying out every batch, writing the scores. Beside it the time that BERT-base would take
+for these rows on a GPU, by the arithmetic printed with it.
+
+    python benchmarks/unqover_score.py
+    python benchmarks/unqover_score.py --width 384
+
+Exits with 1 if scores differ by 1e-5 or more.
+"""
+
+import argparse
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from qabias.models import LoadedModel
+from qabias.models_encoders import CPU_TOKEN_BUDGET, GPU_TOKEN_BUDGET, EncoderRunner
+from qabias.scorers.extractive_qa import ExtractiveQAScorer, SpanQuestions
+from qabias.scorers.spans import locate
+
+DATA = Path(__file__).parent.parent / "unqover_dataset" / "data" / "gender" / "test-00000-of-00001.parquet"
+ASKED = tuple((context, question) for context in ("context_12", "context_21") for question in ("question", "negated"))
+BLOCK = 8
+LOOP_BATCH = 4 * BLOCK
+TOLERANCE = 1e-5
+# BERT-base: parameters outside of the embeddings; a GPU of this peak in bfloat16, and how much of it a model reaches.
+BERT_BASE_PARAMETERS = 85e6
+GPU_FLOPS = 400e12
+GPU_SHARE = 0.4
+
+
+def main() -> int:
+    """Measure and print both tables."""
+    arguments = _parse_arguments()
+    torch.set_num_threads(arguments.threads)
+    table = pq.read_table(arguments.data)
+    items = make_items(sample_blocks(table, arguments.rows))
+    loaded = load(make_tokenizer(table), arguments.width, arguments.layers)
+    print(
+        f"{_processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before; torch {torch.__version__}, "
+        f"transformers {transformers.__version__}, {arguments.threads} thread(s), float32\n"
+    )
+    difference = _compare_ways(arguments, loaded, items)
+    print()
+    _measure_outside(table, loaded)
+    return int(difference >= TOLERANCE)
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=256, help="rows of four questions (default: %(default)s)")
+    parser.add_argument("--layers", type=int, default=6, help="(default: %(default)s)")
+    parser.add_argument("--width", type=int, default=768, help="a multiple of 64 (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=1, help="(default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=5, help="(default: %(default)s)")
+    parser.add_argument("--data", type=Path, default=DATA, help="Parquet file of the gender questions")
+    return parser.parse_args()
+
+
+def sample_blocks(table: pa.Table, n_rows: int) -> pa.Table:
+    """Draw blocks of consecutive rows evenly from the whole table."""
+    n_blocks = max(1, n_rows // BLOCK)
+    starts = np.linspace(0, table.num_rows - BLOCK, n_blocks).astype(np.int64)
+    return table.take(pa.array((starts[:, None] + np.arange(BLOCK)).ravel()))
+
+
+def make_items(table: pa.Table) -> SpanQuestions:
+    """Ask the four questions of every row, row by row."""
+    columns = {"negated": "negated_question"}
+    distinct = {
+        name: table[columns.get(name, name)].combine_chunks().dictionary_encode()
+        for name in ("context_12", "context_21", "question", "negated")
+    }
+    first, second = (table[name].to_numpy(zero_copy_only=False) for name in ("answer1", "answer2"))
+    contexts: list[str] = []
+    subjects: list[tuple[str, str]] = []
+    questions: list[str] = []
+    numbers: dict[str, np.ndarray] = {}
+    for name, column in distinct.items():
+        values, codes = column.dictionary.to_pylist(), column.indices.to_numpy()
+        known = contexts if name.startswith("context") else questions
+        numbers[name] = codes + len(known)
+        known += values
+        if name.startswith("context"):
+            _, rows = np.unique(codes, return_index=True)
+            subjects += zip(first[rows], second[rows], strict=True)
+    return SpanQuestions(
+        contexts=contexts,
+        questions=questions,
+        subjects=subjects,
+        context_of=np.stack([numbers[context] for context, _ in ASKED], axis=1).ravel(),
+        question_of=np.stack([numbers[question] for _, question in ASKED], axis=1).ravel(),
+    )
+
+
+def make_tokenizer(table: pa.Table) -> transformers.PreTrainedTokenizerFast:
+    """Train a WordPiece on the texts of the questions."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    texts = [
+        text for name in ("context_12", "question", "negated_question") for text in table[name].unique().to_pylist()
+    ]
+    trainer = trainers.WordPieceTrainer(vocab_size=30522, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        **dict(zip(names, special, strict=True)),
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    )
+
+
+def load(tokenizer: transformers.PreTrainedTokenizerFast, width: int, layers: int) -> LoadedModel:
+    """Make a BERT with random weights, large enough for scores that differ."""
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        hidden_size=width,
+        intermediate_size=4 * width,
+        num_attention_heads=width // 64,
+        num_hidden_layers=layers,
+        initializer_range=0.1,
+    )
+    model = transformers.BertForQuestionAnswering(config).eval()
+    return LoadedModel(model, tokenizer, f"BERT {layers} x {width}", "random", "cpu", "float32")
+
+
+# Speed
+
+
+def _compare_ways(arguments: argparse.Namespace, loaded: LoadedModel, items: SpanQuestions) -> float:
+    """Print the first table; return the largest difference between scores."""
+    scorer = ExtractiveQAScorer(loaded)
+    ours = scorer.score(items)
+    n_items = len(items.context_of)
+    n_tokens = scorer.stats.tokens_run - scorer.stats.pads_run
+    padded = scorer.stats.tokens_run
+    length = round(n_tokens / n_items)
+    some = np.linspace(0, n_items - 1, max(1, n_items // 8)).astype(np.int64)
+    anyhow = np.random.default_rng(0).permutation(n_items)
+    few, mixed = _choose(items, some), _choose(items, anyhow)
+    full = torch.randint(5, 1000, (CPU_TOKEN_BUDGET // length, length))
+    in_order, n_in_order = run_loop(loaded, items, LOOP_BATCH)
+    in_disorder, n_in_disorder = run_loop(loaded, mixed, LOOP_BATCH)
+    single, n_single = run_loop(loaded, few, 1)
+    difference = max(
+        float(np.abs(one - other).max())
+        for one, other in ((ours, in_order), (ours[anyhow], in_disorder), (ours[some], single))
+    )
+    n_full = max(1, n_tokens // full.numel())
+    ways: dict[str, tuple[int, Callable[[], object]]] = {
+        "one full batch without pads": (n_full * full.numel(), lambda: _forward(loaded, full, n_full)),
+        "qabias": (n_tokens, lambda: scorer.score(items)),
+        f"batches of {LOOP_BATCH} in dataset order": (n_tokens, lambda: run_loop(loaded, items, LOOP_BATCH)),
+        f"batches of {LOOP_BATCH} in random order": (n_tokens, lambda: run_loop(loaded, mixed, LOOP_BATCH)),
+        "one question at a time": (n_single, lambda: run_loop(loaded, few, 1)),
+    }
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    for _ in range(arguments.repeats):
+        for name, (_, run) in ways.items():
+            started = time.process_time(), time.perf_counter()
+            run()
+            seconds[name].append((time.process_time() - started[0], time.perf_counter() - started[1]))
+    speeds = {
+        name: [ways[name][0] / statistics.median(both[i] for both in seconds[name]) for i in (0, 1)] for name in ways
+    }
+    print(
+        f"{loaded.name}, {n_items} questions of {n_tokens / n_items:.1f} tokens, median of {arguments.repeats} "
+        f"repeats; pads: qabias {padded / n_tokens - 1:.1%}, loop {n_in_order / n_tokens - 1:.1%}, in random order "
+        f"{n_in_disorder / n_tokens - 1:.1%}; largest difference of scores {difference:.0e}\n"
+    )
+    print("| way | tokens a processor second | qabias is | tokens a second on the clock | qabias is |")
+    print("|---|---|---|---|---|")
+    for name, (busy, clock) in speeds.items():
+        ratios = [speeds["qabias"][i] / speeds[name][i] for i in (0, 1)]
+        print(f"| {name} | {busy:,.0f} | {ratios[0]:.2f} x | {clock:,.0f} | {ratios[1]:.2f} x |")
+    return difference
+
+
+def _choose(items: SpanQuestions, chosen: np.ndarray) -> SpanQuestions:
+    return replace(items, context_of=items.context_of[chosen], question_of=items.question_of[chosen])
+
+
+def _forward(loaded: LoadedModel, tokens: torch.Tensor, times: int) -> None:
+    with torch.inference_mode():
+        for _ in range(times):
+            loaded.model(input_ids=tokens)
+
+
+def run_loop(loaded: LoadedModel, items: SpanQuestions, batch_size: int) -> tuple[np.ndarray, int]:
+    """Score items batch by batch in their order; returns the scores and the tokens run, pads included."""
+    scores = []
+    n_tokens = 0
+    for start in range(0, len(items.context_of), batch_size):
+        numbers = items.context_of[start : start + batch_size]
+        contexts = [items.contexts[i] for i in numbers]
+        questions = [items.questions[i] for i in items.question_of[start : start + batch_size]]
+        inputs = loaded.tokenizer(questions, contexts, padding=True, return_tensors="pt", return_offsets_mapping=True)
+        offsets = inputs.pop("offset_mapping").tolist()
+        with torch.inference_mode():
+            answer = loaded.model(**inputs)
+            hidden = inputs["attention_mask"] == 0
+            p_start = answer.start_logits.masked_fill(hidden, float("-inf")).softmax(dim=-1)
+            p_end = answer.end_logits.masked_fill(hidden, float("-inf")).softmax(dim=-1)
+        n_tokens += inputs["input_ids"].numel()
+        for i, context in enumerate(contexts):
+            pair = items.subjects[numbers[i]]
+            owners = inputs.sequence_ids(i)
+            row = []
+            for subject, other in (pair, pair[::-1]):
+                begin, end = locate(context, subject, other)
+                own = [k for k, (a, b) in enumerate(offsets[i]) if owners[k] == 1 and a < end and b > begin]
+                row.append(float((p_start[i, own[0]] * p_end[i, own[-1]]).sqrt()))
+            scores.append(row)
+    return np.array(scores), n_tokens
+
+
+# Outside of the model
+
+
+def _measure_outside(table: pa.Table, loaded: LoadedModel) -> None:
+    """Print the second table."""
+    seconds: dict[str, float] = {}
+
+    def timed(name: str, run: Callable[[], object]) -> object:
+        started = time.perf_counter()
+        result = run()
+        seconds[name] = time.perf_counter() - started
+        return result
+
+    items = timed("columns to distinct texts and numbers", lambda: make_items(table))
+    assert isinstance(items, SpanQuestions)
+    scorer = ExtractiveQAScorer(loaded)
+    prepared = timed("encoding the texts, finding the subjects", lambda: scorer.prepare(items))
+    assert prepared is not None
+    rows = prepared.rows  # type: ignore[attr-defined]
+    scores = np.zeros((len(rows), 2), dtype=np.float32)
+
+    def keep(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
+        scores[chosen] = 1 / inputs["input_ids"].shape[1]
+
+    runner = EncoderRunner(loaded, "layout", GPU_TOKEN_BUDGET)
+    timed("laying out all batches", lambda: runner.run(rows, keep))
+    noise = np.random.default_rng(0).random(scores.shape, dtype=np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        timed("writing the scores (Parquet, float32)", lambda: _write(noise, Path(folder) / "scores.parquet"))
+    total = sum(seconds.values())
+    n_tokens = int(rows.lengths.sum())
+    on_gpu = 2 * BERT_BASE_PARAMETERS * n_tokens / (GPU_SHARE * GPU_FLOPS)
+    print(f"{table.num_rows:,} rows, {len(rows):,} questions, {n_tokens:,} tokens, the whole file, on the clock\n")
+    print("| step | seconds |")
+    print("|---|---|")
+    for name, value in seconds.items():
+        print(f"| {name} | {value:.2f} |")
+    print(f"| all of these | {total:.2f} |")
+    print(f"| estimate: BERT-base on a GPU | {on_gpu:.0f} |")
+    print(
+        f"\nThe estimate is {on_gpu / total:.1f} times the rest: 2 x {BERT_BASE_PARAMETERS / 1e6:.0f} M parameters x "
+        f"tokens at {GPU_SHARE:.0%} of {GPU_FLOPS / 1e12:.0f} TFLOP/s (bfloat16). Pads: "
+        f"{runner.stats.pads_run / n_tokens:.2%} at {GPU_TOKEN_BUDGET:,} tokens a batch."
+    )
+
+
+def _write(scores: np.ndarray, path: Path) -> None:
+    eight = scores.reshape(-1, 8)
+    names = [f"s{subject}_{asked}" for asked in ("12", "12_neg", "21", "21_neg") for subject in (1, 2)]
+    pq.write_table(pa.table({name: eight[:, i] for i, name in enumerate(names)}), path, compression="zstd")
+
+
+def _processor() -> str:
+    """Name of the processor, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
