@@ -47,7 +47,7 @@ data: $(INSTALLED)
 	$(BIN)/qabias build unqover --config all --output unqover_dataset
 
 bench: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt ".[bench]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"
 	$(BIN)/python benchmarks/causal_vs_lm_eval.py
 	$(BIN)/python benchmarks/unqover_generate.py
 	$(BIN)/python benchmarks/unqover_score.py
