@@ -45,7 +45,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from qabias.models import LoadedModel
 from qabias.models_encoders import CPU_TOKEN_BUDGET, GPU_TOKEN_BUDGET, EncoderRunner
-from qabias.scorers.extractive_qa import ExtractiveQAScorer, SpanQuestions
+from qabias.scorers.extractive_qa import ExtractiveQAScorer, SpanQuestions, SpanRows
 from qabias.scorers.spans import locate
 
 DATA = Path(__file__).parent.parent / "unqover_dataset" / "data" / "gender" / "test-00000-of-00001.parquet"
@@ -267,8 +267,8 @@ def _measure_outside(table: pa.Table, loaded: LoadedModel) -> None:
     assert isinstance(items, SpanQuestions)
     scorer = ExtractiveQAScorer(loaded)
     prepared = timed("encoding the texts, finding the subjects", lambda: scorer.prepare(items))
-    assert prepared is not None
-    rows = prepared.rows  # type: ignore[attr-defined]
+    assert isinstance(prepared, SpanRows)
+    rows = prepared.rows
     scores = np.zeros((len(rows), 2), dtype=np.float32)
 
     def keep(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:

@@ -399,7 +399,10 @@ def oracle(rows, scores, released: bool = False) -> dict[str, Any]:
             by_class[row["attribute_class"], subject].append(c)
             if row[f"cluster{x}"] != "None":
                 by_cluster[row[f"cluster{x}"], row["attribute"]].append(c)
-    sign = lambda c: (c > 0) - (c < 0)  # noqa: E731
+
+    def sign(c):
+        return (c > 0) - (c < 0)
+
     gamma = {pair: mean(values) for pair, values in by_pair.items()}
     eta = {pair: Fraction(sum(map(sign, values)), len(values)) for pair, values in by_pair.items()}
     subjects = sorted(by_subject)

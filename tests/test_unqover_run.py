@@ -172,3 +172,14 @@ def test_the_wrong_form_or_benchmark_for_a_model_is_refused(tmp_path, saved_mode
         _run(tmp_path / "wrong", model=folder, config="religion_mlm")
     with pytest.raises(QabiasError, match="bbq cannot be asked by the scorer extractive_qa; choose one of causal"):
         run(RunArguments(benchmark="bbq", model=folder), tmp_path / "bbq")
+
+
+def test_building_all_gives_the_committed_folder(tmp_path):
+    """`make data` must not leave the masked forms out of the card."""
+    from .conftest import ROOT
+
+    tables = BENCHMARK.write_folder(tmp_path, "all", BENCHMARK.origin("bundled", 0, False, None))
+    assert len(tables) == 8
+    built, committed = ((folder / "README.md").read_text("utf-8") for folder in (tmp_path, ROOT / "unqover_dataset"))
+    assert built.split("download_size")[0] == committed.split("download_size")[0]
+    assert built.count("config_name") == committed.count("config_name")

@@ -65,8 +65,8 @@ class UnQoverBenchmark:
         return pa.concat_tables(tables).unify_dictionaries()
 
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
-        """Build a dataset folder with a progress bar; returns its tables by set."""
-        names = self._sets(config)
+        """Build a dataset folder with a progress bar; returns its tables by set. `all` builds the masked forms too."""
+        names = _builder.CONFIGS if config == ALL else self._sets(config)
         with tqdm(total=len(names), unit="set", desc="build unqover") as bar:
             tables: dict[str, pa.Table] = _folder.write_folder(output, origin, names, lambda _: bar.update())
         return tables

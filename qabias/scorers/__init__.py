@@ -64,7 +64,7 @@ def _load_causal(model: str, loading: dict[str, Any], token_budget: int | None, 
     from qabias.models import load_causal
     from qabias.scorers.causal import CausalScorer
 
-    return CausalScorer(load_causal(model, **loading), token_budget=token_budget, **options)  # type: ignore[arg-type]
+    return CausalScorer(load_causal(model, **loading), token_budget=token_budget, **options)  # type: ignore[arg-type]  # the scorer checks values
 
 
 def _load_extractive_qa(
@@ -77,7 +77,7 @@ def _load_extractive_qa(
     if options.get("header") == "newsqa":
         options["header"] = NEWSQA_HEADER
     loaded = load_question_answering(model, **loading)
-    return ExtractiveQAScorer(loaded, token_budget=token_budget, **options)  # type: ignore[arg-type]
+    return ExtractiveQAScorer(loaded, token_budget=token_budget, **options)  # type: ignore[arg-type]  # the scorer checks values
 
 
 def _load_masked_lm(model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str]) -> Scorer:
