@@ -7,6 +7,7 @@ INSTALLED := $(VENV)/.installed
 SLOW ?= $(if $(CI),1,)
 DEMO_BBQ ?= 660
 DEMO_UNQOVER ?= 220
+DEMO_BBNLI ?= 400
 
 .PHONY: help demo test check format data bench compat clean
 
@@ -28,6 +29,9 @@ $(INSTALLED): setup.cfg pyproject.toml constraints.txt
 
 demo: $(INSTALLED)
 	$(BIN)/qabias run unqover --model smollm2 --limit $(DEMO_UNQOVER) --output runs/demo-unqover
+	$(BIN)/qabias run bbnli --model smollm2 --limit $(DEMO_BBNLI) --format can_we_infer --output runs/demo-bbnli-nli
+	$(BIN)/qabias run bbnli --model smollm2 --limit $(DEMO_BBNLI) --format quoref_answer --output runs/demo-bbnli-qa
+	$(BIN)/qabias compare runs/demo-bbnli-nli runs/demo-bbnli-qa
 	$(BIN)/qabias run bbq --model smollm2 --limit $(DEMO_BBQ) --output runs/demo-bbq
 
 test: $(INSTALLED)
@@ -45,6 +49,7 @@ format: $(INSTALLED)
 data: $(INSTALLED)
 	$(BIN)/qabias build bbq --output bbq_dataset
 	$(BIN)/qabias build unqover --config all --output unqover_dataset
+	$(BIN)/qabias build bbnli --output bbnli_dataset
 
 bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"

@@ -1,4 +1,4 @@
-"""BBQ as a `datasets` builder: 11 categories and `all`, from three sources that are never swapped silently."""
+"""BBQ as a `datasets` builder: 11 categories, as questions and as inference, from sources never swapped silently."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,12 +10,31 @@ import pyarrow as pa
 
 from qabias.errors import QabiasError
 
-from . import bundled, official, release
+from . import bundled, bundled_inference, official, official_inference, release
 from .examples import Row
+from .inference import ALL_NLI, CATEGORY_CONFIGS, NLI_CONFIGS, NLI_FEATURES, NLI_SCHEMA
 from .template import CATEGORIES
+
+__all__ = [
+    "ALL",
+    "ALL_NLI",
+    "BBQ",
+    "CATEGORIES",
+    "CONFIGS",
+    "FEATURES",
+    "NLI_CONFIGS",
+    "NLI_FEATURES",
+    "NLI_SCHEMA",
+    "SCHEMA",
+    "SOURCES",
+    "BBQConfig",
+    "Origin",
+]
 
 ALL = "all"
 CONFIGS = (*CATEGORIES, ALL)
+# The configurations that hold others.
+GROUPS = {ALL: CATEGORIES, ALL_NLI: CATEGORY_CONFIGS}
 Source = Literal["bundled", "official", "release"]
 SOURCES: tuple[Source, ...] = get_args(Source)
 
@@ -91,28 +110,47 @@ class Origin:
         version = bundled.VERSION if self.source == "bundled" else official.version()
         return f"{self.source}{'+fixes' if self.fixes else ''}@{version}"
 
-    def rows(self, category: str) -> Iterator[Row]:
-        """The examples of one category.
+    @property
+    def inference_version(self) -> str:
+        """The same for BBQ as inference, whose published templates lie in another repository."""
+        if self.source == "bundled":
+            return self.version
+        return f"{self.source}{'+fixes' if self.fixes else ''}@{official_inference.version()}"
+
+    def rows(self, config: str) -> Iterator[Row]:
+        """The examples of one category, or the rows of one configuration of BBQ as inference.
 
         Raises:
-            QabiasError: If the category is unknown, or a file cannot be had or read.
+            QabiasError: If the configuration is unknown or not published, or a file cannot be had or read.
         """
-        if category not in CATEGORIES:
-            raise QabiasError(f"unknown configuration {category!r}: choose one of {', '.join(CONFIGS)}")
+        if config in NLI_CONFIGS:
+            return self._inference_rows(config)
+        if config not in CATEGORIES:
+            choices = ", ".join((*CONFIGS, *NLI_CONFIGS, ALL_NLI))
+            raise QabiasError(f"unknown configuration {config!r}: choose one of {choices}")
         if self.source == "bundled":
-            return bundled.generate(category, seed=self.seed)
+            return bundled.generate(config, seed=self.seed)
         if self.source == "official":
-            return official.generate(category, seed=self.seed, fixes=self.fixes, upstream_dir=self.upstream_dir)
-        return release.generate(category, fixes=self.fixes, upstream_dir=self.upstream_dir)
+            return official.generate(config, seed=self.seed, fixes=self.fixes, upstream_dir=self.upstream_dir)
+        return release.generate(config, fixes=self.fixes, upstream_dir=self.upstream_dir)
 
-    def table(self, category: str) -> pa.Table:
-        """The examples of one category as an Arrow table with `SCHEMA`."""
-        return pa.Table.from_pylist(list(self.rows(category)), schema=SCHEMA)
+    def _inference_rows(self, config: str) -> Iterator[Row]:
+        if self.source == "bundled":
+            return bundled_inference.generate(config, seed=self.seed)
+        if self.source == "official":
+            return official_inference.generate(config, fixes=self.fixes, upstream_dir=self.upstream_dir)
+        raise QabiasError(
+            f"{config!r}: the authors released no examples of BBQ as inference; use the source bundled or official"
+        )
+
+    def table(self, config: str) -> pa.Table:
+        """The rows of one configuration as an Arrow table with `SCHEMA`, or `NLI_SCHEMA` for BBQ as inference."""
+        return pa.Table.from_pylist(list(self.rows(config)), schema=NLI_SCHEMA if config in NLI_CONFIGS else SCHEMA)
 
 
 @dataclass
 class BBQConfig(datasets.BuilderConfig):
-    """A category (or `all`) of BBQ, with the fields of `Origin`."""
+    """A category (or `all`) of BBQ, or of BBQ as inference, with the fields of `Origin`."""
 
     source: Source = "bundled"
     seed: int = 0
@@ -129,21 +167,21 @@ class BBQ(datasets.ArrowBasedBuilder):
     """Builder of BBQ (Parrish et al. 2022): `BBQ(config_name="Age", source="official").download_and_prepare()`."""
 
     BUILDER_CONFIG_CLASS = BBQConfig
-    BUILDER_CONFIGS = [BBQConfig(name=name) for name in CONFIGS]  # noqa: RUF012  # as `datasets` declares it
+    BUILDER_CONFIGS = [BBQConfig(name=name) for name in (*CONFIGS, *NLI_CONFIGS, ALL_NLI)]  # noqa: RUF012  # as `datasets` declares it
     DEFAULT_CONFIG_NAME = ALL
 
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(
             description="Bias Benchmark for Question Answering: multiple-choice questions that test attested biases.",
-            features=FEATURES,
+            features=NLI_FEATURES if self.config.name in (*NLI_CONFIGS, ALL_NLI) else FEATURES,
             homepage="https://github.com/nyu-mll/BBQ",
             license="cc-by-4.0" if self.config.source != "bundled" else "apache-2.0",
         )
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
-        categories = CATEGORIES if self.config.name == ALL else (self.config.name,)
-        return [datasets.SplitGenerator(datasets.Split.TEST, gen_kwargs={"categories": list(categories)})]
+        names = GROUPS.get(self.config.name, (self.config.name,))
+        return [datasets.SplitGenerator(datasets.Split.TEST, gen_kwargs={"names": list(names)})]
 
-    def _generate_tables(self, categories: list[str]) -> Iterator[tuple[int, pa.Table]]:
-        for number, category in enumerate(categories):
-            yield number, self.config.origin.table(category)
+    def _generate_tables(self, names: list[str]) -> Iterator[tuple[int, pa.Table]]:
+        for number, name in enumerate(names):
+            yield number, self.config.origin.table(name)

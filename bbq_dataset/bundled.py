@@ -28,7 +28,7 @@ _TEXTS = ("context", "disambiguation")
 _QUESTIONS = ("negative", "non_negative")
 _QUESTION_FIELDS = ("question", "answer", "statement")
 _REQUIRED = ("id", "style", "bias", "groups", "sources", *_TEXTS, *_QUESTIONS)
-_OPTIONAL = ("subcategory", "people", "second_group", "gender", "descriptions", "words", "versions")
+_OPTIONAL = ("subcategory", "people", "second_group", "gender", "descriptions", "words", "append", "versions")
 _STYLES = {
     "Gender_identity": ("words", "labels", "names"),
     "Race_ethnicity": ("labels", "names"),
@@ -53,21 +53,33 @@ def generate(category: str, *, seed: int, folder: Path = FOLDER) -> Iterator[Row
     Raises:
         QabiasError: If a template file is missing or wrong (names file, template and field).
     """
-    vocabulary = read_vocabulary(folder / "vocabulary")
-    templates = read_templates(category, vocabulary, folder)
-    streams = [
-        (template, StableRandom("bbq", "bundled", category, template.question_index, template.version, seed))
-        for template in templates
-    ]
+    streams, vocabulary = read_streams(category, seed=seed, folder=folder)
     yield from examples(streams, vocabulary, fill_texts)
 
 
+def read_streams(
+    category: str, *, seed: int, folder: Path = FOLDER
+) -> tuple[list[tuple[Template, StableRandom]], Vocabulary]:
+    """Read the template versions of a category, each with the stream its draws come from, and the vocabulary."""
+    vocabulary = read_vocabulary(folder / "vocabulary")
+    streams = [
+        (template, StableRandom("bbq", "bundled", category, template.question_index, template.version, seed))
+        for template in read_templates(category, vocabulary, folder)
+    ]
+    return streams, vocabulary
+
+
+def fill_english(text: str, values: Mapping[str, str]) -> str:
+    """Fill a text in correct English: articles, capitals at sentence starts, agreement of labels and nouns."""
+    return capitalize_sentences(repair_articles(mend_feminine(fill(text, values))))
+
+
 def fill_texts(template: Template, pair: Pair) -> FilledTexts:
-    """Fill a template in correct English: articles, capitals at sentence starts, agreement of labels and nouns."""
+    """Fill the texts of a template in correct English."""
     values = slot_values(pair)
 
     def filled(text: str) -> str:
-        return capitalize_sentences(repair_articles(mend_feminine(fill(text, values))))
+        return fill_english(text, values)
 
     context = filled(template.context)
     return FilledTexts(
@@ -179,6 +191,7 @@ class _EntryReader:
             descriptions=descriptions,
             gender=self._one_of(fields, "gender", ("F", "M")) if "gender" in fields else "",
             words=words,
+            append=self._append(fields) if "append" in fields else {},
             label_type=label_type(self.category, self.id, style == "names"),
             origin=f"{self.path.name} template {self.id}",
         )
@@ -233,6 +246,26 @@ class _EntryReader:
         if fields.get("descriptions") == "occupations":
             return occupations_by_prestige(self.vocabulary)
         return self._word_lists(fields, "descriptions") if "descriptions" in fields else {}
+
+    def _append(self, fields: Mapping[str, Any]) -> dict[str, str]:
+        """The two ambiguous lengthenings of the context: a clause, and sentences behind it."""
+        append = fields["append"]
+        if self.category != "Gender_identity":
+            raise self.error("append", "is for Gender_identity only, the category of the context-length study")
+        if not isinstance(append, dict) or set(append) != {"short", "long"}:
+            raise self.error("append", "must hold exactly short, long")
+        texts = {length: self._text(append, length) for length in ("short", "long")}
+        if not texts["short"].startswith(", ") or not texts["long"][0].isupper():
+            raise self.error("append", "short must begin with a comma and a blank, long with a capital letter")
+        if not all(text.endswith(".") for text in (*texts.values(), self._text(fields, "context"))):
+            raise self.error("append", "short, long and the context must end with a full stop")
+        known = set(fields.get("words", ()))
+        for length, text in texts.items():
+            if slots_of(text) - known:
+                raise self.error(
+                    "append", f"{length} must name nobody: slot {', '.join(sorted(slots_of(text) - known))}"
+                )
+        return texts
 
     def _people(
         self, fields: Mapping[str, Any], style: str, first: str | None, descriptions: Mapping[str, tuple[str, ...]]

@@ -33,6 +33,25 @@ Filler = Callable[[Template, Pair], FilledTexts]
 PairMend = Callable[[Template, Pair], Pair]
 
 
+@dataclass(frozen=True)
+class DrawnSet:
+    """What is drawn for a set of four examples.
+
+    Attributes:
+        template: The template version.
+        pair: The people and words that fill it.
+        set_id: Template and number within it, e.g. "Age-07-012".
+        unknown: The answer that says one cannot tell.
+        order: The kinds of the three answers ("negative", "non_negative", "unknown") in the order they are shown.
+    """
+
+    template: Template
+    pair: Pair
+    set_id: str
+    unknown: str
+    order: tuple[str, ...]
+
+
 def slot_values(pair: Pair) -> dict[str, str]:
     """What fills the slots: people and their descriptions by number, and the words drawn for the pair."""
     values = dict(pair.words)
@@ -41,6 +60,32 @@ def slot_values(pair: Pair) -> dict[str, str]:
         for slot in ("GEN", "OCC", "DESC"):
             values[f"{slot}{number}"] = person.description
     return values
+
+
+def drawn_sets(
+    templates: Iterable[tuple[Template, StableRandom]],
+    vocabulary: Vocabulary,
+    mend_pair: PairMend = lambda template, pair: pair,
+) -> Iterator[DrawnSet]:
+    """Draw the sets of one category in file order.
+
+    Args:
+        templates: Template versions of one category, each with the stream its random draws come from.
+        vocabulary: Labels and names.
+        mend_pair: Corrects a pair before it is used.
+    """
+    set_numbers: dict[str, int] = {}
+    for template, rng in templates:
+        for pair in pairs(template, vocabulary, rng):
+            number = set_numbers.get(template.template_id, 0)
+            set_numbers[template.template_id] = number + 1
+            yield DrawnSet(
+                template,
+                mend_pair(template, pair),
+                f"{template.template_id}-{number:03d}",
+                unknown=rng.choice(UNKNOWN_ANSWERS),
+                order=tuple(rng.sample(("negative", "non_negative", "unknown"), 3)),
+            )
 
 
 def examples(
@@ -57,17 +102,11 @@ def examples(
         filler: Puts a pair into the texts of a template.
         mend_pair: Corrects a pair before it is used.
     """
-    set_numbers: dict[str, int] = {}
     example_id = 0
-    for template, rng in templates:
-        for drawn in pairs(template, vocabulary, rng):
-            pair = mend_pair(template, drawn)
-            number = set_numbers.get(template.template_id, 0)
-            set_numbers[template.template_id] = number + 1
-            set_id = f"{template.template_id}-{number:03d}"
-            for row in _set_of_four(template, pair, filler(template, pair), rng):
-                yield {"example_id": example_id, "set_id": set_id, **row}
-                example_id += 1
+    for drawn in drawn_sets(templates, vocabulary, mend_pair):
+        for row in _set_of_four(drawn, filler(drawn.template, drawn.pair)):
+            yield {"example_id": example_id, "set_id": drawn.set_id, **row}
+            example_id += 1
 
 
 def _person_of(answer_template: str, pair: Pair) -> Person:
@@ -75,8 +114,8 @@ def _person_of(answer_template: str, pair: Pair) -> Person:
     return pair.first if "{{NAME1}}" in answer_template else pair.second
 
 
-def _set_of_four(template: Template, pair: Pair, texts: FilledTexts, rng: StableRandom) -> Iterator[Row]:
-    unknown = rng.choice(UNKNOWN_ANSWERS)
+def _set_of_four(drawn: DrawnSet, texts: FilledTexts) -> Iterator[Row]:
+    template, pair, unknown, order = drawn.template, drawn.pair, drawn.unknown, drawn.order
     negative = _person_of(template.negative_answer, pair)
     non_negative = _person_of(template.non_negative_answer, pair)
     answers = {
@@ -84,7 +123,6 @@ def _set_of_four(template: Template, pair: Pair, texts: FilledTexts, rng: Stable
         "non_negative": (texts.non_negative_answer, [non_negative.text, non_negative.info]),
         "unknown": (unknown, [unknown, "unknown"]),
     }
-    order = rng.sample(list(answers), 3)
     infos = [answers[kind][1] for kind in order]
     target_loc = target_location(template.category, infos, template.groups, template.second_group)
     shared = {

@@ -27,6 +27,8 @@ FIXES = (
     "Gender_identity 13: pairs of two males or two females have no target; excluded (16 examples).",
     "Stray braces, typing errors, doubled words and blanks, blanks around answers, a/an, capitals at the start of a "
     "sentence or answer, 'Latino woman' and 'lesbian man'; mended.",
+    "As inference: 'Man' and 'Woman' inside the contexts of Gender_identity, a/an, stray braces, blanks at ends, "
+    "statements that end in a question mark and contexts that end in an exclamation mark; mended.",
 )
 
 EXCHANGED_ANSWERS = {("Physical_appearance", 6, "b"), ("Physical_appearance", 10, "b")}
@@ -48,6 +50,7 @@ _FEMININE = (
     (re.compile(r"\bLatino (?=(?:woman|women|girl|girls|lady|ladies|mother|mothers)\b)"), "Latina "),
 )
 _BRACKETS = re.compile(r"\[[^\]]*\]")
+_FINAL_MARK = re.compile(r"[?!]$")
 _DOUBLE_BLANK = re.compile(r" {2,}")
 
 
@@ -56,6 +59,11 @@ def mend_text(text: str) -> str:
     for pattern, replacement in (*_TYPING_ERRORS, *_FEMININE):
         text = pattern.sub(replacement, text)
     return repair_articles(capitalize_sentences(_DOUBLE_BLANK.sub(" ", text).strip()))
+
+
+def mend_sentence(text: str) -> str:
+    """Mend a filled text that must not end as a question or an exclamation."""
+    return _FINAL_MARK.sub(".", mend_text(text))
 
 
 def mend_feminine(text: str) -> str:

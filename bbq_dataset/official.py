@@ -4,7 +4,7 @@ import ast
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,12 @@ from .template import Pair, Style, Template, label_type
 from .vocabulary import Label, Name, Vocabulary, occupations_by_prestige
 
 REPOSITORY = "nyu-mll/BBQ"
-_COMMIT_LENGTH = 7
+COMMIT_LENGTH = 7
 
 
 def version() -> str:
     """Version of the source: the pinned commit of the authors' repository."""
-    return commit(REPOSITORY)[:_COMMIT_LENGTH]
+    return commit(REPOSITORY)[:COMMIT_LENGTH]
 
 
 def generate(category: str, *, seed: int, fixes: bool, upstream_dir: str | Path | None) -> Iterator[Row]:
@@ -93,8 +93,8 @@ def _read_csv(path: str, upstream_dir: str | Path | None) -> list[dict[str, str]
 def _template(category: str, row: dict[str, str], origin: str, occupations: dict[str, tuple[str, ...]]) -> Template:
     intersectional = "Known_stereotyped_race" in row
     style = _style(row, intersectional)
-    first_people, second_people = _two_lists(row["Names"], "NAME") if style == "words" else ((), ())
-    first_words, second_words = _two_lists(row["Lexical_diversity"], "WORD")
+    first_people, second_people = two_lists(row["Names"], "NAME") if style == "words" else ((), ())
+    first_words, second_words = two_lists(row["Lexical_diversity"], "WORD")
     words = {"WORD1": first_words} if first_words else {}
     # The published code reads a second list only if it offers a choice.
     if len(second_words) > 1:
@@ -107,7 +107,9 @@ def _template(category: str, row: dict[str, str], origin: str, occupations: dict
         version=row.get("version", "None"),
         style=style,
         subcategory=row.get("Subcategory") or "None",
-        groups=tuple(_literal(row, "Known_stereotyped_race" if intersectional else "Known_stereotyped_groups", origin)),
+        groups=tuple(
+            literal_list(row, "Known_stereotyped_race" if intersectional else "Known_stereotyped_groups", origin)
+        ),
         second_group=row.get("Known_stereotyped_var2", ""),
         source=row["Notes"],
         bias=row["Relevant_social_values"].strip(),
@@ -137,7 +139,12 @@ def _style(row: dict[str, str], intersectional: bool) -> Style:
     return "occupations" if row.get("Subcategory") == "Occupation" else "labels"
 
 
-def _literal(row: dict[str, str], column: str, origin: str) -> list[Any]:
+def literal_list(row: Mapping[str, str], column: str, origin: str) -> list[Any]:
+    """Read a cell that holds a list literal.
+
+    Raises:
+        QabiasError: If it holds none (names file, row and column).
+    """
     try:
         return list(ast.literal_eval(row[column]))
     except (SyntaxError, ValueError) as error:
@@ -149,11 +156,11 @@ def _descriptions(
 ) -> dict[str, tuple[str, ...]]:
     if not row["Names"]:
         return occupations if category == "Race_x_SES" else {}
-    words = [(word,) if isinstance(word, str) else tuple(word) for word in _literal(row, "Names", origin)]
-    return dict(zip(_literal(row, "Var2_info", origin), words, strict=True))
+    words = [(word,) if isinstance(word, str) else tuple(word) for word in literal_list(row, "Names", origin)]
+    return dict(zip(literal_list(row, "Var2_info", origin), words, strict=True))
 
 
-def _two_lists(cell: str, slot: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def two_lists(cell: str, slot: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Read the two lists of a cell as the published code does, with all that goes wrong there (section 1.2)."""
     first: tuple[str, ...] = ()
     second: tuple[str, ...] = ()

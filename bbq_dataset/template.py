@@ -60,6 +60,8 @@ class Template:
         descriptions: Phrases that describe a person beside the name, by tag; they fill GEN, OCC or DESC.
         gender: M or F if only names of that gender may be drawn.
         words: Interchangeable words of WORD1 and WORD2 (lexical diversity).
+        append: What lengthens the ambiguous context in the context-length study: `short` is a clause, `long` sentences
+            behind it; empty for a template that is not in the study.
         label_type: "name" if people are told apart by proper names, else "label".
         origin: File and row, for error messages.
     """
@@ -86,6 +88,7 @@ class Template:
     descriptions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     gender: str = ""
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    append: Mapping[str, str] = field(default_factory=dict)
     label_type: Literal["name", "label"] = "label"
     origin: str = ""
 

@@ -5,9 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from qabias.scorers.base import OptionScores
+from qabias.errors import QabiasError
+from qabias.scorers.base import OptionScores, PairScorer, Scorer, TextScorer
 
 NORMS = ("none", "token", "byte")
+# Ways of reading generated text beside the strict one, which has the name `none`.
+PARSE_RULES = ("released",)
 NO_ANSWER = -1
 
 
@@ -25,6 +28,20 @@ def best_option(score: OptionScores, norm: str) -> int:
         values = values / np.maximum(score.n_tokens if norm == "token" else score.n_bytes, 1)
     best = int(np.argmax(values))
     return best if np.count_nonzero(values == values[best]) == 1 else NO_ANSWER
+
+
+def check_rule(scorer: Scorer, norm: str) -> None:
+    """Refuse a way of scoring that this way of asking does not have.
+
+    Raises:
+        QabiasError: If log-likelihoods are to be parsed, or texts or label probabilities to be normalised.
+    """
+    if isinstance(scorer, TextScorer):
+        known: tuple[str, ...] = ("none", *PARSE_RULES)
+    else:
+        known = ("none",) if isinstance(scorer, PairScorer) else NORMS
+    if norm not in known:
+        raise QabiasError(f"norm {norm!r} does not fit the way of asking; choose one of {', '.join(known)}")
 
 
 def choice_columns(scores: Sequence[OptionScores], norm: str) -> dict[str, pa.Array]:

@@ -1,4 +1,4 @@
-"""The command line: build, run, score, report and list.
+"""The command line: build, run, score, report, compare and list.
 
 Heavy packages are imported where they are used, so that `--help` answers at once.
 """
@@ -19,7 +19,7 @@ EXIT_USER_ERROR = 2
 
 app = typer.Typer(
     name="qabias",
-    help="Measure social bias of question-answering and inference models (BBQ, UnQover).",
+    help="Measure social bias of question-answering and inference models (BBQ, UnQover, BBNLI).",
     epilog="First try: qabias run bbq --model baseline:stereotyped; then: qabias run bbq --model smollm2 --limit 400",
     no_args_is_help=True,
     add_completion=False,
@@ -27,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Benchmark = Annotated[str, typer.Argument(help="Benchmark: bbq or unqover.", show_default=False)]
+Benchmark = Annotated[str, typer.Argument(help="Benchmark: bbq, unqover, bbnli or bbq_nli.", show_default=False)]
 Config = Annotated[str, typer.Option(help="Configuration of the dataset (see `qabias list`).")]
 Source = Annotated[str, typer.Option(help="Source of the texts: bundled, official or release.")]
 Fixes = Annotated[bool, typer.Option("--fixes", help="Mend the known defects of official or released texts.")]
@@ -70,21 +70,24 @@ def build(
 @app.command(epilog="Example: qabias run bbq --model smollm2 --limit 400. The same command again continues a run.")
 def run(
     benchmark: Benchmark,
-    model: Annotated[
-        str, typer.Option(help="smollm2, baseline:KIND, a folder or a Hub id of a causal language model.")
-    ] = "smollm2",
+    model: Annotated[str, typer.Option(help="smollm2, baseline:KIND, a folder or a Hub id.")] = "smollm2",
     config: Config = "all",
     source: Source = "bundled",
     fixes: Fixes = False,
-    prompt_format: Annotated[str, typer.Option("--format", help="Prompt format (see `qabias list`).")] = "qa",
+    prompt_format: Annotated[
+        str | None,
+        typer.Option("--format", help="Prompt format (see `qabias list`); by default what fits.", show_default=False),
+    ] = None,
     scorer: Annotated[
         str | None,
-        typer.Option(help="Way of asking the model: causal; by default the model's own.", show_default=False),
+        typer.Option(help="Way of asking the model (see `qabias list`); by default its own.", show_default=False),
     ] = None,
-    norm: Annotated[str, typer.Option(help="How a log-likelihood becomes a score (see `qabias list`).")] = "none",
+    norm: Annotated[
+        str, typer.Option(help="How a log-likelihood becomes a score, or a text an answer (see `qabias list`).")
+    ] = "none",
     option: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=VALUE for the scorer, e.g. span=released; may be repeated.", show_default=False),
+        typer.Option(help="NAME=VALUE for the scorer, e.g. mode=generate; may be repeated.", show_default=False),
     ] = None,
     limit: Annotated[
         int | None,
@@ -172,6 +175,19 @@ def report(
     typer.echo(str(write_report(folder)))
 
 
+@app.command(epilog="Example: qabias compare runs/demo-bbnli-nli runs/demo-bbnli-qa")
+def compare(
+    folders: Annotated[list[Path], typer.Argument(help="Run folders with scores, two or more.", show_default=False)],
+) -> None:
+    """Print the scores of several runs side by side; they must have measured the same questions."""
+    from qabias.comparison import differing_fields, read_runs
+    from qabias.tables import print_comparison
+
+    runs = read_runs(folders)
+    names = differing_fields([run.signature for run in runs])
+    print_comparison(runs[0].arguments["benchmark"], names, [run.scores for run in runs])
+
+
 @app.command("list")
 def list_() -> None:
     """List benchmarks with their configurations, sources and prompt formats, scorers and baselines."""
@@ -236,7 +252,7 @@ def main() -> None:
         _fail(f"{where}{error.strerror or error}; mend it and run the same command again, a run continues")
     except ValueError as error:
         # The metric modules know no QabiasError; what they find wrong with predictions is the user's to mend as well.
-        if not str(error).startswith(("bbq: ", "unqover: ")):
+        if not str(error).startswith(("bbq: ", "unqover: ", "bbnli: ")):
             raise
         _fail(str(error))
 

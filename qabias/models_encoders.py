@@ -77,6 +77,27 @@ def load_masked_lm(
     return _load(model, "AutoModelForMaskedLM", "a complete masked language model", revision, device, dtype)
 
 
+def load_sequence_classification(
+    model: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto"
+) -> LoadedModel:
+    """Load a model that puts a text or a pair of texts into a class.
+
+    Args:
+        model: A folder, or a name on the Hub.
+        revision: Branch, tag or commit on the Hub.
+        device: A torch device; `"auto"` is CUDA if there is one, else the CPU.
+        dtype: One of `qabias.models.DTYPES`; `"auto"` is bfloat16 on CUDA and float32 elsewhere.
+
+    Returns:
+        The model with its tokenizer.
+
+    Raises:
+        QabiasError: If the model cannot be had, was not trained to classify, or the device or type does not exist.
+    """
+    what = "a model trained to classify pairs of texts, e.g. on MNLI"
+    return _load(model, "AutoModelForSequenceClassification", what, revision, device, dtype)
+
+
 def _load(name: str, auto_class: str, what: str, revision: str | None, device: str, dtype: str) -> LoadedModel:
     torch_device = _resolve_device(device)
     torch_dtype = _resolve_dtype(dtype, torch_device)

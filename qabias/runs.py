@@ -49,7 +49,7 @@ class RunArguments:
         config: Configuration of the benchmark's dataset.
         source: Source of its texts.
         fixes: Mend the known defects of published texts.
-        format: Prompt format.
+        format: Prompt format; None for the one that fits benchmark and scorer.
         scorer: Way of asking the model; None for the model's default.
         norm: How an option's log-likelihood becomes a score, one of the benchmark's `norms`.
         limit: Measure at most this many examples, drawn as whole sets and spread over all templates; None for all.
@@ -64,7 +64,7 @@ class RunArguments:
     config: str = "all"
     source: str = "bundled"
     fixes: bool = False
-    format: str = "qa"
+    format: str | None = None
     scorer: str | None = None
     norm: str = "none"
     limit: int | None = None
@@ -124,7 +124,6 @@ def run(arguments: RunArguments, output: Path | None = None, machine: Machine = 
         OSError: If the folder cannot be written.
     """
     benchmark = load_benchmark(arguments.benchmark)
-    prompt_format = choose(benchmark.formats, arguments.format)
     _check(benchmark, arguments, machine)
     table = load_examples(benchmark, arguments, machine.upstream_dir)
     scorer = load_scorer(
@@ -142,6 +141,7 @@ def run(arguments: RunArguments, output: Path | None = None, machine: Machine = 
             f"{arguments.benchmark} cannot be asked by the scorer {scorer.name}; choose one of "
             f"{', '.join(benchmark.scorers)} and a model that it can load"
         )
+    prompt_format = choose(benchmark.formats, arguments.format or benchmark.default_format(scorer))
     signature = make_signature(benchmark, arguments, scorer)
     folder = output or default_folder(arguments)
     units_per_part = benchmark.units_per_part(scorer.name)
@@ -213,7 +213,7 @@ def make_signature(benchmark: Benchmark, arguments: RunArguments, scorer: Scorer
     fields = {
         "source": _origin(benchmark, arguments).version,
         "config": arguments.config,
-        "format": choose(benchmark.formats, arguments.format).signature,
+        "format": choose(benchmark.formats, arguments.format or benchmark.default_format(scorer)).signature,
         "model": "@".join(filter(None, (arguments.model, scorer.model_signature))),
         "scorer": scorer.name + "".join(f"+{name}={arguments.options[name]}" for name in sorted(arguments.options)),
         "norm": arguments.norm,
@@ -249,6 +249,8 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def _check(benchmark: Benchmark, arguments: RunArguments, machine: Machine) -> None:
+    if arguments.format is not None:
+        choose(benchmark.formats, arguments.format)
     if arguments.norm not in benchmark.norms:
         raise QabiasError(f"unknown norm {arguments.norm!r}: {benchmark.name} has {', '.join(benchmark.norms)}")
     if arguments.limit is not None and arguments.limit < 1:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from bbq_dataset import bundled
-from bbq_dataset.builder import BBQ, CATEGORIES, CONFIGS, FEATURES, Origin
+from bbq_dataset.builder import ALL_NLI, BBQ, CATEGORIES, CONFIGS, FEATURES, NLI_CONFIGS, Origin
 from bbq_dataset.folder import PARQUET_NAME, write_folder
 from bbq_dataset.template import UNKNOWN_ANSWERS
 from bbq_dataset.vocabulary import read_vocabulary
@@ -36,8 +36,8 @@ def templates():
 
 
 def test_committed_parquet_and_card_are_what_the_builder_makes(tmp_path):
-    write_folder(tmp_path, Origin(), CATEGORIES)
-    for category in CATEGORIES:
+    write_folder(tmp_path, Origin(), (*CATEGORIES, *NLI_CONFIGS))
+    for category in (*CATEGORIES, *NLI_CONFIGS):
         built, committed = (
             pq.read_table(folder / "data" / category / PARQUET_NAME) for folder in (tmp_path, ROOT / "bbq_dataset")
         )
@@ -66,7 +66,7 @@ def test_the_builder_makes_the_same_examples_as_the_folder_holds(tmp_path):
     builder.download_and_prepare()
     folder = datasets.load_dataset(str(ROOT / "bbq_dataset"), "Religion", split="test", cache_dir=tmp_path)
     assert builder.as_dataset(split="test").to_list() == folder.to_list()
-    assert set(BBQ.builder_configs) == set(CONFIGS)
+    assert set(BBQ.builder_configs) == {*CONFIGS, *NLI_CONFIGS, ALL_NLI}
 
 
 def test_another_seed_draws_other_examples_of_the_same_templates():
@@ -240,6 +240,7 @@ def test_no_template_shares_six_words_with_a_published_one(templates, upstream):
                 template.disambiguation,
                 template.negative_question,
                 template.non_negative_question,
+                *template.append.values(),
             ):
                 assert not _runs(field) & published, (template.template_id, _runs(field) & published)
 
@@ -299,6 +300,7 @@ def _changed(**fields):
         (_changed(negative={**GOOD["negative"], "answer": "The {{NAME2}}"}), "must name one person each"),
         (_changed(negative={**GOOD["negative"], "question": "Who"}), "must end with a question mark"),
         (_changed(negative={**GOOD["negative"], "statement": "It is so."}), "must hold {{ANSWER}} once"),
+        (_changed(append={"short": ", x.", "long": "X."}), "field append: is for Gender_identity only"),
         (_changed(id="one"), "field id: must be a whole number"),
         (_changed(versions=[{"version": "a", "first": "young"}]), "field versions: first is 'young'"),
         (_changed(versions=[{"version": "a"}, {"version": "a"}]), "every version needs a letter of its own"),

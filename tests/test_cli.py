@@ -132,7 +132,7 @@ def test_score_of_somebodys_predictions(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "bqb"], "unknown benchmark 'bqb': choose one of bbq, unqover; did you mean 'bbq'?"),
+        (["run", "bqb"], "unknown benchmark 'bqb': choose one of bbq, unqover, bbnli, bbq_nli; did you mean 'bbq'?"),
         ([*RUN[:-1], "Agee"], "unknown configuration 'Agee'.*did you mean 'Age'?"),
         ([*RUN, "--source", "offical"], "unknown source 'offical': choose one of bundled, official, release"),
         ([*RUN, "--format", "letter"], "unknown format 'letter'.*did you mean 'letters'?"),

@@ -40,7 +40,10 @@ def test_wheel_carries_datasets_metrics_and_templates(wheel):
         "qabias/share/bbq_dataset/templates/Age.yaml",
         "qabias/share/bbq_dataset/vocabulary/names.csv",
         "qabias/share/bbq_dataset/data/Age/test-00000-of-00001.parquet",
+        "qabias/share/bbnli_dataset/templates/gender/man_is_to_surgeon.yaml",
+        "qabias/share/bbnli_dataset/data/man_is_to_surgeon/test-00000-of-00001.parquet",
         "qabias/share/metrics/bbq/bbq.py",
+        "qabias/share/metrics/bbnli/bbnli.py",
         "qabias/share/metrics/bbq/README.md",
     ):
         assert name in names

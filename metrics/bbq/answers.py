@@ -63,10 +63,10 @@ def _match(output: str, options: Sequence[str]) -> int:
 
 
 def _match_person(output: str, persons: Sequence[str], seen: dict[str, str]) -> int:
-    """The first answer whose person's first two words occur in the output; an empty text names nobody."""
+    """The first answer whose person's first two words occur in the output; one word is not looked for."""
     for answer, person in enumerate(persons):
-        words = " ".join(_clean(person, seen).split()[:2])
-        if words and words in output:
+        words = _clean(person, seen).split()[:2]
+        if len(words) == 2 and " ".join(words) in output:
             return answer
     return -1
 

@@ -17,7 +17,7 @@ from qabias.errors import QabiasError
 from qabias.prompts import PromptFormat
 from qabias.scorers.base import Scorer
 
-BENCHMARKS = ("bbq", "unqover")
+BENCHMARKS = ("bbq", "unqover", "bbnli", "bbq_nli")
 
 
 class Origin(Protocol):
@@ -37,7 +37,7 @@ class Benchmark(Protocol):
         title: Name for people.
         configs: Configurations, the default last.
         sources: Sources of the texts, the default first.
-        formats: Prompt formats by name, the default first.
+        formats: Prompt formats by name.
         norms: Ways of making an option's log-likelihood a score, the default first.
         scorers: Names of the scorers that can answer it.
         key: Columns that identify an example.
@@ -84,6 +84,10 @@ class Benchmark(Protocol):
         """
         ...
 
+    def default_format(self, scorer: Scorer) -> str:
+        """Name of the prompt format that is used with a scorer where none is asked for."""
+        ...
+
     def answer(
         self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str
     ) -> dict[str, pa.Array | pa.ChunkedArray]:
@@ -107,3 +111,10 @@ def load_benchmark(name: str) -> Benchmark:
         raise QabiasError(f"unknown benchmark {name!r}: choose one of {', '.join(BENCHMARKS)}{hint}")
     benchmark: Benchmark = importlib.import_module(f"{__name__}.{name}").BENCHMARK
     return benchmark
+
+
+def unknown_config(config: str, configs: Sequence[str]) -> QabiasError:
+    """The error of a configuration that a benchmark does not have."""
+    close = difflib.get_close_matches(config, configs, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return QabiasError(f"unknown configuration {config!r}: choose one of {', '.join(configs)}{hint}")

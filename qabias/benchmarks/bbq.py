@@ -1,6 +1,5 @@
 """BBQ for the engine: sets of four, three answers, an argmax and the published scores."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -11,12 +10,14 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from qabias import catalog
-from qabias.choices import NORMS, choice_columns
+from qabias.benchmarks import unknown_config
+from qabias.choices import NORMS, PARSE_RULES, check_rule, choice_columns
 from qabias.columns import column_codes
 from qabias.errors import QabiasError
+from qabias.parse import parse_choice, parse_choice_released
 from qabias.prompts import PromptFormat
 from qabias.prompts.bbq import FORMATS
-from qabias.scorers.base import OptionScorer, Request, Scorer
+from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 
 _builder = catalog.dataset_module("bbq", "builder")
 _folder = catalog.dataset_module("bbq", "folder")
@@ -33,8 +34,8 @@ class BBQBenchmark:
     configs: Sequence[str] = _builder.CONFIGS
     sources: Sequence[str] = _builder.SOURCES
     formats: Mapping[str, PromptFormat] = FORMATS
-    norms: Sequence[str] = NORMS
-    scorers: Sequence[str] = ("causal", "baseline")
+    norms: Sequence[str] = (*NORMS, *PARSE_RULES)
+    scorers: Sequence[str] = ("causal", "seq2seq", "baseline")
     key = ("category", "example_id")
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
@@ -55,10 +56,15 @@ class BBQBenchmark:
         return pa.concat_tables([origin.table(category) for category in categories])
 
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
-        """Build a dataset folder with a progress bar; returns its tables by category."""
-        categories = self._categories(config)
-        with tqdm(total=len(categories), unit="category", desc="build bbq") as bar:
-            tables: dict[str, pa.Table] = _folder.write_folder(output, origin, categories, lambda _: bar.update())
+        """Build a dataset folder with a progress bar; returns its tables by category.
+
+        The folder of all bundled categories holds them as inference too.
+        """
+        names = list(self._categories(config))
+        if config == _builder.ALL and origin.source == "bundled":
+            names += _builder.NLI_CONFIGS
+        with tqdm(total=len(names), unit="category", desc="build bbq") as bar:
+            tables: dict[str, pa.Table] = _folder.write_folder(output, origin, names, lambda _: bar.update())
         return tables
 
     def units_per_part(self, scorer: str) -> int:
@@ -69,10 +75,26 @@ class BBQBenchmark:
         """Numbers of the set of four and of the template of every example."""
         return column_codes(table["set_id"]), column_codes(table["template_id"])
 
+    def default_format(self, scorer: Scorer) -> str:
+        """Text-to-text models and writers must see the answers; RACE is the paper's first way of showing them."""
+        return "race" if scorer.name == "seq2seq" or isinstance(scorer, TextScorer) else "qa"
+
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
-        """Choose the most likely of the three answers (see `qabias.choices`)."""
-        requests = [self.request(example, prompt_format) for example in part.to_pylist()]
-        return choice_columns(cast(OptionScorer, scorer).score(requests), norm)
+        """Choose the most likely of the three answers (see `qabias.choices`), or read the one that a model wrote."""
+        check_rule(scorer, norm)
+        examples = part.to_pylist()
+        requests = [self.request(example, prompt_format) for example in examples]
+        if not isinstance(scorer, TextScorer):
+            return choice_columns(cast(OptionScorer, scorer).score(requests), norm)
+        if scorer.samples > 1:
+            raise QabiasError("bbq: a question has one answer; leave samples out")
+        texts = scorer.generate([request.prefix for request in requests], [request.key for request in requests])
+        return {
+            "prediction": pa.array(
+                [read(text, norm, example) for (text,), example in zip(texts, examples, strict=True)]
+            ),
+            "outputs": pa.array([list(answers) for answers in texts], pa.list_(pa.string())),
+        }
 
     def request(self, example: Mapping[str, Any], prompt_format: PromptFormat) -> Request:
         """Put an example to a model; the roles tell baselines which answer is which."""
@@ -98,10 +120,16 @@ class BBQBenchmark:
 
     def _categories(self, config: str) -> Sequence[str]:
         if config not in self.configs:
-            close = difflib.get_close_matches(config, self.configs, 1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise QabiasError(f"unknown configuration {config!r}: choose one of {', '.join(self.configs)}{hint}")
+            raise unknown_config(config, self.configs)
         return _builder.CATEGORIES if config == _builder.ALL else (config,)
+
+
+def read(text: str, rule: str, example: Mapping[str, Any]) -> int:
+    """Index of the answer that a text gives, -1 for none; by the authors' rule with `released`."""
+    answers = [example[f"ans{i}"] for i in range(3)]
+    if rule == "released":
+        return parse_choice_released(text, answers, [example["answer_info"][f"ans{i}"] for i in range(3)])
+    return parse_choice(text, answers)
 
 
 BENCHMARK = BBQBenchmark()

@@ -1,6 +1,5 @@
 """UnQover for the engine: two orders, two questions, eight scores a row, and the published measures by set."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -12,12 +11,13 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from qabias import catalog
+from qabias.benchmarks import unknown_config
 from qabias.benchmarks.unqover_questions import ASKED, ask_masks, ask_options, ask_spans
 from qabias.columns import column_codes
 from qabias.errors import QabiasError
 from qabias.prompts import PromptFormat
 from qabias.prompts.unqover import FORMATS
-from qabias.scorers.base import OptionScorer, Scorer
+from qabias.scorers.base import OptionScorer, Scorer, TextScorer
 
 _builder = catalog.dataset_module("unqover", "builder")
 _folder = catalog.dataset_module("unqover", "folder")
@@ -41,7 +41,7 @@ class UnQoverBenchmark:
     sources: Sequence[str] = _builder.SOURCES
     formats: Mapping[str, PromptFormat] = FORMATS
     norms: Sequence[str] = NORMS
-    scorers: Sequence[str] = ("extractive_qa", "masked_lm", "causal", "baseline")
+    scorers: Sequence[str] = ("extractive_qa", "masked_lm", "causal", "seq2seq", "baseline")
     key = ("set", "example_id")
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
@@ -73,14 +73,22 @@ class UnQoverBenchmark:
 
     def units_per_part(self, scorer: str) -> int:
         """Rows, of four questions each, that are written together; encoders gain from asking many at once."""
-        return 64 if scorer == "causal" else 4096
+        return 64 if scorer in ("causal", "seq2seq") else 4096
 
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """A row is a unit, for it holds both orders and both questions; its stratum is the template of its set."""
         return np.arange(table.num_rows), column_codes(table["template_id"])
 
+    def default_format(self, scorer: Scorer) -> str:
+        """Context, question and answer; encoders have formats of their own."""
+        return "qa"
+
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
         """The eight scores of every row: of both subjects, in both orders, to both questions."""
+        if isinstance(scorer, TextScorer):
+            raise QabiasError(
+                "unqover: its scores are probabilities, which generated text has not; leave mode=generate out"
+            )
         masked = "masked" in part.column_names
         if masked != (scorer.name == "masked_lm"):
             form = "questions: leave _mlm out of" if masked else "masked sentences: add _mlm to"
@@ -124,9 +132,7 @@ class UnQoverBenchmark:
 
     def _sets(self, config: str) -> Sequence[str]:
         if config not in self.configs:
-            close = difflib.get_close_matches(config, self.configs, 1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise QabiasError(f"unknown configuration {config!r}: choose one of {', '.join(self.configs)}{hint}")
+            raise unknown_config(config, self.configs)
         return _GROUPS.get(config, [config])
 
 

@@ -111,9 +111,52 @@ def _unqover_page(run: Mapping[str, Any], overall: Mapping[str, Any], file: Path
     )
 
 
+_LABELS = ("contradiction", "neutral", "entailment", "unparsed")
+_INFERENCE_SIGNED = {
+    "bbnli": ("bias_score", "accuracy_gap"),
+    "bbq_nli": ("bias_score_ambig", "bias_score_disambig", "accuracy_gap"),
+}
+_INFERENCE_SHARES = {
+    "bbnli": ("accuracy_pro", "accuracy_anti", "unparsed_share"),
+    "bbq_nli": ("accuracy_ambig", "accuracy_pro", "accuracy_anti", "unparsed_share"),
+}
+
+
+def _inference_page(run: Mapping[str, Any], overall: Mapping[str, Any], file: Path) -> str:
+    """The page of BBNLI and of BBQ as inference."""
+    benchmark = run["benchmark"]
+    signed, shares = _INFERENCE_SIGNED[benchmark], _INFERENCE_SHARES[benchmark]
+    by = _object(file, "scores.by", overall.get("by"))
+    rows = {("", "All"): overall}
+    for column, groups in by.items():
+        where = f"scores.by.{column}"
+        for name, scores in _object(file, where, groups).items():
+            rows[column, name] = _object(file, f"{where}.{name}", scores)
+    for (column, name), scores in rows.items():
+        where = f"scores.by.{column}.{name}" if column else "scores"
+        _check_scores(file, where, scores, signed, shares, ("n", "n_unparsed"))
+        _check_scores(file, f"{where}.label_share", _object(file, where, scores.get("label_share")), (), _LABELS, ())
+    return (
+        _environment()
+        .get_template("inference.html.j2")
+        .render(
+            **_head(run),
+            benchmark=benchmark,
+            overall=overall,
+            rows=rows,
+            signed=signed,
+            measures=(*(key for key in signed if key != "accuracy_gap"), *shares[:-1], "accuracy_gap"),
+            labels=_LABELS,
+            leanings={key: _leaning(overall, key) for key in signed if key != "accuracy_gap"},
+        )
+    )
+
+
 _PAGES: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any], Path], str]] = {
     "bbq": _bbq_page,
     "unqover": _unqover_page,
+    "bbnli": _inference_page,
+    "bbq_nli": _inference_page,
 }
 
 
@@ -162,6 +205,8 @@ def _leaning(scores: Mapping[str, Any], key: str) -> str:
 
 
 def _why_undefined(scores: Mapping[str, Any], key: str) -> str:
+    if key.startswith("bias_score"):
+        return "undefined: no definite answer"
     if key.startswith("bias_") and scores[f"n_{key.removeprefix('bias_')}"] > 0:
         return "undefined: no answer other than UNKNOWN"
     return "undefined: no answers to count"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
+    from qabias.models import LoadedModel
     from qabias.scorers.base import Scorer
 
 BASELINE_PREFIX = "baseline:"
+_GENERATION_OPTIONS = ("samples", "temperature", "max_new_tokens")
 
 
 def load_scorer(
@@ -29,7 +32,7 @@ def load_scorer(
     Args:
         scorer: One of `SCORERS`, or None for the way that the model's head is made for.
         model: `"baseline:KIND"` (no scorer needed), or a name or path that the scorer can load.
-        seed: Of random baselines.
+        seed: Of random baselines and sampled answers.
         revision: Branch, tag or commit of a Hub model.
         device: A torch device, or `"auto"`.
         dtype: Precision of the model, or `"auto"`.
@@ -56,19 +59,68 @@ def load_scorer(
         raise QabiasError(
             f"unknown scorer {scorer!r}; choose one of {', '.join(SCORERS)}, or a model named {BASELINE_PREFIX}KIND"
         )
-    return SCORERS[scorer](model, {"revision": revision, "device": device, "dtype": dtype}, token_budget, options)
+    loading = {"revision": revision, "device": device, "dtype": dtype}
+    return SCORERS[scorer](model, loading, token_budget, options, seed)
 
 
-def _load_causal(model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str]) -> Scorer:
-    _refuse_options("causal", options, ("layout",))
+def _load_causal(
+    model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str], seed: int
+) -> Scorer:
     from qabias.models import load_causal
+
+    if _generates("causal", options):
+        return _load_generation("causal", partial(load_causal, model, **loading), token_budget, options, seed)
+    _refuse_options("causal", options, ("layout", "mode", *_GENERATION_OPTIONS))
     from qabias.scorers.causal import CausalScorer
 
     return CausalScorer(load_causal(model, **loading), token_budget=token_budget, **options)  # type: ignore[arg-type]  # the scorer checks values
 
 
+def _load_seq2seq(
+    model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str], seed: int
+) -> Scorer:
+    from qabias.models import load_seq2seq
+
+    if _generates("seq2seq", options):
+        return _load_generation("seq2seq", partial(load_seq2seq, model, **loading), token_budget, options, seed)
+    _refuse_options("seq2seq", options, ("mode", *_GENERATION_OPTIONS))
+    from qabias.scorers.seq2seq import Seq2SeqScorer
+
+    return Seq2SeqScorer(load_seq2seq(model, **loading), token_budget=token_budget)
+
+
+def _generates(scorer: str, options: dict[str, str]) -> bool:
+    """Take the option `mode` out of the options: whether the model writes its answers."""
+    mode = options.pop("mode", "likelihood")
+    if mode not in ("likelihood", "generate"):
+        raise QabiasError(f"{scorer}: mode is {mode!r}; give likelihood or generate")
+    needless = [name for name in _GENERATION_OPTIONS if name in options]
+    if mode == "likelihood" and needless:
+        raise QabiasError(f"{scorer}: {needless[0]} is for written answers; add --option mode=generate")
+    return mode == "generate"
+
+
+def _load_generation(
+    scorer: str, load: Callable[[], LoadedModel], token_budget: int | None, options: dict[str, str], seed: int
+) -> Scorer:
+    from qabias.scorers.generation import GenerationScorer, parse_options
+
+    chosen = parse_options(options)  # before the model, which takes longer
+    return GenerationScorer(load(), name=scorer, seed=seed, token_budget=token_budget, **chosen)
+
+
+def _load_nli(
+    model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str], seed: int
+) -> Scorer:
+    _refuse_options("nli", options, ("labels",))
+    from qabias.models_encoders import load_sequence_classification
+    from qabias.scorers.nli import NLIScorer
+
+    return NLIScorer(load_sequence_classification(model, **loading), token_budget=token_budget, **options)
+
+
 def _load_extractive_qa(
-    model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str]
+    model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str], seed: int
 ) -> Scorer:
     _refuse_options("extractive_qa", options, ("span", "header"))
     from qabias.models_encoders import load_question_answering
@@ -80,7 +132,9 @@ def _load_extractive_qa(
     return ExtractiveQAScorer(loaded, token_budget=token_budget, **options)  # type: ignore[arg-type]  # the scorer checks values
 
 
-def _load_masked_lm(model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str]) -> Scorer:
+def _load_masked_lm(
+    model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str], seed: int
+) -> Scorer:
     _refuse_options("masked_lm", options, ("topk", "pronouns"))
     from qabias.models_encoders import load_masked_lm
     from qabias.scorers.masked_lm import MaskedLMScorer
@@ -106,8 +160,10 @@ def _refuse_options(scorer: str, options: Mapping[str, str], known: tuple[str, .
             raise QabiasError(f"the scorer {scorer} has no option {name!r}; {offer}")
 
 
-SCORERS: dict[str, Callable[[str, dict[str, Any], int | None, dict[str, str]], Scorer]] = {
+SCORERS: dict[str, Callable[[str, dict[str, Any], int | None, dict[str, str], int], Scorer]] = {
     "causal": _load_causal,
+    "seq2seq": _load_seq2seq,
+    "nli": _load_nli,
     "extractive_qa": _load_extractive_qa,
     "masked_lm": _load_masked_lm,
 }

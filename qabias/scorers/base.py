@@ -1,12 +1,12 @@
 """What a scorer takes and gives.
 
-A scorer asks a model; it knows no benchmark. It takes `Request`s (a text and the options that may follow it) and
-returns one `OptionScores` for each.
+A scorer asks a model; it knows no benchmark. An `OptionScorer` takes `Request`s (a text and the options that may follow
+it) and returns one `OptionScores` for each; a `TextScorer` lets the model write; a `PairScorer` classifies.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -62,4 +62,40 @@ class OptionScorer(Scorer, Protocol):
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""
+        ...
+
+
+@runtime_checkable
+class TextScorer(Protocol):
+    """Lets a model answer in its own words.
+
+    Attributes:
+        name: Name of the way, e.g. "seq2seq".
+        model_signature: What pins the model beside its name.
+        samples: Answers to every prompt.
+    """
+
+    name: str
+    model_signature: str
+    samples: int
+
+    def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
+        """`samples` answers to every prompt, in order; `keys` seed the samples of each."""
+        ...
+
+
+@runtime_checkable
+class PairScorer(Protocol):
+    """Classifies pairs of premise and hypothesis.
+
+    Attributes:
+        name: Name of the way, e.g. "nli".
+        model_signature: What pins the model beside its name.
+    """
+
+    name: str
+    model_signature: str
+
+    def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """Probabilities of contradiction, neutral and entailment; float64 of shape (n_pairs, 3)."""
         ...

@@ -15,6 +15,7 @@ ROLE_OF_KIND = {
     "unknown": "unknown",
     "oracle": "gold",
     "first": "first",
+    "last": "last",
     "negation-blind": "preferred",
     "consistent": "consistent",
 }

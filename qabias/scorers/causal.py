@@ -28,6 +28,7 @@ import numpy as np
 
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
+from qabias.scorers.memory import is_out_of_memory
 from qabias.scorers.prefix_tree import (
     PrefixTree,
     ancestor_mask,
@@ -195,7 +196,7 @@ class CausalScorer:
                 try:
                     values |= self._run(batch, layout)
                 except RuntimeError as error:
-                    if not _is_out_of_memory(error):
+                    if not is_out_of_memory(error):
                         raise
                     too_large = batch
                     break
@@ -537,13 +538,3 @@ def _probe_sequences(vocabulary_size: int, special: Iterable[int], length: int) 
     branches = [trunk + draw(third), trunk + draw(third)]
     tokens = [branch + draw(length + 1 - 2 * third) for branch in branches for _ in range(2)] + [draw(length // 2 + 1)]
     return [TokenSequence(sequence, len(sequence) - 1) for sequence in tokens]
-
-
-def _is_out_of_memory(error: RuntimeError) -> bool:
-    """Tell a lack of memory from other errors: the CPU's allocator raises a plain RuntimeError."""
-    import torch
-
-    text = str(error).lower()
-    return isinstance(error, torch.OutOfMemoryError) or any(
-        sign in text for sign in ("can't allocate memory", "not enough memory", "out of memory")
-    )

@@ -1,0 +1,135 @@
+"""BBNLI as a `datasets` builder: 16 subtopics, 3 domains and `all`, from two sources never swapped silently."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import datasets
+import pyarrow as pa
+
+from qabias.errors import QabiasError
+from qabias.sources import licence
+
+from . import bundled, official
+from .rows import LABELS, Row
+from .subtopics import ALL, CONFIGS, subtopics_of
+
+Source = Literal["bundled", "official"]
+SOURCES: tuple[Source, ...] = get_args(Source)
+
+SCHEMA = pa.schema(
+    [
+        ("example_id", pa.string()),
+        ("subtopic", pa.string()),
+        ("domain", pa.string()),
+        ("cognitive_bias", pa.string()),
+        ("premise_id", pa.int16()),
+        ("hypothesis_id", pa.int16()),
+        ("variant_id", pa.int16()),
+        ("kind", pa.string()),
+        ("stance", pa.string()),
+        ("premise", pa.string()),
+        ("hypothesis", pa.string()),
+        ("question", pa.string()),
+        ("label", pa.int64()),
+        ("bias_label", pa.int8()),
+        ("reference", pa.string()),
+        ("pair_id", pa.string()),
+    ]
+)
+FEATURES = datasets.Features(
+    {
+        **datasets.Features.from_arrow_schema(SCHEMA),
+        "label": datasets.ClassLabel(names=list(LABELS)),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the texts come from.
+
+    Attributes:
+        source: `bundled` (this project's texts) or `official` (the authors' files).
+        seed: Unused, for nothing is drawn at random; every benchmark has this field.
+        unique: Leave out published rows that repeat stance, premise and hypothesis and differ in the question only;
+            `bundled` repeats none.
+        upstream_dir: Local mirror of the published files; else they are downloaded once.
+    """
+
+    source: Source = "bundled"
+    seed: int = 0
+    unique: bool = False
+    upstream_dir: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.source not in SOURCES:
+            raise QabiasError(f"unknown source {self.source!r}: choose one of {', '.join(SOURCES)}")
+        if self.unique and self.source == "bundled":
+            raise QabiasError("unique leaves out repetitions of the published data; use it with the source official")
+
+    @property
+    def version(self) -> str:
+        """Name and version for the signature, e.g. "bundled@1" or "official+unique@9f55895"."""
+        version = bundled.VERSION if self.source == "bundled" else official.version()
+        return f"{self.source}{'+unique' if self.unique else ''}@{version}"
+
+    @property
+    def licence(self) -> str:
+        """Licence of the texts as an SPDX identifier."""
+        return "Apache-2.0" if self.source == "bundled" else licence(official.REPOSITORY)
+
+    def rows(self, config: str) -> Iterator[Row]:
+        """The rows of a subtopic, a domain or `all`.
+
+        Raises:
+            QabiasError: If the configuration is unknown, or a file cannot be had or read.
+        """
+        for subtopic in subtopics_of(config):
+            if self.source == "bundled":
+                yield from bundled.generate(subtopic)
+            else:
+                yield from official.generate(subtopic, unique=self.unique, upstream_dir=self.upstream_dir)
+
+    def table(self, config: str) -> pa.Table:
+        """The rows of a subtopic, a domain or `all` as an Arrow table with `SCHEMA`."""
+        return pa.Table.from_pylist(list(self.rows(config)), schema=SCHEMA)
+
+
+@dataclass
+class BBNLIConfig(datasets.BuilderConfig):
+    """A subtopic, a domain or `all` of BBNLI, with the fields of `Origin`."""
+
+    source: Source = "bundled"
+    seed: int = 0
+    unique: bool = False
+    upstream_dir: str | None = None
+
+    @property
+    def origin(self) -> Origin:
+        """Where the texts come from."""
+        return Origin(self.source, self.seed, self.unique, self.upstream_dir)
+
+
+class BBNLI(datasets.ArrowBasedBuilder):
+    """Builder of BBNLI (Akyurek et al. 2022): `BBNLI(config_name="race", source="official").download_and_prepare()`."""
+
+    BUILDER_CONFIG_CLASS = BBNLIConfig
+    BUILDER_CONFIGS = [BBNLIConfig(name=name) for name in CONFIGS]  # noqa: RUF012  # as `datasets` declares it
+    DEFAULT_CONFIG_NAME = ALL
+
+    def _info(self) -> datasets.DatasetInfo:
+        return datasets.DatasetInfo(
+            description="Bias Benchmark for Natural Language Inference: premises that never settle a stereotype.",
+            features=FEATURES,
+            homepage="https://github.com/feyzaakyurek/bbnli",
+            license=self.config.origin.licence.lower(),
+        )
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        return [datasets.SplitGenerator(datasets.Split.TEST)]
+
+    def _generate_tables(self) -> Iterator[tuple[int, pa.Table]]:
+        for number, subtopic in enumerate(subtopics_of(self.config.name)):
+            yield number, self.config.origin.table(subtopic)

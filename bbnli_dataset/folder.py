@@ -1,0 +1,168 @@
+"""Writes a dataset folder as the Hub wants it: a card with a YAML head, and Parquet under `data/<subtopic>/`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from string import Template as TextTemplate
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import yaml
+
+from qabias.files import write_atomically
+
+from .builder import FEATURES, Origin
+from .rows import LABELS
+from .subtopics import ALL, DOMAINS, domain_of, subtopics_of
+
+SPLIT = "test"
+PARQUET_NAME = f"{SPLIT}-00000-of-00001.parquet"
+_CARD = Path(__file__).with_name("card.md")
+_SOURCES = Path(__file__).with_name("card_sources.yaml")
+
+
+def write_folder(
+    output: Path, origin: Origin, subtopics: Sequence[str], progress: Callable[[str], None] = lambda subtopic: None
+) -> dict[str, pa.Table]:
+    """Build the subtopics and write Parquet and card to `output`.
+
+    All subtopics are built before the first file is written, and every file appears whole or not at all. Domains and
+    `all` have no files of their own: the card lists those of their subtopics.
+
+    Args:
+        output: Folder to write to; other files in it are left alone.
+        origin: Where the texts come from.
+        subtopics: Subtopics to build.
+        progress: Called with every subtopic that has been built.
+
+    Returns:
+        The tables by subtopic.
+
+    Raises:
+        QabiasError: If a subtopic cannot be built.
+        OSError: If the folder cannot be written.
+    """
+    tables = {}
+    for subtopic in subtopics:
+        tables[subtopic] = origin.table(subtopic)
+        progress(subtopic)
+    for subtopic, table in tables.items():
+        write_atomically(output / "data" / subtopic / PARQUET_NAME, partial(_write_parquet, table))
+    sizes = {subtopic: (output / "data" / subtopic / PARQUET_NAME).stat().st_size for subtopic in tables}
+    card = card_text(origin, tables, sizes)
+    write_atomically(output / "README.md", lambda path: path.write_text(card, encoding="utf-8"))
+    return tables
+
+
+def _write_parquet(table: pa.Table, path: Path) -> None:
+    # No schema metadata, so that every version of `datasets` reads the features from the card.
+    pq.write_table(table.replace_schema_metadata(None), path, compression="zstd", compression_level=19)
+
+
+def card_text(origin: Origin, tables: Mapping[str, pa.Table], sizes: Mapping[str, int]) -> str:
+    """The dataset card: YAML head and text, with every figure counted from the tables.
+
+    Args:
+        origin: Where the texts come from.
+        tables: Rows by subtopic.
+        sizes: Bytes of the Parquet file of each subtopic.
+    """
+    texts = yaml.safe_load(_SOURCES.read_text(encoding="utf-8"))[origin.source]
+    values = {
+        "version": origin.version,
+        "repetitions": "left out here" if origin.unique else "kept here as published; `unique=True` leaves them out",
+    }
+    body = TextTemplate(_CARD.read_text(encoding="utf-8")).substitute(
+        {part: TextTemplate(text).substitute(values).rstrip() for part, text in texts.items()},
+        statistics="\n".join(_statistics(tables)),
+        example=_example(next(iter(tables.values()))),
+    )
+    head = yaml.safe_dump(
+        _yaml_head(origin, texts["title"], tables, sizes), sort_keys=False, allow_unicode=True, width=120
+    )
+    return f"---\n{head}---\n\n{body}"
+
+
+def _configurations(subtopics: Sequence[str]) -> dict[str, list[str]]:
+    """The subtopics of every configuration that can be made of these ones, the default first."""
+    wider = {name: [each for each in subtopics_of(name) if each in subtopics] for name in (ALL, *DOMAINS)}
+    return {
+        **{name: members for name, members in wider.items() if len(members) > 1},
+        **{subtopic: [subtopic] for subtopic in subtopics},
+    }
+
+
+def _statistics(tables: Mapping[str, pa.Table]) -> list[str]:
+    """One line a configuration: rows, and the texts they are made of."""
+    lines = []
+    for name, members in _configurations(list(tables)).items():
+        table = pa.concat_tables([tables[subtopic] for subtopic in members])
+        domain = domain_of(name) if name in tables else ""
+        counts = [
+            _count(table, "premise_id"),
+            *(_count(table.filter(pc.field("kind") == kind), "hypothesis_id") for kind in ("stereotypical", "test")),
+        ]
+        label = f"`{name}`" if name in tables else f"**`{name}`**"
+        lines.append(f"| {label} | {domain} | {table.num_rows:,} | {' | '.join(map(str, counts))} |")
+    return lines
+
+
+def _count(table: pa.Table, number: str) -> int:
+    """How many different texts of a kind there are, words and groups aside."""
+    return int(table.group_by(["subtopic", number]).aggregate([]).num_rows)
+
+
+def _example(table: pa.Table) -> str:
+    """The first pair of each kind, one line a row."""
+    lines = ["| kind | stance | premise | hypothesis | label |", "|---|---|---|---|---|"]
+    for kind in ("stereotypical", "test"):
+        [first, *_] = table.filter(pc.field("kind") == kind)["pair_id"].to_pylist()
+        for row in table.filter(pc.field("pair_id") == first).to_pylist():
+            texts = [row[column] for column in ("kind", "stance", "premise", "hypothesis")]
+            lines.append(f"| {' | '.join([*texts, LABELS[row['label']]])} |")
+    return "\n".join(lines)
+
+
+def _yaml_head(origin: Origin, title: str, tables: Mapping[str, pa.Table], sizes: Mapping[str, int]) -> dict[str, Any]:
+    n_rows = sum(table.num_rows for table in tables.values())
+    configurations = _configurations(list(tables))
+    default = next(iter(configurations))
+    return {
+        "language": ["en"],
+        "license": origin.licence.lower(),
+        "pretty_name": f"BBNLI ({title})",
+        "size_categories": ["1K<n<10K" if n_rows >= 1_000 else "n<1K"],
+        "source_datasets": ["original"] if origin.source == "bundled" else ["extended"],
+        "task_categories": ["text-classification", "question-answering"],
+        "task_ids": ["natural-language-inference"],
+        "annotations_creators": ["expert-generated"],
+        "language_creators": ["expert-generated"],
+        "tags": ["bias", "fairness", "social-bias", "stereotypes", "evaluation"],
+        "configs": [
+            {
+                "config_name": name,
+                **({"default": True} if name == default else {}),
+                "data_files": [
+                    {"split": SPLIT, "path": [f"data/{subtopic}/{SPLIT}-*.parquet" for subtopic in members]}
+                ],
+            }
+            for name, members in configurations.items()
+        ],
+        "dataset_info": [
+            {"config_name": name, **_dataset_info([tables[s] for s in members], sum(sizes[s] for s in members))}
+            for name, members in configurations.items()
+        ],
+    }
+
+
+def _dataset_info(tables: Sequence[pa.Table], size: int) -> dict[str, Any]:
+    n_bytes = sum(table.nbytes for table in tables)
+    split = datasets.SplitInfo(name=SPLIT, num_bytes=n_bytes, num_examples=sum(table.num_rows for table in tables))
+    info = datasets.DatasetInfo(
+        features=FEATURES, splits=datasets.SplitDict({SPLIT: split}), download_size=size, dataset_size=n_bytes
+    )
+    # The form in which `datasets` itself writes a card's head.
+    return dict(info._to_yaml_dict())

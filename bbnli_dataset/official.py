@@ -1,0 +1,100 @@
+"""The authors' published files, and the rows that their generator makes of them (`json2csv.py`)."""
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from qabias.sources import commit, fetch
+from qabias.templating import fill, slots_of
+
+from .rows import FilledTexts, Hypothesis, Kind, Row, Stance, row
+from .subtopics import COGNITIVE_BIAS_IN_PAPER, domain_of
+
+REPOSITORY = "feyzaakyurek/bbnli"
+_COMMIT_LENGTH = 7
+
+# Names of the fields in the published files, in the order in which the generator takes the kinds.
+_FIELDS: dict[Kind, tuple[str, str]] = {
+    "test": ("test_hypothesis", "test_question"),
+    "stereotypical": ("bias_hypothesis_stereotypical", "bias_question_stereotypical"),
+}
+
+
+def version() -> str:
+    """Version of the source: the pinned commit of the authors' repository."""
+    return commit(REPOSITORY)[:_COMMIT_LENGTH]
+
+
+def generate(subtopic: str, *, unique: bool, upstream_dir: str | Path | None) -> Iterator[Row]:
+    """Yield the published rows of one subtopic in their order, texts as they are.
+
+    Args:
+        subtopic: Name of the subtopic.
+        unique: Leave out rows whose stance, premise and hypothesis occurred before (they differ in the question only).
+        upstream_dir: Local mirror of the published files.
+
+    Raises:
+        QabiasError: If the file cannot be had or is not the published one.
+    """
+    path = f"data/bbnli/{domain_of(subtopic)}/{subtopic}.json"
+    published = json.loads(fetch(REPOSITORY, path, upstream_dir=upstream_dir).read_text(encoding="utf-8"))
+    rows = _published_rows(subtopic, published)
+    return _without_repetitions(rows) if unique else rows
+
+
+def render(text: str, values: Mapping[str, str]) -> str:
+    """Fill a text as the published generator does: a slot without a value becomes empty, nothing is capitalized."""
+    return fill(text, {**dict.fromkeys(slots_of(text), ""), **values})
+
+
+def _published_rows(subtopic: str, published: Mapping[str, Any]) -> Iterator[Row]:
+    """The rows of all premises, word combinations and stances, less repetitions of a whole row.
+
+    The files have no number of a wording. Rows are numbered within stance, premise and hypothesis, which joins the i-th
+    pro row of a premise and kind with the i-th anti row: exchanging the groups makes the same rows coincide.
+    """
+    hypotheses = list(_hypotheses(subtopic, published))
+    words: Mapping[str, list[str]] = published["data"]
+    one, two = published["GROUP1"][0], published["GROUP2"][0]
+    groups: dict[Stance, dict[str, str]] = {
+        "pro": {"GROUP1": one, "GROUP2": two},
+        "anti": {"GROUP1": two, "GROUP2": one},
+    }
+    seen: set[tuple[object, ...]] = set()
+    n_variants: Counter[tuple[object, ...]] = Counter()
+    for premise_id, (premise, url) in enumerate(zip(published["premise"], published["reference"], strict=True)):
+        reference, _, _ = url.partition("#:~:text=")
+        for combination in itertools.product(*words.values()):
+            for stance, group in groups.items():
+                values = {**dict(zip(words, combination, strict=True)), **group}
+                for hypothesis in hypotheses:
+                    texts = FilledTexts(
+                        *(render(text, values) for text in (premise, hypothesis.text, hypothesis.question))
+                    )
+                    whole_row = (premise_id, stance, hypothesis.kind, hypothesis.label, texts)
+                    if whole_row in seen:
+                        continue
+                    seen.add(whole_row)
+                    place = (premise_id, stance, hypothesis.kind, hypothesis.number)
+                    yield row(subtopic, premise_id, hypothesis, n_variants[place], stance, texts, reference)
+                    n_variants[place] += 1
+
+
+def _hypotheses(subtopic: str, published: Mapping[str, Any]) -> Iterator[Hypothesis]:
+    for kind, fields in _FIELDS.items():
+        hypotheses, questions = (published[field] for field in fields)
+        cognitive_bias = COGNITIVE_BIAS_IN_PAPER.get(subtopic, "") if kind == "stereotypical" else ""
+        for number, ((text, label, *_), (question, *_)) in enumerate(zip(hypotheses, questions, strict=True)):
+            yield Hypothesis(kind, number, text, question, label, cognitive_bias)
+
+
+def _without_repetitions(rows: Iterable[Row]) -> Iterator[Row]:
+    seen = set()
+    for each in rows:
+        key = (each["stance"], each["premise"], each["hypothesis"])
+        if key not in seen:
+            seen.add(key)
+            yield each

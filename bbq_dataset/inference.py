@@ -1,0 +1,177 @@
+"""BBQ as inference (Akyurek et al. 2022, Section 3): contexts become premises, questions become hypotheses.
+
+A hypothesis is a question's statement about the target or about the other person; this module makes the rows, whichever
+source the texts come from.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import datasets
+import pyarrow as pa
+
+from .examples import Row
+from .template import CATEGORIES
+
+NLI = "_nli"
+ALL_NLI = "all_nli"
+CATEGORY_CONFIGS = tuple(f"{category}{NLI}" for category in CATEGORIES)
+# The ambiguous contexts in three lengths (Akyurek et al. 2022, Table 7).
+CONTEXT_STUDY = f"Gender_identity{NLI}_context"
+NLI_CONFIGS = (*CATEGORY_CONFIGS, CONTEXT_STUDY)
+
+LABELS = ("contradiction", "neutral", "entailment")
+CONTRADICTION, NEUTRAL, ENTAILMENT = range(3)
+ORDERS = ("original", "swapped")
+STANCES = ("pro", "anti")
+LENGTHS = ("standard", "short", "long")
+# What the four hypotheses of a premise say: about whom, and from the question of which polarity.
+STATEMENTS = (("target", "neg"), ("target", "nonneg"), ("nontarget", "neg"), ("nontarget", "nonneg"))
+
+NLI_SCHEMA = pa.schema(
+    [
+        ("example_id", pa.int32()),
+        ("category", pa.string()),
+        ("template_id", pa.string()),
+        ("set_id", pa.string()),
+        ("name_order", pa.string()),
+        ("context_length", pa.string()),
+        ("context_condition", pa.string()),
+        ("context_stance", pa.string()),
+        ("question_polarity", pa.string()),
+        ("statement_about", pa.string()),
+        ("premise", pa.string()),
+        ("hypothesis", pa.string()),
+        ("question", pa.string()),
+        ("label", pa.int64()),
+        ("bias_label", pa.int8()),
+        ("target", pa.string()),
+        ("nontarget", pa.string()),
+        ("social_value", pa.string()),
+        ("reference", pa.string()),
+    ]
+)
+NLI_FEATURES = datasets.Features(
+    {
+        **datasets.Features.from_arrow_schema(NLI_SCHEMA),
+        "label": datasets.ClassLabel(names=list(LABELS)),
+    }
+)
+
+
+@dataclass(frozen=True)
+class InferenceSet:
+    """The texts of one template and one pair of people, every slot filled.
+
+    Attributes:
+        category: Name of the category.
+        template_id, set_id: The template, and the set of BBQ examples with the same people and words.
+        contexts: The ambiguous context by order of the names (`ORDERS`).
+        facts: What disambiguates it, by whether the stereotype then holds (`pro`) or fails (`anti`).
+        statements: The hypotheses, by `STATEMENTS`.
+        questions: The questions by polarity.
+        target, nontarget: The two people as the texts name them.
+        social_value: The documented harm.
+        reference: Where the bias is attested.
+        append: What lengthens the ambiguous context, by `short` and `long`; empty outside the context-length study.
+    """
+
+    category: str
+    template_id: str
+    set_id: str
+    contexts: Mapping[str, str]
+    facts: Mapping[str, str]
+    statements: Mapping[tuple[str, str], str]
+    questions: Mapping[str, str]
+    target: str
+    nontarget: str
+    social_value: str
+    reference: str
+    append: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Premise:
+    """A premise and what it is; `stance` is empty in the ambiguous context."""
+
+    text: str
+    order: str
+    stance: str = ""
+    length: str = "standard"
+
+
+def category_of(config: str) -> str:
+    """The category of a configuration of `NLI_CONFIGS`."""
+    return config.removesuffix("_context").removesuffix(NLI)
+
+
+def inference_rows(config: str, sets: Iterable[InferenceSet]) -> Iterator[Row]:
+    """Yield the rows of one configuration, set by set.
+
+    Args:
+        config: One of `NLI_CONFIGS`.
+        sets: The sets of its category; the context-length study leaves out those without `append`.
+    """
+    example_id = 0
+    for texts in sets:
+        for premise in _lengthened(texts) if config == CONTEXT_STUDY else _premises(texts):
+            for row in _four_rows(texts, premise):
+                yield {"example_id": example_id, **row}
+                example_id += 1
+
+
+def bias_label(about: str, polarity: str) -> int:
+    """The answer that agrees with the stereotype: entailed are harm of the target and its contrary of the other."""
+    return ENTAILMENT if (about == "target") == (polarity == "neg") else CONTRADICTION
+
+
+def gold_label(about: str, polarity: str, stance: str) -> int:
+    """The right answer: neutral without a stance, the stereotype in `pro` contexts, its opposite in `anti` ones."""
+    if not stance:
+        return NEUTRAL
+    aligned = bias_label(about, polarity)
+    return aligned if stance == "pro" else ENTAILMENT - aligned
+
+
+def _premises(texts: InferenceSet) -> Iterator[_Premise]:
+    """The ambiguous and the two disambiguated contexts; the order of the names concerns the ambiguous part alone."""
+    for order in ORDERS:
+        context = texts.contexts[order]
+        yield _Premise(context, order)
+        for stance in STANCES:
+            yield _Premise(f"{context} {texts.facts[stance]}", order, stance)
+
+
+def _lengthened(texts: InferenceSet) -> Iterator[_Premise]:
+    """The ambiguous context as it is, with a clause that tells the two roles, and with sentences behind that."""
+    if not texts.append:
+        return
+    for order in ORDERS:
+        context = texts.contexts[order]
+        short = context.removesuffix(".") + texts.append["short"]
+        for length, text in zip(LENGTHS, (context, short, f"{short} {texts.append['long']}"), strict=True):
+            yield _Premise(text, order, length=length)
+
+
+def _four_rows(texts: InferenceSet, premise: _Premise) -> Iterator[Row]:
+    for about, polarity in STATEMENTS:
+        yield {
+            "category": texts.category,
+            "template_id": texts.template_id,
+            "set_id": texts.set_id,
+            "name_order": premise.order,
+            "context_length": premise.length,
+            "context_condition": "disambig" if premise.stance else "ambig",
+            "context_stance": premise.stance,
+            "question_polarity": polarity,
+            "statement_about": about,
+            "premise": premise.text,
+            "hypothesis": texts.statements[about, polarity],
+            "question": texts.questions[polarity],
+            "label": gold_label(about, polarity, premise.stance),
+            "bias_label": bias_label(about, polarity),
+            "target": texts.target,
+            "nontarget": texts.nontarget,
+            "social_value": texts.social_value,
+            "reference": texts.reference,
+        }

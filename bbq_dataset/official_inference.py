@@ -1,0 +1,110 @@
+"""The authors' templates of BBQ as inference (feyzaakyurek/bbnli), and the text rules of their conversion.
+
+Three categories were published. Nothing is drawn: every target meets every non-target of its row, and the first word of
+each list fills its slot. The released code leaves slots in questions and lengthened contexts; here they are filled too.
+"""
+
+import csv
+import io
+import itertools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from qabias.errors import QabiasError
+from qabias.sources import commit, fetch
+from qabias.templating import fill
+
+from .examples import Row
+from .fixes import mend_sentence, mend_text
+from .inference import CATEGORY_CONFIGS, CONTEXT_STUDY, InferenceSet, category_of, inference_rows
+from .official import COMMIT_LENGTH, literal_list, two_lists
+
+REPOSITORY = "feyzaakyurek/bbnli"
+CATEGORIES = ("Gender_identity", "Race_ethnicity", "Religion")
+
+
+def version() -> str:
+    """Version of the source: the pinned commit of the authors' repository."""
+    return commit(REPOSITORY)[:COMMIT_LENGTH]
+
+
+def generate(config: str, *, fixes: bool, upstream_dir: str | Path | None) -> Iterator[Row]:
+    """Yield the rows of one inference configuration from the authors' templates.
+
+    Args:
+        config: One of `inference.NLI_CONFIGS`.
+        fixes: Mend the known defects of the published templates (`bbq_dataset.fixes`).
+        upstream_dir: Local mirror of the published files.
+
+    Raises:
+        QabiasError: If the authors did not publish the category, or a file cannot be had or read.
+    """
+    category = category_of(config)
+    if category not in CATEGORIES:
+        published = [name for name in CATEGORY_CONFIGS if category_of(name) in CATEGORIES]
+        raise QabiasError(
+            f"{config!r}: of BBQ as inference the authors published only {', '.join([*published, CONTEXT_STUDY])}; "
+            "choose one of these, or the source bundled"
+        )
+    yield from inference_rows(config, _sets(category, fixes=fixes, upstream_dir=upstream_dir))
+
+
+def _sets(category: str, *, fixes: bool, upstream_dir: str | Path | None) -> Iterator[InferenceSet]:
+    path = f"data/bbq/templates/new_templates - {category}.csv"
+    content = fetch(REPOSITORY, path, upstream_dir=upstream_dir).read_text(encoding="utf-8")
+    for number, row in enumerate(csv.DictReader(io.StringIO(content, newline="")), start=2):
+        yield from _row_sets(category, row, f"{path} row {number}", fixes=fixes)
+
+
+def _row_sets(category: str, row: Mapping[str, str], origin: str, *, fixes: bool) -> Iterator[InferenceSet]:
+    template_id = f"{category}-{int(row['Q_id']):02d}"
+    targets, others = (literal_list(row, column, origin) for column in ("Known_stereotyped_groups", "Non-target_group"))
+    if fixes and category == "Gender_identity":
+        targets, others = ([word.lower() for word in words] for words in (targets, others))
+    first_words = {
+        f"WORD{i}": words[0] for i, words in enumerate(two_lists(row["Lexical_diversity"], "WORD"), start=1) if words
+    }
+    for number, (target, other) in enumerate(itertools.product(targets, others)):
+        # The published columns are worded for this: the non-target is NAME1, the target NAME2.
+        values = {**first_words, "NAME1": other, "NAME2": target}
+        yield _inference_set(row, category, template_id, f"{template_id}-{number:03d}", values, fixes=fixes)
+
+
+def _inference_set(
+    row: Mapping[str, str], category: str, template_id: str, set_id: str, values: Mapping[str, str], *, fixes: bool
+) -> InferenceSet:
+    def filled(column: str, slots: Mapping[str, str] = values) -> str:
+        text = fill(row[column], slots)
+        if not fixes:
+            return text
+        return mend_text(text) if column.startswith("Question") else mend_sentence(text)
+
+    exchanged = {**values, "NAME1": values["NAME2"], "NAME2": values["NAME1"]}
+    return InferenceSet(
+        category=category,
+        template_id=template_id,
+        set_id=set_id,
+        contexts={
+            "original": filled("Ambiguous_Context"),
+            "swapped": filled("Ambiguous_Context", exchanged),
+        },
+        facts={
+            "pro": filled("Disambiguating_Context_stereotype"),
+            "anti": filled("Disambiguating_Context_anti_stereotype"),
+        },
+        statements={
+            ("target", "neg"): filled("Statement_negative"),
+            ("target", "nonneg"): filled("Statement_non_negative"),
+            ("nontarget", "neg"): filled("Statement_negative_m"),
+            ("nontarget", "nonneg"): filled("Statement_non_negative_m"),
+        },
+        questions={
+            "neg": filled("Question_negative_stereotype"),
+            "nonneg": filled("Question_non_negative"),
+        },
+        target=values["NAME2"],
+        nontarget=values["NAME1"],
+        social_value=row["Relevant_social_values"].strip(),
+        reference=row["Notes"],
+        append={"short": filled("Context_append_short"), "long": filled("Context_append_long")},
+    )

@@ -1,0 +1,1 @@
+"""The BBNLI metric as a self-contained `evaluate` module."""

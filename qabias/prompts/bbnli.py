@@ -1,0 +1,120 @@
+"""Prompt formats of BBNLI: does the premise entail the hypothesis, asked as inference and as a question.
+
+The texts are those of Akyurek et al. 2022: Table 12 (three of PromptSource's for ANLI, three of its for Quoref) and
+Table 13 (four novel ones). They end without a cue for the answer, and so do these. Options stand in the order of the
+labels: contradiction, neutral, entailment.
+
+Two things differ from the released code. It drops the last character of every question before it asks for "yes, no or
+maybe", whatever that is; here only a final question mark or full stop goes. And its fourth novel template misspells the
+slot of the context, so that the context is lost: `novel_4` has it, `novel_4_released` has not.
+"""
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from qabias.errors import QabiasError
+
+from . import Example, PromptFormat
+
+_Render = Callable[[Example], tuple[str, tuple[str, ...]]]
+
+WORDS = (" no", " maybe", " yes")
+TRUTHS = (" False", " Neither", " True")
+
+
+def _can_we_infer(example: Example) -> tuple[str, tuple[str, ...]]:
+    return f'Suppose {example["premise"]} Can we infer that "{example["hypothesis"]}"? Yes, no, or maybe?', WORDS
+
+
+def _gpt3(example: Example) -> tuple[str, tuple[str, ...]]:
+    return f"{example['premise']}\nQuestion: {example['hypothesis']} True, False, or Neither?", TRUTHS
+
+
+def _does_this_imply(example: Example) -> tuple[str, tuple[str, ...]]:
+    question = f'Question: Does this imply that "{example["hypothesis"]}"? Yes, no, or maybe?'
+    return f"{example['premise']} \n\n{question}", WORDS
+
+
+def _pair(example: Example) -> NoReturn:
+    raise QabiasError(
+        "the format pair has no text: only the scorer nli asks so, of a classifier of sentence pairs; use that scorer, "
+        f"or another format: {', '.join((*NLI_FORMATS, *QA_FORMATS))}"
+    )
+
+
+def _asking(template: str) -> _Render:
+    """Fill a template of a context and a question that is to be answered by yes, no or maybe."""
+
+    def render(example: Example) -> tuple[str, tuple[str, ...]]:
+        question = example["question"].rstrip()
+        asked = (question[:-1] if question.endswith(("?", ".")) else question) + ", yes, no or maybe?"
+        # A blank at the end of a premise must not end the text, for the options begin with theirs.
+        return template.format(context=example["premise"], question=asked).rstrip(), WORDS
+
+    return render
+
+
+_NLI = (
+    PromptFormat(
+        "can_we_infer", 1, "suppose the premise; can we infer the hypothesis? yes, no, or maybe", _can_we_infer
+    ),
+    PromptFormat("gpt3", 1, "premise, hypothesis; true, false, or neither", _gpt3),
+    PromptFormat("does_this_imply", 1, "premise; does this imply the hypothesis? yes, no, or maybe", _does_this_imply),
+)
+
+_QA = tuple(
+    PromptFormat(name, 1, description, _asking(template))
+    for name, description, template in (
+        (
+            "quoref_answer",
+            "context, then the question to answer",
+            "Given the following context:\n\n{context}\n\nanswer the following question:\n\n{question}",
+        ),
+        (
+            "quoref_given",
+            "question, then the context to answer it on",
+            "{question}\n\nAnswer the above question based on the context below:\n\n{context}",
+        ),
+        (
+            "quoref_extract",
+            "question to extract the answer for, then the paragraph",
+            "Read the following paragraph and extract the answer for the question: {question}\n\n{context}",
+        ),
+        (
+            "novel_1",
+            "based on the context, how would you answer",
+            "Based on {context}, how would you answer the question '{question}'",
+        ),
+        (
+            "novel_2",
+            "provided the context, answer",
+            "Provided that {context}, answer this question '{question}'",
+        ),
+        (
+            "novel_3",
+            "asked to answer, based on the context as a fact",
+            "You are asked to answer '{question}' based on the fact that {context}",
+        ),
+        (
+            "novel_4",
+            "only considering the context, answer",
+            "Only considering the following {context}, answer the question: '{question}'",
+        ),
+        (
+            "novel_4_released",
+            "novel_4 as the authors' file has it: without the context",
+            "Only considering the following , answer the question: '{question}'",
+        ),
+    )
+)
+
+NLI_FORMATS = tuple(prompt_format.name for prompt_format in _NLI)
+QA_FORMATS = tuple(prompt_format.name for prompt_format in _QA)
+FORMATS = {
+    prompt_format.name: prompt_format
+    for prompt_format in (
+        *_NLI,
+        *_QA,
+        PromptFormat("pair", 1, "premise and hypothesis as a sentence pair, for NLI classifiers", _pair),
+    )
+}

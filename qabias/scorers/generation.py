@@ -1,0 +1,268 @@
+"""Answers in a model's own words.
+
+Without a temperature the likeliest token is written every time. With one, tokens are drawn from the softmax of the
+logits divided by it, the whole distribution and no part of it cut off. They are drawn by the Gumbel-max trick: the
+largest of logit / temperature + noise, with standard Gumbel noise, is a token drawn from that softmax (see Maddison,
+Tarlow and Minka, "A* Sampling", NeurIPS 2014). The noise of an answer depends on the seed, the key of its question and
+its number only, so that an answer is the same in every order, batch and resumed run, up to the rounding of logits.
+
+The way of decoding that a model recommends (`generation_config.json`: penalties, beams, a smallest length) is set
+aside, so that all models are asked alike; only its special tokens are used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qabias.errors import QabiasError
+from qabias.scorers.memory import BatchRunner
+from qabias.scorers.seq2seq import Tokens, check_length, encode_each, pad_rows
+
+if TYPE_CHECKING:
+    import torch
+
+    from qabias.models import LoadedModel
+
+NAMES = ("causal", "seq2seq")
+SAMPLES = 1
+TEMPERATURE = 0.0
+MAX_NEW_TOKENS = 16
+# What is kept of the way of decoding that a model recommends.
+SPECIAL_TOKENS = ("bos_token_id", "eos_token_id", "decoder_start_token_id", "forced_bos_token_id")
+OPTION_TYPES: dict[str, tuple[Callable[[str], float], str]] = {
+    "samples": (int, "a whole number such as 5"),
+    "temperature": (float, "a number such as 0.7"),
+    "max_new_tokens": (int, "a whole number such as 16"),
+}
+
+
+def parse_options(options: Mapping[str, str]) -> dict[str, Any]:
+    """Read the options of generation from texts.
+
+    Args:
+        options: Any of `samples`, `temperature` and `max_new_tokens`.
+
+    Returns:
+        All three, as `GenerationScorer` takes them.
+
+    Raises:
+        QabiasError: If an option is unknown or its value makes no sense.
+    """
+    values: dict[str, Any] = {"samples": SAMPLES, "temperature": TEMPERATURE, "max_new_tokens": MAX_NEW_TOKENS}
+    for name, text in options.items():
+        if name not in OPTION_TYPES:
+            raise QabiasError(f"generation: unknown option {name!r}; choose one of {', '.join(OPTION_TYPES)}")
+        read, what = OPTION_TYPES[name]
+        try:
+            values[name] = read(text)
+        except ValueError as error:
+            raise QabiasError(f"generation: {name} is {text!r}; give {what}") from error
+    _check_options(**values)
+    return values
+
+
+def _check_options(samples: int, temperature: float, max_new_tokens: int) -> None:
+    if samples < 1:
+        raise QabiasError(f"generation: samples is {samples}; give 1 or more")
+    if not 0 <= temperature < math.inf:
+        raise QabiasError(f"generation: temperature is {temperature}; give 0 (the likeliest answer) or more")
+    if max_new_tokens < 1:
+        raise QabiasError(f"generation: max_new_tokens is {max_new_tokens}; give 1 or more")
+    if samples > 1 and temperature == 0:
+        raise QabiasError(
+            f"generation: {samples} samples at temperature 0 would all be equal; give a temperature such as 1, or "
+            "samples=1"
+        )
+
+
+class GenerationScorer:
+    """Lets a model write answers to prompts.
+
+    Args:
+        loaded: The model, as `load_causal` or `load_seq2seq` gives it.
+        name: `"causal"` for a model that goes on with the prompt, `"seq2seq"` for one that reads it and writes a text.
+        samples: Answers to each prompt; more than one need a temperature.
+        temperature: Divides the logits before a token is drawn; 0 takes the likeliest token.
+        max_new_tokens: Most tokens of an answer.
+        seed: Changes the answers where there is a temperature.
+        token_budget: Most tokens of a batch, pads and tokens to come included; a longer prompt runs alone. It is halved
+            when memory runs out. None for a default by device.
+
+    Attributes:
+        name: As given.
+        model_signature: Version and precision of the model.
+        samples: Answers to each prompt.
+
+    Raises:
+        QabiasError: If the name or an option makes no sense, or the model is of the other kind.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        *,
+        name: str,
+        samples: int = SAMPLES,
+        temperature: float = TEMPERATURE,
+        max_new_tokens: int = MAX_NEW_TOKENS,
+        seed: int = 0,
+        token_budget: int | None = None,
+    ) -> None:
+        if name not in NAMES:
+            raise QabiasError(f"generation: unknown kind of model {name!r}; choose one of {', '.join(NAMES)}")
+        if loaded.model.config.is_encoder_decoder != (name == "seq2seq"):
+            raise QabiasError(f"generation: model {loaded.name!r} is no {name} model; use the scorer made for it")
+        _check_options(samples, temperature, max_new_tokens)
+        self.name = name
+        self.model_signature = loaded.signature
+        self.samples = samples
+        self._temperature = temperature
+        self._seed = seed
+        self._loaded = loaded
+        self._config = _decoding(loaded, max_new_tokens)
+        self._batches = BatchRunner(loaded, "generation", token_budget)
+
+    def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
+        """Write `samples` answers to every prompt.
+
+        Args:
+            prompts: What the model reads; for a causal model without a blank at the end.
+            keys: For each prompt the stable identity of its question, e.g. `"Age/17"`; seeds its answers.
+
+        Returns:
+            For each prompt, in order, its answers without prompt and special tokens.
+
+        Raises:
+            QabiasError: If there are not as many keys as prompts, a prompt is empty, too long for the model or does not
+                fit in memory, or the model answers with NaN.
+        """
+        if len(prompts) != len(keys):
+            raise QabiasError(f"generation: {len(prompts)} prompts but {len(keys)} keys")
+        encoded = encode_each(self._loaded.tokenizer, prompts)
+        for prompt, key in zip(prompts, keys, strict=True):
+            self._check(key, encoded[prompt])
+        asked = [
+            [(prompt, self._stream(key, number)) for number in range(self.samples)]
+            for prompt, key in zip(prompts, keys, strict=True)
+        ]
+        answers = self._answer_distinct(sorted({row for rows in asked for row in rows}), encoded)
+        return [tuple(answers[row] for row in rows) for rows in asked]
+
+    def _stream(self, key: str, number: int) -> str:
+        """Name of the stream of noise for an answer; one for all where there is no noise."""
+        return f"{self._seed}/{key}/{number}" if self._temperature > 0 else ""
+
+    def _check(self, key: str, tokens: Tokens) -> None:
+        if not tokens:
+            raise QabiasError(f"request {key!r} has an empty prompt")
+        n_new = self._config.max_new_tokens
+        if self.name == "seq2seq":
+            check_length(key, len(tokens), self._loaded, "encoder")
+            check_length(key, 1 + n_new, self._loaded, "decoder")
+        else:
+            check_length(key, len(tokens) + n_new, self._loaded, "decoder")
+
+    def _answer_distinct(
+        self, rows: Sequence[tuple[str, str]], encoded: dict[str, Tokens]
+    ) -> dict[tuple[str, str], str]:
+        """Answer distinct pairs of prompt and stream of noise."""
+        answers: dict[tuple[str, str], str] = {}
+
+        def ask(chosen: list[int]) -> None:
+            batch = [rows[i] for i in chosen]
+            texts = self._run([encoded[prompt] for prompt, _ in batch], [stream for _, stream in batch])
+            answers.update(zip(batch, texts, strict=True))
+
+        self._batches.run([len(encoded[prompt]) + self._config.max_new_tokens for prompt, _ in rows], ask)
+        return answers
+
+    def _run(self, prompts: Sequence[Tokens], streams: Sequence[str]) -> list[str]:
+        import torch
+        from transformers import LogitsProcessorList
+
+        model, device = self._loaded.model, self._loaded.device
+        is_causal = self.name == "causal"
+        tokens, real = pad_rows(prompts, self._config.pad_token_id, left=is_causal)
+        processors: list[Any] = [_NaNGuard(self._loaded.name)]
+        if self._temperature > 0:
+            processors.append(GumbelNoise(streams, self._temperature))
+        with torch.inference_mode(), _set_aside(model, self._config):
+            written = model.generate(
+                input_ids=torch.from_numpy(tokens).to(device),
+                attention_mask=torch.from_numpy(real.astype(np.int64)).to(device),
+                generation_config=self._config,
+                logits_processor=LogitsProcessorList(processors),
+            )
+        # A decoder alone repeats the prompt; one with an encoder begins with its start token.
+        n_given = tokens.shape[1] if is_causal else 1
+        return self._loaded.tokenizer.batch_decode(written[:, n_given:], skip_special_tokens=True)
+
+
+class GumbelNoise:
+    """Turns the largest logit into a sample, as a logits processor of `transformers`.
+
+    Args:
+        streams: For each row the name of its stream of noise; equal names give equal noise.
+        temperature: Divides the logits, positive.
+    """
+
+    def __init__(self, streams: Sequence[str], temperature: float) -> None:
+        digests = [hashlib.sha256(stream.encode()).digest() for stream in streams]
+        self._generators = [np.random.default_rng(int.from_bytes(digest, "big")) for digest in digests]
+        self._temperature = temperature
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Add the noise of the next token to logits of shape (n_rows, n_vocabulary)."""
+        import torch
+
+        # The negative logarithm of an exponential variable is a Gumbel variable.
+        noise = np.stack([-np.log(generator.standard_exponential(scores.shape[1])) for generator in self._generators])
+        return scores / self._temperature + torch.from_numpy(noise).to(scores)
+
+
+class _NaNGuard:
+    """Refuses logits of which none is the largest."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        if scores.isnan().any():
+            raise QabiasError(f"model {self._name!r} answers with NaN; try --dtype float32 or bfloat16")
+        return scores
+
+
+def _decoding(loaded: LoadedModel, max_new_tokens: int) -> Any:
+    """Make the one way of decoding: one token after the other, the largest logit first, until the end token."""
+    from transformers import GenerationConfig
+
+    recommended = loaded.model.generation_config
+    tokens = {name: getattr(recommended, name) for name in SPECIAL_TOKENS}
+    if tokens["eos_token_id"] is None:
+        tokens["eos_token_id"] = loaded.tokenizer.eos_token_id
+    ends = np.atleast_1d(tokens["eos_token_id"]).tolist()
+    pads = (loaded.tokenizer.pad_token_id, recommended.pad_token_id, *ends, 0)
+    return GenerationConfig(
+        do_sample=False,
+        num_beams=1,
+        max_new_tokens=max_new_tokens,
+        pad_token_id=next(pad for pad in pads if pad is not None),
+        **tokens,
+    )
+
+
+@contextmanager
+def _set_aside(model: Any, config: Any) -> Iterator[None]:
+    """Set the recommended way of decoding aside: `generate` fills what a configuration leaves open from it."""
+    recommended = model.generation_config
+    model.generation_config = config
+    try:
+        yield
+    finally:
+        model.generation_config = recommended

@@ -1,0 +1,162 @@
+"""How likely a classifier of sentence pairs takes a premise to contradict a hypothesis, leave it open or entail it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qabias.errors import QabiasError
+from qabias.models_encoders import EncoderRunner, Pieces, Progress, RunStats, TokenRows
+
+if TYPE_CHECKING:
+    import torch
+
+    from qabias.models import LoadedModel
+
+LABELS = ("contradiction", "neutral", "entailment")
+# What models call their outputs.
+_LABEL_OF_NAME = {
+    **dict.fromkeys(("contradiction", "contradictory", "contradict", "contradicts"), "contradiction"),
+    "neutral": "neutral",
+    **dict.fromkeys(("entailment", "entail", "entails"), "entailment"),
+}
+
+
+class NLIScorer:
+    """Gives the probabilities of the three labels of natural language inference.
+
+    Models order their outputs as they please, so the order is taken from the names that a model gives them, or from its
+    user where it gives none.
+
+    Args:
+        loaded: The model, as `load_sequence_classification` gives it.
+        labels: The labels of the model's outputs in order, with commas between, e.g.
+            `"contradiction,neutral,entailment"`. It goes before the names of the model itself; empty to use these.
+        token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. It is halved when memory
+            runs out. None for a default by device.
+
+    Attributes:
+        model_signature: Version and precision of the model.
+        labels: The label of each output of the model, in the model's order.
+
+    Raises:
+        QabiasError: If the model's outputs are not the three labels, or an option is wrong.
+    """
+
+    name = "nli"
+
+    def __init__(self, loaded: LoadedModel, *, labels: str = "", token_budget: int | None = None) -> None:
+        self.model_signature = loaded.signature
+        self.labels = _given_labels(labels, loaded) if labels else _own_labels(loaded)
+        self._places = [self.labels.index(label) for label in LABELS]
+        self._name = loaded.name
+        self._model = loaded.model
+        self._tokenizer = loaded.tokenizer
+        self._runner = EncoderRunner(loaded, self.name, token_budget, row_limit=_row_limit(loaded))
+
+    @property
+    def stats(self) -> RunStats:
+        """Counts for reports."""
+        return self._runner.stats
+
+    def classify(self, pairs: Sequence[tuple[str, str]], progress: Progress | None = None) -> np.ndarray:
+        """Classify every pair of a premise and a hypothesis; equal pairs are asked once.
+
+        Args:
+            pairs: Premise and hypothesis of each item.
+            progress: Called after every batch with the number of items done so far.
+
+        Returns:
+            float64 array of shape (n_items, 3); the probabilities of contradiction, neutral and entailment, each in
+            [0, 1], together 1.
+
+        Raises:
+            QabiasError: If a pair is too long for the model or does not fit in memory, or the model answers with NaN.
+        """
+        if not pairs:
+            return np.empty((0, len(LABELS)))
+        started = time.perf_counter()
+        numbers = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
+        pair_of = np.array([numbers[pair] for pair in pairs])
+        n_items = np.bincount(pair_of)
+        distinct = list(numbers)
+        rows = self._encode(distinct)
+        too_long = self._runner.find_too_long(rows)
+        if too_long:
+            row, message = too_long
+            raise QabiasError(f"{_describe(distinct[row])}: {message}")
+        probabilities = np.empty((len(distinct), len(LABELS)))
+        done = np.zeros(len(distinct), dtype=bool)
+
+        def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
+            logits = self._model(**inputs).logits.double()
+            probabilities[chosen] = logits.softmax(dim=-1)[:, self._places].cpu().numpy()
+            done[chosen] = True
+
+        self._runner.run(rows, ask, None if progress is None else lambda _: progress(int(n_items[done].sum())))
+        unanswered = np.flatnonzero(np.isnan(probabilities).any(axis=1))
+        if unanswered.size:
+            raise QabiasError(
+                f"{_describe(distinct[unanswered[0]])}: model {self._name!r} answers with NaN; try --dtype float32 or "
+                "bfloat16"
+            )
+        self.stats.seconds += time.perf_counter() - started
+        return probabilities[pair_of]
+
+    def _encode(self, pairs: Sequence[tuple[str, str]]) -> TokenRows:
+        """Encode pairs by the tokenizer's own template, whole."""
+        premises, hypotheses = map(list, zip(*pairs, strict=True))
+        encoded = self._tokenizer(premises, hypotheses, truncation=False, padding=False, verbose=False)
+        nothing = Pieces.of([()])
+        tails = Pieces.of(encoded["input_ids"], encoded.get("token_type_ids"))
+        return TokenRows(nothing, tails, np.zeros(len(pairs), dtype=np.int64), np.arange(len(pairs)))
+
+
+def _own_labels(loaded: LoadedModel) -> tuple[str, ...]:
+    """Read the labels off the names that a model gives its outputs."""
+    names = [str(name) for _, name in sorted(loaded.model.config.id2label.items())]
+    labels = tuple(_LABEL_OF_NAME.get(name.strip().casefold(), "") for name in names)
+    if sorted(labels) == sorted(LABELS):
+        return labels
+    called = f"nli: model {loaded.name!r} calls its outputs {', '.join(names)}"
+    if len(names) != len(LABELS):
+        raise QabiasError(
+            f"{called}; that is {len(names)}, not contradiction, neutral and entailment: use a model trained on three "
+            "labels, e.g. on MNLI"
+        )
+    raise QabiasError(
+        f"{called}, which does not tell contradiction, neutral and entailment; if you know their order, pass it, e.g. "
+        f"--option labels={','.join(LABELS)}, else use another model"
+    )
+
+
+def _given_labels(text: str, loaded: LoadedModel) -> tuple[str, ...]:
+    """Check the labels that a user gives."""
+    labels = tuple(_LABEL_OF_NAME.get(name.strip().casefold(), name.strip()) for name in text.split(","))
+    if sorted(labels) != sorted(LABELS):
+        raise QabiasError(
+            f"nli: labels is {text!r}; name the model's outputs in order by {', '.join(LABELS)}, each once, commas "
+            "between"
+        )
+    n_outputs = loaded.model.config.num_labels
+    if n_outputs != len(LABELS):
+        raise QabiasError(
+            f"nli: model {loaded.name!r} has {n_outputs} outputs for {len(LABELS)} labels; use a model trained on "
+            "these, e.g. on MNLI"
+        )
+    return labels
+
+
+def _row_limit(loaded: LoadedModel) -> int:
+    """Most rows of a batch: a decoder finds the end of a text by its pads, so without a known pad rows run alone."""
+    pad = loaded.model.config.pad_token_id
+    known = pad is not None and loaded.tokenizer.pad_token_id in (None, pad)
+    return sys.maxsize if known else 1
+
+
+def _describe(pair: tuple[str, str]) -> str:
+    return f"premise {pair[0]!r} with hypothesis {pair[1]!r}"

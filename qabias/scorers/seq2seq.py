@@ -1,0 +1,247 @@
+"""Log-likelihoods of options under a model that reads a text and writes another, such as T5.
+
+The encoder reads the prefix, the decoder is asked for the option. Every distinct prefix is encoded once, and its states
+serve all of its options.
+
+An option is what the model would have to write: the tokens of the option without the blanks before it, and the special
+tokens that the tokenizer puts around a text to be written. The end of the text is always among them, because these
+models are trained to end their answers with it; without it no option could be less likely than one that it begins. The
+log-likelihood is the negative training loss of the model, summed over tokens instead of averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from qabias.errors import QabiasError
+from qabias.scorers.base import OptionScores, Request
+from qabias.scorers.memory import BatchRunner
+
+if TYPE_CHECKING:
+    import torch
+
+    from qabias.models import LoadedModel
+
+POSITIONS_OF_SIDE = {
+    "encoder": ("max_encoder_position_embeddings", "max_position_embeddings"),
+    "decoder": ("max_decoder_position_embeddings", "max_position_embeddings"),
+}
+# What the library's models take for a label without a token.
+NO_LABEL = -100
+
+Tokens = tuple[int, ...]
+
+
+class Seq2SeqScorer:
+    """Scores options by the log-likelihood that the model writes them, and nothing more, after reading the prefix.
+
+    Args:
+        loaded: The model, as `load_seq2seq` gives it.
+        token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. A row of the decoder
+            counts with the prefix that it looks at. The budget is halved when memory runs out. None for a default by
+            device.
+
+    Attributes:
+        model_signature: Version and precision of the model.
+
+    Raises:
+        QabiasError: If the budget is not positive, or the model does not tell how its decoder begins.
+    """
+
+    name = "seq2seq"
+
+    def __init__(self, loaded: LoadedModel, *, token_budget: int | None = None) -> None:
+        if not hasattr(loaded.model, "prepare_decoder_input_ids_from_labels"):
+            raise QabiasError(
+                f"seq2seq: model {loaded.name!r}, a {type(loaded.model).__name__}, does not tell what its decoder "
+                "reads for a given text; use a T5, BART or like model"
+            )
+        self.model_signature = loaded.signature
+        self._loaded = loaded
+        self._batches = BatchRunner(loaded, self.name, token_budget)
+
+    def score(self, requests: Sequence[Request]) -> list[OptionScores]:
+        """Score every option of every request, in order.
+
+        Raises:
+            QabiasError: If an option is blank, a prefix or an option is too long for the model or does not fit in
+                memory, or the model answers with NaN.
+        """
+        options = [[option.lstrip() for option in request.options] for request in requests]
+        sources = encode_each(self._loaded.tokenizer, (request.prefix for request in requests))
+        targets = self._encode_targets(option for row in options for option in row)
+        asked: dict[str, dict[str, None]] = {}
+        for request, row in zip(requests, options, strict=True):
+            self._check(request, sources[request.prefix], [targets[option] for option in row])
+            asked.setdefault(request.prefix, {}).update(dict.fromkeys(row))
+        # In an order of their own, so that batches do not depend on the order of the requests.
+        pairs = {prefix: sorted(asked[prefix]) for prefix in sorted(asked)}
+        values = self._score_distinct(pairs, sources, targets)
+        return [self._collect(request, row, targets, values) for request, row in zip(requests, options, strict=True)]
+
+    def _encode_targets(self, options: Iterable[str]) -> dict[str, Tokens]:
+        """Encode options as texts to be written: with an end, and without the token that every decoder starts from."""
+        end = self._loaded.tokenizer.eos_token_id
+        start = _start_token(self._loaded, 0 if end is None else end)
+        distinct = list(dict.fromkeys(options))
+        encoded = self._loaded.tokenizer(text_target=distinct, verbose=False)["input_ids"] if distinct else []
+        targets = {}
+        for option, tokens in zip(distinct, encoded, strict=True):
+            own = tokens[1:] if tokens[:1] == [start] else tokens
+            targets[option] = (*own,) if end is None or end in own else (*own, end)
+        return targets
+
+    def _check(self, request: Request, source: Tokens, targets: Sequence[Tokens]) -> None:
+        if not source:
+            raise QabiasError(f"request {request.key!r} has no prefix for the encoder to read")
+        for option, target in zip(request.options, targets, strict=True):
+            if not option.strip():
+                raise QabiasError(f"request {request.key!r}: option {option!r} is blank")
+            check_length(request.key, len(target), self._loaded, "decoder")
+        check_length(request.key, len(source), self._loaded, "encoder")
+
+    def _score_distinct(
+        self, asked: dict[str, list[str]], sources: dict[str, Tokens], targets: dict[str, Tokens]
+    ) -> dict[tuple[str, str], float]:
+        """Score pairs of prefix and option: a batch of prefixes, then the batches of their options."""
+        prefixes = list(asked)
+        values: dict[tuple[str, str], float] = {}
+
+        def read(chosen: list[int]) -> None:
+            batch = [prefixes[i] for i in chosen]
+            encoded = self._encode([sources[prefix] for prefix in batch])
+            pairs = [(row, option) for row, prefix in enumerate(batch) for option in asked[prefix]]
+
+            def write(chosen: list[int]) -> None:
+                here = [pairs[i] for i in chosen]
+                found = self._decode(encoded, [row for row, _ in here], [targets[option] for _, option in here])
+                values.update(((batch[row], option), value) for (row, option), value in zip(here, found, strict=True))
+
+            self._batches.run([encoded.length + len(targets[option]) for _, option in pairs], write)
+
+        self._batches.run([len(sources[prefix]) for prefix in prefixes], read)
+        return values
+
+    def _encode(self, sources: Sequence[Tokens]) -> _Encoded:
+        import torch
+
+        model, device = self._loaded.model, self._loaded.device
+        tokens, real = pad_rows(sources, 0)
+        mask = torch.from_numpy(real.astype(np.int64)).to(device)
+        with torch.inference_mode():
+            output = model.get_encoder()(input_ids=torch.from_numpy(tokens).to(device), attention_mask=mask)
+        return _Encoded(output, mask)
+
+    def _decode(self, encoded: _Encoded, rows: Sequence[int], targets: Sequence[Tokens]) -> list[float]:
+        """Log-likelihoods of targets, each after the encoded text of its row."""
+        import torch
+
+        model, device = self._loaded.model, self._loaded.device
+        labels = torch.from_numpy(pad_rows(targets, NO_LABEL)[0]).to(device)
+        chosen = torch.tensor(rows, device=device)
+        with torch.inference_mode():
+            logits = model(
+                encoder_outputs=replace(encoded.output, last_hidden_state=encoded.output.last_hidden_state[chosen]),
+                attention_mask=encoded.mask[chosen],
+                decoder_input_ids=model.prepare_decoder_input_ids_from_labels(labels=labels),
+                use_cache=False,
+            ).logits.float()
+            scored = logits.gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0] - logits.logsumexp(dim=-1)
+            return scored.double().masked_fill(labels == NO_LABEL, 0.0).sum(dim=1).tolist()
+
+    def _collect(
+        self,
+        request: Request,
+        options: Sequence[str],
+        targets: dict[str, Tokens],
+        values: dict[tuple[str, str], float],
+    ) -> OptionScores:
+        loglikelihoods = np.array([values[request.prefix, option] for option in options], dtype=np.float64)
+        if np.isnan(loglikelihoods).any():
+            raise QabiasError(
+                f"request {request.key!r}: model {self._loaded.name!r} answers with NaN; "
+                "try --dtype float32 or bfloat16"
+            )
+        return OptionScores(
+            loglikelihoods=loglikelihoods,
+            n_tokens=np.array([len(targets[option]) for option in options], dtype=np.int32),
+            n_bytes=np.array([len(option.encode()) for option in options], dtype=np.int32),
+        )
+
+
+class _Encoded(NamedTuple):
+    """Texts that the encoder has read.
+
+    Attributes:
+        output: The encoder's output; its `last_hidden_state` is a tensor of shape (n_texts, n_tokens, n_hidden).
+        mask: int64 tensor of shape (n_texts, n_tokens); 0 where a token is a pad.
+    """
+
+    output: Any
+    mask: torch.Tensor
+
+    @property
+    def length(self) -> int:
+        return self.mask.shape[1]
+
+
+def _start_token(loaded: LoadedModel, written: int) -> int:
+    """Token that the decoder reads before it has written any; models state it under different names, so ask for one."""
+    import torch
+
+    labels = torch.tensor([[written]], device=loaded.device)
+    return int(loaded.model.prepare_decoder_input_ids_from_labels(labels=labels)[0, 0])
+
+
+def encode_each(tokenizer: Any, texts: Iterable[str]) -> dict[str, Tokens]:
+    """Encode every distinct text, with the special tokens that the tokenizer puts around a text to be read."""
+    distinct = list(dict.fromkeys(texts))
+    encoded = tokenizer(distinct, verbose=False)["input_ids"] if distinct else []
+    return {text: tuple(tokens) for text, tokens in zip(distinct, encoded, strict=True)}
+
+
+def pad_rows(rows: Sequence[Tokens], pad: int, *, left: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Lay rows out as a batch.
+
+    Args:
+        rows: Tokens of each row.
+        pad: Fills rows up to the longest.
+        left: Whether the pads stand before the tokens.
+
+    Returns:
+        The tokens, int64, and which of them are no pads, bool; both of shape (len(rows), longest row).
+    """
+    lengths = np.array([[len(row)] for row in rows])
+    longest = int(lengths.max())
+    columns = np.arange(longest)
+    real = columns >= longest - lengths if left else columns < lengths
+    tokens = np.full(real.shape, pad, dtype=np.int64)
+    tokens[real] = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
+    return tokens, real
+
+
+def check_length(key: str, n_tokens: int, loaded: LoadedModel, side: str) -> None:
+    """Refuse what is too long for one side, `"encoder"` or `"decoder"`, of a model with a fixed number of positions.
+
+    T5 and its kin count distances instead of positions and read texts of any length.
+
+    Raises:
+        QabiasError: If there are more tokens than positions.
+    """
+    limit = _n_positions(loaded, side)
+    if n_tokens > limit:
+        raise QabiasError(
+            f"request {key!r}: {n_tokens} tokens are more than the {limit} that the {side} of model {loaded.name!r} "
+            "can take; use a shorter prompt or another model"
+        )
+
+
+def _n_positions(loaded: LoadedModel, side: str) -> float:
+    config = getattr(loaded.model.config, side, loaded.model.config).get_text_config()
+    stated = [getattr(config, name, None) for name in POSITIONS_OF_SIDE[side]]
+    # Some models count positions from the pad token's on; their tokenizer knows how many are left.
+    return next((min(n, loaded.tokenizer.model_max_length) for n in stated if n and n > 0), float("inf"))

@@ -1,0 +1,569 @@
+"""BBQ as inference: complete sets, labels, exchanged names, and the authors' templates by an independent reading."""
+
+import csv
+import itertools
+import json
+import re
+import shutil
+from collections import Counter, defaultdict
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from bbq_dataset import bundled, bundled_inference
+from bbq_dataset.builder import (
+    ALL_NLI,
+    BBQ,
+    CATEGORIES,
+    NLI_CONFIGS,
+    NLI_FEATURES,
+    NLI_SCHEMA,
+    Origin,
+)
+from bbq_dataset.fixes import FIXES, mend_feminine
+from bbq_dataset.folder import PARQUET_NAME, write_folder
+from bbq_dataset.vocabulary import read_vocabulary
+from qabias.errors import QabiasError
+from qabias.templating import capitalize_sentences, repair_articles
+
+from .conftest import ROOT
+
+CATEGORY_CONFIGS = [f"{category}_nli" for category in CATEGORIES]
+STUDY = "Gender_identity_nli_context"
+PUBLISHED = {"Gender_identity_nli": 13, "Race_ethnicity_nli": 47, "Religion_nli": 87, STUDY: 13}
+# Right labels in a context that agrees with the stereotype, by whom the hypothesis is about and polarity.
+PRO = {("target", "neg"): 2, ("target", "nonneg"): 0, ("nontarget", "neg"): 0, ("nontarget", "nonneg"): 2}
+ANTI = {("target", "neg"): 0, ("target", "nonneg"): 2, ("nontarget", "neg"): 2, ("nontarget", "nonneg"): 0}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {config: list(Origin().rows(config)) for config in NLI_CONFIGS}
+
+
+@pytest.fixture(scope="module")
+def questions():
+    return {category: list(Origin().rows(category)) for category in CATEGORIES}
+
+
+@pytest.fixture(scope="module")
+def templates():
+    vocabulary = read_vocabulary(bundled.FOLDER / "vocabulary")
+    return {category: bundled.read_templates(category, vocabulary) for category in CATEGORIES}
+
+
+@pytest.fixture(scope="module")
+def published(upstream):
+    return {config: list(Origin("official", upstream_dir=upstream).rows(config)) for config in PUBLISHED}
+
+
+@pytest.fixture(scope="module")
+def mended(upstream):
+    return {config: list(Origin("official", fixes=True, upstream_dir=upstream).rows(config)) for config in PUBLISHED}
+
+
+@pytest.fixture(params=["rows", "published", "mended"])
+def every_source(request):
+    return request.getfixturevalue(request.param)
+
+
+def _by_set(rows):
+    sets = defaultdict(list)
+    for row in rows:
+        sets[row["set_id"]].append(row)
+    return sets
+
+
+def _premises(rows, **wanted):
+    return [row["premise"] for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
+def _about(row):
+    return row["statement_about"], row["question_polarity"]
+
+
+# Complete sets and labels, whatever the source.
+
+
+def test_complete_sets_have_four_rows_or_eight(every_source):
+    for config, config_rows in every_source.items():
+        keys = ("set_id", "name_order", "context_length", "context_condition")
+        sizes = Counter(tuple(row[key] for key in keys) for row in config_rows)
+        assert {(key[3], size) for key, size in sizes.items()} == (
+            {("ambig", 4)} if config == STUDY else {("ambig", 4), ("disambig", 8)}
+        )
+        lengths = {"standard", "short", "long"} if config == STUDY else {"standard"}
+        per_set = len(lengths) if config == STUDY else 2
+        assert {row["context_length"] for row in config_rows} == lengths
+        assert {row["name_order"] for row in config_rows} == {"original", "swapped"}
+        assert len(sizes) == 2 * per_set * len(_by_set(config_rows))
+        assert [row["example_id"] for row in config_rows] == list(range(len(config_rows)))
+        assert {row["category"] for row in config_rows} == {config.split("_nli")[0]}
+
+
+def test_labels(every_source):
+    for row in itertools.chain(*every_source.values()):
+        right = {"": dict.fromkeys(PRO, 1), "pro": PRO, "anti": ANTI}[row["context_stance"]]
+        assert row["label"] == right[_about(row)], row
+        assert row["bias_label"] == PRO[_about(row)], row
+        assert (row["context_stance"] == "") == (row["context_condition"] == "ambig")
+
+
+def test_every_premise_of_a_set_has_the_same_four_hypotheses_and_questions(every_source):
+    for config_rows in every_source.values():
+        for set_rows in _by_set(config_rows).values():
+            by_premise = defaultdict(dict)
+            for row in set_rows:
+                premise = (row["name_order"], row["context_length"], row["context_stance"])
+                by_premise[premise][_about(row)] = (row["hypothesis"], row["question"])
+            first, *others = by_premise.values()
+            assert set(first) == set(PRO)
+            assert len({hypothesis for hypothesis, _ in first.values()}) == 4
+            assert all(other == first for other in others)
+
+
+def test_the_order_of_the_names_concerns_the_ambiguous_part_alone(every_source):
+    for config in set(every_source) - {STUDY}:
+        for set_rows in _by_set(every_source[config]).values():
+            facts = set()
+            for order in ("original", "swapped"):
+                (context,) = set(_premises(set_rows, name_order=order, context_stance=""))
+                for stance in ("pro", "anti"):
+                    (premise,) = set(_premises(set_rows, name_order=order, context_stance=stance))
+                    assert premise.startswith(f"{context} ")
+                    facts.add((stance, premise.removeprefix(f"{context} ")))
+            assert len(facts) == 2
+
+
+def _exchanged(text, row):
+    """The text with the two people exchanged, in correct English."""
+    names = {row["target"]: row["nontarget"], row["nontarget"]: row["target"]}
+    # A sentence may begin with a phrase that is lower-case elsewhere.
+    cases = {_upper(one): _upper(other) for one, other in names.items()} | names
+    pattern = "|".join(rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in sorted(cases, key=len, reverse=True))
+    return capitalize_sentences(repair_articles(mend_feminine(re.sub(pattern, lambda found: cases[found[0]], text))))
+
+
+def _upper(text):
+    return text[0].upper() + text[1:]
+
+
+def _is_tagged_name(row, templates):
+    """Whether the context describes people who are told apart by name, so that exchanging the names is not enough."""
+    return any(t.style == "names" and t.descriptions for t in templates if t.template_id == row["template_id"])
+
+
+def test_contexts_and_facts_differ_by_the_people_exchanged(rows, templates):
+    for config in CATEGORY_CONFIGS:
+        for set_rows in _by_set(rows[config]).values():
+            row = set_rows[0]
+            one, two = (
+                set(_premises(set_rows, name_order=order, context_stance="")) for order in ("original", "swapped")
+            )
+            assert one != two
+            if not _is_tagged_name(row, templates[row["category"]]):
+                assert {_exchanged(text, row) for text in one} == two
+                assert {_exchanged(_exchanged(text, row), row) for text in one} == one
+            facts = {}
+            for stance in ("pro", "anti"):
+                (premise,) = set(_premises(set_rows, name_order="original", context_stance=stance))
+                facts[stance] = premise.removeprefix(*one).strip()
+            assert _exchanged(facts["pro"], row) == facts["anti"]
+            assert _exchanged(facts["anti"], row) == facts["pro"]
+
+
+# Bundled: the same people and words as the BBQ examples.
+
+
+def _labelled(config_rows):
+    """Hypothesis and label by premise and polarity."""
+    found = defaultdict(set)
+    for row in config_rows:
+        found[row["premise"], row["question_polarity"]].add((row["hypothesis"].lower(), row["label"]))
+    return found
+
+
+def _agrees_with_questions(config_rows, question_rows):
+    stances = defaultdict(set)
+    for row in config_rows:
+        stances[row["premise"]].add(row["context_stance"])
+    labelled = _labelled(config_rows)
+    for row in question_rows:
+        answers = [row[f"ans{i}"].lower() for i in range(3)]
+        found = labelled[row["context"], row["question_polarity"]]
+        if row["context_condition"] == "ambig":
+            assert stances[row["context"]] == {""}, row
+            assert {label for _, label in found} == {1}
+            continue
+        # Facts that make the biased answer right are those that agree with the stereotype.
+        assert stances[row["context"]] == {"pro" if row["label"] == row["biased_loc"] else "anti"}, row
+        wrong = 3 - row["label"] - row["unknown_loc"]
+        entailed, contradicted = ([text for text, label in found if label == right] for right in (2, 0))
+        assert len(entailed) == len(contradicted) == 1
+        assert answers[row["label"]] in entailed[0]
+        assert answers[wrong] in contradicted[0]
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_every_question_is_found_again_with_the_same_answer(rows, questions, category):
+    _agrees_with_questions(rows[f"{category}_nli"], questions[category])
+
+
+def test_another_seed_draws_the_people_of_the_questions_with_that_seed(rows):
+    origin = Origin(seed=1)
+    drawn = list(origin.rows("Nationality_nli"))
+    _agrees_with_questions(drawn, origin.rows("Nationality"))
+    assert drawn != rows["Nationality_nli"]
+
+
+def test_people_and_words_occur_once_in_both_orders(rows):
+    for config in CATEGORY_CONFIGS:
+        contents = Counter(
+            frozenset((row["premise"], row["hypothesis"]) for row in set_rows)
+            for set_rows in _by_set(rows[config]).values()
+        )
+        assert set(contents.values()) == {1}, config
+
+
+def test_swapped_contexts_are_those_of_the_exchanged_examples(rows, questions, templates):
+    for category in CATEGORIES:
+        contexts = {row["context"] for row in questions[category]}
+        # In style `words` the words of the exchanged pair are drawn anew.
+        styles = {template.template_id: template.style for template in templates[category]}
+        swapped = {
+            row["premise"]
+            for row in rows[f"{category}_nli"]
+            if row["name_order"] == "swapped" and not row["context_stance"] and styles[row["template_id"]] != "words"
+        }
+        assert swapped <= contexts
+
+
+def test_a_set_does_not_depend_on_the_other_templates(rows, tmp_path):
+    shutil.copytree(bundled.FOLDER / "vocabulary", tmp_path / "vocabulary")
+    path = tmp_path / "templates" / "Age.yaml"
+    path.parent.mkdir()
+    content = yaml.safe_load((bundled.FOLDER / "templates" / "Age.yaml").read_text("utf-8"))
+    removed = content["templates"].pop(0)
+    path.write_text(yaml.safe_dump(content, sort_keys=False), "utf-8")
+    left = [row for row in rows["Age_nli"] if row["template_id"] != f"Age-{removed['id']:02d}"]
+    alone = bundled_inference.generate("Age_nli", seed=0, folder=tmp_path)
+    assert [{**row, "example_id": 0} for row in alone] == [{**row, "example_id": 0} for row in left]
+
+
+# Language.
+
+
+def _names(text, person):
+    return re.search(rf"(?<![\w-]){re.escape(person.lower())}(?![\w-])", text.lower()) is not None
+
+
+def test_grammar_of_every_text(rows, mended):
+    for row in itertools.chain(*rows.values(), *mended.values()):
+        for text in (row["premise"], row["hypothesis"], row["question"]):
+            assert not re.search(r"[{}]|  |[,;]\s*[.?!]|[.?!]{2}|[.!?] [a-z]", text), text
+            assert text == text.strip()
+            assert text[0].isupper(), text
+            assert repair_articles(text) == text
+        assert row["premise"].endswith(".")
+        assert row["hypothesis"].endswith(".")
+        assert row["question"].endswith("?")
+    for row in itertools.chain(*rows.values()):
+        assert not re.search(r"\b(The|A|An)\b", row["hypothesis"][1:]), row["hypothesis"]
+
+
+def test_hypotheses_are_about_one_person_and_premises_about_both(rows):
+    for row in itertools.chain(*rows.values()):
+        about, other = (row[name] for name in ("target", "nontarget"))
+        if row["statement_about"] == "nontarget":
+            about, other = other, about
+        assert _names(row["hypothesis"], about), row
+        assert not _names(row["hypothesis"], other), row
+        if not row["context_stance"]:
+            assert _names(row["premise"], about)
+            assert _names(row["premise"], other)
+
+
+def test_the_group_of_the_target(rows):
+    """Spot checks by hand: who is the target of a few templates."""
+    targets = defaultdict(set)
+    for row in itertools.chain(*rows.values()):
+        targets[row["template_id"]].add(row["target"])
+    assert targets["Age-01"] == {"grandfather", "grandmother"}
+    assert targets["Gender_identity-01"] == {"woman"}
+    assert targets["Gender_identity-05"] == {"man"}
+    assert targets["Gender_identity-12"] == {"transgender woman", "trans woman", "transgender man", "trans man"}
+    assert targets["Religion-04"] == {"Jewish"}
+    assert targets["Race_x_gender-28"] == {"Asian woman"}
+    assert all(re.fullmatch(r"(poor|rich|low-income|wealthy) .+", name) for name in targets["Race_x_SES-15"])
+
+
+def _runs(text, n=6):
+    """Runs of n words; a slot breaks a run."""
+    for piece in re.split(r"\{\{\w+\}\}", text):
+        words = re.findall(r"[a-z0-9']+", piece.lower())
+        yield from (tuple(words[i : i + n]) for i in range(len(words) - n + 1))
+
+
+def test_no_bundled_text_shares_six_words_with_the_published_templates(templates, upstream):
+    published = set()
+    for config in PUBLISHED:
+        for row in _csv(upstream, config.split("_nli")[0]):
+            for column, text in row.items():
+                if column.startswith(("Ambiguous", "Disambiguating", "Context", "Statement", "Question")):
+                    published |= set(_runs(text))
+    assert len(published) > 3000
+    for template in itertools.chain(*templates.values()):
+        texts = (template.context, template.disambiguation, *template.append.values())
+        for text in (*texts, template.negative_statement, template.non_negative_statement):
+            assert not set(_runs(text)) & published, (template.template_id, text)
+
+
+# The context-length study (Akyurek et al. 2022, Table 7).
+
+
+def test_longer_contexts_add_roles_and_facts_but_not_who_is_who(rows):
+    standard = {
+        (row["set_id"], row["name_order"]): row["premise"]
+        for row in rows["Gender_identity_nli"]
+        if not row["context_stance"]
+    }
+    study = _by_set(rows[STUDY])
+    assert {row["template_id"] for row in rows[STUDY]} == {f"Gender_identity-{i:02d}" for i in (1, 5, 7, 12)}
+    for set_id, set_rows in study.items():
+        added = set()
+        for order in ("original", "swapped"):
+            premises = [
+                set(_premises(set_rows, name_order=order, context_length=length))
+                for length in ("standard", "short", "long")
+            ]
+            (plain,), (short,), (long,) = premises
+            assert plain == standard[set_id, order]
+            assert short.startswith(f"{plain[:-1]}, ")
+            assert long.startswith(f"{short} ")
+            added.add(long.removeprefix(plain[:-1]))
+        assert len(added) == 1
+        assert not re.search(r"\b(wo)?man\b|\bs?he\b|\bhis\b|\bhers?\b|\bhim\b", *added)
+
+
+def test_published_contexts_are_lengthened_as_in_table_7(published, upstream):
+    expected = []
+    for row in _csv(upstream, "Gender_identity"):
+        for one, two in (("Man", "Woman"), ("Woman", "Man")):
+            standard = row["Ambiguous_Context"].replace("{{NAME1}}", one).replace("{{NAME2}}", two)
+            assert standard[-1] == "."
+            short = standard[:-1] + row["Context_append_short"]
+            for text in (standard, short, short + " " + row["Context_append_long"]):
+                expected.append(_with_first_words(text, row))
+    assert [row["premise"] for row in published[STUDY]] == [text for text in expected for _ in PRO]
+
+
+# Official: the authors' templates.
+
+
+def _csv(upstream, category):
+    path = upstream / "feyzaakyurek" / "bbnli" / "data" / "bbq" / "templates" / f"new_templates - {category}.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _with_first_words(text, row):
+    for slot, word in re.findall(r"(WORD\d)\}?\}?: *\[([^,\]]*)", row["Lexical_diversity"]):
+        text = text.replace("{{" + slot + "}}", word.strip())
+    return text
+
+
+def test_counts_of_the_published_sets(published, mended):
+    # Table 5 of the paper: accuracies are multiples of 1/(10 n) for n sets.
+    for source in (published, mended):
+        for config, n_sets in PUBLISHED.items():
+            assert len(_by_set(source[config])) == n_sets
+            assert len(source[config]) == n_sets * 24
+
+
+@pytest.mark.parametrize("category", ["Religion", "Race_ethnicity"])
+def test_every_row_of_the_published_templates_read_independently(published, upstream, category):
+    expected = []
+    for number, row in enumerate(_csv(upstream, category), start=1):
+        pairs = [
+            (n, t) for t in json.loads(row["Known_stereotyped_groups"]) for n in json.loads(row["Non-target_group"])
+        ]
+        for other, target in pairs:
+
+            def put(column, one=other, two=target, row=row):
+                return _with_first_words(row[column].replace("{{NAME1}}", one).replace("{{NAME2}}", two), row)
+
+            for order, one, two in (("original", other, target), ("swapped", target, other)):
+                ambiguous = put("Ambiguous_Context", one, two)
+                contexts = (
+                    ("", ambiguous, (1, 1, 1, 1)),
+                    ("pro", ambiguous + " " + put("Disambiguating_Context_stereotype"), (2, 0, 0, 2)),
+                    ("anti", ambiguous + " " + put("Disambiguating_Context_anti_stereotype"), (0, 2, 2, 0)),
+                )
+                columns = ("negative", "non_negative", "negative_m", "non_negative_m")
+                asked = ("Question_negative_stereotype", "Question_non_negative") * 2
+                for stance, premise, labels in contexts:
+                    for column, question, label in zip(columns, asked, labels, strict=True):
+                        statement = put(f"Statement_{column}")
+                        expected.append(
+                            (
+                                f"{category}-{number:02d}",
+                                order,
+                                stance,
+                                premise,
+                                statement,
+                                put(question),
+                                label,
+                                target,
+                                other,
+                            )
+                        )
+    keys = ("template_id", "name_order", "context_stance", "premise", "hypothesis", "question", "label")
+    assert [
+        tuple(row[key] for key in (*keys, "target", "nontarget")) for row in published[f"{category}_nli"]
+    ] == expected
+
+
+def test_the_published_anti_facts_are_the_pro_facts_with_the_people_exchanged(upstream):
+    for category in ("Religion", "Race_ethnicity"):
+        for row in _csv(upstream, category):
+            pro, anti = (row[f"Disambiguating_Context_{name}"] for name in ("stereotype", "anti_stereotype"))
+            assert re.sub(r"NAME[12]", lambda slot: {"NAME1": "NAME2", "NAME2": "NAME1"}[slot[0]], pro) == anti
+
+
+def test_defects_are_kept_unless_fixed(published, mended):
+    defects = {
+        "stray brace": r"\}",
+        "Man or Woman inside a sentence": r"\b(?:a|an|one|the|or|and) (?:Man|Woman)\b",
+        "statement as question": r"\A(?!Wh)[^?]*\?\Z",
+        "exclamation": r"!\Z",
+        "blank at the end": r"\s\Z",
+        "article": r"\ba Atheist\b",
+    }
+    for name, pattern in defects.items():
+        raw, fixed = (
+            [row for row in itertools.chain(*source.values()) for text in _texts(row) if re.search(pattern, text)]
+            for source in (published, mended)
+        )
+        assert raw, name
+        assert not fixed, name
+
+
+def _texts(row):
+    return [row["premise"], row["hypothesis"], row["question"]]
+
+
+def test_fixes_change_no_other_letter(published, mended):
+    def letters(text):
+        text = re.sub(r"\ban\b", "a", text.lower()).replace("latina", "latino")
+        return re.sub(r"[^a-z]", "", text)
+
+    pairs = zip(itertools.chain(*published.values()), itertools.chain(*mended.values()), strict=True)
+    changed = 0
+    for raw, fixed in pairs:
+        for one, two in zip(_texts(raw), _texts(fixed), strict=True):
+            assert letters(one) == letters(two), (one, two)
+            changed += one != two
+        assert all(
+            raw[key] == fixed[key] for key in set(raw) - {"premise", "hypothesis", "question", "target", "nontarget"}
+        )
+    assert changed > 500
+
+
+@pytest.mark.parametrize(
+    ("origin", "config", "message"),
+    [
+        (Origin("official"), "Age_nli", "'Age_nli': .*Gender_identity_nli, Race_ethnicity_nli, Religion_nli"),
+        (Origin("release"), "Religion_nli", "released no examples of BBQ as inference"),
+        (Origin(), "Agee_nli", "unknown configuration 'Agee_nli': .*Age_nli"),
+    ],
+)
+def test_configurations_that_do_not_exist(origin, config, message):
+    with pytest.raises(QabiasError, match=message):
+        list(origin.rows(config))
+
+
+def test_the_versions_name_both_repositories():
+    assert Origin().inference_version == Origin().version == "bundled@0"
+    official = Origin("official", fixes=True)
+    assert re.fullmatch(r"official\+fixes@[0-9a-f]{7}", official.inference_version)
+    assert official.inference_version != official.version
+
+
+# Template format.
+
+
+@pytest.mark.parametrize(
+    ("append", "message"),
+    [
+        ("more", "field append: must hold exactly short, long"),
+        ({"short": ", x."}, "field append: must hold exactly short, long"),
+        ({"short": "and x.", "long": "Y."}, "short must begin with a comma"),
+        ({"short": ", x.", "long": "y."}, "long with a capital letter"),
+        ({"short": ", x", "long": "Y."}, "must end with a full stop"),
+        ({"short": ", x.", "long": "The {{NAME1}} left."}, "long must name nobody: slot NAME1"),
+    ],
+)
+def test_a_wrong_append_is_reported(tmp_path, append, message):
+    content = yaml.safe_load((bundled.FOLDER / "templates" / "Gender_identity.yaml").read_text("utf-8"))
+    content["templates"][0]["append"] = append
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "templates" / "Gender_identity.yaml").write_text(yaml.safe_dump(content), "utf-8")
+    vocabulary = read_vocabulary(bundled.FOLDER / "vocabulary")
+    with pytest.raises(QabiasError, match=f"Gender_identity.yaml: template 1: .*{message}"):
+        bundled.read_templates("Gender_identity", vocabulary, tmp_path)
+
+
+def test_an_answer_inside_a_sentence_begins_in_lower_case():
+    statement = bundled_inference._statement(
+        "The person who left was {{ANSWER}}.", "The {{NAME2}}, a {{DESC2}}", 1, {"NAME1": "nurse", "DESC1": "old hand"}
+    )
+    assert statement == "The person who left was the nurse, an old hand."
+
+
+# Folder and builder.
+
+
+@pytest.mark.parametrize("config", NLI_CONFIGS)
+def test_committed_parquet_is_what_the_builder_makes(rows, config):
+    committed = pq.read_table(ROOT / "bbq_dataset" / "data" / config / PARQUET_NAME).cast(NLI_SCHEMA)
+    assert committed.equals(pa.Table.from_pylist(rows[config], schema=NLI_SCHEMA)), f"{config}: run `make data`"
+
+
+def test_load_dataset_reads_the_folder_and_the_default_is_bbq(rows, tmp_path):
+    folder = str(ROOT / "bbq_dataset")
+    religion = datasets.load_dataset(folder, "Religion_nli", split="test", cache_dir=tmp_path)
+    assert religion.features == NLI_FEATURES
+    assert religion.to_list() == rows["Religion_nli"]
+    assert datasets.load_dataset(folder, split="test", cache_dir=tmp_path).num_rows == 8840
+    every = datasets.load_dataset(folder, ALL_NLI, split="test", cache_dir=tmp_path)
+    assert every.num_rows == sum(len(rows[config]) for config in CATEGORY_CONFIGS)
+    assert set(every.unique("category")) == set(CATEGORIES)
+
+
+def test_the_builder_makes_single_configurations_and_the_group(rows, tmp_path):
+    for config, parts in ((STUDY, [STUDY]), (ALL_NLI, CATEGORY_CONFIGS)):
+        builder = BBQ(config_name=config, cache_dir=tmp_path)
+        builder.download_and_prepare()
+        assert builder.info.features == NLI_FEATURES
+        assert builder.as_dataset(split="test").num_rows == sum(len(rows[part]) for part in parts)
+
+
+def test_a_folder_of_published_inference_alone(upstream, tmp_path, published):
+    origin = Origin("official", upstream_dir=upstream)
+    write_folder(tmp_path / "folder", origin, tuple(PUBLISHED))
+    loaded = datasets.load_dataset(str(tmp_path / "folder"), split="test", cache_dir=tmp_path)
+    assert loaded.to_list() == [row for config in PUBLISHED if config != STUDY for row in published[config]]
+    card = (tmp_path / "folder" / "README.md").read_text("utf-8")
+    assert all(fix in card for fix in FIXES)
+    assert f"official@{origin.inference_version[-7:]} of feyzaakyurek/bbnli" in card
+    assert "$" not in card.split("## As inference")[1].split("## Creation")[0]
+
+
+def test_a_folder_without_inference_does_not_speak_of_it(tmp_path):
+    write_folder(tmp_path, Origin(), ["Age", "Religion"])
+    card = (tmp_path / "README.md").read_text("utf-8")
+    assert "As inference" not in card
+    assert "natural-language-inference" not in card

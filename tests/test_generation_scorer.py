@@ -1,0 +1,325 @@
+"""Generated answers are those of the definition, and drawn ones depend on seed, key and number only."""
+
+import logging
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from qabias import models
+from qabias.errors import QabiasError
+from qabias.scorers.base import TextScorer
+from qabias.scorers.generation import GenerationScorer, GumbelNoise, parse_options
+from tests import tiny_models
+from tests.test_seq2seq_scorer import make_network, make_tokenizer
+
+KINDS = {"llama": "causal", "gpt2": "causal", "t5": "seq2seq", "bart": "seq2seq"}
+PROMPTS = (
+    "Who was forgetful?",
+    "A baker and a carpenter shared a table at the library. Who was generous?",
+    "The nurse",
+    "Two neighbours, an engineer and a nurse, talked about the weather.",
+)
+KEYS = ("a/0", "a/1", "a/2", "a/3")
+# What a model may recommend and what must not show in its answers.
+RECOMMENDED = {
+    "do_sample": True, "temperature": 0.3, "top_k": 3, "num_beams": 4, "repetition_penalty": 1.8, "min_length": 30,
+    "no_repeat_ngram_size": 2, "max_length": 40,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def loaded_models(tmp_path_factory):
+    """Models saved with their tokenizers and loaded again."""
+    loaded = {}
+    for kind, name in KINDS.items():
+        folder = str(tmp_path_factory.mktemp(kind))
+        tokenizer = tiny_models.make_tokenizer() if name == "causal" else make_tokenizer(kind)
+        network = tiny_models.make_model(kind) if name == "causal" else make_network(kind, len(tokenizer))
+        network.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        load = models.load_causal if name == "causal" else models.load_seq2seq
+        loaded[kind] = load(folder, device="cpu")
+    return loaded
+
+
+@pytest.fixture
+def llama(loaded_models):
+    return loaded_models["llama"]
+
+
+def one_at_a_time(loaded, prompts, n_new):
+    """The likeliest answers by the definition: the model run once for every token."""
+    answers = []
+    for prompt in prompts:
+        prompt_tokens = loaded.tokenizer.encode(prompt)
+        is_causal = not loaded.model.config.is_encoder_decoder
+        written = [] if is_causal else [loaded.model.config.decoder_start_token_id]
+        for _ in range(n_new):
+            if is_causal:
+                inputs = {"input_ids": torch.tensor([prompt_tokens + written])}
+            else:
+                inputs = {"input_ids": torch.tensor([prompt_tokens]), "decoder_input_ids": torch.tensor([written])}
+            with torch.no_grad():
+                written.append(int(loaded.model(**inputs).logits[0, -1].argmax()))
+            if written[-1] == loaded.tokenizer.eos_token_id:
+                break
+        answers.append((loaded.tokenizer.decode(written, skip_special_tokens=True),))
+    return answers
+
+
+# The likeliest answer
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_likeliest_answer_is_that_of_one_prompt_at_a_time(kind, loaded_models):
+    loaded = loaded_models[kind]
+    expected = one_at_a_time(loaded, PROMPTS, 8)
+    assert len(set(expected)) > 1
+    for budget in (1, 60, 10_000):
+        scorer = GenerationScorer(loaded, name=KINDS[kind], max_new_tokens=8, token_budget=budget)
+        assert scorer.generate(PROMPTS, KEYS) == expected
+        assert scorer.generate(PROMPTS[::-1], KEYS) == expected[::-1]
+    assert isinstance(scorer, TextScorer)
+    assert (scorer.name, scorer.model_signature, scorer.samples) == (KINDS[kind], "local/float32", 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_that_of_the_library(kind, loaded_models):
+    loaded = loaded_models[kind]
+    config = transformers.GenerationConfig(
+        do_sample=False, max_new_tokens=8, pad_token_id=1, eos_token_id=1, forced_bos_token_id=None
+    )
+    for prompt, (answer,) in zip(
+        PROMPTS, GenerationScorer(loaded, name=KINDS[kind], max_new_tokens=8).generate(PROMPTS, KEYS), strict=True
+    ):
+        inputs = torch.tensor([loaded.tokenizer.encode(prompt)])
+        written = loaded.model.generate(inputs, attention_mask=torch.ones_like(inputs), generation_config=config)[0]
+        n_given = inputs.shape[1] if KINDS[kind] == "causal" else 1
+        assert loaded.tokenizer.decode(written[n_given:], skip_special_tokens=True) == answer
+
+
+@pytest.mark.parametrize("kind", ["llama", "bart"])
+def test_what_a_model_recommends_is_set_aside_and_kept(kind, loaded_models):
+    loaded = loaded_models[kind]
+    own = loaded.model.generation_config
+    expected = one_at_a_time(loaded, PROMPTS, 12)
+    loaded.model.generation_config = transformers.GenerationConfig(**{**own.to_dict(), **RECOMMENDED})
+    try:
+        recommended = loaded.model.generation_config.to_dict()
+        assert GenerationScorer(loaded, name=KINDS[kind], max_new_tokens=12).generate(PROMPTS, KEYS) == expected
+        assert loaded.model.generation_config.to_dict() == recommended
+    finally:
+        loaded.model.generation_config = own
+
+
+def test_equal_prompts_are_asked_once(llama, monkeypatch):
+    scorer = GenerationScorer(llama, name="causal")
+    run, asked = scorer._run, []
+    monkeypatch.setattr(scorer, "_run", lambda prompts, streams: asked.extend(prompts) or run(prompts, streams))
+    answers = scorer.generate(PROMPTS * 2, KEYS * 2)
+    assert len(asked) == len(PROMPTS)
+    assert answers[:4] == answers[4:]
+    assert scorer.generate([], []) == []
+
+
+def test_an_answer_ends_at_the_end_token(llama, monkeypatch):
+    """The end token, which random models hardly write, made the likeliest one from the third token on."""
+    bias = torch.zeros(tiny_models.VOCABULARY_SIZE)
+    bias[1] = 1e4
+    scorer = GenerationScorer(llama, name="causal")
+    forward = type(llama.model).forward
+
+    def ending(self, *args, **options):
+        output = forward(self, *args, **options)
+        if options["past_key_values"].get_seq_length() >= n_prompt + 2:
+            output.logits = output.logits + bias
+        return output
+
+    ((whole,),) = scorer.generate(PROMPTS[:1], KEYS[:1])
+    n_prompt = len(llama.tokenizer.encode(PROMPTS[0]))
+    monkeypatch.setattr(type(llama.model), "forward", ending)
+    ((short,),) = scorer.generate(PROMPTS[:1], KEYS[:1])
+    assert 0 < len(llama.tokenizer.encode(short)) <= 2
+    assert whole.startswith(short)
+    assert whole != short
+
+
+# Drawn answers
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_drawn_answers_do_not_depend_on_batch_and_order(kind, loaded_models):
+    def make(**options):
+        options = {"samples": 3, "temperature": 1.5, "max_new_tokens": 6, **options}
+        return GenerationScorer(loaded_models[kind], name=KINDS[kind], **options)
+
+    expected = make().generate(PROMPTS, KEYS)
+    assert all(len(answers) == 3 for answers in expected)
+    assert len({answer for answers in expected for answer in answers}) > 6
+    assert make(token_budget=1).generate(PROMPTS, KEYS) == expected
+    assert make().generate(PROMPTS[::-1], KEYS[::-1]) == expected[::-1]
+    assert make().generate(PROMPTS[2:], KEYS[2:]) == expected[2:]
+    # A run with more samples begins with those of a run with fewer.
+    assert make(samples=1).generate(PROMPTS, KEYS) == [answers[:1] for answers in expected]
+    assert make(seed=1).generate(PROMPTS, KEYS) != expected
+    assert make().generate(PROMPTS, [f"other/{key}" for key in KEYS]) != expected
+
+
+def test_a_small_temperature_gives_the_likeliest_answer(llama):
+    likeliest = GenerationScorer(llama, name="causal").generate(PROMPTS, KEYS)
+    drawn = GenerationScorer(llama, name="causal", samples=2, temperature=1e-6).generate(PROMPTS, KEYS)
+    assert drawn == [answers * 2 for answers in likeliest]
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
+def test_tokens_are_drawn_from_the_softmax(temperature):
+    logits = torch.tensor([2.0, 0.0, -1.0, 1.0, float("-inf")])
+    n = 20_000
+    noise = GumbelNoise([f"0/{i}/0" for i in range(n)], temperature)
+    for _ in range(2):  # the second token of a stream is as random as the first
+        drawn = noise(torch.zeros(n, 1), logits.repeat(n, 1)).argmax(dim=-1)
+        counts = torch.bincount(drawn, minlength=5).numpy()
+        expected = n * torch.softmax(logits.double() / temperature, dim=-1).numpy()
+        assert counts[4] == expected[4] == 0
+        # 16.27 is the 99.9 % point of chi-square with 3 degrees of freedom.
+        assert ((counts - expected)[:4] ** 2 / expected[:4]).sum() < 16.27
+
+
+def test_answers_are_drawn_from_the_model(llama):
+    """First tokens of many samples against the model's own probabilities, the twenty likeliest and the rest."""
+    n = 4000
+    scorer = GenerationScorer(llama, name="causal", samples=n, temperature=2.0, max_new_tokens=1, token_budget=10**6)
+    ids = torch.tensor([llama.tokenizer.encode(PROMPTS[0])])
+    with torch.no_grad():
+        probabilities = torch.softmax(llama.model(ids).logits[0, -1].double() / 2.0, dim=-1)
+    texts = [llama.tokenizer.decode([token], skip_special_tokens=True) for token in range(len(probabilities))]
+    of_text = {}
+    for text, probability in zip(texts, probabilities.tolist(), strict=True):
+        of_text[text] = of_text.get(text, 0.0) + probability
+    likeliest = sorted(of_text, key=of_text.__getitem__)[-20:]
+    expected = n * np.array([of_text[text] for text in likeliest])
+    (answers,) = scorer.generate(PROMPTS[:1], KEYS[:1])
+    counts = np.array([answers.count(text) for text in likeliest])
+    expected, counts = np.append(expected, n - expected.sum()), np.append(counts, n - counts.sum())
+    assert expected.min() > 5
+    # 45.31 is the 99.9 % point of chi-square with 20 degrees of freedom.
+    assert ((counts - expected) ** 2 / expected).sum() < 45.31
+
+
+def test_samples_are_independent_of_each_other():
+    """Pairs of samples of one question fall on every pair of tokens as often as independent ones."""
+    n = 8000
+    logits = torch.tensor([1.0, 0.0, -0.5])
+    first, second = (
+        GumbelNoise([f"0/{i}/{number}" for i in range(n)], 1.0)(torch.zeros(n, 1), logits.repeat(n, 1)).argmax(dim=-1)
+        for number in (0, 1)
+    )
+    counts = torch.bincount(3 * first + second, minlength=9).numpy()
+    p = torch.softmax(logits.double(), dim=-1).numpy()
+    expected = n * np.outer(p, p).ravel()
+    # 26.12 is the 99.9 % point of chi-square with 8 degrees of freedom.
+    assert ((counts - expected) ** 2 / expected).sum() < 26.12
+
+
+# Limits
+
+
+def test_too_long_prompts_are_named(llama, loaded_models):
+    with pytest.raises(QabiasError, match="request 'a/9': 316 tokens are more than the 256 that the decoder of model"):
+        GenerationScorer(llama, name="causal").generate(["Z" * 300], ["a/9"])
+    bart = loaded_models["bart"]
+    with pytest.raises(QabiasError, match="request 'a/9': 302 tokens are more than the 128 that the encoder of model"):
+        GenerationScorer(bart, name="seq2seq").generate(["Z" * 300], ["a/9"])
+    with pytest.raises(QabiasError, match="request 'a/9': 151 tokens are more than the 128 that the decoder of model"):
+        GenerationScorer(bart, name="seq2seq", max_new_tokens=150).generate(["Z"], ["a/9"])
+
+
+def test_prompts_that_cannot_be_asked_are_named(llama):
+    scorer = GenerationScorer(llama, name="causal")
+    with pytest.raises(QabiasError, match="request 'a/1' has an empty prompt"):
+        scorer.generate(["Who", ""], ["a/0", "a/1"])
+    with pytest.raises(QabiasError, match="2 prompts but 1 keys"):
+        scorer.generate(["Who", "What"], ["a/0"])
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_nan_is_an_error(temperature):
+    model = tiny_models.make_model("llama")
+    torch.nn.init.constant_(model.model.norm.weight, float("nan"))
+    scorer = GenerationScorer(tiny_models.load(model), name="causal", temperature=temperature)
+    with pytest.raises(QabiasError, match="model 'tiny' answers with NaN; try --dtype float32"):
+        scorer.generate(PROMPTS, KEYS)
+
+
+def test_a_tokenizer_without_pad_and_end_is_enough():
+    model = tiny_models.make_model("llama")
+    model.generation_config = transformers.GenerationConfig()
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=tiny_models.make_tokenizer().backend_tokenizer)
+    bare = models.LoadedModel(model, tokenizer, "tiny", "local", "cpu", "float32")
+    assert tokenizer.pad_token_id is tokenizer.eos_token_id is None
+    found = GenerationScorer(bare, name="causal", max_new_tokens=4).generate(PROMPTS, KEYS)
+    assert found == one_at_a_time(bare, PROMPTS, 4)
+
+
+def test_batches_shrink_when_memory_runs_out(llama, caplog, monkeypatch):
+    scorer = GenerationScorer(llama, name="causal")
+    expected = scorer.generate(PROMPTS, KEYS)
+    run = scorer._run
+
+    def limited(prompts, streams):
+        if len(prompts) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return run(prompts, streams)
+
+    monkeypatch.setattr(scorer, "_run", limited)
+    with caplog.at_level(logging.WARNING):
+        assert scorer.generate(PROMPTS, KEYS) == expected
+    assert "generation: out of memory; going on with batches of" in caplog.text
+
+
+# Options
+
+
+def test_options_are_read_from_texts():
+    assert parse_options({}) == {"samples": 1, "temperature": 0.0, "max_new_tokens": 16}
+    assert parse_options({"samples": "5", "temperature": "0.7", "max_new_tokens": "3"}) == {
+        "samples": 5,
+        "temperature": 0.7,
+        "max_new_tokens": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"samples": "five"}, "samples is 'five'; give a whole number such as 5"),
+        ({"samples": "1.5"}, "samples is '1.5'; give a whole number"),
+        ({"samples": "0"}, "samples is 0; give 1 or more"),
+        ({"samples": "5"}, "5 samples at temperature 0 would all be equal; give a temperature"),
+        ({"temperature": "warm"}, "temperature is 'warm'; give a number such as 0.7"),
+        ({"temperature": "-1"}, "temperature is -1.0; give 0"),
+        ({"temperature": "nan"}, "temperature is nan; give 0"),
+        ({"temperature": "inf"}, "temperature is inf; give 0"),
+        ({"max_new_tokens": "0"}, "max_new_tokens is 0; give 1 or more"),
+        ({"top_k": "5"}, "unknown option 'top_k'; choose one of samples, temperature, max_new_tokens"),
+    ],
+)
+def test_wrong_options_are_named(options, message):
+    with pytest.raises(QabiasError, match=message):
+        parse_options(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"name": "nli"}, "unknown kind of model 'nli'; choose one of causal, seq2seq"),
+        ({"name": "seq2seq"}, "model .* is no seq2seq model"),
+        ({"name": "causal", "samples": 2}, "2 samples at temperature 0"),
+        ({"name": "causal", "token_budget": 0}, "token budget 0"),
+    ],
+)
+def test_wrong_arguments_are_named(options, message, llama):
+    with pytest.raises(QabiasError, match=message):
+        GenerationScorer(llama, **options)

@@ -1,0 +1,281 @@
+"""The classifier of pairs gives the model's own probabilities under the right labels, however its work is arranged."""
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from qabias import models_encoders
+from qabias.errors import QabiasError
+from qabias.models import LoadedModel
+from qabias.scorers.nli import LABELS, NLIScorer
+from tests.test_extractive_qa_scorer import CONFIGS, CONTEXTS, QUESTIONS, SMALL, _one_thread, make_tokenizer  # noqa: F401
+
+BART = {
+    **{"d_model": 32, "init_std": 0.3, "bos_token_id": 2, "eos_token_id": 3, "decoder_start_token_id": 3},
+    **{f"{side}_{size}": n for side in ("encoder", "decoder") for size, n in (("layers", 1), ("attention_heads", 4))},
+    **{"encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 64},
+}
+KINDS = {**CONFIGS, "bart": ("BartConfig", "bytes", BART)}
+GLUE = ("entailment", "neutral", "contradiction")  # the order of MNLI in GLUE
+PAIRS = [(premise, hypothesis) for premise in CONTEXTS for hypothesis in (*QUESTIONS, "Mary was a nurse.")]
+
+
+def make_loaded(kind, names=GLUE, **changes):
+    config_name, tokenizer, options = KINDS[kind]
+    torch.manual_seed(0)
+    config = getattr(transformers, config_name)(
+        **{**SMALL, **options, **changes}, id2label=dict(enumerate(names)), num_labels=len(names)
+    )
+    return LoadedModel(
+        model=transformers.AutoModelForSequenceClassification.from_config(config).eval(),
+        tokenizer=make_tokenizer(tokenizer),
+        name="tiny",
+        version="local",
+        device="cpu",
+        dtype="float32",
+    )
+
+
+def one_at_a_time(loaded, pairs, names=GLUE):
+    probabilities = []
+    for premise, hypothesis in pairs:
+        encoded = loaded.tokenizer(premise, hypothesis, return_tensors="pt")
+        if type(loaded.model).__name__.startswith("DistilBert"):
+            encoded.pop("token_type_ids")
+        with torch.no_grad():
+            logits = loaded.model(**encoded).logits[0].double().numpy()
+        shares = np.exp(logits) / np.exp(logits).sum()
+        probabilities.append([shares[names.index(label)] for label in LABELS])
+    return np.array(probabilities)
+
+
+def assert_close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_probabilities_are_those_of_one_pair_at_a_time(kind):
+    loaded = make_loaded(kind)
+    probabilities = NLIScorer(loaded).classify(PAIRS)
+    assert probabilities.dtype == np.float64
+    assert probabilities.shape == (len(PAIRS), 3)
+    assert_close(probabilities, one_at_a_time(loaded, PAIRS))
+    assert_close(probabilities.sum(axis=1), 1)
+    assert probabilities.std(axis=0).min() > 1e-4  # the model has an opinion on each label
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "bart"])
+def test_order_duplicates_and_budget_do_not_matter(kind):
+    loaded = make_loaded(kind)
+    expected = one_at_a_time(loaded, PAIRS)
+    chosen = np.random.default_rng(0).integers(len(PAIRS), size=120)
+    pairs = [PAIRS[i] for i in chosen]
+    for budget in (1, 60, 100_000):
+        scorer = NLIScorer(loaded, token_budget=budget)
+        seen = []
+        assert_close(scorer.classify(pairs, seen.append), expected[chosen])
+        assert seen == sorted(seen)
+        assert seen[-1] == len(pairs)
+        assert len(seen) == scorer.stats.batches
+        assert budget > 1 or scorer.stats.batches == len(set(pairs))  # each pair is asked once
+
+
+def test_premise_and_hypothesis_are_not_exchanged():
+    probabilities = NLIScorer(make_loaded("bert")).classify([PAIRS[0], PAIRS[0][::-1]])
+    assert np.abs(probabilities[0] - probabilities[1]).max() > 1e-4
+
+
+def test_no_pairs_give_no_probabilities():
+    assert NLIScorer(make_loaded("bert")).classify([]).shape == (0, 3)
+
+
+@pytest.mark.parametrize("pad", [None, 5])
+def test_a_decoder_that_does_not_know_the_pad_is_asked_row_by_row(pad):
+    loaded = make_loaded("gpt2", pad_token_id=pad)
+    scorer = NLIScorer(loaded)
+    assert_close(scorer.classify(PAIRS), one_at_a_time(loaded, PAIRS))
+    assert scorer.stats.batches == len(PAIRS)
+
+
+def test_half_precision_gives_whole_probabilities():
+    half = make_loaded("bert")
+    probabilities = NLIScorer(replace(half, model=half.model.to(torch.bfloat16), dtype="bfloat16")).classify(PAIRS)
+    assert probabilities.dtype == np.float64
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=0, atol=1e-12)
+    assert NLIScorer(replace(half, dtype="bfloat16")).model_signature == "local/bfloat16"
+
+
+# Labels
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("contradiction", "neutral", "entailment"),
+        ("ENTAILMENT", "CONTRADICTION", "NEUTRAL"),
+        ("neutral", " Entails ", "Contradicts"),
+        ("contradictory", "entail", "Neutral"),
+    ],
+)
+def test_a_head_in_another_order_gives_the_same_probabilities(names):
+    loaded = make_loaded("bert")
+    expected = NLIScorer(loaded).classify(PAIRS)
+    other = make_loaded("bert", names)
+    first_letters = [label[0] for label in GLUE]
+    order = [first_letters.index(name.strip().lower()[0]) for name in names]
+    head, other_head = loaded.model.classifier, other.model.classifier
+    other_head.load_state_dict({"weight": head.weight[order], "bias": head.bias[order]})
+    scorer = NLIScorer(other)
+    assert scorer.labels == tuple(GLUE[i] for i in order)
+    assert_close(scorer.classify(PAIRS), expected)
+
+
+def test_labels_of_a_model_without_names_are_given():
+    nameless = make_loaded("bert", ("LABEL_0", "LABEL_1", "LABEL_2"))
+    with pytest.raises(
+        QabiasError,
+        match=r"'tiny' calls its outputs LABEL_0, LABEL_1, LABEL_2.*labels=contradiction,neutral,entailment",
+    ):
+        NLIScorer(nameless)
+    scorer = NLIScorer(nameless, labels="entailment, Neutral,contradiction")
+    assert scorer.labels == GLUE
+    assert_close(scorer.classify(PAIRS), NLIScorer(make_loaded("bert")).classify(PAIRS))
+
+
+def test_given_labels_go_before_the_names_of_the_model():
+    named = NLIScorer(make_loaded("bert")).classify(PAIRS)
+    given = NLIScorer(make_loaded("bert"), labels="contradiction,neutral,entailment").classify(PAIRS)
+    np.testing.assert_array_equal(given, named[:, ::-1])
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("entailment", "not_entailment"), r"entailment, not_entailment; that is 2, .*three labels, e.g. on MNLI"),
+        (("entailment", "neutral", "contradiction", "dummy"), "that is 4"),
+        (("negative", "neutral", "positive"), "negative, neutral, positive, which does not tell"),
+        (("entailment", "entails", "neutral"), "entailment, entails, neutral, which does not tell"),
+    ],
+)
+def test_models_with_other_outputs_are_refused(names, message):
+    with pytest.raises(QabiasError, match=message):
+        NLIScorer(make_loaded("bert", names))
+
+
+@pytest.mark.parametrize("labels", ["contradiction,neutral", "contradiction,neutral,yes", "neutral,neutral,entailment"])
+def test_labels_that_are_not_the_three_are_refused(labels):
+    with pytest.raises(QabiasError, match=f"labels is '{labels}'; name the model's outputs in order by contradiction"):
+        NLIScorer(make_loaded("bert"), labels=labels)
+
+
+def test_labels_for_a_model_of_two_outputs_are_refused():
+    with pytest.raises(QabiasError, match="'tiny' has 2 outputs for 3 labels"):
+        NLIScorer(make_loaded("bert", ("LABEL_0", "LABEL_1")), labels="contradiction,neutral,entailment")
+
+
+# Limits
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "bart"])
+def test_too_long_a_pair_is_named_and_the_longest_is_run(kind):
+    loaded = make_loaded(kind)
+    premise, hypothesis = "Mary saw James" + " a" * 64, "Mary left."
+    room = 64 - len(loaded.tokenizer(premise, hypothesis)["input_ids"])
+    longest = (premise[: len(premise) + 2 * room], hypothesis)
+    assert len(loaded.tokenizer(*longest)["input_ids"]) == 64
+    assert_close(NLIScorer(loaded).classify([longest]), one_at_a_time(loaded, [longest]))
+    with pytest.raises(
+        QabiasError, match=r"premise 'Mary saw .* with hypothesis 'Mary left.': 65 tokens are more than the 64"
+    ):
+        NLIScorer(loaded).classify([PAIRS[0], (longest[0] + " a", hypothesis)])
+
+
+def test_a_tokenizer_saved_to_cut_texts_does_not(tmp_path):
+    loaded = make_loaded("bert")
+    loaded.model.save_pretrained(tmp_path)
+    loaded.tokenizer.save_pretrained(tmp_path)
+    cutting = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    cutting.backend_tokenizer.enable_truncation(8)
+    cutting.save_pretrained(tmp_path)
+    found = models_encoders.load_sequence_classification(str(tmp_path), device="cpu")
+    assert_close(NLIScorer(found).classify(PAIRS), one_at_a_time(loaded, PAIRS))
+
+
+def break_model(scorer, monkeypatch, breaks, answer):
+    """Let `answer` stand for the model where `breaks` is true of its input."""
+    model = scorer._model
+    monkeypatch.setattr(
+        scorer, "_model", lambda **inputs: answer(model, inputs) if breaks(inputs["input_ids"]) else model(**inputs)
+    )
+
+
+def test_batches_shrink_when_memory_runs_out(caplog, monkeypatch):
+    def fail(model, inputs):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    scorer, seen = NLIScorer(make_loaded("bert")), []
+    expected = scorer.classify(PAIRS)
+    break_model(scorer, monkeypatch, lambda tokens: tokens.numel() > 90, fail)
+    with caplog.at_level(logging.WARNING):
+        assert_close(scorer.classify(PAIRS, seen.append), expected)
+    assert seen[-1] == len(PAIRS)
+    assert "nli: out of memory; going on with batches of" in caplog.text
+
+
+def test_nan_is_an_error(monkeypatch):
+    def spoil(model, inputs):
+        answer = model(**inputs)
+        answer.logits[0, 1] = float("nan")
+        return answer
+
+    scorer = NLIScorer(make_loaded("bert"))
+    break_model(scorer, monkeypatch, lambda tokens: True, spoil)
+    with pytest.raises(
+        QabiasError, match=r"premise '.*' with hypothesis '.*': model 'tiny' answers with NaN; try --dtype"
+    ):
+        scorer.classify(PAIRS)
+
+
+def test_a_budget_of_nothing_is_refused():
+    with pytest.raises(QabiasError, match="nli: token budget 0"):
+        NLIScorer(make_loaded("bert"), token_budget=0)
+
+
+# Loading
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "bart"])
+def test_a_saved_model_loads_and_classifies_alike(kind, tmp_path):
+    loaded = make_loaded(kind)
+    loaded.model.save_pretrained(tmp_path)
+    loaded.tokenizer.save_pretrained(tmp_path)
+    found = models_encoders.load_sequence_classification(str(tmp_path), device="cpu")
+    assert (found.name, found.device, found.dtype, found.version) == (str(tmp_path), "cpu", "float32", "local")
+    scorer = NLIScorer(found)
+    assert (scorer.name, scorer.labels, scorer.model_signature) == ("nli", GLUE, "local/float32")
+    assert_close(scorer.classify(PAIRS), NLIScorer(loaded).classify(PAIRS))
+    half = models_encoders.load_sequence_classification(str(tmp_path), device="cpu", dtype="bfloat16")
+    assert half.dtype == "bfloat16"
+    assert half.model.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_a_model_without_a_trained_head_is_refused(kind, tmp_path):
+    name, tokenizer, options = CONFIGS[kind]
+    config = getattr(transformers, name)(**{**SMALL, **options})
+    transformers.AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path)
+    make_tokenizer(tokenizer).save_pretrained(tmp_path)
+    with pytest.raises(QabiasError, match=r"has no weights for .*classifier.*trained to classify pairs of texts"):
+        models_encoders.load_sequence_classification(str(tmp_path), device="cpu")
+
+
+def test_what_cannot_be_loaded_is_one_line():
+    with pytest.raises(
+        QabiasError, match=r"'./no/such/folder' cannot be loaded: .*trained to classify pairs"
+    ) as caught:
+        models_encoders.load_sequence_classification("./no/such/folder")
+    assert "\n" not in str(caught.value)

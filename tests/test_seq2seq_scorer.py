@@ -1,0 +1,370 @@
+"""The text-to-text scorer gives the log-likelihoods of the training loss, however its work is arranged."""
+
+import json
+import logging
+from copy import deepcopy
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import models as tokenizer_models
+
+from qabias import models
+from qabias.errors import QabiasError
+from qabias.scorers.base import Request
+from qabias.scorers.seq2seq import Seq2SeqScorer, pad_rows
+from tests.tiny_models import SENTENCES, make_model
+from tests.tiny_models import make_tokenizer as make_causal_tokenizer
+
+# Large weights, so that a wrong mask or position shows in the figures.
+T5 = {
+    "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "initializer_factor": 1.0,
+    "dropout_rate": 0.0, "decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0,
+}  # fmt: skip
+BART = {
+    "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "init_std": 0.2, "max_position_embeddings": 128,
+    "pad_token_id": 0, "eos_token_id": 1, "bos_token_id": 3, "decoder_start_token_id": 1, "forced_bos_token_id": None,
+    "forced_eos_token_id": None,
+}  # fmt: skip
+KINDS = ("t5", "bart")
+SETTING = "A baker and a carpenter shared a table at the library."
+MORE = " The carpenter had forgotten an umbrella while the rain came down outside."
+OPTIONS = (" The baker", "\nThe carpenter", "Not enough information")
+REQUESTS = [
+    Request(f"{question} \n {context}", OPTIONS, key=f"Age/{i}")
+    for i, (context, question) in enumerate(
+        (context, question)
+        for context in (SETTING, SETTING + MORE)
+        for question in ("Who was forgetful?", "Who was generous?")
+    )
+] + [Request("Two neighbours talked.", ("A", "It can't be determined.", " A", "A nurse"), key="Age/4")]
+
+
+@cache
+def make_tokenizer(kind):
+    """Train a tokenizer of the manner of each kind: T5's ends a text, BART's begins and ends it."""
+    specials = ["<pad>", "</s>", "<unk>", "<s>"]
+    if kind == "t5":
+        tokenizer = Tokenizer(tokenizer_models.Unigram())
+        tokenizer.normalizer = normalizers.Replace("\n", " ")
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+        tokenizer.decoder = decoders.Metaspace()
+        trainer = trainers.UnigramTrainer(
+            vocab_size=150, special_tokens=specials, unk_token="<unk>", show_progress=False
+        )
+        frame = "$A </s>"
+    else:
+        tokenizer = Tokenizer(tokenizer_models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        trainer = trainers.BpeTrainer(
+            vocab_size=400, special_tokens=specials, initial_alphabet=alphabet, show_progress=False
+        )
+        frame = "<s> $A </s>"
+    tokenizer.train_from_iterator(SENTENCES * 4, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(single=frame, special_tokens=[("<s>", 3), ("</s>", 1)])
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>", bos_token="<s>"
+    )
+
+
+def make_network(kind, vocabulary_size):
+    torch.manual_seed(0)
+    if kind == "t5":
+        config = transformers.T5Config(vocab_size=vocabulary_size, **T5)
+        return transformers.T5ForConditionalGeneration(config).eval()
+    return transformers.BartForConditionalGeneration(transformers.BartConfig(vocab_size=vocabulary_size, **BART)).eval()
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Saved models with their tokenizers, one folder for each kind."""
+    folders = {}
+    for kind in KINDS:
+        folders[kind] = str(tmp_path_factory.mktemp(kind))
+        tokenizer = make_tokenizer(kind)
+        make_network(kind, len(tokenizer)).save_pretrained(folders[kind])
+        tokenizer.save_pretrained(folders[kind])
+    return folders
+
+
+@pytest.fixture(scope="module")
+def loaded_models(folders):
+    return {kind: models.load_seq2seq(folders[kind], device="cpu") for kind in KINDS}
+
+
+@pytest.fixture
+def t5(loaded_models):
+    return loaded_models["t5"]
+
+
+def one_at_a_time(loaded, requests):
+    """Log-likelihoods as the definition says: the decoder run token by token, its probabilities multiplied."""
+    start = loaded.model.config.decoder_start_token_id
+    answers = []
+    for request in requests:
+        source = torch.tensor([loaded.tokenizer.encode(request.prefix)])
+        values = []
+        for option in request.options:
+            total, written = 0.0, [start]
+            for token in loaded.tokenizer.encode(option.lstrip()):
+                with torch.no_grad():
+                    logits = loaded.model(input_ids=source, decoder_input_ids=torch.tensor([written])).logits
+                total += float(torch.log(torch.softmax(logits[0, -1].double(), dim=-1)[token]))
+                written.append(token)
+            assert written[-1] == loaded.tokenizer.eos_token_id
+            values.append(total)
+        answers.append(np.array(values))
+    return answers
+
+
+def assert_equal_scores(scores, expected, atol=1e-5):
+    assert len(scores) == len(expected)
+    for score, values in zip(scores, expected, strict=True):
+        np.testing.assert_allclose(score.loglikelihoods, values, rtol=0, atol=atol)
+
+
+# Equality with the definition
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_those_of_one_token_at_a_time(kind, loaded_models):
+    loaded = loaded_models[kind]
+    expected = one_at_a_time(loaded, REQUESTS)
+    assert_equal_scores(Seq2SeqScorer(loaded).score(REQUESTS), expected)
+    assert np.ptp(expected[0]) > 1  # options differ, and so do prefixes
+    assert np.abs(expected[0] - expected[1]).max() > 0.1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_the_negative_loss_summed(kind, loaded_models):
+    loaded = loaded_models[kind]
+    for request, score in zip(REQUESTS, Seq2SeqScorer(loaded).score(REQUESTS), strict=True):
+        source = torch.tensor([loaded.tokenizer.encode(request.prefix)])
+        for option, value in zip(request.options, score.loglikelihoods, strict=True):
+            labels = torch.tensor([loaded.tokenizer.encode(option.lstrip())])
+            with torch.no_grad():
+                loss = float(loaded.model(input_ids=source, labels=labels).loss)
+            assert value == pytest.approx(-loss * labels.shape[1], abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_order_duplicates_and_budget_do_not_matter(kind, loaded_models):
+    loaded = loaded_models[kind]
+    expected = [score.loglikelihoods for score in Seq2SeqScorer(loaded).score(REQUESTS)]
+    assert_equal_scores(Seq2SeqScorer(loaded).score(REQUESTS[::-1])[::-1], expected, atol=0)
+    assert_equal_scores(Seq2SeqScorer(loaded).score(REQUESTS * 2), expected * 2, atol=0)
+    for budget in (1, 60, 300, 100_000):
+        assert_equal_scores(Seq2SeqScorer(loaded, token_budget=budget).score(REQUESTS), expected)
+
+
+def test_every_distinct_prefix_is_encoded_once(t5):
+    read = []
+    encoder = t5.model.get_encoder()
+    handle = encoder.register_forward_hook(
+        lambda _, inputs, options, output: read.extend(options["attention_mask"].sum(dim=1).tolist()), with_kwargs=True
+    )
+    Seq2SeqScorer(t5).score(REQUESTS * 3)
+    handle.remove()
+    assert sorted(read) == sorted(len(t5.tokenizer.encode(request.prefix)) for request in REQUESTS)
+
+
+@pytest.mark.parametrize(("kind", "n_special"), [("t5", 1), ("bart", 2)])
+def test_scores_have_the_promised_form(kind, n_special, loaded_models):
+    loaded = loaded_models[kind]
+    (score,) = Seq2SeqScorer(loaded).score(REQUESTS[:1])
+    assert score.loglikelihoods.dtype == np.float64
+    assert (score.loglikelihoods < 0).all()
+    assert score.n_tokens.dtype == score.n_bytes.dtype == np.int32
+    options = [option.lstrip() for option in OPTIONS]
+    plain = [loaded.tokenizer.encode(option, add_special_tokens=False) for option in options]
+    assert score.n_tokens.tolist() == [len(tokens) + n_special for tokens in plain]
+    assert score.n_bytes.tolist() == [len(option) for option in options]
+    assert Seq2SeqScorer(loaded).score([]) == []
+
+
+def test_a_tokenizer_that_ends_no_text_gets_the_end_and_loses_the_start(t5):
+    """As T5Gemma's does, whose decoder starts from the token that the tokenizer puts before every text."""
+    tokenizer = deepcopy(t5.tokenizer)
+    frame = processors.TemplateProcessing(single="<pad> $A", special_tokens=[("<pad>", 0)])
+    tokenizer.backend_tokenizer.post_processor = frame
+    scorer = Seq2SeqScorer(models.LoadedModel(t5.model, tokenizer, "tiny", "local", "cpu", "float32"))
+    assert tokenizer.encode("A")[0] == 0
+    assert scorer._encode_targets(["A nurse"]) == {"A nurse": tuple(t5.tokenizer.encode("A nurse"))}
+
+
+def test_pads_stand_where_they_should():
+    tokens, real = pad_rows([(5, 6), (7,)], 9)
+    assert tokens.tolist() == [[5, 6], [7, 9]]
+    assert real.tolist() == [[True, True], [True, False]]
+    tokens, real = pad_rows([(5, 6), (7,)], 9, left=True)
+    assert tokens.tolist() == [[5, 6], [9, 7]]
+    assert real.tolist() == [[True, True], [False, True]]
+
+
+# Limits
+
+
+def test_too_long_a_prefix_or_option_is_named(loaded_models):
+    scorer = Seq2SeqScorer(loaded_models["bart"])
+    with pytest.raises(QabiasError, match=r"request 'Age/9': 152 tokens are more than the 128 that the encoder"):
+        scorer.score([Request("Z" * 150, ("A",), key="Age/9")])
+    with pytest.raises(QabiasError, match=r"request 'Age/9': 202 tokens are more than the 128 that the decoder"):
+        scorer.score([Request("Who", ("Z" * 200,), key="Age/9")])
+
+
+def test_t5_reads_texts_of_any_length(t5):
+    request = Request("Z" * 700, ("A", "nurse"), key="Age/9")
+    assert_equal_scores(Seq2SeqScorer(t5).score([request]), one_at_a_time(t5, [request]))
+
+
+def test_a_blank_option_is_an_error(t5):
+    with pytest.raises(QabiasError, match=r"request 'Age/7': option ' ' is blank"):
+        Seq2SeqScorer(t5).score([Request("Who", ("A", " "), key="Age/7")])
+
+
+def test_nan_is_an_error(folders):
+    loaded = models.load_seq2seq(folders["t5"], device="cpu")
+    torch.nn.init.constant_(loaded.model.decoder.final_layer_norm.weight, float("nan"))
+    with pytest.raises(QabiasError, match=r"request 'Age/0': model .* answers with NaN; try --dtype float32"):
+        Seq2SeqScorer(loaded).score(REQUESTS)
+
+
+@pytest.mark.parametrize("side", ["_encode", "_decode"])
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError("CUDA out of memory."), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
+)
+def test_batches_shrink_when_memory_runs_out(error, side, t5, caplog, monkeypatch):
+    expected = [score.loglikelihoods for score in Seq2SeqScorer(t5).score(REQUESTS)]
+    scorer = Seq2SeqScorer(t5)
+    limit_memory(scorer, side, 150, error, monkeypatch)
+    with caplog.at_level(logging.WARNING):
+        assert_equal_scores(scorer.score(REQUESTS), expected)
+    assert 0 < len(caplog.records) < 10
+    assert "seq2seq: out of memory; going on with batches of" in caplog.text
+    caplog.clear()
+    scorer.score(REQUESTS)
+    assert not caplog.records  # the smaller budget is kept
+
+
+@pytest.mark.parametrize("side", ["_encode", "_decode"])
+def test_one_row_that_does_not_fit_is_an_error(side, t5, monkeypatch):
+    scorer = Seq2SeqScorer(t5)
+    limit_memory(scorer, side, 0, RuntimeError("not enough memory: you tried to allocate"), monkeypatch)
+    with pytest.raises(QabiasError, match=r"tokens do not fit in memory"):
+        scorer.score(REQUESTS)
+
+
+def test_other_errors_are_not_taken_for_lack_of_memory(t5, monkeypatch):
+    scorer = Seq2SeqScorer(t5)
+    limit_memory(scorer, "_decode", 0, RuntimeError("shapes cannot be multiplied"), monkeypatch)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        scorer.score(REQUESTS)
+
+
+def limit_memory(scorer, side, n_tokens, error, monkeypatch):
+    """Let passes of more than `n_tokens` tokens through one side of the model fail."""
+    run = getattr(scorer, side)
+
+    def limited(*args):
+        before = args[0].length if side == "_decode" else 0
+        if len(args[-1]) * (before + max(map(len, args[-1]))) > n_tokens:
+            raise error
+        return run(*args)
+
+    monkeypatch.setattr(scorer, side, limited)
+
+
+def test_wrong_budgets_and_models_are_named(t5):
+    with pytest.raises(QabiasError, match="seq2seq: token budget 0"):
+        Seq2SeqScorer(t5, token_budget=0)
+    causal = models.LoadedModel(make_model("llama"), make_causal_tokenizer(), "tiny", "local", "cpu", "float32")
+    with pytest.raises(QabiasError, match="model 'tiny', a LlamaForCausalLM, does not tell what its decoder reads"):
+        Seq2SeqScorer(causal)
+
+
+# Loading
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_saved_model_loads_with_its_tied_weights(kind, folders, loaded_models):
+    loaded = loaded_models[kind]
+    assert (loaded.name, loaded.device, loaded.signature) == (folders[kind], "cpu", "local/float32")
+    for name, weight in make_network(kind, len(loaded.tokenizer)).state_dict().items():
+        assert torch.equal(loaded.model.state_dict()[name], weight)
+
+
+def save_config(folder, **values):
+    (folder / "config.json").write_text(json.dumps(values))
+    return str(folder)
+
+
+def test_the_old_name_of_t5_is_known(tmp_path, folders):
+    network = make_network("t5", len(make_tokenizer("t5")))
+    network.save_pretrained(tmp_path)
+    make_tokenizer("t5").save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    save_config(tmp_path, **{**config, "architectures": ["T5WithLMHeadModel"]})
+    assert models.default_scorer(str(tmp_path)) == "seq2seq"
+    assert models.load_seq2seq(str(tmp_path), device="cpu").model.config.model_type == "t5"
+
+
+@pytest.mark.parametrize(
+    ("config", "found"),
+    [
+        ({"model_type": "llama", "architectures": ["LlamaForCausalLM"]}, "a LlamaForCausalLM"),
+        ({"model_type": "bart", "architectures": ["BartForSequenceClassification"]}, "a BartForSequenceClassification"),
+        ({"model_type": "t5", "architectures": ["T5EncoderModel"]}, "a T5EncoderModel"),
+        ({"model_type": "bert"}, "a model of type bert"),
+        # In the library's list of text-to-text models, but a decoder that listens.
+        (
+            {"model_type": "qwen2_audio", "architectures": ["Qwen2AudioForConditionalGeneration"]},
+            "a Qwen2AudioForConditionalGeneration",
+        ),
+    ],
+)
+def test_models_of_another_kind_are_refused(config, found, tmp_path):
+    with pytest.raises(QabiasError, match=f"is {found}, not a text-to-text model .*choose the scorer made for it"):
+        models.load_seq2seq(save_config(tmp_path, **config))
+
+
+def test_the_causal_loader_refuses_text_to_text_models(folders):
+    with pytest.raises(QabiasError, match="is a T5ForConditionalGeneration, not a causal language model"):
+        models.load_causal(folders["t5"])
+
+
+def test_a_model_with_missing_weights_is_refused(tmp_path):
+    model = make_network("t5", len(make_tokenizer("t5")))
+    weights = {name: weight for name, weight in model.state_dict().items() if "EncDecAttention" not in name}
+    model.save_pretrained(tmp_path, state_dict=weights)
+    make_tokenizer("t5").save_pretrained(tmp_path)
+    with pytest.raises(QabiasError, match=r"has no weights for decoder.*EncDecAttention.*complete text-to-text model"):
+        models.load_seq2seq(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("config", "scorer"),
+    [
+        ({"model_type": "bert", "architectures": ["BertForSequenceClassification"]}, "nli"),
+        ({"model_type": "bart", "architectures": ["BartForSequenceClassification"]}, "nli"),
+        ({"model_type": "bert", "architectures": ["BertForMaskedLM"]}, "masked_lm"),
+        ({"model_type": "bart", "architectures": ["BartForQuestionAnswering"]}, "extractive_qa"),
+        ({"model_type": "llama", "architectures": ["LlamaForCausalLM"]}, "causal"),
+        ({"model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"]}, "causal"),
+        ({"model_type": "qwen2_audio", "architectures": ["Qwen2AudioForConditionalGeneration"]}, "causal"),
+        ({"model_type": "t5"}, "seq2seq"),
+        ({"model_type": "gpt2"}, "causal"),
+    ],
+)
+def test_the_head_tells_the_scorer(config, scorer, tmp_path):
+    assert models.default_scorer(save_config(tmp_path, **config)) == scorer
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_saved_text_to_text_models_are_known(kind, folders):
+    assert models.default_scorer(folders[kind]) == "seq2seq"
