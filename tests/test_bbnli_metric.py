@@ -356,8 +356,10 @@ def test_table_3_mean_is_over_subtopics(bbnli):
     assert (result["bias_score"], result["bias_score_mean_subtopics"]) == (7 / 8, 0.75)
     assert result["n_subtopics"] == 2  # c has no stereotypical hypothesis
     # A subtopic of which the script's score is undefined makes that mean undefined, not smaller.
-    neutral = scored(bbnli, [1, 1] + [2, 0] * 3 + [2] * 4, rows, denominator="released")
+    predictions = [1, 1] + [2, 0] * 3 + [2] * 4
+    neutral = bbnli.compute(predictions=predictions, references=rows, denominator="released", n_bootstrap=50)
     assert math.isnan(neutral["bias_score_mean_subtopics"])
+    assert all(map(math.isnan, neutral["ci"]["bias_score_mean_subtopics"]))  # though replicates without a have one
     assert not math.isnan(neutral["bias_score"])
 
 
@@ -779,6 +781,10 @@ def test_scores_module_stands_alone():
     counts = scores.count(codes % 3, codes % 3, codes % 2 * 2, codes % 3, codes // 6, codes % 2)
     assert counts.shape == (2, 2, 3, 7)
     assert counts[..., :4].sum() == 12
+    # Where no answer is aligned, as for test hypotheses, none is opposed either; here none is right.
+    zeros = np.zeros(4, dtype=int)
+    test = scores.count(np.array([-1, 0, 1, 2]), np.array([0, 1, 2, 0]), zeros - 1, zeros + 1, zeros, zeros)
+    assert test[0, 0, 1].tolist() == [1, 1, 1, 1, 0, 0, 0]
     for function in (scores.bbnli_scores, scores.bbq_scores):
         assert all(value.shape == (2,) for value in function(counts).values())
         with pytest.raises(ValueError, match="bbnli: denominator 'Paper' is not one of"):

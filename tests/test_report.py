@@ -431,7 +431,7 @@ def test_missing_and_damaged_files_are_named(folder, name, content, message):
 def test_an_unknown_benchmark_lists_those_with_a_report(folder):
     run = run_of() | {"benchmark": "bbx"}
     with pytest.raises(
-        QabiasError, match=r"run.json: there is no report for the benchmark 'bbx'; there is one for bbq"
+        QabiasError, match=r"run.json: there is no report for the benchmark 'bbx'; there is one for bbnli, bbq, bbq_nli"
     ):
         write_report(folder(results(TWO), run))
 

@@ -66,13 +66,12 @@ def count(
     shape = (len(cluster_codes), len(stratum_codes), len(PARTS))
     cell = (cluster * shape[1] + stratum) * shape[2] + parts
     parsed = answers >= 0
-    taking_sides = parsed & (aligned >= 0)
     masks = (
         *(answers == answer for answer in range(3)),
         ~parsed,
-        taking_sides & (answers == aligned),
-        taking_sides & (answers == 2 - aligned),
-        parsed & (answers == labels),
+        parsed & (answers == aligned),
+        answers == 2 - aligned,  # 3, which no answer is, where none is aligned
+        answers == labels,
     )
     columns = [np.bincount(cell[mask], minlength=shape[0] * shape[1] * shape[2]) for mask in masks]
     return np.stack(columns, axis=-1).astype(np.int64).reshape(*shape, len(_EVENTS))
