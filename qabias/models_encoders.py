@@ -20,6 +20,7 @@ import numpy as np
 
 from qabias.errors import QabiasError
 from qabias.models import LoadedModel, _first_line, _quiet_transformers, _resolve_device, _resolve_dtype, _version
+from qabias.scorers.memory import is_out_of_memory
 
 if TYPE_CHECKING:
     import torch
@@ -497,16 +498,6 @@ class EncoderRunner:
         if self._device.startswith("cuda"):
             torch.cuda.empty_cache()
         _log.warning("%s: out of memory; going on with batches of %d tokens", self._scorer, self._token_budget)
-
-
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """Tell a lack of memory from other errors: the CPU's allocator raises a plain RuntimeError."""
-    import torch
-
-    text = str(error).lower()
-    return isinstance(error, torch.OutOfMemoryError) or any(
-        sign in text for sign in ("can't allocate memory", "not enough memory", "out of memory")
-    )
 
 
 def _longest_row(model: Any, tokenizer: Any) -> float:

@@ -226,6 +226,7 @@ def test_unqover_takes_text_to_text_models_but_no_written_answers(tmp_path, t5):
         ({"options": {"mode": "generate"}, "norm": "token"}, "norm 'token' does not fit"),
         ({"norm": "released"}, "norm 'released' does not fit"),
         ({"format": "pair"}, "reads prompts"),
+        ({"fixes": True}, "use them with the source official"),
         ({"config": "man_is_to_surgen"}, "did you mean 'man_is_to_surgeon'"),
     ],
 )

@@ -14,6 +14,7 @@ from qabias import catalog
 from qabias.benchmarks import inference, unknown_config
 from qabias.choices import NORMS, PARSE_RULES
 from qabias.columns import column_codes
+from qabias.errors import QabiasError
 from qabias.parse import CONTRADICTION, ENTAILMENT
 from qabias.prompts import PromptFormat
 from qabias.prompts.bbnli import FORMATS
@@ -36,7 +37,13 @@ class BBNLIBenchmark:
     key = ("example_id",)
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
-        """Check the choice of a source; `fixes` leaves out what the published rows repeat (`unique`)."""
+        """Check the choice of a source; `fixes` leaves out what the published rows repeat (`unique`).
+
+        Raises:
+            QabiasError: If there is no such source, or nothing to mend in it.
+        """
+        if fixes and source == "bundled":
+            raise QabiasError("fixes mend the published data; use them with the source official")
         return _builder.Origin(source, seed, fixes, upstream_dir)
 
     def load(self, config: str, origin: Any) -> pa.Table:
