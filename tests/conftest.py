@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
@@ -18,3 +19,12 @@ def upstream() -> Path:
     if not (folder / "nyu-mll" / "BBQ").is_dir():
         pytest.skip(f"no mirror of the published files at {folder} (set QABIAS_UPSTREAM)")
     return folder
+
+
+@pytest.fixture(scope="module")
+def one_thread():
+    """Threads that share a tiny model mostly wait for each other."""
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(n_threads)

@@ -83,7 +83,7 @@ def test_pair_is_for_classifiers_only():
 def test_novel_templates_are_the_published_ones(upstream):
     path = upstream / "feyzaakyurek" / "bbnli" / "data" / "novel_qa_templates.json"
     if not path.exists():
-        pytest.skip("no mirror of BBNLI")
+        pytest.skip(f"no mirror of feyzaakyurek/bbnli in {upstream} (set QABIAS_UPSTREAM)")
     published = json.loads(path.read_text(encoding="utf-8"))
     for number in range(1, 5):
         # The misspelt slot of the fourth renders as nothing.

@@ -12,7 +12,9 @@ from qabias import models_encoders
 from qabias.errors import QabiasError
 from qabias.scorers import masked_lm
 from qabias.scorers.masked_lm import MaskedLMScorer, MaskedSentences
-from tests.test_extractive_qa_scorer import RARE, _one_thread, load, make_tokenizer  # noqa: F401
+from tests.test_extractive_qa_scorer import RARE, load, make_tokenizer
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 KINDS = ("bert", "distilbert", "electra", "albert", "roberta", "modernbert", "deberta-v2")
 PAIRS = (("Mary", "James"), ("James", "Mary"), ("Mary", RARE), ("Ann", "James"))

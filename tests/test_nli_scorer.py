@@ -12,7 +12,9 @@ from qabias import models_encoders
 from qabias.errors import QabiasError
 from qabias.models import LoadedModel
 from qabias.scorers.nli import LABELS, NLIScorer
-from tests.test_extractive_qa_scorer import CONFIGS, CONTEXTS, QUESTIONS, SMALL, _one_thread, make_tokenizer  # noqa: F401
+from tests.test_extractive_qa_scorer import CONFIGS, CONTEXTS, QUESTIONS, SMALL, make_tokenizer
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 BART = {
     **{"d_model": 32, "init_std": 0.3, "bos_token_id": 2, "eos_token_id": 3, "decoder_start_token_id": 3},

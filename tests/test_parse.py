@@ -215,7 +215,7 @@ def test_released_choice_reads_two_words_of_a_person_and_repairs_outputs():
 def released_rows(upstream, category):
     path = upstream / "nyu-mll" / "BBQ" / "results" / "UnifiedQA" / f"preds_{category}.jsonl"
     if not path.exists():
-        pytest.skip(f"no {path.name} in the mirror")
+        pytest.skip(f"no {path.name} in the mirror {upstream} (set QABIAS_UPSTREAM)")
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         answers = [row[f"ans{place}"] for place in range(3)]
