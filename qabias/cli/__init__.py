@@ -1,4 +1,4 @@
-"""The command line: build, run, score, report, compare and list.
+"""The command line: build, run, score, report, compare, list and validate.
 
 Heavy packages are imported where they are used, so that `--help` answers at once.
 """
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qabias import __version__
+from qabias.cli.options import Config, Fixes, Seed, Source, UpstreamDir
+from qabias.cli.validate import validate
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
@@ -26,16 +28,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(validate, name="validate")
 
 Benchmark = Annotated[str, typer.Argument(help="Benchmark: bbq, unqover, bbnli or bbq_nli.", show_default=False)]
-Config = Annotated[str, typer.Option(help="Configuration of the dataset (see `qabias list`).")]
-Source = Annotated[str, typer.Option(help="Source of the texts: bundled, official or release.")]
-Fixes = Annotated[bool, typer.Option("--fixes", help="Mend the known defects of official or released texts.")]
-Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
-UpstreamDir = Annotated[
-    str | None,
-    typer.Option(envvar="QABIAS_UPSTREAM", help="Local mirror of the authors' published files.", show_default=False),
-]
 
 
 @app.callback(invoke_without_command=True)

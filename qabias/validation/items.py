@@ -1,0 +1,173 @@
+"""The items that people rate: sampled BBQ examples and filler items, and the key that tells which is which."""
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import yaml
+
+from qabias.errors import QabiasError
+from qabias.files import write_atomically
+
+FILLERS = Path(__file__).parent / "fillers.yaml"
+# "A minimum of 13% of the items are filler items" (appendix D).
+FILLER_SHARE = 0.13
+# Common first names for the filler scenes.
+NAMES = ("Alex", "Casey", "Dana", "Drew", "Ellis", "Jamie", "Jordan", "Morgan", "Riley", "Robin", "Taylor", "Terry")
+UNKNOWN = "Not enough information"
+
+
+@dataclass(frozen=True)
+class Item:
+    """A question as raters see it, and what the key knows of it.
+
+    Attributes:
+        item_id: Says nothing about the item.
+        context: The text to read.
+        question: The question about it.
+        ans0: First answer.
+        ans1: Second answer.
+        ans2: Third answer.
+        label: Number of the right answer, 0 to 2.
+        kind: "example" or "filler".
+        template_id: Template of an example ("Age-07"), or the filler's id.
+        condition: Polarity and context of an example ("neg ambig"), or the length of a filler's context.
+        source_id: Category and number of the example ("Age/12"), or the filler's id and question ("long-03/1").
+    """
+
+    item_id: str
+    context: str
+    question: str
+    ans0: str
+    ans1: str
+    ans2: str
+    label: int
+    kind: str
+    template_id: str
+    condition: str
+    source_id: str
+
+
+SHOWN = ("item_id", "context", "question", "ans0", "ans1", "ans2")
+KEY = tuple(field.name for field in fields(Item) if field.name not in SHOWN[1:])
+
+
+def draw_items(table: pa.Table, seed: int = 0, n_examples: int | None = None, only: Sequence[str] = ()) -> list[Item]:
+    """Draw the items of a validation in random order.
+
+    Args:
+        table: BBQ examples.
+        seed: Seed of every draw.
+        n_examples: Draw so many examples from all of them (the paper's estimate of human accuracy takes 300) instead of
+            one per condition of every template.
+        only: Templates to draw from, e.g. those edited after a first round; all where empty.
+
+    Returns:
+        The items; at least 13 % of them are fillers.
+
+    Raises:
+        QabiasError: If a template is unknown, or there are fewer than `n_examples` examples.
+    """
+    rng = np.random.default_rng(seed)
+    examples = _chosen(table, only).to_pylist()
+    if n_examples is None:
+        drawn = _one_per_condition(examples, rng)
+    elif 0 < n_examples <= len(examples):
+        drawn = [examples[i] for i in rng.choice(len(examples), n_examples, replace=False)]
+    else:
+        raise QabiasError(f"cannot draw {n_examples} examples; there are {len(examples)}, so take 1 to {len(examples)}")
+    n_fillers = math.ceil(len(drawn) * FILLER_SHARE / (1 - FILLER_SHARE))
+    contents = [_example(example) for example in drawn] + _fillers(n_fillers, rng)
+    order = rng.permutation(len(contents))
+    return [Item(item_id=f"item-{place:05d}", **contents[i]) for place, i in enumerate(order, start=1)]
+
+
+def write_items(items: Sequence[Item], path: Path, key_path: Path) -> None:
+    """Write the items for raters, and apart from them the key that is not for raters, both as CSV.
+
+    Raises:
+        QabiasError: If both paths are one file.
+    """
+    if path.resolve() == key_path.resolve():
+        raise QabiasError(f"{path}: the items and their key must be two files; raters must not see the key")
+    _write_csv(path, SHOWN, items)
+    _write_csv(key_path, KEY, items)
+
+
+def _write_csv(path: Path, columns: Sequence[str], items: Sequence[Item]) -> None:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(item) for item in items)
+    write_atomically(path, lambda temporary: temporary.write_text(text.getvalue(), encoding="utf-8"))
+
+
+def _chosen(table: pa.Table, only: Sequence[str]) -> pa.Table:
+    if not only:
+        return table
+    known = table["template_id"].unique().to_pylist()
+    if unknown := sorted(set(only) - set(known)):
+        raise QabiasError(f"no template {', '.join(unknown)}; the templates are {known[0]} to {known[-1]}")
+    return table.filter(pc.is_in(table["template_id"], pa.array(only)))
+
+
+def _condition(example: Mapping[str, Any]) -> str:
+    return f"{example['question_polarity']} {example['context_condition']}"
+
+
+def _one_per_condition(examples: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> list[Mapping[str, Any]]:
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for example in examples:
+        groups.setdefault((example["template_id"], _condition(example)), []).append(example)
+    return [group[rng.integers(len(group))] for group in groups.values()]
+
+
+def _example(example: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **{name: example[name] for name in ("context", "question", "ans0", "ans1", "ans2", "label", "template_id")},
+        "kind": "example",
+        "condition": _condition(example),
+        "source_id": f"{example['category']}/{example['example_id']}",
+    }
+
+
+def _fillers(n: int, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Short contexts that answer and long ones that do not, in turn; a scene comes again only when all have been."""
+    scenes = yaml.safe_load(FILLERS.read_text("utf-8"))["fillers"]
+    by_length = [[scene for scene in scenes if scene["length"] == length] for length in ("short", "long")]
+    turns = [[of_length[i] for i in rng.permutation(len(of_length))] for of_length in by_length]
+    contents = []
+    for number in range(n):
+        of_length = turns[number % 2]
+        round_, place = divmod(number // 2, len(of_length))
+        scene = of_length[place]
+        contents.append(_filler(scene, round_ % len(scene["questions"]), rng))
+    return contents
+
+
+def _filler(scene: Mapping[str, Any], number: int, rng: np.random.Generator) -> dict[str, Any]:
+    asked = scene["questions"][number]
+    first, second = rng.choice(NAMES, 2, replace=False).tolist()
+    answers = {"NAME1": first, "NAME2": second, "UNKNOWN": UNKNOWN}
+    order = [list(answers)[i] for i in rng.permutation(len(answers))]
+
+    def fill(text: str) -> str:
+        return text.replace("{{NAME1}}", first).replace("{{NAME2}}", second)
+
+    return {
+        "context": fill(scene["context"]),
+        "question": fill(asked["question"]),
+        **{f"ans{i}": answers[role] for i, role in enumerate(order)},
+        "label": order.index(asked["answer"]),
+        "kind": "filler",
+        "template_id": scene["id"],
+        "condition": scene["length"],
+        "source_id": f"{scene['id']}/{number}",
+    }
