@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # The slow tests (real model, virtual environments) run in CI; `make test SLOW=1` runs them here.
 SLOW ?= $(if $(CI),1,)
-DEMO_BBQ ?= 820
+DEMO_BBQ ?= 1380
 DEMO_UNQOVER ?= 220
 DEMO_BBNLI ?= 400
 

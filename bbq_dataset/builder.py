@@ -106,7 +106,7 @@ class Origin:
 
     @property
     def version(self) -> str:
-        """Name, version and fixes for the signature, e.g. "bundled@0" or "official+fixes@bea11bd"."""
+        """Name, version and fixes for the signature, e.g. "bundled@1" or "official+fixes@bea11bd"."""
         version = bundled.VERSION if self.source == "bundled" else official.version()
         return f"{self.source}{'+fixes' if self.fixes else ''}@{version}"
 

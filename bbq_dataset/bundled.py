@@ -21,8 +21,8 @@ from .template import CATEGORIES, INTERSECTIONAL, Pair, Template, label_type
 from .vocabulary import Vocabulary, occupations_by_prestige, read_vocabulary
 
 FOLDER = Path(__file__).parent
-# Raised when a published text changes: 0 is a first selection of templates, 1 will be the full parallel form.
-VERSION = "0"
+# Raised when a published text changes; 1 is the first full parallel form.
+VERSION = "1"
 
 _TEXTS = ("context", "disambiguation")
 _QUESTIONS = ("negative", "non_negative")

@@ -496,7 +496,7 @@ def test_configurations_that_do_not_exist(origin, config, message):
 
 
 def test_the_versions_name_both_repositories():
-    assert Origin().inference_version == Origin().version == "bundled@0"
+    assert Origin().inference_version == Origin().version == "bundled@1"
     official = Origin("official", fixes=True)
     assert re.fullmatch(r"official\+fixes@[0-9a-f]{7}", official.inference_version)
     assert official.inference_version != official.version
@@ -547,7 +547,7 @@ def test_load_dataset_reads_the_folder_and_the_default_is_bbq(rows, tmp_path):
     religion = datasets.load_dataset(folder, "Religion_nli", split="test", cache_dir=tmp_path)
     assert religion.features == NLI_FEATURES
     assert religion.to_list() == rows["Religion_nli"]
-    assert datasets.load_dataset(folder, split="test", cache_dir=tmp_path).num_rows == 43424
+    assert datasets.load_dataset(folder, split="test", cache_dir=tmp_path).num_rows == 58492
     every = datasets.load_dataset(folder, ALL_NLI, split="test", cache_dir=tmp_path)
     assert every.num_rows == sum(len(rows[config]) for config in CATEGORY_CONFIGS)
     assert set(every.unique("category")) == set(CATEGORIES)

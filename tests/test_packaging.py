@@ -66,7 +66,7 @@ def test_wheel_runs_in_an_empty_environment_away_from_the_clone(wheel, tmp_path)
         capture_output=True,
     )
     scores = json.loads((tmp_path / "run" / "scores.json").read_text("utf-8"))["scores"]
-    assert (scores["bias_ambig"], scores["bias_disambig"], scores["n"]) == (1, 1, 43424)
+    assert (scores["bias_ambig"], scores["bias_disambig"], scores["n"]) == (1, 1, 58492)
     subprocess.run(
         [qabias, "build", "bbq", "--config", "Age", "--output", "built"],
         check=True,

@@ -14,7 +14,7 @@ from qabias.errors import QabiasError
 from qabias.report import figures, write_report
 
 CONTEXTS = ("ambig", "disambig")
-SIGNATURE = "bbq|source:bundled@0|config:all|model:smollm2@1|scorer:causal|qabias:0.1.0"
+SIGNATURE = "bbq|source:bundled@1|config:all|model:smollm2@1|scorer:causal|qabias:0.1.0"
 VOID = {"br", "hr", "img", "input", "link", "meta", "wbr"}
 
 

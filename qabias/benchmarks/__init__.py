@@ -25,7 +25,7 @@ class Origin(Protocol):
 
     @property
     def version(self) -> str:
-        """Name, version and fixes for the signature, e.g. "bundled@0"."""
+        """Name, version and fixes for the signature, e.g. "bundled@1"."""
         ...
 
 

@@ -144,7 +144,7 @@ class CausalScorer:
                 alone does not fit in memory, or the model answers with NaN.
         """
         started = time.perf_counter()
-        encoded = encode_options(self._tokenizer, requests)
+        encoded = self._encode(requests)
         for request, sequences in zip(requests, encoded, strict=True):
             self._check(request, sequences)
         values = self._score_distinct(sorted({sequence for sequences in encoded for sequence in sequences}))
@@ -154,6 +154,9 @@ class CausalScorer:
         self.stats.tokens_flat += sum(len(sequence.tokens) - 1 for sequences in encoded for sequence in sequences)
         self.stats.seconds += time.perf_counter() - started
         return scores
+
+    def _encode(self, requests: Sequence[Request]) -> list[list[TokenSequence]]:
+        return encode_options(self._tokenizer, requests)
 
     def _check(self, request: Request, sequences: Sequence[TokenSequence]) -> None:
         for option, sequence in zip(request.options, sequences, strict=True):

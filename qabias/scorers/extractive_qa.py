@@ -20,11 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from qabias.errors import QabiasError
-from qabias.models_encoders import (
-    EncoderRunner,
+from qabias.scorers.encoder_rows import (
     Pieces,
-    Progress,
-    RunStats,
     Template,
     TokenRows,
     check_index,
@@ -33,6 +30,7 @@ from qabias.models_encoders import (
     in_use,
     spells,
 )
+from qabias.scorers.encoder_runner import EncoderRunner, Progress, RunStats
 from qabias.scorers.spans import TokenSpans, WordTable, locate, token_spans, widen
 
 if TYPE_CHECKING:

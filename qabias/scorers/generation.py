@@ -144,7 +144,7 @@ class GenerationScorer:
         """
         if len(prompts) != len(keys):
             raise QabiasError(f"generation: {len(prompts)} prompts but {len(keys)} keys")
-        encoded = encode_each(self._loaded.tokenizer, prompts)
+        encoded = self._encode(prompts)
         for prompt, key in zip(prompts, keys, strict=True):
             self._check(key, encoded[prompt])
         asked = [
@@ -153,6 +153,9 @@ class GenerationScorer:
         ]
         answers = self._answer_distinct(sorted({row for rows in asked for row in rows}), encoded)
         return [tuple(answers[row] for row in rows) for rows in asked]
+
+    def _encode(self, prompts: Sequence[str]) -> dict[str, Tokens]:
+        return encode_each(self._loaded.tokenizer, prompts)
 
     def _stream(self, key: str, number: int) -> str:
         """Name of the stream of noise for an answer; one for all where there is no noise."""

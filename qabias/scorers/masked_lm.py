@@ -25,18 +25,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from qabias.errors import QabiasError
-from qabias.models_encoders import (
-    EncoderRunner,
-    Pieces,
-    Progress,
-    RunStats,
-    Template,
-    TokenRows,
-    check_index,
-    encode_plain,
-    in_use,
-    spells,
-)
+from qabias.scorers.encoder_rows import Pieces, Template, TokenRows, check_index, encode_plain, in_use, spells
+from qabias.scorers.encoder_runner import EncoderRunner, Progress, RunStats
 
 if TYPE_CHECKING:
     import torch

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qabias.errors import QabiasError
-from qabias.models_encoders import EncoderRunner, Pieces, Progress, RunStats, TokenRows
+from qabias.scorers.encoder_rows import Pieces, TokenRows
+from qabias.scorers.encoder_runner import EncoderRunner, Progress, RunStats
 
 if TYPE_CHECKING:
     import torch
