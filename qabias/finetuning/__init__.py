@@ -1,0 +1,1 @@
+"""Training the models that the papers measure: multiple choice on RACE, spans on SQuAD and NewsQA."""

@@ -1,0 +1,320 @@
+"""SQuAD and NewsQA: questions whose answer is a span of a context, read through windows of tokens.
+
+A context that is longer than a window is read in several, each with the question before it; neighbours share some
+tokens. For training a window is labelled with the first reference answer, or with the classification token if the
+answer does not lie in it. The answer to a question is the span with the largest sum of start and end logit among all
+its windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from qabias.errors import QabiasError
+from qabias.finetuning.rows import Row
+from qabias.finetuning.squad_scores import average, exact_match, f1
+from qabias.finetuning.training import Task, input_names
+
+LONGEST_ANSWER = 30
+ENCODED_AT_ONCE = 1000
+# F1 in percent on the development set (Li et al. 2020, Table 6), measured in windows that hold the answer.
+PUBLISHED_F1 = {
+    "squad": {
+        "distilbert-base-uncased": 85.1,
+        "bert-base-uncased": 88.8,
+        "bert-large-uncased-whole-word-masking": 93.2,
+        "roberta-base": 90.9,
+        "roberta-large": 93.3,
+    },
+    "newsqa": {
+        "distilbert-base-uncased": 65.4,
+        "bert-base-uncased": 68.1,
+        "bert-large-uncased-whole-word-masking": 74.5,
+        "roberta-base": 73.8,
+        "roberta-large": 76.2,
+    },
+}
+
+
+class QAExample(NamedTuple):
+    """One question.
+
+    Attributes:
+        context: Where the answer stands.
+        question: The question.
+        answers: Reference answers.
+        starts: Character of the context at which each answer starts.
+    """
+
+    context: str
+    question: str
+    answers: tuple[str, ...]
+    starts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Tokens that the model reads at once.
+
+    Attributes:
+        example: Number of the question.
+        inputs: What the model takes, by name; lists of length n_tokens.
+        offsets: int32 array of shape (n_tokens, 2); characters of the context that each token stands for, (-1, -1) for
+            those of the question and special ones.
+        start: First token of the answer, or the classification token if the answer is not in the window.
+        end: Last token of the answer, likewise.
+        holds_answer: Whether some reference answer is in the window.
+    """
+
+    example: int
+    inputs: dict[str, list[int]]
+    offsets: np.ndarray
+    start: int
+    end: int
+    holds_answer: bool
+
+
+def parse(row: Row) -> QAExample:
+    """Read a row with the columns `context`, `question` and `answers`, an object of `text` and `answer_start`.
+
+    Raises:
+        QabiasError: If a text is missing, there is no answer, or an answer is not where it is said to start.
+    """
+    context, answers = row.text("context"), row.nested("answers")
+    if not isinstance(answers, dict) or not all(isinstance(answers.get(key), list) for key in ("text", "answer_start")):
+        raise row.fault("answers", "is no object of lists; write {'text': [...], 'answer_start': [...]}")
+    texts, starts = answers["text"], answers["answer_start"]
+    if not texts or len(texts) != len(starts):
+        raise row.fault(
+            "answers", f"has {len(texts)} texts and {len(starts)} starts; give one start a text, and at least one"
+        )
+    for text, start in zip(texts, starts, strict=True):
+        if not isinstance(text, str) or not text.strip():
+            raise row.fault("answers", f"{text!r} is no answer; give a text that is not blank")
+        if type(start) is not int or start < 0 or context[start : start + len(text)] != text:
+            raise row.fault(
+                "answers", f"answer_start is {start!r}, where the context has no {text!r}; {_mend(context, text)}"
+            )
+    return QAExample(context, row.text("question"), tuple(texts), tuple(starts))
+
+
+def _mend(context: str, answer: str) -> str:
+    found = context.find(answer)
+    return "mend the text or remove the row" if found < 0 else f"it first stands at {found}"
+
+
+def make_windows(
+    examples: Sequence[QAExample], tokenizer: Any, inputs: Sequence[str], max_length: int, stride: int
+) -> list[Window]:
+    """Cut the contexts into windows.
+
+    Args:
+        examples: The questions.
+        tokenizer: The model's tokenizer, a fast one.
+        inputs: Names of what the model takes of the tokenizer's answer.
+        max_length: Tokens of a window, question and special tokens included.
+        stride: Tokens of the context that neighbouring windows share.
+
+    Returns:
+        The windows of all questions, in their order.
+
+    Raises:
+        QabiasError: If the tokenizer does not tell where its tokens lie in a text, or a question leaves no room for
+            the context.
+    """
+    if not getattr(tokenizer, "is_fast", False):
+        raise QabiasError(
+            "the tokenizer does not tell where its tokens lie in a text; use a model with a fast tokenizer"
+        )
+    windows: list[Window] = []
+    for first in range(0, len(examples), ENCODED_AT_ONCE):
+        part = examples[first : first + ENCODED_AT_ONCE]
+        _check_questions(part, tokenizer, max_length, stride)
+        encoded = tokenizer(
+            [example.question for example in part],
+            [example.context for example in part],
+            truncation="only_second",
+            max_length=max_length,
+            stride=stride,
+            return_overflowing_tokens=True,
+            return_offsets_mapping=True,
+            verbose=False,
+        )
+        for number, example in enumerate(encoded["overflow_to_sample_mapping"]):
+            of_context = np.array([owner == 1 for owner in encoded.sequence_ids(number)])
+            offsets = np.array(encoded["offset_mapping"][number], dtype=np.int32)
+            offsets[~of_context] = -1
+            taken = {name: encoded[name][number] for name in inputs}
+            windows.append(_label(first + example, part[example], taken, offsets, tokenizer.cls_token_id))
+    return windows
+
+
+def _check_questions(examples: Sequence[QAExample], tokenizer: Any, max_length: int, stride: int) -> None:
+    """Refuse questions after which a window holds no more than it shares with its neighbours."""
+    room = max_length - stride - tokenizer.num_special_tokens_to_add(pair=True)
+    questions = [example.question for example in examples]
+    encoded = tokenizer(questions, add_special_tokens=False, return_attention_mask=False, verbose=False)
+    for question, tokens in zip(questions, encoded["input_ids"], strict=True):
+        if len(tokens) >= room:
+            raise QabiasError(
+                f"question {question[:60]!r}: its {len(tokens)} tokens leave no room for a context in windows of "
+                f"{max_length} tokens that share {stride}; choose a larger --max-length or a smaller --stride"
+            )
+
+
+def _label(
+    number: int, example: QAExample, inputs: dict[str, list[int]], offsets: np.ndarray, cls_token: int | None
+) -> Window:
+    spans = [
+        find_tokens(offsets, start, start + len(answer))
+        for answer, start in zip(example.answers, example.starts, strict=True)
+    ]
+    tokens = inputs["input_ids"]
+    nowhere = tokens.index(cls_token) if cls_token in tokens else 0
+    start, end = spans[0] or (nowhere, nowhere)
+    return Window(number, inputs, offsets, start, end, any(spans))
+
+
+def find_tokens(offsets: np.ndarray, start: int, end: int) -> tuple[int, int] | None:
+    """Find the tokens of a span of characters.
+
+    Args:
+        offsets: int array of shape (n_tokens, 2); characters that each token stands for.
+        start: First character.
+        end: Character after the last.
+
+    Returns:
+        The first and the last token; None if the window does not hold the whole span.
+    """
+    holds_first = np.flatnonzero((offsets[:, 0] <= start) & (start < offsets[:, 1]))
+    holds_last = np.flatnonzero((offsets[:, 0] < end) & (end <= offsets[:, 1]))
+    return (int(holds_first[0]), int(holds_last[-1])) if holds_first.size and holds_last.size else None
+
+
+class WindowCollator:
+    """Makes a batch of windows, padded to the longest.
+
+    Args:
+        tokenizer: The model's tokenizer.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+
+    def __call__(self, windows: Sequence[Window]) -> dict[str, Any]:
+        """Tensors of shape (n_windows, n_tokens) by name, `start_positions` and `end_positions` of (n_windows,)."""
+        import torch
+
+        batch = self._tokenizer.pad(
+            {name: [window.inputs[name] for window in windows] for name in windows[0].inputs}, return_tensors="pt"
+        )
+        return {
+            **batch,
+            "start_positions": torch.tensor([window.start for window in windows]),
+            "end_positions": torch.tensor([window.end for window in windows]),
+        }
+
+
+def best_answers(
+    examples: Sequence[QAExample], windows: Iterable[Window], start_logits: np.ndarray, end_logits: np.ndarray
+) -> list[str]:
+    """Answer every question by the span with the largest sum of logits among its windows.
+
+    A span lies within the context and has at most `LONGEST_ANSWER` tokens.
+
+    Args:
+        examples: The questions.
+        windows: Their windows.
+        start_logits: float array of shape (n_windows, n_tokens), filled up behind shorter windows.
+        end_logits: float array of the same shape.
+
+    Returns:
+        One text for each question; empty if it has no window.
+    """
+    answers = [""] * len(examples)
+    best = np.full(len(examples), -np.inf)
+    for window, starts, ends in zip(windows, start_logits, end_logits, strict=True):
+        score, first, last = _best_span(starts, ends, np.flatnonzero(window.offsets[:, 1] > window.offsets[:, 0]))
+        if score > best[window.example]:
+            best[window.example] = score
+            context = examples[window.example].context
+            answers[window.example] = context[window.offsets[first, 0] : window.offsets[last, 1]].strip()
+    return answers
+
+
+def _best_span(starts: np.ndarray, ends: np.ndarray, tokens: np.ndarray) -> tuple[float, int, int]:
+    """Score, first and last token of the best span of at most `LONGEST_ANSWER` of the given tokens."""
+    sums = starts[tokens, None].astype(np.float64) + ends[None, tokens]
+    # From the diagonal on, where a span is one token, upwards.
+    allowed = np.triu(np.ones(sums.shape, dtype=bool)) & ~np.triu(np.ones(sums.shape, dtype=bool), LONGEST_ANSWER)
+    sums[~allowed] = -np.inf
+    first, last = np.unravel_index(sums.argmax(), sums.shape)
+    return float(sums[first, last]), int(tokens[first]), int(tokens[last])
+
+
+def published_f1(model: str, data: str) -> tuple[str, float] | None:
+    """Find the figure that Li et al. publish for a model and training data.
+
+    Args:
+        model: Name of the model before training, with or without its owner.
+        data: Name of the dataset or file.
+
+    Returns:
+        Name of the data set and F1 in percent; None if there is no such figure.
+    """
+    for name in ("newsqa", "squad"):  # a file may say that it holds NewsQA in SQuAD's form
+        if name in data.lower():
+            score = PUBLISHED_F1[name].get(model.rstrip("/").rsplit("/", 1)[-1])
+            return None if score is None else (name, score)
+    return None
+
+
+def make_task(
+    model: Any,
+    tokenizer: Any,
+    train: Sequence[QAExample],
+    dev: Sequence[QAExample],
+    max_length: int,
+    stride: int,
+    windows: str,
+) -> Task:
+    """Put together what is trained and its scores.
+
+    Args:
+        model: The model.
+        tokenizer: Its tokenizer.
+        train: Questions to train on.
+        dev: Questions to score.
+        max_length: Tokens of a window.
+        stride: Tokens that neighbouring windows share.
+        windows: "answer" trains on windows that hold an answer, as Li et al. do (Appendix A.1), "all" on all.
+
+    Returns:
+        The task. Its scores are `exact_match` and `f1` from all windows of a question, as usual, and
+        `f1_answer_windows` from those that hold an answer, as Li et al. measure.
+    """
+    inputs = input_names(model, tokenizer)
+    for_training = make_windows(train, tokenizer, inputs, max_length, stride)
+    if windows == "answer":
+        for_training = [window for window in for_training if window.holds_answer]
+    for_dev = make_windows(dev, tokenizer, inputs, max_length, stride)
+    references = [example.answers for example in dev]
+
+    def evaluate(logits: tuple[np.ndarray, np.ndarray]) -> dict[str, float]:
+        answers = best_answers(dev, for_dev, *logits)
+        held = np.array([window.holds_answer for window in for_dev])
+        informed = best_answers(
+            dev, [window for window in for_dev if window.holds_answer], logits[0][held], logits[1][held]
+        )
+        return {
+            "exact_match": average(exact_match, answers, references),
+            "f1": average(f1, answers, references),
+            "f1_answer_windows": average(f1, informed, references),
+            "n": len(dev),
+        }
+
+    return Task(for_training, for_dev, WindowCollator(tokenizer), evaluate)

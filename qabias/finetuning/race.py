@@ -1,0 +1,112 @@
+"""RACE (Lai et al. 2017): a passage, a question and four answers of which one is right.
+
+A model for multiple choice reads one pair of texts for each answer, the passage first and the question with the answer
+second, as the scorer `multiple_choice` asks it later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from qabias.finetuning.rows import Row
+from qabias.finetuning.training import Task, input_names
+
+LETTERS = "ABCD"
+BLANK = "_"
+
+
+class RaceExample(NamedTuple):
+    """One question.
+
+    Attributes:
+        article: The passage.
+        candidates: The question with each of the answers.
+        label: Number of the right one.
+    """
+
+    article: str
+    candidates: tuple[str, ...]
+    label: int
+
+
+def join(question: str, answer: str) -> str:
+    """Put an answer in the place of the question's blank, or behind a question that has none.
+
+    Examples:
+        >>> join("The boy felt _ .", "glad")
+        'The boy felt glad .'
+        >>> join("Who was glad?", "The boy")
+        'Who was glad? The boy'
+    """
+    return question.replace(BLANK, answer) if BLANK in question else f"{question} {answer}"
+
+
+def parse(row: Row) -> RaceExample:
+    """Read a row with the columns `article`, `question`, `options` and `answer`.
+
+    Raises:
+        QabiasError: If there are not four options or the answer is not one of their letters.
+    """
+    question = row.text("question")
+    options = row.nested("options")
+    if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
+        raise row.fault("options", "is no list of texts; write one, e.g. ['a hat', 'a coat', 'a dog', 'a cat']")
+    if len(options) != len(LETTERS):
+        raise row.fault("options", f"has {len(options)} options; RACE has {len(LETTERS)}, mend or remove the row")
+    answer = row.text("answer")
+    if answer not in tuple(LETTERS):
+        raise row.fault("answer", f"{answer!r} is not one of {', '.join(LETTERS)}; give the right option's letter")
+    return RaceExample(
+        article=row.text("article"),
+        candidates=tuple(join(question, option) for option in options),
+        label=LETTERS.index(answer),
+    )
+
+
+class RaceCollator:
+    """Makes a batch of examples; a row that is too long loses the end of its longer text, nearly always the passage.
+
+    Args:
+        tokenizer: The model's tokenizer.
+        inputs: Names of what the model takes of the tokenizer's answer.
+        max_length: Most tokens of a row.
+    """
+
+    def __init__(self, tokenizer: Any, inputs: Sequence[str], max_length: int) -> None:
+        self._tokenizer, self._inputs, self._max_length = tokenizer, inputs, max_length
+
+    def __call__(self, examples: Sequence[RaceExample]) -> dict[str, Any]:
+        """Tensors of shape (n_examples, n_options, n_tokens) by name, and `labels` of shape (n_examples,)."""
+        import torch
+
+        encoded = self._tokenizer(
+            [example.article for example in examples for _ in example.candidates],
+            [candidate for example in examples for candidate in example.candidates],
+            truncation="longest_first",
+            max_length=self._max_length,
+            padding=True,
+            return_tensors="pt",
+        )
+        batch = {name: encoded[name].view(len(examples), len(LETTERS), -1) for name in self._inputs}
+        return {**batch, "labels": torch.tensor([example.label for example in examples])}
+
+
+def accuracy(logits: np.ndarray, examples: Sequence[RaceExample]) -> float:
+    """Share of examples whose right answer has the largest logit, in [0, 1].
+
+    Args:
+        logits: float array of shape (n_examples, n_options).
+        examples: The examples, in the same order.
+    """
+    return float(np.mean(logits.argmax(axis=1) == [example.label for example in examples]))
+
+
+def make_task(
+    model: Any, tokenizer: Any, train: Sequence[RaceExample], dev: Sequence[RaceExample], max_length: int
+) -> Task:
+    """Put together what is trained, and accuracy as its score."""
+    collate = RaceCollator(tokenizer, input_names(model, tokenizer), max_length)
+    return Task(train, dev, collate, lambda logits: {"accuracy": accuracy(logits, dev), "n": len(dev)})

@@ -1,0 +1,284 @@
+"""Training with `transformers.Trainer` such that a run is a folder: seeded, resumable, and never mixed with another.
+
+While it trains a folder holds `finetuning.json`, which says what is trained on what, and checkpoints. When it is done
+it holds the model and its tokenizer, and `finetuning.json` the score; the checkpoints are gone.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import inspect
+import json
+import logging
+import os
+import platform
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qabias import __version__
+from qabias.errors import QabiasError
+from qabias.files import write_json
+from qabias.scorers.encoder_runner import _longest_row
+
+RECORD = "finetuning.json"
+CHECKPOINTS = "checkpoints"
+_VERSIONED = ("transformers", "torch", "accelerate", "datasets", "numpy")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides about the trained weights beside model and data.
+
+    Attributes:
+        epochs: Times that all rows are seen; may be a fraction.
+        learning_rate: Largest learning rate; it falls to 0 in a straight line.
+        batch_size: Examples of a forward pass on one device.
+        gradient_accumulation: Forward passes of a step.
+        seed: Of the new head, the order of the rows and dropout.
+        max_length: Most tokens of a row.
+        warmup_ratio: Share of the steps, in [0, 1), in which the learning rate rises.
+        bf16: Compute in bfloat16 with weights in float32.
+        deterministic: Forbid operations whose result differs from run to run on a GPU.
+    """
+
+    epochs: float
+    learning_rate: float
+    batch_size: int
+    gradient_accumulation: int
+    seed: int
+    max_length: int
+    warmup_ratio: float
+    bf16: bool
+    deterministic: bool
+
+    def check(self) -> None:
+        """Refuse settings out of range.
+
+        Raises:
+            QabiasError: Naming the option.
+        """
+        for name in ("epochs", "learning_rate", "batch_size", "gradient_accumulation", "max_length"):
+            if not getattr(self, name) > 0:
+                raise QabiasError(f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be positive")
+        if not 0 <= self.warmup_ratio < 1:
+            raise QabiasError(f"--warmup-ratio is {self.warmup_ratio}; it must be at least 0 and less than 1")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is trained.
+
+    Attributes:
+        train: Rows as the collator takes them.
+        dev: Likewise.
+        collate: Makes a batch of rows.
+        evaluate: Scores by name from the model's logits on `dev`.
+    """
+
+    train: Sequence[Any]
+    dev: Sequence[Any]
+    collate: Callable[[Sequence[Any]], dict[str, Any]]
+    evaluate: Callable[[Any], dict[str, float]]
+
+
+def find_score(folder: Path, run: Mapping[str, Any]) -> dict[str, float] | None:
+    """See what a folder holds, which may be nothing yet or this very run.
+
+    Args:
+        folder: Where the model will be.
+        run: Everything that decides about the weights, as JSON knows it.
+
+    Returns:
+        The score of this very run if it is done, else None.
+
+    Raises:
+        QabiasError: If the folder holds something else, saying what differs.
+    """
+    record = folder / RECORD
+    if record.exists():
+        try:
+            found = json.loads(record.read_text("utf-8"))
+            theirs, score = found["run"], found["score"]
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise QabiasError(f"{record}: damaged ({error!r}); choose another --output or remove the folder") from error
+        ours = json.loads(json.dumps(run))
+        different = [name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name)]
+        if different:
+            what = ", ".join(f"{name} {theirs.get(name)!r} there, {ours.get(name)!r} here" for name in different)
+            raise QabiasError(f"{folder}: holds another run ({what}); choose another --output or remove the folder")
+        return score
+    if folder.exists() and (not folder.is_dir() or any(path.name[:1] != "." for path in folder.iterdir())):
+        raise QabiasError(f"{folder}: exists and holds no run; choose another --output")
+    return None
+
+
+def _write_record(folder: Path, run: Mapping[str, Any], commit: str | None, score: Mapping[str, float] | None) -> None:
+    versions = {name: importlib.metadata.version(name) for name in _VERSIONED}
+    content = {
+        "run": run,
+        "model_commit": commit,
+        "score": score,
+        "written": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "qabias_version": __version__,
+        "versions": {"python": platform.python_version(), **versions},
+    }
+    write_json(folder / RECORD, content)
+
+
+def load(name: str, auto_class: str, seed: int, max_length: int) -> tuple[Any, Any]:
+    """Load a model with a new head, or the one it has, and its tokenizer.
+
+    Args:
+        name: A folder or a name on the Hub.
+        auto_class: Class of transformers, e.g. "AutoModelForMultipleChoice".
+        seed: Of the new head.
+        max_length: Tokens of a row that the model must be able to read.
+
+    Returns:
+        The model with weights in float32, and the tokenizer.
+
+    Raises:
+        QabiasError: If the model cannot be had or has not the body's weights, or rows are too long for it.
+    """
+    import torch
+    import transformers
+
+    transformers.set_seed(seed)
+    verbosity = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()  # the head is new, which need not be said
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name)
+        # Some models are published in float16, in which small steps are lost.
+        model, info = getattr(transformers, auto_class).from_pretrained(
+            name, dtype=torch.float32, output_loading_info=True
+        )
+    except Exception as error:  # from_pretrained raises whatever its readers raise
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        raise QabiasError(
+            f"model {name!r} cannot be loaded as {auto_class}: {reason}; check the name or path, and the network for a "
+            "model that is not in the cache"
+        ) from error
+    finally:
+        transformers.logging.set_verbosity(verbosity)
+    body = f"{model.base_model_prefix}."
+    # Masked language models are published without a pooler, which is part of the head.
+    missing = sorted(key for key in info["missing_keys"] if key.startswith(body) and ".pooler." not in key)
+    if missing:
+        raise QabiasError(
+            f"model {name!r} has no weights for {', '.join(missing[:3])}; use a complete pretrained model"
+        )
+    if max_length > (longest := _longest_row(model, tokenizer)):
+        raise QabiasError(f"--max-length {max_length} is more than the {longest} tokens that model {name!r} can read")
+    return model, tokenizer
+
+
+def input_names(model: Any, tokenizer: Any) -> list[str]:
+    """Names of what a model takes of its tokenizer's answer, as the scorers of qabias give it later."""
+    taken = inspect.signature(model.forward).parameters
+    one_type = getattr(model.config, "type_vocab_size", 2) < 2
+    return [
+        name for name in tokenizer.model_input_names if name in taken and not (name == "token_type_ids" and one_type)
+    ]
+
+
+def train(
+    model: Any, tokenizer: Any, task: Task, settings: Settings, run: Mapping[str, Any], folder: Path, save_steps: int
+) -> dict[str, float]:
+    """Train a model, or go on from the last checkpoint, and write it with its score.
+
+    Args:
+        model: As `load` gives it.
+        tokenizer: Its tokenizer.
+        task: Rows and score.
+        settings: How to train.
+        run: What `find_score` was given.
+        folder: The folder that it looked into.
+        save_steps: Steps between two checkpoints.
+
+    Returns:
+        The scores on the development rows.
+
+    Raises:
+        QabiasError: If the settings do not fit this machine, or the model answers with NaN.
+    """
+    import torch
+    from accelerate import PartialState  # type: ignore[import-untyped]
+    from transformers import Trainer, TrainingArguments
+
+    checkpoints = folder / CHECKPOINTS
+    commit = getattr(model.config, "_commit_hash", None)  # None for a folder
+    try:
+        arguments = TrainingArguments(
+            output_dir=str(checkpoints),
+            num_train_epochs=settings.epochs,
+            learning_rate=settings.learning_rate,
+            per_device_train_batch_size=settings.batch_size,
+            per_device_eval_batch_size=settings.batch_size,
+            gradient_accumulation_steps=settings.gradient_accumulation,
+            warmup_steps=settings.warmup_ratio,  # below 1 it is a share of the steps
+            bf16=settings.bf16,
+            seed=settings.seed,
+            full_determinism=settings.deterministic,
+            save_strategy="steps",
+            save_steps=save_steps,
+            save_total_limit=2,
+            eval_strategy="no",
+            logging_steps=50,
+            report_to="none",
+            use_cpu=PartialState().device.type == "cpu",  # else bfloat16 is refused there
+            dataloader_pin_memory=torch.cuda.is_available(),
+            remove_unused_columns=False,  # rows are no tables
+        )
+    except ValueError as error:
+        raise QabiasError(f"the training settings do not fit this machine: {error}") from error
+    if arguments.process_index == 0:
+        _write_record(folder, run, commit, None)
+    trainer = Trainer(
+        model=model, args=arguments, data_collator=task.collate, train_dataset=task.train, processing_class=tokenizer
+    )
+    with arguments.main_process_first(desc="looking for checkpoints"):
+        last = last_checkpoint(checkpoints)
+    if last is not None:
+        _log.warning("%s: going on after step %s", folder, last.rsplit("-", 1)[1])
+    trainer.train(resume_from_checkpoint=last)
+    trainer.save_model(str(folder))
+    logits = trainer.predict(task.dev).predictions
+    if any(np.isnan(part).any() for part in (logits if isinstance(logits, tuple) else (logits,))):
+        raise QabiasError(
+            f"{folder}: the trained model answers with NaN; choose a smaller --learning-rate and another --output"
+        )
+    score = task.evaluate(logits)
+    if trainer.is_world_process_zero():
+        (folder / "training_args.bin").unlink(missing_ok=True)  # a pickle; what matters is in the record
+        _write_record(folder, run, commit, score)
+        shutil.rmtree(checkpoints)
+    return score
+
+
+def last_checkpoint(checkpoints: Path) -> str | None:
+    """Find the last whole checkpoint and remove those that a killed process left unfinished."""
+    whole = {}
+    for path in checkpoints.glob("checkpoint-*"):
+        try:
+            json.loads((path / "trainer_state.json").read_text("utf-8"))  # what the Trainer writes last
+            whole[int(path.name.rsplit("-", 1)[1])] = str(path)
+        except (FileNotFoundError, json.JSONDecodeError):
+            shutil.rmtree(path)
+    return whole[max(whole)] if whole else None
+
+
+def describe(settings: Settings) -> dict[str, Any]:
+    """The settings as a run records them, with the examples of a step on all devices."""
+    import torch
+
+    # A launcher starts a process for each device; the Trainer alone uses all that it sees.
+    n_devices = int(os.environ.get("WORLD_SIZE", 0)) or max(1, torch.cuda.device_count())
+    return {**asdict(settings), "examples_per_step": settings.batch_size * settings.gradient_accumulation * n_devices}
