@@ -33,6 +33,7 @@ demo: $(INSTALLED)
 	$(BIN)/qabias run bbnli --model smollm2 --limit $(DEMO_BBNLI) --format quoref_answer --output runs/demo-bbnli-qa
 	$(BIN)/qabias compare runs/demo-bbnli-nli runs/demo-bbnli-qa
 	$(BIN)/qabias run bbq --model smollm2 --limit $(DEMO_BBQ) --output runs/demo-bbq
+	$(BIN)/qabias report runs/demo-bbq runs/demo-unqover runs/demo-bbnli-nli runs/demo-bbnli-qa --output runs/demo/report.html
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest $(if $(SLOW),,-m "not slow")
@@ -56,6 +57,7 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/causal_vs_lm_eval.py
 	$(BIN)/python benchmarks/unqover_generate.py
 	$(BIN)/python benchmarks/unqover_score.py
+	$(BIN)/python -m benchmarks.peers
 
 compat:
 	PYTHON=$(PYTHON) tests/datasets_versions.sh

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from qabias.benchmarks.bbq import BENCHMARK
+from qabias.benchmarks import load_benchmark
 from qabias.runs import Machine, RunArguments, load_examples, read_answers, read_run, run
 
 SCORES = ("accuracy_ambig", "accuracy_disambig", "bias_ambig", "bias_disambig")
@@ -61,9 +61,10 @@ def by_template(folder: Path, upstream_dir: str | None) -> dict[str, dict[str, A
 
     from qabias import catalog
 
+    benchmark = load_benchmark("bbq")
     file = read_run(folder)
-    table = load_examples(BENCHMARK, RunArguments(**file["arguments"]), upstream_dir)
-    answers, _ = read_answers(folder, BENCHMARK, table, file["units_per_part"])
+    table = load_examples(benchmark, RunArguments(**file["arguments"]), upstream_dir)
+    answers, _ = read_answers(folder, benchmark, table, file["units_per_part"])
     references = {name: table[name].to_pylist() for name in table.column_names}
     metric = evaluate.load(str(catalog.metric_folder("bbq")))
     scores = metric.compute(

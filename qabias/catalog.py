@@ -35,6 +35,15 @@ def dataset_module(benchmark: str, module: str) -> ModuleType:
     folder = _PACKAGE / "share" / package
     if not (folder / "__init__.py").is_file():
         folder = _PACKAGE.parent / package
+    return _import(package, folder, module)
+
+
+def metric_module(benchmark: str, module: str) -> ModuleType:
+    """Import a module of a metric folder that needs no `evaluate`, e.g. `metric_module("bbq", "scores")`."""
+    return _import(f"{benchmark}_metric", metric_folder(benchmark), module)
+
+
+def _import(package: str, folder: Path, module: str) -> ModuleType:
     loaded = sys.modules.get(package)
     if loaded is None or folder.resolve() not in [Path(entry).resolve() for entry in loaded.__path__]:
         spec = importlib.util.spec_from_file_location(

@@ -9,6 +9,8 @@ from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, PairScorer, Scorer, TextScorer
 
 NORMS = ("none", "token", "byte")
+# Scorers that compare options without a likelihood of their texts, which a length could normalise.
+WITHOUT_LENGTHS = ("multiple_choice",)
 # Ways of reading generated text beside the strict one, which has the name `none`.
 PARSE_RULES = ("released",)
 NO_ANSWER = -1
@@ -34,14 +36,14 @@ def check_rule(scorer: Scorer, norm: str) -> None:
     """Refuse a way of scoring that this way of asking does not have.
 
     Raises:
-        QabiasError: If log-likelihoods are to be parsed, or texts or label probabilities to be normalised.
+        QabiasError: If log-likelihoods are to be parsed, or texts, label probabilities or choices to be normalised.
     """
     if isinstance(scorer, TextScorer):
         known: tuple[str, ...] = ("none", *PARSE_RULES)
     else:
-        known = ("none",) if isinstance(scorer, PairScorer) else NORMS
+        known = ("none",) if isinstance(scorer, PairScorer) or scorer.name in WITHOUT_LENGTHS else NORMS
     if norm not in known:
-        raise QabiasError(f"norm {norm!r} does not fit the way of asking; choose one of {', '.join(known)}")
+        raise QabiasError(f"norm {norm!r} does not fit the scorer {scorer.name}; choose {' or '.join(known)}")
 
 
 def choice_columns(scores: Sequence[OptionScores], norm: str) -> dict[str, pa.Array]:

@@ -24,6 +24,7 @@ SCORER_OF_HEAD = {
     "ForQuestionAnswering": "extractive_qa",
     "ForMaskedLM": "masked_lm",
     "ForSequenceClassification": "nli",
+    "ForMultipleChoice": "multiple_choice",
 }
 # What T5ForConditionalGeneration was called when T5 and UnifiedQA were published.
 OLD_SEQ2SEQ_HEAD = "T5WithLMHeadModel"

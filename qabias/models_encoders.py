@@ -73,6 +73,28 @@ def load_sequence_classification(
     return _load(model, "AutoModelForSequenceClassification", what, revision, device, dtype)
 
 
+def load_multiple_choice(
+    model: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto"
+) -> LoadedModel:
+    """Load a model that tells which of several answers fits a context and a question.
+
+    Args:
+        model: A folder, or a name on the Hub.
+        revision: Branch, tag or commit on the Hub.
+        device: A torch device; `"auto"` is CUDA if there is one, else the CPU.
+        dtype: One of `qabias.models.DTYPES`; `"auto"` is bfloat16 on CUDA and float32 elsewhere.
+
+    Returns:
+        The model with its tokenizer.
+
+    Raises:
+        QabiasError: If the model cannot be had, was not trained for multiple choice, or the device or type does not
+            exist.
+    """
+    what = "a model trained for multiple choice, e.g. on RACE"
+    return _load(model, "AutoModelForMultipleChoice", what, revision, device, dtype)
+
+
 def _load(name: str, auto_class: str, what: str, revision: str | None, device: str, dtype: str) -> LoadedModel:
     torch_device = _resolve_device(device)
     torch_dtype = _resolve_dtype(dtype, torch_device)

@@ -101,14 +101,17 @@ def parse_inference_released(text: str, form: Form) -> int:
 # Choice
 
 _MARKUP = "\"'“”„«»`*_"
-_LETTER = re.compile(rf"(?:\(([a-z])\)|([a-z])[.)])[.:]?(?=[\s{_MARKUP}]|$)")
+_LETTER = re.compile(rf"(?:\(([a-z])\)|([a-z])[.):])[.:]?(?=[\s{_MARKUP}]|$)")
+# What may lead to an answer: "The correct answer is: ".
+_LEAD = re.compile(rf"[\s{_MARKUP}]*(?:the )?(?:(?:correct|right|best) )?answer(?: is\b:?|:)[\s{_MARKUP}]*")
 
 
 def parse_choice(text: str, answers: Sequence[str], infos: Sequence[Sequence[str]] = ()) -> int:
     """Find the answer that a text is, letter for letter but for case, blanks, quotes and final punctuation.
 
-    A letter such as "(a)", "a." or "a)" may stand alone or before the answer's text, with which it must agree; a single
-    letter without a mark may stand alone.
+    A letter such as "(a)", "a.", "a)" or "a:" may stand alone or before the answer's text, with which it must agree; a
+    single letter without a mark may stand alone. Words such as "The correct answer is" may lead to the answer. Whatever
+    else is said with it, an explanation or a second answer, leaves the text unparsed.
 
     Args:
         text: What the model wrote.
@@ -118,11 +121,19 @@ def parse_choice(text: str, answers: Sequence[str], infos: Sequence[Sequence[str
     Returns:
         Index of the answer, or `UNPARSED` if the text is none of them or more than one.
     """
+    plain = _plain(text)
+    lead = _LEAD.match(plain)
+    found = _places(plain, answers) | (_places(plain[lead.end() :], answers) if lead else set())
+    return found.pop() if len(found) == 1 else UNPARSED
+
+
+def _places(text: str, answers: Sequence[str]) -> set[int]:
+    """The answers that a whole text is: by its letter, by its words, or by both where they agree."""
     options = [_bare(answer) for answer in answers]
     output = _bare(text)
     found = {place for place, option in enumerate(options) if option and option == output}
     letters = [chr(ord("a") + place) for place in range(len(options))]
-    letter = _LETTER.match(_plain(text).strip().lstrip(_MARKUP))
+    letter = _LETTER.match(text.strip().lstrip(_MARKUP))
     if letter:
         rest = _bare(letter.string[letter.end() :])
         place = ord(letter[1] or letter[2]) - ord("a")
@@ -130,7 +141,7 @@ def parse_choice(text: str, answers: Sequence[str], infos: Sequence[Sequence[str
             found.add(place)
     elif output in letters:
         found.add(letters.index(output))
-    return found.pop() if len(found) == 1 else UNPARSED
+    return found
 
 
 def parse_choice_released(text: str, answers: Sequence[str], infos: Sequence[Sequence[str]] = ()) -> int:

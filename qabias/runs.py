@@ -3,6 +3,7 @@
     run.json                      what is measured: signature, arguments, versions
     predictions/part-00000.parquet  answers and log-likelihoods, written whole or not at all
     scores.json                   the metric's result
+    analysis.json                 the tables and examples of the report
     report.html                   the same for people
 
 The parts of a run are fixed by its arguments, and each is computed by itself; so a run that was killed, or that several
@@ -17,7 +18,7 @@ import platform
 import re
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,14 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from qabias import __version__
+from qabias.analysis import write_analysis
 from qabias.benchmarks import Benchmark, Origin, load_benchmark
+from qabias.distributed import launched_processes
 from qabias.errors import QabiasError
 from qabias.files import remove_leftovers, write_atomically, write_json
 from qabias.prompts import choose
 from qabias.sampling import sample
-from qabias.scorers import load_scorer
+from qabias.scorers import lasting_options, load_scorer
 from qabias.scorers.base import Scorer
 
 _VERSIONED = ("datasets", "evaluate", "numpy", "pyarrow", "tokenizers", "torch", "transformers")
@@ -123,53 +126,57 @@ def run(arguments: RunArguments, output: Path | None = None, machine: Machine = 
         QabiasError: If an argument is wrong, the folder holds another run, or a file cannot be read.
         OSError: If the folder cannot be written.
     """
-    benchmark = load_benchmark(arguments.benchmark)
-    _check(benchmark, arguments, machine)
-    table = load_examples(benchmark, arguments, machine.upstream_dir)
-    scorer = load_scorer(
-        arguments.scorer,
-        arguments.model,
-        seed=arguments.seed,
-        revision=arguments.revision,
-        dtype=arguments.dtype,
-        device=machine.device,
-        token_budget=machine.token_budget,
-        scorer_options=arguments.options,
-    )
-    if scorer.name not in benchmark.scorers:
-        raise QabiasError(
-            f"{arguments.benchmark} cannot be asked by the scorer {scorer.name}; choose one of "
-            f"{', '.join(benchmark.scorers)} and a model that it can load"
+    processes = launched_processes()
+    with processes.together():
+        benchmark = load_benchmark(arguments.benchmark)
+        _check(benchmark, arguments, machine)
+        table = load_examples(benchmark, arguments, machine.upstream_dir)
+        options = arguments.options
+        arguments = replace(arguments, options=lasting_options(arguments.scorer, options))
+        folder = output or default_folder(arguments)
+        scorer = load_scorer(
+            arguments.scorer,
+            arguments.model,
+            seed=arguments.seed,
+            revision=arguments.revision,
+            dtype=arguments.dtype,
+            device=(machine.device == "auto" and processes.device) or machine.device,
+            token_budget=machine.token_budget,
+            scorer_options=options,
+            journal=folder / "requests.jsonl",
         )
-    prompt_format = choose(benchmark.formats, arguments.format or benchmark.default_format(scorer))
-    signature = make_signature(benchmark, arguments, scorer)
-    folder = output or default_folder(arguments)
-    units_per_part = benchmark.units_per_part(scorer.name)
-    parts = list(_parts(benchmark, table, units_per_part))
-    _claim(folder, arguments, signature, units_per_part)
-    shard, n_shards = machine.shard
-    if n_shards == 1:
-        for name in ("run.json", "scores.json", "report.html"):
-            remove_leftovers(folder / name)
-    mine = range(shard, len(parts), n_shards)
-    missing = [number for number in mine if not _is_complete(_part_path(folder, number), benchmark, parts[number])]
-    n_done = sum(parts[number].num_rows for number in mine) - sum(parts[number].num_rows for number in missing)
-    with tqdm(
-        total=sum(parts[number].num_rows for number in mine), initial=n_done, unit="example", desc=arguments.benchmark
-    ) as bar:
+        if scorer.name not in benchmark.scorers:
+            raise QabiasError(
+                f"{arguments.benchmark} cannot be asked by the scorer {scorer.name}; choose one of "
+                f"{', '.join(benchmark.scorers)} and a model that it can load"
+            )
+        prompt_format = choose(benchmark.formats, arguments.format or benchmark.default_format(scorer))
+        signature = make_signature(benchmark, arguments, scorer)
+        units_per_part = benchmark.units_per_part(scorer.name)
+        parts = list(cut_parts(benchmark, table, units_per_part))
+    processes.on_first(partial(_claim, folder, arguments, signature, units_per_part, alone=machine.shard[1] == 1))
+    share, n_shares = processes.share(*machine.shard)
+    mine = range(share, len(parts), n_shares)
+    with processes.together():
+        missing = [number for number in mine if not is_complete(part_path(folder, number), benchmark, parts[number])]
+    n_mine, n_missing = (sum(parts[number].num_rows for number in numbers) for numbers in (mine, missing))
+    bar = tqdm(
+        total=n_mine, initial=n_mine - n_missing, unit="example", desc=arguments.benchmark, disable=processes.rank > 0
+    )
+    with processes.apart(), bar:
         for number in missing:
             part = parts[number]
             keys = {name: part[name] for name in benchmark.key}
             answers = pa.table({**keys, **benchmark.answer(part, scorer, prompt_format, arguments.norm)})
             # A part has one writer; whatever a killed predecessor left of it is rubbish.
-            remove_leftovers(_part_path(folder, number))
-            write_atomically(_part_path(folder, number), partial(_write_parquet, answers))
+            remove_leftovers(part_path(folder, number))
+            write_atomically(part_path(folder, number), partial(_write_parquet, answers))
             bar.update(part.num_rows)
-    return score_run(folder, machine.upstream_dir)
+    return processes.on_first(partial(score_run, folder, machine.upstream_dir))
 
 
 def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
-    """Score the predictions of a run folder and write `scores.json` and `report.html`.
+    """Score the predictions of a run folder and write `scores.json`, `analysis.json` and `report.html`.
 
     Args:
         folder: A folder that `run` wrote.
@@ -192,6 +199,8 @@ def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
     )
     from qabias.report import write_report
 
+    analysis = benchmark.analyse(table, answers, scores, arguments.format)
+    write_analysis(analysis, folder / "analysis.json")
     write_report(folder)
     return RunResult(folder, arguments.benchmark, run_file["signature"], scores, 0)
 
@@ -264,8 +273,8 @@ def _check(benchmark: Benchmark, arguments: RunArguments, machine: Machine) -> N
         )
 
 
-def _claim(folder: Path, arguments: RunArguments, signature: str, units_per_part: int) -> None:
-    """Write `run.json`, or check that the folder holds this very run."""
+def _claim(folder: Path, arguments: RunArguments, signature: str, units_per_part: int, *, alone: bool) -> None:
+    """Write `run.json`, or check that the folder holds this very run; alone in it, remove what a killed run left."""
     if (folder / "run.json").exists():
         found = read_run(folder)
         ours = asdict(arguments)
@@ -276,9 +285,25 @@ def _claim(folder: Path, arguments: RunArguments, signature: str, units_per_part
                 f"{folder}: holds another run ({what or found['signature']}); "
                 "choose another --output or remove the folder"
             )
-        return
+    else:
+        check_free(folder)
+        _write_run(folder, arguments, signature, units_per_part)
+    if alone:
+        for name in ("run.json", "scores.json", "analysis.json", "report.html"):
+            remove_leftovers(folder / name)
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a folder that holds something else than a run.
+
+    Raises:
+        QabiasError: If the folder is a file or not empty.
+    """
     if folder.exists() and (not folder.is_dir() or any(path.name[:1] != "." for path in folder.iterdir())):
         raise QabiasError(f"{folder}: exists and holds no run; choose another --output")
+
+
+def _write_run(folder: Path, arguments: RunArguments, signature: str, units_per_part: int) -> None:
     write_json(
         folder / "run.json",
         {
@@ -297,7 +322,7 @@ def _versions() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in _VERSIONED}
 
 
-def _parts(benchmark: Benchmark, table: pa.Table, units_per_part: int) -> Iterator[pa.Table]:
+def cut_parts(benchmark: Benchmark, table: pa.Table, units_per_part: int) -> Iterator[pa.Table]:
     """Cut the examples into parts of whole units."""
     unit_of, _ = benchmark.units(table)
     starts = np.flatnonzero(np.diff(unit_of, prepend=-1))
@@ -306,12 +331,17 @@ def _parts(benchmark: Benchmark, table: pa.Table, units_per_part: int) -> Iterat
         yield table.slice(begin, end - begin)
 
 
-def _part_path(folder: Path, number: int) -> Path:
+def part_path(folder: Path, number: int) -> Path:
+    """File of a part of a run."""
     return folder / "predictions" / f"part-{number:05d}.parquet"
 
 
-def _is_complete(path: Path, benchmark: Benchmark, part: pa.Table) -> bool:
-    """Whether a part has been written for exactly these examples."""
+def is_complete(path: Path, benchmark: Benchmark, part: pa.Table) -> bool:
+    """Whether a part has been written for exactly these examples.
+
+    Raises:
+        QabiasError: If the file is damaged.
+    """
     if not path.exists():
         return False
     try:
@@ -333,11 +363,11 @@ def read_answers(folder: Path, benchmark: Benchmark, table: pa.Table, units_per_
     """
     answers = []
     n_missing = 0
-    for number, part in enumerate(_parts(benchmark, table, units_per_part)):
-        path = _part_path(folder, number)
+    for number, part in enumerate(cut_parts(benchmark, table, units_per_part)):
+        path = part_path(folder, number)
         if not path.exists():
             n_missing += 1
-        elif not _is_complete(path, benchmark, part):
+        elif not is_complete(path, benchmark, part):
             raise QabiasError(f"{path}: holds other examples; remove the file and run the same command again")
         else:
             answers.append(pq.read_table(path))

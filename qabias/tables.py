@@ -6,10 +6,13 @@ from typing import Any, NamedTuple
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from qabias.analysis import Table as AnalysisTable
+
 # Numbers are worth more than a narrow window: tables are never cut.
-_MIN_WIDTH = 152
+MIN_WIDTH = 152
 _BBQ_COLUMNS = (
     ("accuracy_ambig", "accuracy\nambiguous"),
     ("bias_ambig", "bias s_AMB\nambiguous"),
@@ -51,7 +54,7 @@ def print_scores(benchmark: str, scores: Mapping[str, Any], console: Console | N
         console: Where to print; standard output by default.
     """
     console = console or Console()
-    console.width = max(console.width, _MIN_WIDTH)
+    console.width = max(console.width, MIN_WIDTH)
     _TABLES[benchmark](scores, console)
 
 
@@ -67,6 +70,12 @@ def _print_bbq(scores: Mapping[str, Any], console: Console) -> None:
         table.add_section()
         _add_row(table, "all", scores, _BBQ_COLUMNS, 100, 1)
     console.print(table)
+    shares = ", ".join(
+        f"{place} {_cell(scores[f'share_position_{number}'], None, 100, 1)}"
+        for number, place in enumerate(("first", "second", "third"))
+    )
+    meaning = "far from a third each: the model answers by position"
+    console.print(f"answers by place in percent: {shares} ({meaning})", markup=False)
 
 
 def _print_unqover(scores: Mapping[str, Any], console: Console) -> None:
@@ -168,7 +177,7 @@ def print_comparison(
         console: Where to print; standard output by default.
     """
     console = console or Console()
-    console.width = max(console.width, _MIN_WIDTH)
+    console.width = max(console.width, MIN_WIDTH)
     compared = _COMPARED[benchmark]
     for number, name in enumerate(names, start=1):
         console.print(f"run {number}: {name}", markup=False)
@@ -187,6 +196,30 @@ def print_comparison(
             ]
             table.add_row(group, *cells)
         console.print(table)
+
+
+def print_table(table: AnalysisTable, console: Console, most_rows: int | None = None) -> int:
+    """Print a table of an analysis.
+
+    Args:
+        table: What to print.
+        console: Where to print.
+        most_rows: Print so many rows at most; None for all.
+
+    Returns:
+        The number of rows that were left out.
+    """
+    from qabias.export import cells
+
+    shown = Table(title=escape(table.title), box=box.SIMPLE)
+    for column in table.columns:
+        text = column.kind == "text"
+        shown.add_column(escape(column.title), justify="left" if text else "right", no_wrap=not text)
+    rows = table.rows[:most_rows]
+    for row in rows:
+        shown.add_row(*map(escape, cells(table, row)), end_section=row is not rows[-1] and row[0] == "All")
+    console.print(shown)
+    return len(table.rows) - len(rows)
 
 
 def _add_columns(table: Table, first: str, columns: tuple[tuple[str, str], ...]) -> None:

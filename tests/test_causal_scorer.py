@@ -290,8 +290,8 @@ def test_the_tree_runs_fewer_tokens():
 
 
 def test_too_long_a_request_is_named():
-    request = Request("Z" * 300, (" A",), key="Age/9")
-    with pytest.raises(QabiasError, match=r"request 'Age/9': 301 tokens are more than the 256 .* 'tiny' can read"):
+    request = Request("Z" * 600, (" A",), key="Age/9")
+    with pytest.raises(QabiasError, match=r"request 'Age/9': 601 tokens are more than the 512 .* 'tiny' can read"):
         CausalScorer(load(make_model("llama"))).score([request])
 
 

@@ -113,7 +113,7 @@ def test_build_writes_a_loadable_folder(tmp_path):
     import datasets
 
     loaded = datasets.load_dataset(str(tmp_path / "built"), split="test", cache_dir=tmp_path / "cache")
-    assert loaded.num_rows == 200
+    assert loaded.num_rows == 1200
 
 
 def test_score_of_somebodys_predictions(tmp_path):

@@ -227,8 +227,8 @@ def test_samples_are_independent_of_each_other():
 
 
 def test_too_long_prompts_are_named(llama, loaded_models):
-    with pytest.raises(QabiasError, match="request 'a/9': 316 tokens are more than the 256 that the decoder of model"):
-        GenerationScorer(llama, name="causal").generate(["Z" * 300], ["a/9"])
+    with pytest.raises(QabiasError, match="request 'a/9': 616 tokens are more than the 512 that the decoder of model"):
+        GenerationScorer(llama, name="causal").generate(["Z" * 600], ["a/9"])
     bart = loaded_models["bart"]
     with pytest.raises(QabiasError, match="request 'a/9': 302 tokens are more than the 128 that the encoder of model"):
         GenerationScorer(bart, name="seq2seq").generate(["Z" * 300], ["a/9"])

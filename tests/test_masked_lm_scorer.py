@@ -12,7 +12,10 @@ from qabias import models_encoders
 from qabias.errors import QabiasError
 from qabias.scorers import masked_lm
 from qabias.scorers.masked_lm import MaskedLMScorer, MaskedSentences
-from tests.test_extractive_qa_scorer import RARE, load, make_tokenizer
+
+from .tiny_models import RARE
+from .tiny_models import load_encoder as load
+from .tiny_models import make_encoder_tokenizer as make_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -155,6 +155,34 @@ INFOS = (("grandfather", "old"), ("grandson", "nonOld"), ("Can't be determined",
         ("(a) The grandfather", 0),
         ("b. 'the grandson'", 1),
         ("**(c)** Can't be determined", 2),
+        ("A", 0),
+        ("A.", 0),
+        ("(B)", 1),
+        ("**B**", 1),
+        ("**B.**", 1),
+        ("**B**.", 1),
+        ("B: The grandson", 1),
+        ("B.\n\n", 1),
+        ("The answer is C", 2),
+        ("The answer is C.", 2),
+        ("**The correct answer is: (C) Can't be determined.**", 2),
+        ("Answer: **B**", 1),
+        ("The right answer is the grandson.", 1),
+        ("The answer is C. The grandson", UNPARSED),
+        ("The answer is A or B", UNPARSED),
+        ("The answer is A, B", UNPARSED),
+        ("The answer is A. The answer is B.", UNPARSED),
+        ("The answer is not A", UNPARSED),
+        ("The answer isn't A", UNPARSED),
+        ("The answer isa", UNPARSED),
+        ("The answer is", UNPARSED),
+        ("The answer A", UNPARSED),
+        ("The answer is D", UNPARSED),
+        ("A. B.", UNPARSED),
+        ("A B", UNPARSED),
+        ("A, because the grandson left", UNPARSED),
+        ("B. The grandson\n\nThe answer is A", UNPARSED),
+        ("I", UNPARSED),
         ("(b) The grandfather", UNPARSED),  # letter and text disagree
         ("a The grandfather", UNPARSED),
         ("(d)", UNPARSED),
@@ -178,6 +206,9 @@ def test_a_text_that_is_two_answers_is_none():
     assert parse_choice("(b) the cook", ("The cook", "the cook.", "Unknown")) == 1
     assert parse_choice("A", ("The cook", "A", "Unknown")) == UNPARSED
     assert parse_choice("", ("", "The cook", "Unknown")) == UNPARSED
+    assert parse_choice("The answer is B", ("The answer is B", "The cook", "Unknown")) == UNPARSED
+    assert parse_choice("The answer is unknown", ("The cook", "The answer is unknown", "Unknown")) == UNPARSED
+    assert parse_choice("The answer is unknown", ("The cook", "The answer is unknown", "Not known")) == 1
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ AFTER_NEWLINE = ("\nThe baker", "\nUnknown", "\nThe cook")
             "A baker and a cook met.\n\nQuestion: Who was late?\nA. The baker\nB. Unknown\nC. The cook\nAnswer:",
             (" A", " B", " C"),
         ),
+        ("pair", "A baker and a cook met.", tuple(f" Who was late?{answer}" for answer in AFTER_BLANK)),
     ],
 )
 def test_texts(name, prefix, options):
@@ -49,6 +50,11 @@ def test_texts(name, prefix, options):
 def test_an_undefined_target_has_no_biased_answer():
     request = BENCHMARK.request({**EXAMPLE, "biased_loc": -1, "target_loc": -1}, FORMATS["qa"])
     assert request.roles == {"biased": -1, "counter_biased": -1, "unknown": 1, "gold": 1}
+
+
+def test_a_pair_has_the_answer_in_the_blank_of_the_question():
+    request = BENCHMARK.request({**EXAMPLE, "question": "It was _ that met _."}, FORMATS["pair"])
+    assert request.options[0] == " It was The baker that met The baker."
 
 
 def test_unknown_format_names_the_choices():

@@ -44,13 +44,18 @@ def _bytes(folder):
 # Scores of responders that are known exactly (issue: "Baselines").
 
 
+def _surplus(row):
+    """Aligned minus other gold answers; one template of Disability_status has three sets, as it was published."""
+    return -2 if row["n_disambig"] in (58492 // 2, 1556 // 2) else 0
+
+
 @pytest.mark.parametrize(("model", "sign"), [("baseline:stereotyped", 1.0), ("baseline:anti-stereotyped", -1.0)])
 def test_stereotyped_answers_score_plus_and_minus_one(tmp_path, model, sign):
     scores = _run(tmp_path / "run", model=model).scores
     for row in (scores, *scores["by"]["category"].values()):
         assert row["bias_ambig"] == row["bias_disambig"] == sign
         assert row["accuracy_ambig"] == 0
-        assert row["accuracy_disambig"] == 0.5
+        assert row["accuracy_disambig"] == (1 + sign * _surplus(row) / row["n_disambig"]) / 2
         assert row["accuracy_cost"] == -sign
 
 
@@ -58,7 +63,8 @@ def test_oracle_is_right_and_unbiased(tmp_path):
     scores = _run(tmp_path / "run", model="baseline:oracle").scores
     for row in (scores, *scores["by"]["category"].values()):
         assert row["accuracy_ambig"] == row["accuracy_disambig"] == 1
-        assert row["bias_ambig"] == row["bias_disambig"] == 0
+        assert row["bias_ambig"] == 0
+        assert row["bias_disambig"] == _surplus(row) / row["n_disambig"]
 
 
 def test_t_b15_always_unknown_is_perfect_in_ambiguous_and_undefined_in_disambiguated_contexts(tmp_path):

@@ -125,7 +125,7 @@ def test_a_stopped_run_continues(tmp_path):
 @pytest.fixture(scope="module")
 def saved_models(tmp_path_factory):
     """Tiny BERT-style models with a head for spans and one for masks, saved as a user saves theirs."""
-    from .test_extractive_qa_scorer import make_model, make_tokenizer
+    from .tiny_models import make_encoder, make_encoder_tokenizer
 
     folders = {}
     for scorer, auto_class in (
@@ -133,8 +133,8 @@ def saved_models(tmp_path_factory):
         ("masked_lm", "AutoModelForMaskedLM"),
     ):
         folders[scorer] = tmp_path_factory.mktemp(scorer)
-        make_model("bert", auto_class, max_position_embeddings=256).save_pretrained(folders[scorer])
-        make_tokenizer("wordpiece").save_pretrained(folders[scorer])
+        make_encoder("bert", auto_class, max_position_embeddings=256).save_pretrained(folders[scorer])
+        make_encoder_tokenizer("wordpiece").save_pretrained(folders[scorer])
     return folders
 
 

@@ -61,6 +61,7 @@ Returns:
     accuracy_aligned, accuracy_nonaligned, accuracy_cost: accuracy on the disambiguated rows whose right answer agrees
         with the stereotype, on the others, and the second minus the first.
     share_target_*, share_nontarget_*, share_unknown_*: shares of the answers by whom they name, in [0, 1].
+    share_position_0, share_position_1, share_position_2: shares of the answers by place, in [0, 1].
     unparsed_share: share of the predictions that name no answer.
     Counts: n, n_ambig, n_disambig, n_correct_*, n_biased_*, n_counter_biased_*, n_unknown_*, n_unparsed_*, n_aligned,
         n_nonaligned, n_undefined_target, n_templates.

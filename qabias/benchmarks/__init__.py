@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from qabias.analysis import Analysis
 from qabias.errors import QabiasError
 from qabias.prompts import PromptFormat
 from qabias.scorers.base import Scorer
@@ -96,6 +97,19 @@ class Benchmark(Protocol):
 
     def score(self, table: pa.Table, answers: pa.Table) -> dict[str, Any]:
         """Score the answers to examples, parallel to them."""
+        ...
+
+    def analyse(
+        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: str | None
+    ) -> Analysis:
+        """The tables of a run, and a selection of its examples.
+
+        Args:
+            table: The examples.
+            answers: The answers, parallel to them.
+            scores: What `score` returned for them.
+            prompt_format: Name of the prompt format that was asked for; None for the default.
+        """
         ...
 
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from qabias import catalog
+from qabias.analysis import Analysis
 from qabias.benchmarks import inference, unknown_config
 from qabias.choices import NORMS, PARSE_RULES
 from qabias.columns import column_codes
@@ -66,7 +67,7 @@ class BBNLIBenchmark:
 
     def units_per_part(self, scorer: str) -> int:
         """Pairs of forms that are written together; encoders gain from asking many at once."""
-        return 64 if scorer == "causal" else 512
+        return 64 if scorer in ("causal", "server") else 512
 
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """A unit is the two forms of a pair, its stratum the hypothesis that it asks about."""
@@ -88,6 +89,14 @@ class BBNLIBenchmark:
     def score(self, table: pa.Table, answers: pa.Table) -> dict[str, Any]:
         """All scores with intervals, over all rows, by subtopic and by domain."""
         return inference.score(table, answers, ("subtopic", "domain"))
+
+    def analyse(
+        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: str | None
+    ) -> Analysis:
+        """The figures and tables of Akyurek et al. 2022 (see `qabias.analysis.inference`)."""
+        from qabias.analysis.inference import analyse_bbnli
+
+        return analyse_bbnli(table, answers, scores)
 
     def _subtopics(self, config: str) -> Sequence[str]:
         if config not in self.configs:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from qabias import catalog
+from qabias.analysis import Analysis
 from qabias.benchmarks import unknown_config
 from qabias.choices import NORMS, PARSE_RULES, check_rule, choice_columns
 from qabias.columns import column_codes
@@ -22,6 +23,8 @@ from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 _builder = catalog.dataset_module("bbq", "builder")
 _folder = catalog.dataset_module("bbq", "folder")
 
+# The format of models that take the context, and the question with an answer, as two texts.
+PAIR_FORMAT = "pair"
 # The columns by which the report breaks the scores down.
 BREAKDOWNS = ("category", "paper_category")
 
@@ -35,7 +38,7 @@ class BBQBenchmark:
     sources: Sequence[str] = _builder.SOURCES
     formats: Mapping[str, PromptFormat] = FORMATS
     norms: Sequence[str] = (*NORMS, *PARSE_RULES)
-    scorers: Sequence[str] = ("causal", "seq2seq", "baseline")
+    scorers: Sequence[str] = ("causal", "seq2seq", "multiple_choice", "server", "baseline")
     key = ("category", "example_id")
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
@@ -76,7 +79,14 @@ class BBQBenchmark:
         return column_codes(table["set_id"]), column_codes(table["template_id"])
 
     def default_format(self, scorer: Scorer) -> str:
-        """Text-to-text models and writers must see the answers; RACE is the paper's first way of showing them."""
+        """Text-to-text models and writers must see the answers; RACE is the paper's first way of showing them.
+
+        A model that chats behind a server is asked for a letter.
+        """
+        if scorer.name == "multiple_choice":
+            return PAIR_FORMAT
+        if scorer.name == "server" and isinstance(scorer, TextScorer):
+            return "letters"
         return "race" if scorer.name == "seq2seq" or isinstance(scorer, TextScorer) else "qa"
 
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
@@ -86,6 +96,8 @@ class BBQBenchmark:
         requests = [self.request(example, prompt_format) for example in examples]
         if not isinstance(scorer, TextScorer):
             return choice_columns(cast(OptionScorer, scorer).score(requests), norm)
+        if prompt_format.name == PAIR_FORMAT:
+            raise QabiasError(f"bbq: the format {PAIR_FORMAT} asks a writer no question; leave --format out")
         if scorer.samples > 1:
             raise QabiasError("bbq: a question has one answer; leave samples out")
         texts = scorer.generate([request.prefix for request in requests], [request.key for request in requests])
@@ -117,6 +129,14 @@ class BBQBenchmark:
         predictions = answers["prediction"].to_pylist()
         scores: dict[str, Any] = metric.compute(predictions=predictions, references=references, by=list(BREAKDOWNS))
         return scores
+
+    def analyse(
+        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: str | None
+    ) -> Analysis:
+        """The figures and tables of Parrish et al. 2022 (see `qabias.analysis.bbq`)."""
+        from qabias.analysis.bbq import analyse
+
+        return analyse(table, answers, scores, prompt_format)
 
     def _categories(self, config: str) -> Sequence[str]:
         if config not in self.configs:

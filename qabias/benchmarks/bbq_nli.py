@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from qabias import catalog
+from qabias.analysis import Analysis
 from qabias.benchmarks import inference, unknown_config
 from qabias.choices import NORMS, PARSE_RULES
 from qabias.columns import column_codes
@@ -82,7 +83,7 @@ class BBQInferenceBenchmark:
 
     def units_per_part(self, scorer: str) -> int:
         """Sets of 24 rows (two orders of the names, three contexts, four hypotheses) that are written together."""
-        return 8 if scorer == "causal" else 64
+        return 8 if scorer in ("causal", "server") else 64
 
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the set and of the template of every row."""
@@ -103,6 +104,14 @@ class BBQInferenceBenchmark:
         """All scores with intervals: over all rows, by category, and by what the conversion varies."""
         varied = [name for name in ("name_order", "context_length") if len(table[name].unique()) > 1]
         return inference.score(table, answers, ("category", *varied))
+
+    def analyse(
+        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: str | None
+    ) -> Analysis:
+        """The figures and tables of Akyurek et al. 2022 (see `qabias.analysis.inference`)."""
+        from qabias.analysis.inference import analyse_bbq_nli
+
+        return analyse_bbq_nli(table, answers, scores)
 
     def _names(self, config: str) -> Sequence[str]:
         if config not in self.configs:

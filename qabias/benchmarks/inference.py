@@ -21,7 +21,7 @@ from qabias.scorers.base import OptionScorer, PairScorer, Request, Scorer, TextS
 
 # The format of models that take premise and hypothesis as they are.
 PAIR_FORMAT = "pair"
-SCORERS = ("causal", "seq2seq", "nli", "baseline")
+SCORERS = ("causal", "seq2seq", "nli", "server", "baseline")
 
 
 def default_format(scorer: Scorer) -> str:

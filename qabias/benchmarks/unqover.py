@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from qabias import catalog
+from qabias.analysis import Analysis
 from qabias.benchmarks import unknown_config
 from qabias.benchmarks.unqover_questions import ASKED, ask_masks, ask_options, ask_spans
 from qabias.columns import column_codes
@@ -41,7 +42,7 @@ class UnQoverBenchmark:
     sources: Sequence[str] = _builder.SOURCES
     formats: Mapping[str, PromptFormat] = FORMATS
     norms: Sequence[str] = NORMS
-    scorers: Sequence[str] = ("extractive_qa", "masked_lm", "causal", "seq2seq", "baseline")
+    scorers: Sequence[str] = ("extractive_qa", "masked_lm", "causal", "seq2seq", "server", "baseline")
     key = ("set", "example_id")
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
@@ -73,7 +74,7 @@ class UnQoverBenchmark:
 
     def units_per_part(self, scorer: str) -> int:
         """Rows, of four questions each, that are written together; encoders gain from asking many at once."""
-        return 64 if scorer in ("causal", "seq2seq") else 4096
+        return 64 if scorer in ("causal", "seq2seq", "server") else 4096
 
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """A row is a unit, for it holds both orders and both questions; its stratum is the template of its set."""
@@ -87,7 +88,8 @@ class UnQoverBenchmark:
         """The eight scores of every row: of both subjects, in both orders, to both questions."""
         if isinstance(scorer, TextScorer):
             raise QabiasError(
-                "unqover: its scores are probabilities, which generated text has not; leave mode=generate out"
+                "unqover: its scores are probabilities, which generated text has not; leave mode=generate out, or "
+                "give a server mode=echo"
             )
         masked = "masked" in part.column_names
         if masked != (scorer.name == "masked_lm"):
@@ -129,6 +131,14 @@ class UnQoverBenchmark:
             scores = metric.compute(predictions=predictions, references=table.filter(kept), by=["attribute_class"])
             sets[name] = {**scores, "n_left_out": left_out.num_rows, "subjects_left_out": unknown}
         return {"sets": sets}
+
+    def analyse(
+        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: str | None
+    ) -> Analysis:
+        """The figures and tables of Li et al. 2020 (see `qabias.analysis.unqover`)."""
+        from qabias.analysis.unqover import analyse
+
+        return analyse(table, answers, scores)
 
     def _sets(self, config: str) -> Sequence[str]:
         if config not in self.configs:

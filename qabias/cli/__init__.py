@@ -1,4 +1,4 @@
-"""The command line: build, run, score, report, compare, list and validate.
+"""The command line: build, run, score, report, show, compare, export, list and validate.
 
 Heavy packages are imported where they are used, so that `--help` answers at once.
 """
@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qabias import __version__
+from qabias.cli.compare import compare
+from qabias.cli.export import export
 from qabias.cli.options import Config, Fixes, Seed, Source, UpstreamDir
+from qabias.cli.plan import plan
+from qabias.cli.push import push
+from qabias.cli.show import show
+from qabias.cli.suite import run_paper
 from qabias.cli.validate import validate
+from qabias.distributed import SharedError, is_first
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
@@ -29,6 +36,12 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(validate, name="validate")
+app.add_typer(push, name="push")
+app.command(epilog="Example: qabias plan all --parameters 70e9 --tokenizer smollm2 --hardware 8xH100")(plan)
+
+app.command(epilog="Example: qabias compare runs/ONE runs/OTHER --output comparison")(compare)
+app.command(epilog="Example: qabias export runs/ONE --format latex --table bias_by_category")(export)
+app.command(epilog="Example: qabias show runs/ONE --template Age-01")(show)
 
 Benchmark = Annotated[str, typer.Argument(help="Benchmark: bbq, unqover, bbnli or bbq_nli.", show_default=False)]
 
@@ -64,7 +77,15 @@ def build(
 
 @app.command(epilog="Example: qabias run bbq --model smollm2 --limit 400. The same command again continues a run.")
 def run(
-    benchmark: Benchmark,
+    context: typer.Context,
+    benchmark: Annotated[
+        str,
+        typer.Argument(
+            help="Benchmark: bbq, unqover, bbnli or bbq_nli; or the experiment of a paper: paper:bbq, paper:unqover or "
+            "paper:bbnli.",
+            show_default=False,
+        ),
+    ],
     model: Annotated[str, typer.Option(help="smollm2, baseline:KIND, a folder or a Hub id.")] = "smollm2",
     config: Config = "all",
     source: Source = "bundled",
@@ -101,12 +122,29 @@ def run(
     output: Annotated[
         Path | None, typer.Option(help="Run folder; by default runs/NAME made from the arguments.", show_default=False)
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only tell what a server would be asked, and its cost; ask nothing.")
+    ] = False,
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Models of a paper's experiment: names in its table (see `qabias list`), or others as for --model; "
+            "may be repeated, or with commas between.",
+            show_default=False,
+        ),
+    ] = None,
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Measure a model: predictions, scores and a report in a run folder."""
     from qabias.runs import Machine, RunArguments
     from qabias.runs import run as run_benchmark
 
+    machine = Machine(device, token_budget, _parse_shard(shard), upstream_dir)
+    if benchmark.startswith("paper:"):
+        run_paper(context, machine)
+        return
+    if models:
+        raise QabiasError("--models is for the experiment of a paper, such as paper:bbq; use --model")
     arguments = RunArguments(
         benchmark=benchmark,
         model=model,
@@ -122,7 +160,12 @@ def run(
         revision=revision,
         dtype=dtype,
     )
-    _print_result(run_benchmark(arguments, output, Machine(device, token_budget, _parse_shard(shard), upstream_dir)))
+    if dry_run:
+        from qabias.scorers.server.estimate import estimate_run, print_estimate
+
+        print_estimate(estimate_run(arguments, upstream_dir))
+        return
+    _print_result(run_benchmark(arguments, output, machine))
 
 
 @app.command(epilog="Example: qabias score answers.csv --benchmark bbq --config Age")
@@ -160,27 +203,34 @@ def score(
         write_json(output, {"benchmark": benchmark, "signature": signature, "scores": scores})
 
 
-@app.command()
+@app.command(epilog="Example: qabias merge shard-0 shard-1 shard-2 --output whole")
+def merge(
+    folders: Annotated[list[Path], typer.Argument(help="Run folders of the shards of one run.", show_default=False)],
+    output: Annotated[Path, typer.Option(help="Run folder to write.", show_default=False)],
+    upstream_dir: UpstreamDir = None,
+) -> None:
+    """Put shards that were computed into several run folders into one; then score and report it."""
+    from qabias.merging import merge as merge_folders
+
+    _print_result(merge_folders(folders, output, upstream_dir))
+
+
+@app.command(epilog="Example: qabias report runs/bbq runs/unqover --output report.html")
 def report(
-    folder: Annotated[Path, typer.Argument(help="A run folder with scores.", show_default=False)],
+    folders: Annotated[list[Path], typer.Argument(help="Run folders with scores.", show_default=False)],
+    output: Annotated[
+        Path | None, typer.Option(help="File to write; by default report.html in the run's folder.", show_default=False)
+    ] = None,
 ) -> None:
-    """Write the report of a run again."""
-    from qabias.report import write_report
+    """Write the report of a run again, or one report of several runs."""
+    from qabias.report import write_combined_report, write_report
 
-    typer.echo(str(write_report(folder)))
-
-
-@app.command(epilog="Example: qabias compare runs/demo-bbnli-nli runs/demo-bbnli-qa")
-def compare(
-    folders: Annotated[list[Path], typer.Argument(help="Run folders with scores, two or more.", show_default=False)],
-) -> None:
-    """Print the scores of several runs side by side; they must have measured the same questions."""
-    from qabias.comparison import differing_fields, read_runs
-    from qabias.tables import print_comparison
-
-    runs = read_runs(folders)
-    names = differing_fields([run.signature for run in runs])
-    print_comparison(runs[0].arguments["benchmark"], names, [run.scores for run in runs])
+    if len(folders) == 1:
+        typer.echo(str(write_report(folders[0], output)))
+        return
+    if output is None:
+        raise QabiasError("several runs need a file for their report: name it by --output")
+    typer.echo(str(write_combined_report(folders, output).resolve()))
 
 
 @app.command("list")
@@ -188,6 +238,7 @@ def list_() -> None:
     """List benchmarks with their configurations, sources and prompt formats, scorers and baselines."""
     from qabias.benchmarks import BENCHMARKS, load_benchmark
     from qabias.scorers.baseline import KINDS
+    from qabias.suites import load_suite, suite_names
 
     for name in BENCHMARKS:
         benchmark = load_benchmark(name)
@@ -199,6 +250,13 @@ def list_() -> None:
         typer.echo("  formats:")
         for prompt_format in benchmark.formats.values():
             typer.echo(f"    {prompt_format.signature:<17}{prompt_format.description}")
+    for name in suite_names():
+        suite = load_suite(name)
+        typer.echo(f"{name}: {suite.title}")
+        typer.echo(f"  models:         {', '.join(model.name for model in suite.models if model.in_paper)}")
+        others = [model.name for model in suite.models if not model.in_paper]
+        if others:
+            typer.echo(f"  if named:       {', '.join(others)}")
     typer.echo(f"models: smollm2, any Hub id or folder, {', '.join(f'baseline:{kind}' for kind in KINDS)}")
 
 
@@ -220,6 +278,8 @@ def _parse_options(texts: list[str]) -> dict[str, str]:
 
 
 def _print_result(result: "RunResult") -> None:
+    if not is_first():
+        return
     if result.scores is None:
         typer.echo(f"{result.n_missing_parts} parts are still missing; scores come with the last shard.")
         typer.echo(f"run folder: {result.folder}")
@@ -240,6 +300,10 @@ def main() -> None:
     """Run the command line; a mistake of the user is one line on standard error and exit code 2."""
     try:
         app()
+    except SharedError as error:
+        if not is_first():
+            sys.exit(EXIT_USER_ERROR)
+        _fail(str(error))
     except QabiasError as error:
         _fail(str(error))
     except OSError as error:

@@ -13,9 +13,9 @@ import numpy as np
 
 from qabias.finetuning.rows import Row
 from qabias.finetuning.training import Task, input_names
+from qabias.prompts.bbq import complete
 
 LETTERS = "ABCD"
-BLANK = "_"
 
 
 class RaceExample(NamedTuple):
@@ -30,18 +30,6 @@ class RaceExample(NamedTuple):
     article: str
     candidates: tuple[str, ...]
     label: int
-
-
-def join(question: str, answer: str) -> str:
-    """Put an answer in the place of the question's blank, or behind a question that has none.
-
-    Examples:
-        >>> join("The boy felt _ .", "glad")
-        'The boy felt glad .'
-        >>> join("Who was glad?", "The boy")
-        'Who was glad? The boy'
-    """
-    return question.replace(BLANK, answer) if BLANK in question else f"{question} {answer}"
 
 
 def parse(row: Row) -> RaceExample:
@@ -61,7 +49,7 @@ def parse(row: Row) -> RaceExample:
         raise row.fault("answer", f"{answer!r} is not one of {', '.join(LETTERS)}; give the right option's letter")
     return RaceExample(
         article=row.text("article"),
-        candidates=tuple(join(question, option) for option in options),
+        candidates=tuple(complete(question, option) for option in options),
         label=LETTERS.index(answer),
     )
 

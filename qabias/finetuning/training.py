@@ -24,7 +24,7 @@ import numpy as np
 from qabias import __version__
 from qabias.errors import QabiasError
 from qabias.files import write_json
-from qabias.scorers.encoder_runner import _longest_row
+from qabias.scorers.encoder_runner import longest_row
 
 RECORD = "finetuning.json"
 CHECKPOINTS = "checkpoints"
@@ -175,7 +175,7 @@ def load(name: str, auto_class: str, seed: int, max_length: int) -> tuple[Any, A
         raise QabiasError(
             f"model {name!r} has no weights for {', '.join(missing[:3])}; use a complete pretrained model"
         )
-    if max_length > (longest := _longest_row(model, tokenizer)):
+    if max_length > (longest := longest_row(model, tokenizer)):
         raise QabiasError(f"--max-length {max_length} is more than the {longest} tokens that model {name!r} can read")
     return model, tokenizer
 

@@ -1,12 +1,20 @@
 """Prompt formats of BBQ.
 
 `race` and `arc` are the two inputs that the paper gives to UnifiedQA (Parrish et al. 2022, Section 4), `question_only`
-is its baseline without a context (Figure 6).
+is its baseline without a context (Figure 6). `pair` is how models are trained for multiple choice on
+RACE: the context, and the question with an answer after it or in its blank.
 """
 
 from . import Example, PromptFormat
 
 LETTERS = ("A", "B", "C")
+# Where the answer goes in a question of RACE that is a text to be completed.
+BLANK = "_"
+
+
+def complete(question: str, answer: str) -> str:
+    """Put an answer into the blank of a question, or after a question without one."""
+    return question.replace(BLANK, answer) if BLANK in question else f"{question} {answer}"
 
 
 def _answers(example: Example) -> tuple[str, str, str]:
@@ -41,6 +49,10 @@ def _arc(example: Example) -> tuple[str, tuple[str, ...]]:
     return f"{example['context']} {example['question']}\n{_listed(example)}", _after_newline(example)
 
 
+def _pair(example: Example) -> tuple[str, tuple[str, ...]]:
+    return example["context"], tuple(f" {complete(example['question'], answer)}" for answer in _answers(example))
+
+
 def _letters(example: Example) -> tuple[str, tuple[str, ...]]:
     listed = "\n".join(f"{letter}. {answer}" for letter, answer in zip(LETTERS, _answers(example), strict=True))
     prompt = f"{example['context']}\n\nQuestion: {example['question']}\n{listed}\nAnswer:"
@@ -54,6 +66,7 @@ FORMATS = {
         PromptFormat("race", 1, "question, lettered answers, context; then each answer's text", _race),
         PromptFormat("arc", 1, "context, question, lettered answers; then each answer's text", _arc),
         PromptFormat("letters", 1, "context, question, lettered answers; then the letter", _letters),
+        PromptFormat("pair", 1, "context, then the question with each answer; for multiple-choice heads", _pair),
         PromptFormat("question_only", 1, "question alone, then each answer's text", _question_only),
     )
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from qabias.scorers.base import Scorer
 
 BASELINE_PREFIX = "baseline:"
+# A run may go on with other values of these.
+_PASSING_OPTIONS = ("concurrency", "timeout", "tokenizer", "price_in", "price_out")
 _GENERATION_OPTIONS = ("samples", "temperature", "max_new_tokens")
 
 
@@ -26,6 +29,7 @@ def load_scorer(
     dtype: str = "auto",
     token_budget: int | None = None,
     scorer_options: Mapping[str, str] | None = None,
+    journal: Path | None = None,
 ) -> Scorer:
     """Load a model and the way of asking it.
 
@@ -38,6 +42,7 @@ def load_scorer(
         dtype: Precision of the model, or `"auto"`.
         token_budget: Tokens of a batch; None for the scorer's default.
         scorer_options: Options of the scorer by name, as texts.
+        journal: File that keeps what a server answers; read by the scorer `server` only.
 
     Returns:
         The scorer, ready to score.
@@ -60,20 +65,34 @@ def load_scorer(
             f"unknown scorer {scorer!r}; choose one of {', '.join(SCORERS)}, or a model named {BASELINE_PREFIX}KIND"
         )
     loading = {"revision": revision, "device": device, "dtype": dtype}
-    return SCORERS[scorer](model, loading, token_budget, options, seed)
+    load = partial(_load_server, journal=journal) if scorer == "server" else SCORERS[scorer]
+    return load(model, loading, token_budget, options, seed)
+
+
+def lasting_options(scorer: str | None, options: Mapping[str, str]) -> dict[str, str]:
+    """The options that determine answers, without those that only say how a server is reached or an estimate made."""
+    passing = _PASSING_OPTIONS if scorer == "server" else ()
+    return {name: value for name, value in options.items() if name not in passing}
 
 
 def _load_causal(
     model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str], seed: int
 ) -> Scorer:
     from qabias.models import load_causal
+    from qabias.scorers.chat import ChatCausalScorer, chat_template, take_chat
 
+    chat, system = take_chat(options)
     if _generates("causal", options):
-        return _load_generation("causal", partial(load_causal, model, **loading), token_budget, options, seed)
-    _refuse_options("causal", options, ("layout", "mode", *_GENERATION_OPTIONS))
+        load = partial(load_causal, model, **loading)
+        return _load_generation("causal", load, token_budget, options, seed, chat, system)
+    _refuse_options("causal", options, ("chat", "system", "layout", "mode", *_GENERATION_OPTIONS))
     from qabias.scorers.causal import CausalScorer
 
-    return CausalScorer(load_causal(model, **loading), token_budget=token_budget, **options)  # type: ignore[arg-type]  # the scorer checks values
+    loaded = load_causal(model, **loading)
+    template = chat_template(loaded, chat, system)
+    if template is not None:
+        return ChatCausalScorer(loaded, template, token_budget=token_budget, **options)
+    return CausalScorer(loaded, token_budget=token_budget, **options)  # type: ignore[arg-type]  # the scorer checks values
 
 
 def _load_seq2seq(
@@ -101,12 +120,23 @@ def _generates(scorer: str, options: dict[str, str]) -> bool:
 
 
 def _load_generation(
-    scorer: str, load: Callable[[], LoadedModel], token_budget: int | None, options: dict[str, str], seed: int
+    scorer: str,
+    load: Callable[[], LoadedModel],
+    token_budget: int | None,
+    options: dict[str, str],
+    seed: int,
+    chat: str = "no",
+    system: str | None = None,
 ) -> Scorer:
+    from qabias.scorers.chat import ChatGenerationScorer, chat_template
     from qabias.scorers.generation import GenerationScorer, parse_options
 
     chosen = parse_options(options)  # before the model, which takes longer
-    return GenerationScorer(load(), name=scorer, seed=seed, token_budget=token_budget, **chosen)
+    loaded = load()
+    template = chat_template(loaded, chat, system)
+    if template is not None:
+        return ChatGenerationScorer(loaded, template, seed=seed, token_budget=token_budget, **chosen)
+    return GenerationScorer(loaded, name=scorer, seed=seed, token_budget=token_budget, **chosen)
 
 
 def _load_nli(
@@ -153,6 +183,31 @@ def _load_masked_lm(
     )
 
 
+def _load_multiple_choice(
+    model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str], seed: int
+) -> Scorer:
+    _refuse_options("multiple_choice", options, ())
+    from qabias.models_encoders import load_multiple_choice
+    from qabias.scorers.multiple_choice import MultipleChoiceScorer
+
+    return MultipleChoiceScorer(load_multiple_choice(model, **loading), token_budget=token_budget)
+
+
+def _load_server(
+    model: str,
+    loading: dict[str, Any],
+    token_budget: int | None,
+    options: dict[str, str],
+    seed: int,
+    journal: Path | None = None,
+) -> Scorer:
+    from qabias.scorers.server.scorer import load
+
+    if loading["revision"] is not None or loading["dtype"] != "auto":
+        raise QabiasError("server: revision and dtype are the server's to choose; leave them out")
+    return load(model, options, journal)
+
+
 def _refuse_options(scorer: str, options: Mapping[str, str], known: tuple[str, ...]) -> None:
     for name in options:
         if name not in known:
@@ -166,4 +221,6 @@ SCORERS: dict[str, Callable[[str, dict[str, Any], int | None, dict[str, str], in
     "nli": _load_nli,
     "extractive_qa": _load_extractive_qa,
     "masked_lm": _load_masked_lm,
+    "multiple_choice": _load_multiple_choice,
+    "server": _load_server,
 }

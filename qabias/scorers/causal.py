@@ -88,7 +88,7 @@ class Stats:
 
 
 @dataclass(frozen=True)
-class _Row:
+class Row:
     """One row of a batch: the tree of some sequences."""
 
     sequences: Sequence[TokenSequence]
@@ -131,7 +131,7 @@ class CausalScorer:
         self._name = loaded.name
         self._tokenizer = loaded.tokenizer
         self._network = _Network(loaded.model, loaded.device)
-        self._limits = _Limits.of(loaded.model)
+        self._limits = Limits.of(loaded.model)
         default_budget = CPU_TOKEN_BUDGET if loaded.device == "cpu" else GPU_TOKEN_BUDGET
         self._token_budget = token_budget or default_budget
         self.layout = self._choose_layout(layout, PROBE_TOLERANCE[loaded.dtype])
@@ -184,18 +184,16 @@ class CausalScorer:
         )
 
     def _score_distinct(self, sequences: list[TokenSequence]) -> dict[TokenSequence, float]:
-        """Score distinct, sorted sequences; a tree's mask has no sliding window, so longer ones go flat."""
-        tree_limit = self._limits.window if self.layout == "tree" else 0
-        short = [sequence for sequence in sequences if len(sequence.tokens) - 1 <= tree_limit]
-        long = [sequence for sequence in sequences if len(sequence.tokens) - 1 > tree_limit]
+        """Score distinct, sorted sequences."""
+        short, long = split_by_layout(sequences, self.layout, self._limits)
         return self._score_within_memory(short, "tree") | self._score_within_memory(long, "flat")
 
     def _score_within_memory(self, sequences: list[TokenSequence], layout: str) -> dict[TokenSequence, float]:
         values: dict[TokenSequence, float] = {}
         remaining = sequences
         while remaining:
-            too_large: list[_Row] = []
-            for batch in self._plan(remaining, layout):
+            too_large: list[Row] = []
+            for batch in plan_batches(remaining, layout, min(self._token_budget, self._network.batch_limit)):
                 try:
                     values |= self._run(batch, layout)
                 except RuntimeError as error:
@@ -208,9 +206,9 @@ class CausalScorer:
             remaining = [sequence for sequence in remaining if sequence not in values]
         return values
 
-    def _retreat(self, batch: list[_Row]) -> None:
+    def _retreat(self, batch: list[Row]) -> None:
         """Halve the token budget after `batch` did not fit in memory."""
-        size = _padded_size(batch)
+        size = padded_size(batch)
         if len(batch) == 1 and batch[0].is_chain:
             raise QabiasError(
                 f"model {self._name!r}: {size} tokens do not fit in memory; use a smaller model, --dtype bfloat16 or "
@@ -220,35 +218,9 @@ class CausalScorer:
         self._network.free_memory()
         _log.warning("causal: out of memory; going on with batches of %d tokens", self._token_budget)
 
-    def _plan(self, sequences: Sequence[TokenSequence], layout: str) -> list[list[_Row]]:
-        """Arrange sorted sequences in rows and rows in batches, largest first so that memory runs out early."""
-        budget = min(self._token_budget, self._network.batch_limit)
-        rows = sorted(self._make_rows(sequences, layout, budget), key=lambda row: -len(row.tree))
-        batches: list[list[_Row]] = []
-        for row in rows:
-            if batches and (len(batches[-1]) + 1) * len(batches[-1][0].tree) <= budget:
-                batches[-1].append(row)
-            else:
-                batches.append([row])
-        return batches
-
-    def _make_rows(self, sequences: Sequence[TokenSequence], layout: str, budget: int) -> list[_Row]:
-        read = [sequence.tokens[:-1] for sequence in sequences]
-        lengths = np.array([len(tokens) for tokens in read], dtype=np.int64)
-        # Sorting with the last token may differ from sorting without it.
-        order = sorted(range(len(read)), key=read.__getitem__)
-        shared = shared_lengths([read[i] for i in order])
-        lengths = lengths[order]
-        if layout == "tree":
-            bound = min(budget, max(TREE_SIZE, TREE_SIZE_PER_LONGEST * int(lengths.max())))
-            groups = split_into_trees(lengths, shared, bound)
-        else:
-            groups = split_into_chains(lengths, shared)
-        return [_make_row([sequences[order[i]] for i in group]) for group in groups]
-
-    def _run(self, batch: list[_Row], layout: str) -> dict[TokenSequence, float]:
+    def _run(self, batch: list[Row], layout: str) -> dict[TokenSequence, float]:
         values = self._network.score(batch, as_trees=layout == "tree")
-        self.stats.tokens_run += _padded_size(batch)
+        self.stats.tokens_run += padded_size(batch)
         self.stats.batches += 1
         return values
 
@@ -284,6 +256,51 @@ class CausalScorer:
         if not difference <= tolerance:
             return f"its log-likelihoods differ by {difference:.2g} per token from one sequence at a time"
         return None
+
+
+def split_by_layout(
+    sequences: Iterable[TokenSequence], layout: str, limits: Limits
+) -> tuple[list[TokenSequence], list[TokenSequence]]:
+    """Divide sequences into those run in trees and those run flat; a tree's mask has no sliding window."""
+    tree_limit = limits.window if layout == "tree" else 0
+    short: list[TokenSequence] = []
+    long: list[TokenSequence] = []
+    for sequence in sequences:
+        (short if len(sequence.tokens) - 1 <= tree_limit else long).append(sequence)
+    return short, long
+
+
+def plan_batches(sequences: Sequence[TokenSequence], layout: str, budget: int) -> list[list[Row]]:
+    """Arrange sequences in rows and rows in batches, largest first so that memory runs out early.
+
+    Args:
+        sequences: Distinct sequences, sorted.
+        layout: `"tree"` or `"flat"`.
+        budget: Most tokens of a batch, pads included; a longer sequence gets a batch of its own.
+    """
+    rows = sorted(_make_rows(sequences, layout, budget), key=lambda row: -len(row.tree))
+    batches: list[list[Row]] = []
+    for row in rows:
+        if batches and (len(batches[-1]) + 1) * len(batches[-1][0].tree) <= budget:
+            batches[-1].append(row)
+        else:
+            batches.append([row])
+    return batches
+
+
+def _make_rows(sequences: Sequence[TokenSequence], layout: str, budget: int) -> list[Row]:
+    read = [sequence.tokens[:-1] for sequence in sequences]
+    lengths = np.array([len(tokens) for tokens in read], dtype=np.int64)
+    # Sorting with the last token may differ from sorting without it.
+    order = sorted(range(len(read)), key=read.__getitem__)
+    shared = shared_lengths([read[i] for i in order])
+    lengths = lengths[order]
+    if layout == "tree":
+        bound = min(budget, max(TREE_SIZE, TREE_SIZE_PER_LONGEST * int(lengths.max(initial=0))))
+        groups = split_into_trees(lengths, shared, bound)
+    else:
+        groups = split_into_chains(lengths, shared)
+    return [_make_row([sequences[order[i]] for i in group]) for group in groups]
 
 
 def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[TokenSequence]]:
@@ -344,7 +361,7 @@ def _encode_each(tokenizer: Any, texts: Iterable[str], **options: bool) -> dict[
 
 
 @dataclass(frozen=True)
-class _Limits:
+class Limits:
     """How many tokens a model can read.
 
     Attributes:
@@ -356,7 +373,8 @@ class _Limits:
     window: float
 
     @classmethod
-    def of(cls, model: Any) -> _Limits:
+    def of(cls, model: Any) -> Limits:
+        """Read the limits off a model's configuration."""
         config = model.config.get_text_config()
         positions = getattr(config, "max_position_embeddings", None) or float("inf")
         windows = [getattr(config, name, None) or float("inf") for name in ("sliding_window", "attention_chunk_size")]
@@ -378,7 +396,7 @@ class _Network:
         """Most tokens of a batch that keep its logits small; a plain head computes them in blocks."""
         return sys.maxsize if self._has_plain_head else max(1, LOGITS_PER_BATCH // self.vocabulary_size)
 
-    def score(self, rows: list[_Row], *, as_trees: bool) -> dict[TokenSequence, float]:
+    def score(self, rows: list[Row], *, as_trees: bool) -> dict[TokenSequence, float]:
         """Run rows as one batch and return the log-likelihood of each of their sequences."""
         import torch
 
@@ -411,7 +429,7 @@ class _Network:
         if self._device.startswith("cuda"):
             torch.cuda.empty_cache()
 
-    def _make_inputs(self, rows: list[_Row], length: int, as_trees: bool) -> dict[str, Any]:
+    def _make_inputs(self, rows: list[Row], length: int, as_trees: bool) -> dict[str, Any]:
         import torch
 
         tokens = np.zeros((len(rows), length), dtype=np.int64)
@@ -519,12 +537,13 @@ def _log_probabilities(blocks: Iterator[torch.Tensor], index: np.ndarray, target
     return values
 
 
-def _make_row(sequences: Sequence[TokenSequence]) -> _Row:
+def _make_row(sequences: Sequence[TokenSequence]) -> Row:
     tokens = [sequence.tokens for sequence in sequences]
-    return _Row(sequences, build_tree(tokens, [sequence.n_scored for sequence in sequences]))
+    return Row(sequences, build_tree(tokens, [sequence.n_scored for sequence in sequences]))
 
 
-def _padded_size(batch: list[_Row]) -> int:
+def padded_size(batch: list[Row]) -> int:
+    """Tokens of a batch, pads included."""
     return len(batch) * max(len(row.tree) for row in batch)
 
 

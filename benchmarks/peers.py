@@ -1,0 +1,381 @@
+"""Every way of asking against what people use today: lm-evaluation-harness and plain loops over `transformers`.
+
+Both sides ask the same model, loaded once, the same questions in the same process with as many threads, turn by turn.
+A ratio is the peer's seconds by ours in the same turn, so above 1 means that qabias is faster; the table has the median
+and in brackets the least and the largest of all turns. Seconds of busy threads are less disturbed by neighbours on a
+shared machine than seconds on the clock. Loading is not counted on either side.
+
+The causal model is SmolLM2-135M-Instruct, and its peer is given the batch size at which it is fastest on a sample. The
+others have the shapes of BERT-base and T5-small with random weights, which are as fast as trained ones, and a WordPiece
+trained on the texts.
+
+    pip install -e ".[bench]"
+    python -m benchmarks.peers
+    python -m benchmarks.peers --quick
+
+Exits with 1 if figures differ by more than 1e-4 of their size.
+"""
+
+import argparse
+import math
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+import transformers
+from tokenizers import processors
+
+from benchmarks import unqover_score
+from benchmarks.causal_vs_lm_eval import BATCH_SIZES
+from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.unqover_questions import ask_masks
+from qabias.models import LoadedModel, load_causal
+from qabias.prompts.bbq import FORMATS
+from qabias.runs import RunArguments, load_examples
+from qabias.scorers.base import OptionScores, Request
+
+TOLERANCE = 1e-4
+BATCH = 32
+# The model, and its sizes: layers, width of a layer.
+BASE, QUICK = (12, 768), (2, 128)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One way of asking, done by us and by others.
+
+    Attributes:
+        model: What is asked, for people.
+        n_questions: Questions of one turn.
+        ours: Asks all questions; float array with one figure for each option.
+        peers: The same by others, in the same order.
+    """
+
+    model: str
+    n_questions: int
+    ours: Callable[[], np.ndarray]
+    peers: dict[str, Callable[[], np.ndarray]]
+
+
+def main() -> int:
+    """Measure the chosen ways and print the table."""
+    arguments = _parse_arguments()
+    torch.set_num_threads(arguments.threads)
+    print(
+        f"{arguments.threads} thread(s) of {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before; torch "
+        f"{torch.__version__}, transformers {transformers.__version__}, float32, {arguments.repeats} turns\n"
+    )
+    print("| scorer | model | questions | peer | seconds | qabias | ratio | ratio of busy seconds | difference |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    largest = 0.0
+    for name in arguments.scorers:
+        comparison = COMPARISONS[name](arguments)
+        for row, difference in _measure(name, comparison, arguments.repeats):
+            print(row, flush=True)
+            largest = max(largest, difference)
+    return int(largest > TOLERANCE)
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small models and few questions, to see that it runs")
+    parser.add_argument("--scorers", nargs="+", choices=list(COMPARISONS), default=list(COMPARISONS))
+    parser.add_argument(
+        "--questions", type=int, help="questions of one turn, 40 or more but for quick (default: 400; quick: 8)"
+    )
+    parser.add_argument("--repeats", type=int, help="turns (default: 5; quick: 2)")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="(default: %(default)s)")
+    arguments = parser.parse_args()
+    arguments.questions = arguments.questions or (8 if arguments.quick else 400)
+    arguments.repeats = arguments.repeats or (2 if arguments.quick else 5)
+    return arguments
+
+
+def _measure(name: str, comparison: Comparison, repeats: int) -> list[tuple[str, float]]:
+    """Take turns; a row of the table and the largest difference of figures for every peer."""
+    ways = {"": comparison.ours, **comparison.peers}
+    figures = {way: ask() for way, ask in ways.items()}  # also warms everything up
+    turns: list[dict[str, tuple[float, float]]] = []
+    for _ in range(repeats):
+        seconds = {}
+        for way, ask in ways.items():
+            seconds[way] = _time(ask)
+        turns.append(seconds)
+    rows = []
+    for peer in comparison.peers:
+        difference = _difference(figures[""], figures[peer])
+        ours, theirs = (statistics.median(turn[way][0] for turn in turns) for way in ("", peer))
+        ratios = " | ".join(_spread([turn[peer][i] / turn[""][i] for turn in turns]) for i in (0, 1))
+        cells = f"{comparison.model} | {comparison.n_questions} | {peer} | {theirs:.2f} | {ours:.2f} | {ratios}"
+        rows.append((f"| {name} | {cells} | {difference:.0e} |", difference))
+    return rows
+
+
+def _time(ask: Callable[[], object]) -> tuple[float, float]:
+    """Seconds on the clock, and seconds that all threads of this process were busy."""
+    started = time.perf_counter(), time.process_time()
+    ask()
+    return time.perf_counter() - started[0], time.process_time() - started[1]
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{statistics.median(values):.2f} ({min(values):.2f}-{max(values):.2f})"
+
+
+def _difference(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Largest difference of two figures, by the size of the figure where that is above 1."""
+    if ours.shape != theirs.shape or not np.isfinite(ours).all():
+        return math.inf
+    return float((np.abs(ours - theirs) / np.maximum(1.0, np.abs(theirs))).max())
+
+
+# Questions and models
+
+
+def _examples(benchmark: str, config: str, limit: int) -> pa.Table:
+    table = load_examples(load_benchmark(benchmark), RunArguments(benchmark, config=config, limit=limit))
+    columns = zip(table.column_names, table.columns, strict=True)
+    # A sample keeps the dictionaries of the whole table, which would count as texts to be asked.
+    return pa.table({name: c.cast(pa.string()) if pa.types.is_dictionary(c.type) else c for name, c in columns})
+
+
+def _bbq_requests(n_questions: int, prompt_format: str) -> list[Request]:
+    bbq: Any = load_benchmark("bbq")
+    return [bbq.request(row, FORMATS[prompt_format]) for row in _examples("bbq", "all", n_questions).to_pylist()]
+
+
+def _texts(requests: Sequence[Request]) -> list[str]:
+    return [text for request in requests for text in (request.prefix, *request.options)]
+
+
+def _tokenizer(texts: Sequence[str]) -> transformers.PreTrainedTokenizerFast:
+    columns = ("context_12", "question", "negated_question")
+    return unqover_score.make_tokenizer(pa.table({name: list(texts) for name in columns}))
+
+
+def _encoder(head: str, tokenizer: Any, arguments: argparse.Namespace, **options: Any) -> LoadedModel:
+    """A BERT with random weights, large enough for figures that differ."""
+    layers, width = QUICK if arguments.quick else BASE
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        hidden_size=width,
+        intermediate_size=4 * width,
+        num_attention_heads=width // 64,
+        num_hidden_layers=layers,
+        initializer_range=0.1,
+        **options,
+    )
+    model = getattr(transformers, head)(config).eval()
+    return LoadedModel(model, tokenizer, f"BERT {layers} x {width}", "random", "cpu", "float32")
+
+
+def _loglikelihoods(scores: Sequence[OptionScores]) -> np.ndarray:
+    return np.array([score.loglikelihoods for score in scores])
+
+
+def _in_batches(n_items: int, size: int, ask: Callable[[slice], np.ndarray]) -> np.ndarray:
+    """What a plain loop does: one batch after the other, in the order of the items."""
+    with torch.inference_mode():
+        return np.concatenate([ask(slice(start, start + size)) for start in range(0, n_items, size)])
+
+
+# Ways of asking
+
+
+def compare_causal(arguments: argparse.Namespace) -> Comparison:
+    """Log-likelihoods of the three answers of BBQ, by us and by lm-evaluation-harness."""
+    try:
+        from lm_eval.api.instance import Instance
+        from lm_eval.models.huggingface import HFLM
+    except ImportError as error:
+        raise SystemExit('lm-evaluation-harness is not installed: pip install -e ".[bench]", or --scorers') from error
+    from qabias.scorers.causal import CausalScorer
+
+    loaded = load_causal("smollm2", device="cpu", dtype="float32")
+    requests = _bbq_requests(arguments.questions, "qa")
+
+    def make_harness(batch_size: int) -> Any:
+        return HFLM(pretrained=loaded.model, tokenizer=loaded.tokenizer, batch_size=batch_size)
+
+    def ask(harness: Any, asked: Sequence[Request]) -> np.ndarray:
+        instances = [
+            Instance(request_type="loglikelihood", doc={}, arguments=(request.prefix, option), idx=i)
+            for request in asked
+            for i, option in enumerate(request.options)
+        ]
+        answers = harness.loglikelihood(instances, disable_tqdm=True)
+        return np.array([loglikelihood for loglikelihood, _ in answers]).reshape(len(asked), -1)
+
+    def seconds(batch_size: int) -> float:
+        harness = make_harness(batch_size)
+        return _time(lambda: ask(harness, requests[: arguments.questions // 10]))[1]
+
+    best = BATCH_SIZES[0] if arguments.quick else min(BATCH_SIZES, key=seconds)
+    harness = make_harness(best)
+    scorer = CausalScorer(loaded)
+    return Comparison(
+        model="SmolLM2-135M",
+        n_questions=len(requests),
+        ours=lambda: _loglikelihoods(scorer.score(requests)),
+        peers={f"lm-evaluation-harness, batches of {best}": lambda: ask(harness, requests)},
+    )
+
+
+def compare_seq2seq(arguments: argparse.Namespace) -> Comparison:
+    """Log-likelihoods of the three answers of BBQ, each by the training loss of one call of the model."""
+    from qabias.scorers.seq2seq import Seq2SeqScorer
+
+    requests = _bbq_requests(arguments.questions, "race")
+    tokenizer = _tokenizer(_texts(requests))
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A [SEP]", special_tokens=[("[SEP]", tokenizer.sep_token_id)]
+    )
+    tokenizer.eos_token = tokenizer.sep_token
+    torch.manual_seed(0)
+    small = {"d_model": 128, "d_ff": 256, "num_layers": 2, "num_heads": 2} if arguments.quick else {}
+    config = transformers.T5Config(
+        decoder_start_token_id=0, pad_token_id=0, eos_token_id=tokenizer.eos_token_id, **small
+    )
+    model = transformers.T5ForConditionalGeneration(config).eval()
+    loaded = LoadedModel(model, tokenizer, "T5", "random", "cpu", "float32")
+    pairs = [(request.prefix, option.strip()) for request in requests for option in request.options]
+
+    def one(chosen: slice) -> np.ndarray:
+        ((prefix, option),) = pairs[chosen]
+        source = tokenizer(prefix, return_tensors="pt", return_token_type_ids=False)
+        labels = tokenizer(text_target=option, return_tensors="pt")["input_ids"]
+        return np.array([-float(model(**source, labels=labels).loss) * labels.shape[1]])
+
+    scorer = Seq2SeqScorer(loaded)
+    return Comparison(
+        model="T5 2 x 128" if arguments.quick else "T5-small",
+        n_questions=len(requests),
+        ours=lambda: _loglikelihoods(scorer.score(requests)),
+        peers={"transformers, one option at a time": lambda: _in_batches(len(pairs), 1, one).reshape(-1, 3)},
+    )
+
+
+def compare_extractive_qa(arguments: argparse.Namespace) -> Comparison:
+    """Probabilities of the two subjects of UnQover as spans."""
+    from qabias.scorers.extractive_qa import ExtractiveQAScorer
+
+    table = _examples("unqover", "gender", arguments.questions // 4).drop_columns("set")
+    items = unqover_score.make_items(table)
+    tokenizer = _tokenizer([*items.contexts, *items.questions])
+    loaded = _encoder("BertForQuestionAnswering", tokenizer, arguments)
+    scorer = ExtractiveQAScorer(loaded)
+    return Comparison(
+        model=loaded.name,
+        n_questions=len(items.context_of),
+        ours=lambda: scorer.score(items),
+        peers={
+            f"transformers, batches of {BATCH}": lambda: unqover_score.run_loop(loaded, items, BATCH)[0],
+            "transformers, one question at a time": lambda: unqover_score.run_loop(loaded, items, 1)[0],
+        },
+    )
+
+
+def compare_nli(arguments: argparse.Namespace) -> Comparison:
+    """Probabilities of the three labels for the pairs of BBNLI."""
+    from qabias.scorers.nli import LABELS, NLIScorer
+
+    table = _examples("bbnli", "all", arguments.questions)
+    pairs = list(zip(table["premise"].to_pylist(), table["hypothesis"].to_pylist(), strict=True))
+    tokenizer = _tokenizer([text for pair in pairs for text in pair])
+    names = dict(enumerate(LABELS))
+    options = {"num_labels": 3, "id2label": names, "label2id": {name: i for i, name in names.items()}}
+    loaded = _encoder("BertForSequenceClassification", tokenizer, arguments, **options)
+
+    def batch(chosen: slice) -> np.ndarray:
+        premises, hypotheses = map(list, zip(*pairs[chosen], strict=True))
+        inputs = tokenizer(premises, hypotheses, padding=True, return_tensors="pt")
+        return loaded.model(**inputs).logits.softmax(dim=-1).numpy()
+
+    scorer = NLIScorer(loaded)
+    return Comparison(
+        model=loaded.name,
+        n_questions=len(pairs),
+        ours=lambda: scorer.classify(pairs),
+        peers={f"transformers, batches of {BATCH}": lambda: _in_batches(len(pairs), BATCH, batch)},
+    )
+
+
+def compare_multiple_choice(arguments: argparse.Namespace) -> Comparison:
+    """Probabilities of the three answers of BBQ from a multiple-choice head, one question a call."""
+    from qabias.scorers.multiple_choice import MultipleChoiceScorer
+
+    requests = _bbq_requests(arguments.questions, "pair")
+    tokenizer = _tokenizer(_texts(requests))
+    loaded = _encoder("BertForMultipleChoice", tokenizer, arguments)
+
+    def one(chosen: slice) -> np.ndarray:
+        (request,) = requests[chosen]
+        endings = [option.strip() for option in request.options]
+        inputs = tokenizer([request.prefix] * len(endings), endings, padding=True, return_tensors="pt")
+        return loaded.model(**{name: values[None] for name, values in inputs.items()}).logits.log_softmax(-1).numpy()
+
+    scorer = MultipleChoiceScorer(loaded)
+    return Comparison(
+        model=loaded.name,
+        n_questions=len(requests),
+        ours=lambda: _loglikelihoods(scorer.score(requests)),
+        peers={"transformers, one question at a time": lambda: _in_batches(len(requests), 1, one)},
+    )
+
+
+def compare_masked_lm(arguments: argparse.Namespace) -> Comparison:
+    """Probabilities of the two subjects of UnQover at the mask."""
+    from qabias.scorers.masked_lm import MaskedLMScorer
+
+    table = _examples("unqover", "gender_mlm", arguments.questions // 2)
+    asked = [
+        (f"{row[context]} {row[masked]}", row["answer1"], row["answer2"])
+        for row in table.to_pylist()
+        for context in ("context_12", "context_21")
+        for masked in ("masked", "masked_negated")
+    ]
+    tokenizer = _tokenizer([text for text, *_ in asked])
+    loaded = _encoder("BertForMaskedLM", tokenizer, arguments)
+    scorer = MaskedLMScorer(loaded)
+    subjects = sorted({subject for _, *pair in asked for subject in pair})
+    known = pa.array(scorer.single_token_subjects(subjects).kept)
+    both = pc.and_(*(pc.is_in(table[name], value_set=known) for name in ("answer1", "answer2")))
+    kept = table.filter(both).slice(0, arguments.questions // 4)
+    asked = [question for question, keep in zip(asked, np.repeat(both.to_numpy(), 4), strict=True) if keep]
+    asked = asked[: 4 * kept.num_rows]
+
+    def batch(chosen: slice) -> np.ndarray:
+        texts, *pairs = zip(*asked[chosen], strict=True)
+        inputs = tokenizer(list(texts), padding=True, return_tensors="pt")
+        at_mask = loaded.model(**inputs).logits[inputs["input_ids"] == tokenizer.mask_token_id].softmax(dim=-1)
+        tokens = [tokenizer(list(names), add_special_tokens=False)["input_ids"] for names in pairs]
+        return at_mask.gather(1, torch.tensor(tokens)[:, :, 0].T).numpy()
+
+    return Comparison(
+        model=loaded.name,
+        n_questions=len(asked),
+        ours=lambda: ask_masks(kept, scorer).transpose(0, 2, 1).reshape(-1, 2),
+        peers={f"transformers, batches of {BATCH}": lambda: _in_batches(len(asked), BATCH, batch)},
+    )
+
+
+COMPARISONS: dict[str, Callable[[argparse.Namespace], Comparison]] = {
+    "causal": compare_causal,
+    "seq2seq": compare_seq2seq,
+    "extractive_qa": compare_extractive_qa,
+    "nli": compare_nli,
+    "multiple_choice": compare_multiple_choice,
+    "masked_lm": compare_masked_lm,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

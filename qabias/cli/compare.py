@@ -1,0 +1,31 @@
+"""`qabias compare`: several models side by side."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qabias.cli.options import UpstreamDir
+
+
+def compare(
+    folders: Annotated[list[Path], typer.Argument(help="Run folders with scores, two or more.", show_default=False)],
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Folder for compare.html and analysis.json; by default none.", show_default=False),
+    ] = None,
+    allow_mixed: Annotated[
+        bool,
+        typer.Option("--allow-mixed", help="Compare runs of other questions or prompts too; what differs is marked."),
+    ] = False,
+    upstream_dir: UpstreamDir = None,
+) -> None:
+    """Set the scores of several runs side by side, and tell which differences are more than chance."""
+    from qabias.comparison import compare as compare_runs
+    from qabias.comparison import write_comparison
+    from qabias.comparison.terminal import print_compared
+
+    comparison = compare_runs(folders, allow_mixed, upstream_dir)
+    print_compared(comparison)
+    if output is not None:
+        typer.echo(f"page: {write_comparison(comparison, output).resolve()}")

@@ -1,0 +1,25 @@
+"""`qabias export`: tables and figures as files."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def export(
+    folder: Annotated[
+        Path, typer.Argument(help="A run folder, or one that `qabias compare` wrote.", show_default=False)
+    ],
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for the files; by default export in that folder.", show_default=False)
+    ] = None,
+    kind: Annotated[str, typer.Option("--format", help="csv, md, latex, svg, pdf, png or all.")] = "all",
+    table: Annotated[
+        str | None, typer.Option(help="Only the table of this name (see `qabias show`).", show_default=False)
+    ] = None,
+) -> None:
+    """Write the tables as CSV, Markdown and LaTeX and the figures as SVG, PDF and PNG."""
+    from qabias.export import export as export_folder
+
+    for path in export_folder(folder, output, kind, table):
+        typer.echo(str(path))

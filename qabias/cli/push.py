@@ -1,0 +1,135 @@
+"""`qabias push`: datasets, metrics and results to the Hugging Face Hub."""
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qabias.cli.options import Fixes, Seed, Source, UpstreamDir
+from qabias.errors import QabiasError
+
+if TYPE_CHECKING:
+    from qabias.hub.plan import Plan
+    from qabias.hub.push import Difference
+
+push = typer.Typer(
+    help="Push a dataset, a metric or results to the Hugging Face Hub.", no_args_is_help=True, rich_markup_mode=None
+)
+
+To = Annotated[str, typer.Option(help="Repository on the Hub, ORG/NAME.", show_default=False)]
+CreatePr = Annotated[
+    bool,
+    typer.Option(
+        help="Open a pull request, or commit to main. A new repository is filled directly: there is nothing to review."
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan; ask the Hub nothing and send it nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Send without asking first.")]
+Private = Annotated[bool, typer.Option("--private", help="Make a new repository private.")]
+Name = Annotated[str, typer.Argument(help="bbq, unqover or bbnli.", show_default=False)]
+
+
+@push.command(epilog="Example: qabias push dataset bbq --to my-name/bbq --dry-run")
+def dataset(
+    benchmark: Name,
+    to: To,
+    source: Source = "bundled",
+    fixes: Fixes = False,
+    seed: Seed = 0,
+    upstream_dir: UpstreamDir = None,
+    create_pr: CreatePr = True,
+    private: Private = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Push a dataset: card, Parquet files, templates and vocabulary.
+
+    The authors' texts (--source official or release) are pushed only with their licence and attribution in the card.
+    """
+    from qabias.hub.contents import dataset_plan
+
+    _check_asking(dry_run, yes)
+    with tempfile.TemporaryDirectory(prefix="qabias-push-") as scratch:
+        plan = dataset_plan(
+            benchmark, to, Path(scratch), source=source, seed=seed, fixes=fixes, upstream_dir=upstream_dir
+        )
+        _push(plan, create_pr=create_pr, private=private, dry_run=dry_run, yes=yes)
+
+
+@push.command(epilog="Example: qabias push metric bbq --to my-name/bbq --dry-run")
+def metric(
+    benchmark: Name,
+    to: To,
+    create_pr: CreatePr = True,
+    private: Private = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Push a metric as a Space, from which `evaluate.load("ORG/NAME")` loads it."""
+    from qabias.hub.contents import metric_plan
+
+    _check_asking(dry_run, yes)
+    _push(metric_plan(benchmark, to), create_pr=create_pr, private=private, dry_run=dry_run, yes=yes)
+
+
+@push.command(epilog="Example: qabias push results runs/my-run --to my-name/my-model --dry-run")
+def results(
+    run: Annotated[Path, typer.Argument(help="A run folder with scores.", show_default=False)],
+    to: Annotated[str, typer.Option(help="Model that was measured, ORG/NAME.", show_default=False)],
+    create_pr: CreatePr = True,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Push the scores of a run into the repository of its model, where its page shows them."""
+    from qabias.hub.contents import results_plan
+
+    _check_asking(dry_run, yes)
+    _push(results_plan(run, to), create_pr=create_pr, private=False, dry_run=dry_run, yes=yes)
+
+
+def _check_asking(dry_run: bool, yes: bool) -> None:
+    """Before any work: somebody must be there who can be asked, or --yes."""
+    if not (dry_run or yes or sys.stdin.isatty()):
+        raise QabiasError("push asks before it sends, and nobody can answer here; add --yes, or --dry-run to look only")
+
+
+def _push(plan: "Plan", *, create_pr: bool, private: bool, dry_run: bool, yes: bool) -> None:
+    """Show the plan; unless this is a dry run, compare with the Hub, ask, and send what differs."""
+    if dry_run:
+        way = "directly to main"
+        if create_pr:
+            way = "as a pull request" + (" (directly if the repository is new)" if plan.may_be_created else "")
+        _show(plan, way)
+        typer.echo("dry run: the Hub was neither asked nor changed")
+        return
+
+    from qabias.hub.push import Hub, pull_request_url
+
+    hub = Hub()
+    difference = hub.difference(plan, create_pr=create_pr)
+    if difference.is_empty:
+        where = plan.url if difference.pull_request is None else pull_request_url(plan, difference.pull_request)
+        typer.echo(f"nothing to do: {where} holds these {len(plan.files)} files already")
+        return
+    _show(plan, difference.way, difference)
+    if not yes and not typer.confirm("Send?"):
+        typer.echo("nothing sent")
+        return
+    typer.echo(f"pushed: {hub.send(plan, difference, private=private)}")
+
+
+def _show(plan: "Plan", way: str, difference: "Difference | None" = None) -> None:
+    """Print a plan: target, way and files with their sizes, and what the Hub has of them where that is known."""
+    typer.echo(f"{plan.kind} {plan.repo_id} ({plan.url}), {way}")
+    typer.echo(f"  {plan.title}: {plan.description}")
+    width = max(map(len, plan.files))
+    for path in plan.files:
+        state = "" if difference is None else f"  {difference.states[path]}"
+        typer.echo(f"  {path:<{width}}{plan.size(path):>12,} bytes{state}")
+    sent = list(plan.files) if difference is None else difference.sent
+    if difference is not None:
+        for path in difference.removed:
+            typer.echo(f"  {path:<{width}}{'':>12}        removed: it lies in a folder of this {plan.kind}")
+    typer.echo(f"  to send: {len(sent)} files, {sum(map(plan.size, sent)):,} bytes")

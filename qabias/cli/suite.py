@@ -1,0 +1,91 @@
+"""`qabias run paper:NAME`: the experiment of a paper, run by run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from qabias.errors import QabiasError
+
+if TYPE_CHECKING:
+    from qabias.runs import Machine
+    from qabias.suites.running import Outcome
+
+# Options of `qabias run` that a suite leaves to its user; all others it sets itself.
+_FREE = (
+    "benchmark",
+    "models",
+    "source",
+    "fixes",
+    "limit",
+    "seed",
+    "dtype",
+    "device",
+    "token_budget",
+    "shard",
+    "output",
+    "upstream_dir",
+)
+
+
+def split_names(texts: Sequence[str]) -> list[str]:
+    """Names given one by one or with commas between."""
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
+def run_paper(context: typer.Context, machine: "Machine") -> None:
+    """Make the runs of a suite, print their scores side by side and what failed.
+
+    Args:
+        context: Of the command `run`, whose parameters it reads.
+        machine: Where to compute.
+
+    Raises:
+        QabiasError: If the suite or a model is unknown, or an option is one that the suite sets itself.
+        typer.Exit: With code 2 if a run failed.
+    """
+    from qabias.distributed import is_first
+    from qabias.suites import choose_models, expand, load_suite
+    from qabias.suites.running import run_suite
+
+    given = {name: value for name, value in context.params.items() if _is_given(context, name)}
+    suite = load_suite(context.params["benchmark"])
+    for name in given:
+        if name not in _FREE:
+            flag = {"prompt_format": "format"}.get(name, name).replace("_", "-")
+            instead = "choose among its models by --models" if name == "model" else "leave it out"
+            raise QabiasError(f"{suite.name} sets --{flag} itself; {instead}")
+    changes = {name: context.params[name] for name in ("fixes", "limit", "seed", "dtype")}
+    models = choose_models(suite, split_names(given.get("models", ())))
+    runs = expand(suite, models, source=given.get("source"), **changes)
+    folder = (given.get("output") or Path("runs")) / suite.name.replace(":", "-")
+    outcomes = run_suite(runs, folder, machine, typer.echo if is_first() else lambda _: None)
+    if is_first():
+        _print_outcomes(outcomes, folder)
+    if any(outcome.failure for outcome in outcomes):
+        raise typer.Exit(2)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def _print_outcomes(outcomes: "Sequence[Outcome]", folder: Path) -> None:
+    from qabias.comparison import differing_fields
+    from qabias.suites.running import comparable
+    from qabias.tables import print_comparison, print_scores
+
+    for scored in comparable(outcomes):
+        benchmark = scored[0].arguments["benchmark"]
+        if len(scored) == 1:
+            typer.echo(scored[0].signature)
+            print_scores(benchmark, scored[0].scores)
+        else:
+            names = differing_fields([run.signature for run in scored])
+            print_comparison(benchmark, names, [run.scores for run in scored])
+    failed = [outcome for outcome in outcomes if outcome.failure]
+    typer.echo(f"{len(outcomes) - len(failed)} of {len(outcomes)} runs are finished; run folders: {folder}")
+    for outcome in failed:
+        typer.echo(f"{outcome.run.name}: not finished: {' '.join(outcome.failure.split())}", err=True)

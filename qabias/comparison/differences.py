@@ -1,0 +1,150 @@
+"""Whether two runs differ: paired differences, their intervals, permutation tests and a correction for many of them.
+
+The answers to one template share its text and are far from independent. So whole templates (clusters) are drawn by the
+bootstrap, the same for both runs, and the two runs' answers to a template are exchanged together by the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Scores = Callable[[Floats], Mapping[str, Floats]]
+
+N_BOOTSTRAP = 1000
+N_PERMUTATIONS = 10_000
+# With so few clusters every exchange is tried; 2 ** 13 is less than the number of random ones.
+MOST_EXACT = 13
+# Scores of sums that were added in another order differ by rounding, and are ties.
+_ROUNDING = 1e-12
+
+
+class Pair(NamedTuple):
+    """The answers of two runs to the same examples, as scores of reweighted clusters.
+
+    Attributes:
+        n_clusters: Number of clusters, C.
+        first: From weights of shape (R, C) to the scores of the first run, each of shape (R,); NaN where undefined.
+        second: The same of the second run.
+        exchanged: From a matrix of shape (R, C), 1 where a run keeps its answers to a cluster and 0 where the two runs
+            exchange them, to the scores of the first run and to those of the second.
+    """
+
+    n_clusters: int
+    first: Scores
+    second: Scores
+    exchanged: Callable[[Floats], tuple[Mapping[str, Floats], Mapping[str, Floats]]]
+
+
+class Difference(NamedTuple):
+    """A score of the second run minus that of the first.
+
+    Attributes:
+        value: The difference; None where one of the scores is undefined.
+        low: Lower end of its interval; None with fewer than two clusters.
+        high: Upper end.
+        p: Two-sided p-value of the permutation test; None where the difference is undefined.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+
+
+UNDEFINED = Difference(None, None, None, None)
+
+
+def differences(pair: Pair, names: Sequence[str], seed: int = 0, confidence: float = 0.95) -> dict[str, Difference]:
+    """Compare two runs by some of their scores.
+
+    Args:
+        pair: The two runs.
+        names: Names of scores.
+        seed: Seed of the bootstrap and of random exchanges.
+        confidence: Level of the intervals.
+
+    Returns:
+        For each name the difference, its percentile interval from a bootstrap that draws the same clusters for both
+        runs, and the p-value of the exchange test (see `p_value`).
+    """
+    once = np.ones((1, pair.n_clusters))
+    values = _subtract(pair.second(once), pair.first(once), names)
+    rng = np.random.default_rng(seed)
+    n = pair.n_clusters
+    drawn = rng.multinomial(n, np.full(n, 1 / n), size=N_BOOTSTRAP).astype(np.float64)
+    replicates = _subtract(pair.second(drawn), pair.first(drawn), names)
+    first, second = pair.exchanged(_exchanges(n, rng))
+    exchanged = _subtract(second, first, names)
+    return {
+        name: Difference(
+            float(values[name][0]),
+            *_interval(replicates[name], n, confidence),
+            p_value(float(values[name][0]), exchanged[name], n <= MOST_EXACT),
+        )
+        if not np.isnan(values[name][0])
+        else UNDEFINED
+        for name in names
+    }
+
+
+def _subtract(second: Mapping[str, Floats], first: Mapping[str, Floats], names: Sequence[str]) -> dict[str, Floats]:
+    return {name: second[name] - first[name] for name in names}
+
+
+def _interval(replicates: Floats, n_clusters: int, confidence: float) -> tuple[float | None, float | None]:
+    defined = replicates[~np.isnan(replicates)]
+    if n_clusters < 2 or defined.size == 0:
+        return None, None
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(defined, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def _exchanges(n_clusters: int, rng: np.random.Generator) -> Floats:
+    """Which clusters keep their run: 0 or 1, shape (R, C); all 2 ** C ways if these are few."""
+    if n_clusters <= MOST_EXACT:
+        numbers = np.arange(2**n_clusters)[:, None]
+        return (numbers >> np.arange(n_clusters) & 1).astype(np.float64)
+    return rng.integers(0, 2, size=(N_PERMUTATIONS, n_clusters)).astype(np.float64)
+
+
+def p_value(observed: float, exchanged: Floats, exact: bool) -> float:
+    """Two-sided p-value of an exchange test.
+
+    If the two models were alike, their answers to a template could be exchanged without a trace, and the observed
+    difference would be one of the exchanged ones like any other. The p-value is the share of those that are at least as
+    far from 0. Random exchanges count the observed difference among them, (1 + k) / (1 + n), so that p is never 0 and
+    never too small (Phipson and Smyth 2010). Exchanges that leave a score undefined are left out.
+
+    Args:
+        observed: The difference.
+        exchanged: Differences after exchanges, shape (R,).
+        exact: Whether these are all exchanges, the observed among them, rather than random ones.
+    """
+    defined = np.abs(exchanged[~np.isnan(exchanged)])
+    as_far = int(np.count_nonzero(defined >= abs(observed) - _ROUNDING))
+    return as_far / defined.size if exact else (1 + as_far) / (1 + defined.size)
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Adjust p-values for being many (Holm 1979): the smallest times m, the next times m - 1, and so on, never falling.
+
+    Args:
+        p_values: The p-values of one family; None is no test, and stays None.
+
+    Returns:
+        The adjusted p-values, parallel to them. Calling those below 0.05 real is wrong in any of them with a
+        probability of 0.05 at most.
+    """
+    adjusted: list[float | None] = [None] * len(p_values)
+    ordered = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    largest = 0.0
+    for rank, (p, place) in enumerate(ordered):
+        largest = max(largest, min(1.0, (len(ordered) - rank) * p))
+        adjusted[place] = largest
+    return adjusted

@@ -1,0 +1,156 @@
+"""Several processes that share out one run, as `accelerate launch` or `torchrun` starts them.
+
+Every process computes parts of its own; the first one alone writes `run.json`, scores, reports and prints. Nothing else
+is exchanged than errors and results, so gloo suffices on every device. A process that nobody launched so is one of one,
+and imports neither accelerate nor torch for it.
+"""
+
+import datetime
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+from qabias.errors import QabiasError
+
+T = TypeVar("T")
+
+# What a launcher tells each of its processes.
+_LAUNCHED = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+# How long to wait for the slowest process. The launcher ends the waiting ones much sooner if another one fails.
+_PATIENCE = datetime.timedelta(days=30)
+_SECONDS_BETWEEN_LOOKS = 0.5
+
+
+class SharedError(QabiasError):
+    """An error that all processes raise together; the first of them prints it."""
+
+
+@dataclass(frozen=True)
+class Processes:
+    """This process among those that share out a run.
+
+    Attributes:
+        rank: Number of this process, in [0, count).
+        count: Number of processes.
+        device: Where `auto` computes in this process; None leaves it to the model.
+    """
+
+    rank: int = 0
+    count: int = 1
+    device: str | None = None
+
+    def share(self, shard: int, n_shards: int) -> tuple[int, int]:
+        """This process's share (i, n) of a shard: every n-th part, beginning with part i."""
+        return shard + n_shards * self.rank, n_shards * self.count
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What all processes do at the same time; if it fails in one of them, all raise that error.
+
+        Raises:
+            SharedError: If there are several processes and one of them failed.
+        """
+        if self.count == 1:
+            yield
+            return
+        failure = None
+        try:
+            yield
+        except Exception as error:
+            failure = str(error) if isinstance(error, QabiasError) else f"{type(error).__name__}: {error}"
+            self._tell(failure)
+            if isinstance(error, QabiasError):
+                raise SharedError(failure) from error
+            raise
+        self._tell(None)
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What every process does in its own time; goes on when all have done it.
+
+        An error ends this process at once, not only its run: the others may be busy for hours, and the launcher ends
+        them as soon as this one has ended.
+
+        Raises:
+            SystemExit: If there are several processes and this one failed.
+            SharedError: If another process has ended.
+        """
+        if self.count == 1:
+            yield
+            return
+        try:
+            yield
+        except (QabiasError, OSError) as error:
+            raise SystemExit(f"qabias: error: rank {self.rank} of {self.count}: {error}") from error
+        self._tell(None)
+
+    def on_first(self, function: Callable[[], T]) -> T:
+        """What process 0 does while the others wait; all return its result.
+
+        Raises:
+            SharedError: If there are several processes and it failed.
+        """
+        result: Any = None
+        with self.together():
+            if self.rank == 0:
+                result = function()
+        return result if self.count == 1 else self._gather(result)[0]
+
+    def _tell(self, failure: str | None) -> None:
+        """Tell all processes whether this one failed, and raise the first failure of another one."""
+        for rank, theirs in enumerate(self._gather(failure)):
+            if theirs is not None and failure is None:
+                where = "" if rank == 0 else f"rank {rank} of {self.count}: "
+                raise SharedError(f"{where}{theirs}")
+
+    def _gather(self, content: Any) -> list[Any]:
+        import torch.distributed
+
+        contents = [None] * self.count
+        try:
+            torch.distributed.all_gather_object(contents, content)
+        except RuntimeError as error:
+            raise SharedError("another process has ended; its own message says why") from error
+        return contents
+
+
+def is_first() -> bool:
+    """Whether this process is the one that prints: the first of those launched together, or the only one."""
+    return not _is_launched() or os.environ["RANK"] == "0"
+
+
+@cache
+def launched_processes() -> Processes:
+    """The processes that share out a run; connects them when it is called first.
+
+    Raises:
+        QabiasError: If they cannot reach each other.
+    """
+    if not _is_launched():
+        return Processes()
+    import torch
+    from accelerate import PartialState  # type: ignore[import-untyped]
+
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    on_cpu = not torch.cuda.is_available() or os.environ.get("ACCELERATE_USE_CPU", "false").lower() == "true"
+    try:
+        state = PartialState(cpu=on_cpu, backend="gloo", timeout=_PATIENCE)
+    except (NotImplementedError, RuntimeError, ValueError) as error:
+        raise QabiasError(f"the launched processes cannot be connected: {error}") from error
+    return Processes(state.process_index, state.num_processes, str(state.device))
+
+
+def _is_launched() -> bool:
+    return all(name in os.environ for name in _LAUNCHED) and int(os.environ["WORLD_SIZE"]) > 1
+
+
+def _end_with_parent(parent: int) -> None:
+    """End this process when its launcher is gone, or it would write into a run that is started again."""
+    while os.getppid() == parent:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    os._exit(1)

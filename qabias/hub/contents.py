@@ -1,0 +1,188 @@
+"""What is pushed of a dataset folder, of a metric folder and of a run."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from huggingface_hub import DatasetCard, SpaceCard
+
+from qabias import __version__, catalog, sources
+from qabias.benchmarks import load_benchmark
+from qabias.errors import QabiasError
+from qabias.hub.plan import Plan, check_repo_id
+
+PUSHED = ("bbq", "unqover", "bbnli")
+"""Benchmarks with a dataset and a metric of their own; BBQ as inference is a part of the dataset bbq."""
+
+# Never code: `load_dataset` needs none, and refuses a repository that holds a file named like it.
+_DATASET_FILES = (
+    "README.md",
+    "TEMPLATES.md",
+    "croissant.json",
+    "eval.yaml",
+    "data/*/*.parquet",
+    "templates/**/*.yaml",
+    "vocabulary/*.csv",
+)
+_OWNED = ("data", "templates", "vocabulary")
+_AUTHORS = {"bbq": "Parrish et al.", "unqover": "Li et al.", "bbnli": "Akyürek et al."}
+
+
+def dataset_plan(
+    benchmark: str,
+    repo_id: str,
+    scratch: Path,
+    *,
+    source: str = "bundled",
+    seed: int = 0,
+    fixes: bool = False,
+    upstream_dir: str | None = None,
+) -> Plan:
+    """The push of a dataset: the bundled folder as it is, or one that is built from the authors' files.
+
+    Args:
+        benchmark: One of `PUSHED`.
+        repo_id: The dataset's repository as ORG/NAME.
+        scratch: Empty folder in which a dataset that is not bundled is built; it must last until the push is done.
+        source: Source of the texts.
+        seed: Seed of generation.
+        fixes: Mend the known defects of published texts.
+        upstream_dir: Local mirror of the authors' files.
+
+    Raises:
+        QabiasError: If the choice is wrong, the texts cannot be had, or the card lacks licence or attribution.
+    """
+    check_repo_id(repo_id)
+    _check_benchmark(benchmark)
+    chosen = load_benchmark(benchmark)
+    origin = chosen.origin(source, seed, fixes, upstream_dir)
+    if source == "bundled":
+        folder = catalog.dataset_folder(benchmark)
+    else:
+        folder = scratch
+        chosen.write_folder(folder, "all", origin)
+    files: dict[str, bytes | Path] = {
+        path.relative_to(folder).as_posix(): path for pattern in _DATASET_FILES for path in sorted(folder.glob(pattern))
+    }
+    card = _card(folder, f'"./{benchmark}_dataset"', repo_id)
+    _check_data_files(card, files)
+    if source != "bundled":
+        check_attribution(card, benchmark)
+    files["README.md"] = card.encode()
+    return Plan(
+        repo_id,
+        "dataset",
+        f"Dataset {benchmark} by qabias",
+        f"{benchmark} {origin.version}, qabias {__version__}",
+        files,
+        owned=_OWNED,
+    )
+
+
+def metric_plan(benchmark: str, repo_id: str) -> Plan:
+    """The push of a metric, which the Hub keeps as a Space.
+
+    `evaluate.load("ORG/NAME")` reads NAME.py and the modules it imports. Under a name of its own the module is there
+    twice, for the page of the Space reads it by its usual name.
+
+    Args:
+        benchmark: One of `PUSHED`.
+        repo_id: The Space as ORG/NAME.
+
+    Raises:
+        QabiasError: If there is no such metric, or the name cannot be a module's.
+    """
+    check_repo_id(repo_id)
+    _check_benchmark(benchmark)
+    folder = catalog.metric_folder(benchmark)
+    files: dict[str, bytes | Path] = {path.name: path for path in sorted(folder.glob("*.py"))}
+    module = f"{repo_id.rpartition('/')[2]}.py"
+    if module != f"{benchmark}.py":
+        if module in files or "." in module.removesuffix(".py"):
+            raise QabiasError(
+                f"{repo_id}: evaluate would look for the metric in {module}, which "
+                f"{'is another module of it' if module in files else 'cannot be imported'}; choose another name"
+            )
+        files[module] = folder / f"{benchmark}.py"
+    files.pop("__init__.py", None)
+    files["requirements.txt"] = folder / "requirements.txt"
+    card = _card(folder, f'"./metrics/{benchmark}"', repo_id)
+    files["README.md"] = card.encode()
+    sdk = SpaceCard(card).data.get("sdk")
+    return Plan(repo_id, "space", f"Metric {benchmark} by qabias", f"qabias {__version__}", files, sdk=sdk)
+
+
+def results_plan(run: Path, model_id: str) -> Plan:
+    """The push of a run's scores into the repository of the model that was measured.
+
+    Args:
+        run: A run folder with scores.
+        model_id: The model's repository as ORG/NAME.
+
+    Raises:
+        QabiasError: If the folder holds no finished run.
+    """
+    from qabias.results import result_files
+    from qabias.runs import read_run
+
+    check_repo_id(model_id)
+    run_file = read_run(run)
+    benchmark, signature = run_file["arguments"]["benchmark"], run_file["signature"]
+    files: Mapping[str, bytes] = result_files(run, model_id)
+    return Plan(model_id, "model", f"Results on {benchmark} by qabias", signature, dict(files))
+
+
+def check_attribution(card: str, benchmark: str) -> None:
+    """Check that a card of published texts names their licence, authors and origin, as their licences ask.
+
+    Args:
+        card: The card, head and text.
+        benchmark: One of `PUSHED`.
+
+    Raises:
+        QabiasError: If it does not.
+    """
+    repository = catalog.dataset_module(benchmark, "official").REPOSITORY
+    licence = sources.licence(repository)
+    parsed = DatasetCard(card)
+    missing = [
+        what
+        for what, there in {
+            f"license: {licence.lower()} in the head": parsed.data.get("license") == licence.lower(),
+            f"the licence {licence}": licence.lower() in parsed.text.lower(),
+            f"the authors {_AUTHORS[benchmark]}": _AUTHORS[benchmark] in parsed.text,
+            f"the commit of {repository}": sources.commit(repository)[:7] in parsed.text,
+        }.items()
+        if not there
+    ]
+    if missing:
+        raise QabiasError(
+            f"{benchmark}: the card of the authors' texts lacks {' and '.join(missing)}, so it is not pushed; "
+            "install qabias again, or mend card.md and card_sources.yaml"
+        )
+
+
+def _card(folder: Path, local_name: str, repo_id: str) -> str:
+    """The card of a folder, with the name under which others load it."""
+    return (folder / "README.md").read_text(encoding="utf-8").replace(local_name, json.dumps(repo_id))
+
+
+def _check_data_files(card: str, files: Mapping[str, object]) -> None:
+    """Every data file that the card names must be pushed, and no other."""
+    named = {
+        path.replace("test-*", "test-00000-of-00001")
+        for config in DatasetCard(card).data["configs"]
+        for entry in config["data_files"]
+        for path in ([entry["path"]] if isinstance(entry["path"], str) else entry["path"])
+    }
+    pushed = {path for path in files if path.endswith(".parquet")}
+    if named != pushed:
+        raise QabiasError(
+            f"card and data differ in {', '.join(sorted(named ^ pushed))}; build the dataset folder again"
+        )
+
+
+def _check_benchmark(name: str) -> None:
+    if name not in PUSHED:
+        hint = "; BBQ as inference is a part of bbq" if name == "bbq_nli" else ""
+        raise QabiasError(f"unknown name {name!r}: choose one of {', '.join(PUSHED)}{hint}")

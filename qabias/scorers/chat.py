@@ -1,0 +1,173 @@
+"""Chat models asked in their own form: the prompt is the user's turn, an option the beginning of the model's.
+
+The tokenizer's chat template writes the turns with all their special tokens, and no other is added. An option follows
+the assistant's header directly, without the blank or newline that separates it from a plain text. Header and option are
+encoded each by itself, so that the boundary lies between them even where the header ends with a newline: the scored
+tokens are the option's and no more.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from qabias.errors import QabiasError
+from qabias.scorers.base import OptionScores, Request
+from qabias.scorers.causal import CausalScorer, TokenSequence
+from qabias.scorers.generation import GenerationScorer
+
+if TYPE_CHECKING:
+    from qabias.models import LoadedModel
+
+CHAT = ("yes", "auto", "no")
+# By which templates write today's date.
+DATE_FUNCTION = "strftime_now"
+
+Tokens = tuple[int, ...]
+
+
+class ChatTemplate:
+    """The chat template of a model's tokenizer, with a system message or with the template's own.
+
+    Args:
+        loaded: The model.
+        system: The system message; None for what the template writes without one.
+
+    Raises:
+        QabiasError: If the tokenizer has no chat template, or the template refuses or loses the system message.
+    """
+
+    def __init__(self, loaded: LoadedModel, system: str | None = None) -> None:
+        if not loaded.tokenizer.chat_template:
+            raise QabiasError(
+                f"chat: the tokenizer of model {loaded.name!r} has no chat template; ask without chat, or use a model "
+                "that was tuned to chat"
+            )
+        self._tokenizer = loaded.tokenizer
+        self._system = system
+        try:
+            rendered = self._apply([self._conversation("?")], tokenize=False)[0]
+        except Exception as error:  # a template raises whatever it likes
+            raise QabiasError(f"chat: the template of model {loaded.name!r} fails: {error}") from error
+        if system is not None and system.strip() not in rendered:
+            raise QabiasError(f"chat: the template of model {loaded.name!r} drops the system message; leave system out")
+        if DATE_FUNCTION in loaded.tokenizer.get_chat_template():
+            warnings.warn(
+                f"chat: the template of model {loaded.name!r} may write today's date, so that another day asks "
+                "otherwise; finish a run on the day it is begun, and compare runs of one day",
+                stacklevel=2,
+            )
+
+    def encode_prompts(self, prompts: Iterable[str]) -> dict[str, Tokens]:
+        """Tokens of every distinct prompt as the user's turn, up to the end of the assistant's header."""
+        distinct = list(dict.fromkeys(prompts))
+        if not distinct:
+            return {}
+        encoded = self._apply([self._conversation(prompt) for prompt in distinct], tokenize=True)["input_ids"]
+        return {prompt: tuple(tokens) for prompt, tokens in zip(distinct, encoded, strict=True)}
+
+    def encode_options(self, requests: Sequence[Request]) -> list[list[TokenSequence]]:
+        """Tokens of every option after the assistant's header; the option's are scored."""
+        before = self.encode_prompts(request.prefix for request in requests)
+        distinct = list(dict.fromkeys(option for request in requests for option in request.options))
+        encoded = self._tokenizer(distinct, add_special_tokens=False)["input_ids"] if distinct else []
+        after = {option: tuple(tokens) for option, tokens in zip(distinct, encoded, strict=True)}
+        return [
+            [TokenSequence(before[request.prefix] + after[option], len(after[option])) for option in request.options]
+            for request in requests
+        ]
+
+    def _conversation(self, prompt: str) -> list[dict[str, str]]:
+        system = [] if self._system is None else [{"role": "system", "content": self._system}]
+        return [*system, {"role": "user", "content": prompt}]
+
+    def _apply(self, conversations: list[list[dict[str, str]]], *, tokenize: bool) -> Any:
+        return self._tokenizer.apply_chat_template(
+            conversations,
+            add_generation_prompt=True,
+            tokenize=tokenize,
+            tokenizer_kwargs={"verbose": False},
+        )
+
+
+class ChatCausalScorer(CausalScorer):
+    """Scores options by their log-likelihood as the beginning of the assistant's turn.
+
+    Args:
+        loaded: The model.
+        template: Its chat template.
+        options: Those of `CausalScorer`.
+
+    Raises:
+        QabiasError: As `CausalScorer`.
+    """
+
+    def __init__(self, loaded: LoadedModel, template: ChatTemplate, **options: Any) -> None:
+        super().__init__(loaded, **options)
+        self._template = template
+
+    def score(self, requests: Sequence[Request]) -> list[OptionScores]:
+        """Score every option of every request without the blanks before it, in order.
+
+        Raises:
+            QabiasError: As `CausalScorer.score`.
+        """
+        bare = [replace(request, options=tuple(option.lstrip() for option in request.options)) for request in requests]
+        return super().score(bare)
+
+    def _encode(self, requests: Sequence[Request]) -> list[list[TokenSequence]]:
+        return self._template.encode_options(requests)
+
+
+class ChatGenerationScorer(GenerationScorer):
+    """Lets a chat model write its turn after the prompt as the user's.
+
+    Args:
+        loaded: The model.
+        template: Its chat template.
+        options: Those of `GenerationScorer`.
+
+    Raises:
+        QabiasError: As `GenerationScorer`.
+    """
+
+    def __init__(self, loaded: LoadedModel, template: ChatTemplate, **options: Any) -> None:
+        super().__init__(loaded, name="causal", **options)
+        self._template = template
+
+    def _encode(self, prompts: Sequence[str]) -> dict[str, Tokens]:
+        return self._template.encode_prompts(prompts)
+
+
+def chat_template(loaded: LoadedModel, chat: str, system: str | None) -> ChatTemplate | None:
+    """The template by which a model is asked, None for plain texts.
+
+    Args:
+        loaded: The model.
+        chat: One of `CHAT`; `"auto"` is yes for a tokenizer with a chat template.
+        system: The system message, if any.
+
+    Raises:
+        QabiasError: As `ChatTemplate`; also where there is a system message and no template to write it.
+    """
+    if chat == "yes" or (chat == "auto" and (system is not None or loaded.tokenizer.chat_template)):
+        return ChatTemplate(loaded, system)
+    return None
+
+
+def take_chat(options: dict[str, str]) -> tuple[str, str | None]:
+    """Take `chat` and `system` out of the options of a scorer.
+
+    Raises:
+        QabiasError: If `chat` is none of `CHAT`, or there is a system message without chat or not of one line.
+    """
+    chat, system = options.pop("chat", "no"), options.pop("system", None)
+    if chat not in CHAT:
+        raise QabiasError(f"causal: chat is {chat!r}; choose one of {', '.join(CHAT)}")
+    if chat == "no" and system is not None:
+        raise QabiasError("causal: a system message is for chat; add --option chat=yes")
+    if system is not None and (len(system.splitlines()) != 1 or "|" in system):
+        raise QabiasError("causal: the system message must be one line of text without '|' to fit into the signature")
+    return chat, system

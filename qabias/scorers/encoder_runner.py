@@ -1,0 +1,218 @@
+"""Running rows of tokens through encoder models.
+
+`EncoderRunner` chooses the batches: rows of equal or nearly equal length, up to a number of tokens, which it halves
+when memory runs out.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qabias.errors import QabiasError
+from qabias.scorers.encoder_rows import TokenRows
+from qabias.scorers.memory import is_out_of_memory
+
+if TYPE_CHECKING:
+    import torch
+
+    from qabias.models import LoadedModel
+
+# Tokens of a batch, pads included. A CPU is busy with few tokens and gains from caches that hold them.
+CPU_TOKEN_BUDGET = 1024
+GPU_TOKEN_BUDGET = 65536
+# Rows share a batch with the longest if they have at least this share of its tokens.
+NEARLY_EQUAL = 0.9
+
+_log = logging.getLogger(__name__)
+
+Progress = Callable[[int], object]
+
+
+@dataclass
+class RunStats:
+    """What a scorer has done since it was made.
+
+    Attributes:
+        tokens_run: Tokens run through the model, pads included.
+        pads_run: Pads among them.
+        batches: Forward passes.
+        seconds: Time spent in `score`.
+    """
+
+    tokens_run: int = 0
+    pads_run: int = 0
+    batches: int = 0
+    seconds: float = 0.0
+
+
+class EncoderRunner:
+    """Runs rows through a model, batch by batch.
+
+    Args:
+        loaded: The model.
+        scorer: Name of the scorer, for messages.
+        token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. It is halved when memory
+            runs out. None for a default by device.
+        token_limit: Most tokens of a forward pass whatever the budget.
+        row_limit: Most rows of a forward pass.
+
+    Attributes:
+        stats: Counts for reports.
+
+    Raises:
+        QabiasError: If the tokenizer is a slow one or the budget is not positive.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        scorer: str,
+        token_budget: int | None = None,
+        *,
+        token_limit: int = sys.maxsize,
+        row_limit: int = sys.maxsize,
+    ) -> None:
+        if token_budget is not None and token_budget < 1:
+            raise QabiasError(f"{scorer}: token budget {token_budget} is less than one token")
+        if not getattr(loaded.tokenizer, "is_fast", False):
+            raise QabiasError(
+                f"{scorer}: the tokenizer of model {loaded.name!r} does not tell where its tokens lie in a text; "
+                "use a model with a fast tokenizer"
+            )
+        self.stats = RunStats()
+        self._longest = longest_row(loaded.model, loaded.tokenizer)
+        self._row_limit = row_limit
+        self._scorer, self._name, self._device = scorer, loaded.name, loaded.device
+        default_budget = CPU_TOKEN_BUDGET if loaded.device == "cpu" else GPU_TOKEN_BUDGET
+        self._token_budget = min(token_budget or default_budget, token_limit)
+        self._takes_types = "token_type_ids" in inspect.signature(loaded.model.forward).parameters
+        self._takes_types &= "token_type_ids" in loaded.tokenizer.model_input_names
+        self._n_types = getattr(loaded.model.config, "type_vocab_size", sys.maxsize)
+        self._pad = next(
+            (pad for pad in (loaded.tokenizer.pad_token_id, loaded.model.config.pad_token_id) if pad is not None), 0
+        )
+
+    def find_too_long(self, rows: TokenRows) -> tuple[int, str] | None:
+        """Find a row that the model cannot read: its number and what to say of it; None if all are short enough."""
+        if not len(rows) or rows.lengths.max() <= self._longest:
+            return None
+        row = int(np.argmax(rows.lengths > self._longest))
+        return row, (
+            f"{rows.lengths[row]} tokens are more than the {self._longest} that model {self._name!r} can read; use "
+            "shorter texts or another model"
+        )
+
+    def make_inputs(self, rows: TokenRows, chosen: np.ndarray) -> dict[str, torch.Tensor]:
+        """Make the model's inputs of chosen rows; without pads there is no attention mask, and none to compute with."""
+        import torch
+
+        tokens, types, real = rows.lay_out(chosen, self._pad)
+        inputs = {"input_ids": tokens}
+        if not real.all():
+            inputs["attention_mask"] = real.astype(np.int64)
+        if self._takes_types and rows.max_type < self._n_types:
+            inputs["token_type_ids"] = types
+        return {name: torch.from_numpy(values).to(self._device) for name, values in inputs.items()}
+
+    def run(
+        self,
+        rows: TokenRows,
+        ask: Callable[[np.ndarray, dict[str, torch.Tensor]], None],
+        progress: Progress | None = None,
+    ) -> None:
+        """Run all rows, the longest first so that memory runs out early.
+
+        Args:
+            rows: What to run.
+            ask: Given numbers of rows and the inputs made of them, asks the model and keeps its answers. Called again
+                for the same rows with fewer at a time when memory runs out.
+            progress: Called after every batch with the number of rows done so far.
+
+        Raises:
+            QabiasError: If one row alone does not fit in memory.
+        """
+        import torch
+
+        longest = int(rows.lengths.max(initial=0))
+        # Sorting 16-bit numbers takes a tenth of the time.
+        keys = (-rows.lengths).astype(np.int16) if longest < 2**15 else -rows.lengths
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        done = 0
+        while done < len(order):
+            chosen = order[done : self._cut(keys, done)]
+            with torch.inference_mode():
+                fits = self._try(rows, chosen, ask)
+            if not fits:
+                self._retreat(len(chosen), int(rows.lengths[chosen[0]]))
+                continue
+            size = len(chosen) * int(rows.lengths[chosen[0]])
+            done += len(chosen)
+            self.stats.tokens_run += size
+            self.stats.pads_run += size - int(rows.lengths[chosen].sum())
+            self.stats.batches += 1
+            if progress is not None:
+                progress(done)
+
+    def _try(
+        self, rows: TokenRows, chosen: np.ndarray, ask: Callable[[np.ndarray, dict[str, torch.Tensor]], None]
+    ) -> bool:
+        try:
+            ask(chosen, self.make_inputs(rows, chosen))
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            return False
+        return True
+
+    def _cut(self, keys: np.ndarray, start: int) -> int:
+        """End of the batch that begins at `start`: no pads where rows of one length make half a batch.
+
+        Args:
+            keys: int array, ascending; lengths of the rows, negated.
+            start: Number of the first row.
+        """
+        longest = -int(keys[start])
+        n_rows = max(1, min(self._token_budget // longest, self._row_limit))
+
+        def end_of(length: int) -> int:
+            # A key of another type would have all keys copied.
+            return int(np.searchsorted(keys, keys.dtype.type(-length), side="right"))
+
+        end = end_of(longest)
+        if 2 * (end - start) < n_rows:
+            end = end_of(math.ceil(NEARLY_EQUAL * longest))
+        return min(start + n_rows, end)
+
+    def _retreat(self, n_rows: int, longest: int) -> None:
+        """Halve the token budget after a batch did not fit in memory."""
+        import torch
+
+        if n_rows == 1:
+            raise QabiasError(
+                f"model {self._name!r}: {longest} tokens do not fit in memory; use a smaller model, --dtype bfloat16 "
+                "or a larger device"
+            )
+        self._token_budget = max(1, min(self._token_budget, n_rows * longest) // 2)
+        if self._device.startswith("cuda"):
+            torch.cuda.empty_cache()
+        _log.warning("%s: out of memory; going on with batches of %d tokens", self._scorer, self._token_budget)
+
+
+def longest_row(model: Any, tokenizer: Any) -> float:
+    """Most tokens that a model can read; RoBERTa and its kin count positions from the pad token's on."""
+    n_positions = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 0
+    if n_positions <= 0:
+        return tokenizer.model_max_length
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
+            return module.num_embeddings - module.padding_idx - 1
+    return n_positions

@@ -1,0 +1,178 @@
+"""How a model trained for multiple choice, e.g. on RACE, shares its belief out among the options of a request.
+
+The model reads every option by itself, as a pair of texts: the context, and the question with the option as its answer.
+It gives each a single figure, and a softmax over the options of the request makes probabilities of these. They tell
+which option the model prefers, not how likely it is to write one; so there is no text to normalise by its length.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from qabias.errors import QabiasError
+from qabias.scorers.base import OptionScores, Request
+from qabias.scorers.encoder_rows import Pieces, Template, TokenRows, encode_plain
+from qabias.scorers.encoder_runner import EncoderRunner, RunStats
+
+if TYPE_CHECKING:
+    import torch
+
+    from qabias.models import LoadedModel
+
+
+class MultipleChoiceScorer:
+    """Scores options by their probability among the options of a request.
+
+    Args:
+        loaded: The model, as `load_multiple_choice` gives it.
+        token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. It is halved when memory
+            runs out. None for a default by device.
+
+    Attributes:
+        model_signature: Version and precision of the model.
+
+    Raises:
+        QabiasError: If the budget is not positive or the tokenizer is a slow one.
+    """
+
+    name = "multiple_choice"
+
+    def __init__(self, loaded: LoadedModel, *, token_budget: int | None = None) -> None:
+        self.model_signature = loaded.signature
+        self._name = loaded.name
+        self._model = loaded.model
+        self._tokenizer = loaded.tokenizer
+        self._runner = EncoderRunner(loaded, self.name, token_budget, row_limit=_row_limit(loaded))
+        self._template = Template.of(loaded.tokenizer, 2)
+
+    @property
+    def stats(self) -> RunStats:
+        """Counts for reports."""
+        return self._runner.stats
+
+    def score(self, requests: Sequence[Request]) -> list[OptionScores]:
+        """Score every option of every request, in order; equal pairs of context and option are asked once.
+
+        Args:
+            requests: Each with the context as its prefix, and as options the question with each answer; blanks around
+                an option do not count.
+
+        Returns:
+            Scores whose log-likelihoods are the natural logarithms of probabilities that sum to 1 over the options of a
+            request.
+
+        Raises:
+            QabiasError: If an option is blank, a context with an option is too long for the model or does not fit in
+                memory, or the model answers with NaN or infinity.
+        """
+        if not requests:
+            return []
+        started = time.perf_counter()
+        pairs = _distinct_pairs(requests)
+        endings = encode_plain(self._tokenizer, pairs.endings)
+        rows = self._make_rows(pairs, endings)
+        too_long = self._runner.find_too_long(rows)
+        if too_long:
+            row, message = too_long
+            raise QabiasError(f"{_describe(requests, pairs, row)}: {message}")
+        logits = np.empty(len(rows))
+
+        def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
+            # These models take all options of a question at once; a row here is a question of one option.
+            answer = self._model(**{name: values[:, None] for name, values in inputs.items()})
+            logits[chosen] = answer.logits[:, 0].double().cpu().numpy()
+
+        self._runner.run(rows, ask)
+        unanswered = np.flatnonzero(~np.isfinite(logits))
+        if unanswered.size:
+            raise QabiasError(
+                f"{_describe(requests, pairs, unanswered[0])}: model {self._name!r} answers with "
+                "NaN or infinity; try --dtype float32 or bfloat16"
+            )
+        self.stats.seconds += time.perf_counter() - started
+        n_tokens = np.array([len(tokens) for tokens in endings], dtype=np.int32)
+        n_bytes = np.array([len(ending.encode()) for ending in pairs.endings], dtype=np.int32)
+        return [
+            OptionScores(
+                loglikelihoods=_log_softmax(logits[own]),
+                n_tokens=n_tokens[pairs.ending_of[own]],
+                n_bytes=n_bytes[pairs.ending_of[own]],
+            )
+            for own in pairs.rows_of
+        ]
+
+    def _make_rows(self, pairs: _Pairs, endings: Sequence[Sequence[int]]) -> TokenRows:
+        """Encode pairs; every context once where the tokenizer puts it before the ending, else pair by pair."""
+        if self._template is None:
+            whole = self._tokenizer(
+                [pairs.contexts[i] for i in pairs.context_of],
+                [pairs.endings[i] for i in pairs.ending_of],
+                truncation=False,
+                padding=False,
+                verbose=False,
+            )
+            tails = Pieces.of(whole["input_ids"], whole.get("token_type_ids"))
+            number = np.arange(len(tails.lengths))
+            return TokenRows(Pieces.of([()]), tails, np.zeros_like(number), number)
+        contexts = encode_plain(self._tokenizer, pairs.contexts)
+        heads = Pieces.framed(contexts, self._template, 0, before=True, after=True)
+        tails = Pieces.framed(endings, self._template, 1, before=False, after=True)
+        return TokenRows(heads, tails, pairs.context_of, pairs.ending_of)
+
+
+class _Pairs(NamedTuple):
+    """Distinct pairs of a context and an ending, the question with an answer.
+
+    Attributes:
+        contexts: Distinct contexts.
+        endings: Distinct endings.
+        context_of: int64 array of shape (n_pairs,); number of the context of each pair.
+        ending_of: int64 array of shape (n_pairs,); number of the ending of each pair.
+        rows_of: For each request an int64 array of shape (n_options,); numbers of the pairs that are its options.
+    """
+
+    contexts: list[str]
+    endings: list[str]
+    context_of: np.ndarray
+    ending_of: np.ndarray
+    rows_of: list[np.ndarray]
+
+
+def _distinct_pairs(requests: Sequence[Request]) -> _Pairs:
+    contexts: dict[str, int] = {}
+    endings: dict[str, int] = {}
+    pairs: dict[tuple[int, int], int] = {}
+    rows_of = []
+    for request in requests:
+        context = contexts.setdefault(request.prefix, len(contexts))
+        rows = []
+        for option in request.options:
+            if not option.strip():
+                raise QabiasError(f"request {request.key!r}: option {option!r} is blank")
+            pair = context, endings.setdefault(option.strip(), len(endings))
+            rows.append(pairs.setdefault(pair, len(pairs)))
+        rows_of.append(np.array(rows, dtype=np.int64))
+    context_of, ending_of = np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T
+    return _Pairs(list(contexts), list(endings), context_of, ending_of, rows_of)
+
+
+def _describe(requests: Sequence[Request], pairs: _Pairs, row: int) -> str:
+    """Name the first request that has a pair among its options."""
+    number = next(number for number, own in enumerate(pairs.rows_of) if row in own)
+    return f"request {requests[number].key!r}, option {pairs.endings[pairs.ending_of[row]]!r}"
+
+
+def _log_softmax(logits: np.ndarray) -> np.ndarray:
+    return logits - np.logaddexp.reduce(logits)
+
+
+def _row_limit(loaded: LoadedModel) -> int:
+    """Most rows of a batch: rows run alone where a model reads pads like words, or wants them on the left."""
+    reads_mask = "attention_mask" in inspect.signature(loaded.model.forward).parameters
+    return sys.maxsize if reads_mask and loaded.tokenizer.padding_side == "right" else 1

@@ -1,0 +1,260 @@
+"""HTTP to an OpenAI-compatible server: a few requests at a time, patiently repeated, every answer kept.
+
+Connection errors, timeouts, status 429 and 5xx pass, and the request is sent again: after a random wait of up to
+FIRST_WAIT seconds, doubled with every attempt up to LONGEST_WAIT, but never before the time that the server names in
+`Retry-After`. Every other status from 300 is the user's to mend.
+
+The key comes from the environment (`QABIAS_API_KEY`, else `OPENAI_API_KEY`) and goes into the request's header and
+nowhere else: messages of a server that repeats it are cleaned.
+"""
+
+import datetime
+import email.utils
+import logging
+import math
+import os
+import threading
+import urllib.parse
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import tenacity
+
+from qabias.errors import QabiasError
+from qabias.scorers.server.journal import Journal, request_hash
+
+CONCURRENCY = 8
+TIMEOUT = 60.0
+KEY_VARIABLES = ("QABIAS_API_KEY", "OPENAI_API_KEY")
+# Seconds and times; in all a server may be away for a minute and a half on average, three minutes at most.
+FIRST_WAIT = 0.5
+LONGEST_WAIT = 60.0
+ATTEMPTS = 10
+# A server that asks for a longer rest has a quota by the hour or day: the user decides.
+LONGEST_RETRY_AFTER = 600.0
+MESSAGE_LENGTH = 300
+
+Body = dict[str, Any]
+
+_log = logging.getLogger(__name__)
+
+
+class RefusedError(QabiasError):
+    """The server does not take the request as it is.
+
+    Attributes:
+        status: HTTP status.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _PassingError(Exception):
+    """A failure that may be over at the next attempt; `wait` is the server's own wish in seconds."""
+
+    def __init__(self, message: str, wait: float = 0.0) -> None:
+        super().__init__(message)
+        self.wait = wait
+
+
+class _StoppedError(Exception):
+    """Another request has failed for good."""
+
+
+class Client:
+    """Asks a server.
+
+    Args:
+        url: Base of the endpoint, e.g. `http://host:8000/v1`.
+        concurrency: Most requests under way at once.
+        timeout: Seconds to wait for a connection, and for a sign of life on it.
+        journal: File that keeps the answers; None keeps them in memory.
+
+    Raises:
+        QabiasError: If the url or the key cannot be used.
+    """
+
+    def __init__(
+        self, url: str, *, concurrency: int = CONCURRENCY, timeout: float = TIMEOUT, journal: Path | None = None
+    ) -> None:
+        self._url = check_url(url)
+        self._key = _read_key()
+        self._concurrency = concurrency
+        self._timeout = timeout
+        self._journal = Journal(journal)
+        self._stopped = threading.Event()
+        self._has_warned = threading.Lock()
+        self._http: httpx2.Client | None = None
+
+    def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
+        """Answer requests: from the journal where it has them, else by `ask_one`, several at a time, each body once.
+
+        Args:
+            bodies: The requests; what identifies them in the journal.
+            ask_one: Asks for one of them with `post` and gives what is worth keeping, as JSON can hold it.
+
+        Returns:
+            The answers, in order.
+
+        Raises:
+            QabiasError: If a request fails for good; answers that came before are in the journal.
+        """
+        hashes = [request_hash(body) for body in bodies]
+        missing = {name: body for name, body in zip(hashes, bodies, strict=True) if name not in self._journal}
+        if missing:
+            self._ask_missing(missing, ask_one)
+        return [self._journal[name] for name in hashes]
+
+    def _ask_missing(self, missing: Mapping[str, Body], ask_one: Callable[[Body], Any]) -> None:
+        def ask_and_keep(name: str, body: Body) -> None:
+            self._journal.add(name, ask_one(body))
+
+        self._stopped.clear()
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        limits = httpx2.Limits(max_connections=self._concurrency, max_keepalive_connections=self._concurrency)
+        with (
+            httpx2.Client(headers=headers, timeout=self._timeout, limits=limits) as self._http,
+            ThreadPoolExecutor(self._concurrency) as pool,
+        ):
+            futures = [pool.submit(ask_and_keep, name, body) for name, body in missing.items()]
+            try:
+                for future in as_completed(futures):
+                    future.result()
+            finally:
+                # After an error or Ctrl-C nothing new is sent, and nobody sleeps until the next attempt.
+                self._stopped.set()
+                pool.shutdown(cancel_futures=True)
+                self._journal.close()
+
+    def post(self, path: str, body: Body) -> dict[str, Any]:
+        """Send a request, again and again while the failure is a passing one.
+
+        Raises:
+            RefusedError: If the server refuses it.
+            QabiasError: If it failed ATTEMPTS times, or the answer is not JSON.
+        """
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(_PassingError),
+            wait=_wait,
+            stop=tenacity.stop_after_attempt(ATTEMPTS),
+            sleep=tenacity.sleep_using_event(self._stopped),
+            before_sleep=self._warn_once,
+            reraise=True,
+        )
+        try:
+            answer: dict[str, Any] = attempts(self._post_once, path, body)
+            return answer
+        except _PassingError as error:
+            raise QabiasError(
+                f"server: {error}, {ATTEMPTS} times in a row; run the same command again when the server is well, "
+                "it goes on from the answers so far"
+            ) from None  # what lies below may quote the request
+
+    def _post_once(self, path: str, body: Body) -> dict[str, Any]:
+        if self._stopped.is_set():
+            raise _StoppedError
+        assert self._http is not None
+        try:
+            response = self._http.post(f"{self._url}/{path}", json=body)
+        except httpx2.TimeoutException as error:
+            raise _PassingError(f"no answer within {self._timeout:g} seconds ({type(error).__name__})") from None
+        except httpx2.TransportError as error:
+            raise _PassingError(self._clean(f"{type(error).__name__}: {error}")) from None
+        status = response.status_code
+        if status == 429 or status >= 500:
+            wait = _retry_after(response.headers.get("retry-after"))
+            if wait > LONGEST_RETRY_AFTER:
+                raise QabiasError(
+                    f"server: {self._describe(response)}; it wants no request for {wait:.0f} seconds: run the same "
+                    "command again after that, it goes on from the answers so far"
+                )
+            raise _PassingError(self._describe(response), wait)
+        if status >= 300:
+            where = f"; the key comes from the environment variable {KEY_VARIABLES[0]}" if status in (401, 403) else ""
+            raise RefusedError(f"server: {self._describe(response)}{where}", status)
+        try:
+            answer = response.json()
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise QabiasError("server: the answer is not a JSON object; is the url that of an OpenAI-compatible API?")
+        return answer
+
+    def _describe(self, response: httpx2.Response) -> str:
+        """Status and message of an answer that is none."""
+        try:
+            content = response.json()
+            error = content.get("error", content)
+            message = error.get("message", error) if isinstance(error, dict) else error
+        except (ValueError, AttributeError):
+            message = response.text
+        return f"status {response.status_code}: {self._clean(str(message))}"
+
+    def _clean(self, message: str) -> str:
+        message = " ".join(message.split())
+        # Before the cut, which might leave half a key.
+        message = message.replace(self._key, "[key]") if self._key else message
+        return message[:MESSAGE_LENGTH] or "no message"
+
+    def _warn_once(self, state: tenacity.RetryCallState) -> None:
+        if self._has_warned.acquire(blocking=False) and state.outcome is not None:
+            _log.warning("server: %s; such requests are sent up to %d times", state.outcome.exception(), ATTEMPTS)
+
+
+def check_url(url: str) -> str:
+    """The base of an endpoint without a slash at its end; messages do not repeat it, for it may hold a password.
+
+    Raises:
+        QabiasError: If it is no such url, or has a place for secrets.
+    """
+    try:
+        parts = urllib.parse.urlsplit(url)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fits = False
+    if "@" in url or "?" in url or "#" in url:
+        raise QabiasError(
+            "server: the url may hold no user, password or query, for it is written into the run folder; "
+            f"give the key by the environment variable {KEY_VARIABLES[0]}"
+        )
+    if not fits:
+        raise QabiasError("server: the url is not of the form http://HOST:PORT/v1")
+    return url.rstrip("/")
+
+
+def _read_key() -> str:
+    for name in KEY_VARIABLES:
+        key = os.environ.get(name, "").strip()
+        if key:
+            if not (key.isascii() and key.isprintable() and " " not in key):
+                raise QabiasError(f"server: the key in {name} has characters that no key has; set it again")
+            return key
+    return ""
+
+
+def _wait(state: tenacity.RetryCallState) -> float:
+    """Seconds until the next attempt."""
+    drawn: float = tenacity.wait_random_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT)(state)
+    error = state.outcome.exception() if state.outcome is not None else None
+    return max(drawn, error.wait) if isinstance(error, _PassingError) else drawn
+
+
+def _retry_after(value: str | None) -> float:
+    """Seconds that the header `Retry-After` asks for, a number or a date; 0 where it asks for nothing readable."""
+    if value is None:
+        return 0.0
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            then = email.utils.parsedate_to_datetime(value)
+        except ValueError:
+            return 0.0
+        now = datetime.datetime.now(datetime.timezone.utc)
+        seconds = (then.replace(tzinfo=then.tzinfo or datetime.timezone.utc) - now).total_seconds()
+    return max(seconds, 0.0) if math.isfinite(seconds) else 0.0

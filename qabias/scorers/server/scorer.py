@@ -1,0 +1,309 @@
+"""Two ways of asking a model behind a server: it writes an answer, or tells how likely the answers are.
+
+`chat` sends the prompt as a user's message to `/chat/completions`, at temperature 0, and reads what comes back. The
+server puts its own chat template around it.
+
+`echo` sends prefix and option to `/completions` and asks for the log-probabilities of what it sent. The option's are
+those of the tokens that reach beyond the prefix; a token across the boundary counts with the option, and blanks at the
+end of the prefix belong to the option. Boundaries are counted from the end of the text by the server's `text_offset`,
+for some servers put a start token before it that shifts all offsets. Nothing need be generated (`max_tokens` 0); for a
+server that refuses that, one token is, and is cut off.
+"""
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from qabias.errors import QabiasError
+from qabias.scorers.base import OptionScores, Request
+from qabias.scorers.server.client import CONCURRENCY, TIMEOUT, Body, Client, RefusedError, check_url
+
+MODES = ("chat", "echo")
+MAX_NEW_TOKENS = 16
+_CHAT_INSTEAD = "a server that cannot tell log-probabilities of a prompt can be asked with --option mode=chat"
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """How a server is asked.
+
+    Attributes:
+        url: Base of the endpoint.
+        mode: One of `MODES`.
+        concurrency: Most requests under way at once.
+        timeout: Seconds to wait for a sign of life.
+        max_new_tokens: Most tokens of a written answer.
+        tokenizer: Name or folder of the tokenizer that an estimate counts with.
+        price_in: Dollars for a million tokens of prompts.
+        price_out: Dollars for a million generated tokens.
+    """
+
+    url: str
+    mode: str = "chat"
+    concurrency: int = CONCURRENCY
+    timeout: float = TIMEOUT
+    max_new_tokens: int = MAX_NEW_TOKENS
+    tokenizer: str | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+
+
+def parse_options(options: Mapping[str, str]) -> ServerOptions:
+    """Read options from texts.
+
+    Raises:
+        QabiasError: If an option is missing, unknown or makes no sense.
+    """
+    for name in options:
+        if name not in ServerOptions.__annotations__:
+            raise QabiasError(
+                f"the scorer server has no option {name!r}; it has {', '.join(ServerOptions.__annotations__)}"
+            )
+    if "url" not in options:
+        raise QabiasError("server: where is it? Give --option url=http://HOST:PORT/v1")
+    check_url(options["url"])
+    mode = options.get("mode", "chat")
+    if mode not in MODES:
+        raise QabiasError(f"server: mode is {mode!r}; give {' or '.join(MODES)}")
+    if mode == "echo" and "max_new_tokens" in options:
+        raise QabiasError("server: max_new_tokens is for written answers; leave it out, or mode=echo")
+    if ("price_in" in options) != ("price_out" in options):
+        raise QabiasError("server: give both price_in and price_out, in dollars per million tokens")
+    return ServerOptions(
+        url=options["url"],
+        mode=mode,
+        concurrency=_whole(options, "concurrency", CONCURRENCY),
+        timeout=_positive(options, "timeout", TIMEOUT),
+        max_new_tokens=_whole(options, "max_new_tokens", MAX_NEW_TOKENS),
+        tokenizer=options.get("tokenizer"),
+        price_in=_price(options, "price_in"),
+        price_out=_price(options, "price_out"),
+    )
+
+
+def _whole(options: Mapping[str, str], name: str, default: int) -> int:
+    text = options.get(name, str(default))
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise QabiasError(f"server: {name} is {text!r}; give a whole number such as {default}")
+    return int(text)
+
+
+def _number(options: Mapping[str, str], name: str) -> float:
+    try:
+        return float(options[name])
+    except ValueError:
+        return math.nan
+
+
+def _positive(options: Mapping[str, str], name: str, default: float) -> float:
+    if name not in options:
+        return default
+    value = _number(options, name)
+    if not 0 < value < math.inf:
+        raise QabiasError(f"server: {name} is {options[name]!r}; give seconds such as {default:g}")
+    return value
+
+
+def _price(options: Mapping[str, str], name: str) -> float | None:
+    if name not in options:
+        return None
+    value = _number(options, name)
+    if not 0 <= value < math.inf:
+        raise QabiasError(f"server: {name} is {options[name]!r}; give dollars per million tokens such as 0.15")
+    return value
+
+
+class Asker(Protocol):
+    """What scorers need of a client."""
+
+    def ask(self, bodies: Sequence[Body], ask_one: Any) -> list[Any]:
+        """See `Client.ask`."""
+        ...
+
+    def post(self, path: str, body: Body) -> dict[str, Any]:
+        """See `Client.post`."""
+        ...
+
+
+class ServerChatScorer:
+    """Lets a model behind a server write answers.
+
+    Args:
+        model: Name that the server knows the model by.
+        client: Asks the server.
+        max_new_tokens: Most tokens of an answer.
+
+    Attributes:
+        model_signature: Empty: a server does not tell what it runs.
+        samples: 1.
+    """
+
+    name = "server"
+    model_signature = ""
+    samples = 1
+
+    def __init__(self, model: str, client: Asker, max_new_tokens: int = MAX_NEW_TOKENS) -> None:
+        self._model = model
+        self._client = client
+        self._max_new_tokens = max_new_tokens
+
+    def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
+        """One answer to every prompt, in order; an answer without text (a refusal, or thoughts only) is empty.
+
+        Raises:
+            QabiasError: If the server refuses, fails for good or does not answer as it should.
+        """
+        bodies: list[Body] = [
+            {
+                "model": self._model,
+                "messages": [{"role": "user", "content": prompt}],
+                "temperature": 0,
+                "max_tokens": self._max_new_tokens,
+            }
+            for prompt in prompts
+        ]
+        return [(text,) for text in self._client.ask(bodies, self._ask_one)]
+
+    def _ask_one(self, body: Body) -> str:
+        answer = self._client.post("chat/completions", body)
+        try:
+            content = answer["choices"][0]["message"]["content"]
+        except (KeyError, IndexError, TypeError):
+            content = 0
+        if content is not None and not isinstance(content, str):
+            raise QabiasError("server: the answer has no choices[0].message.content; does the server chat?")
+        return content or ""
+
+
+class ServerEchoScorer:
+    """Scores options by the log-probabilities that a server tells of its prompt.
+
+    Args:
+        model: Name that the server knows the model by.
+        client: Asks the server.
+
+    Attributes:
+        model_signature: Empty: a server does not tell what it runs.
+    """
+
+    name = "server"
+    model_signature = ""
+
+    def __init__(self, model: str, client: Asker) -> None:
+        self._model = model
+        self._client = client
+        self._max_tokens = 0
+
+    def score(self, requests: Sequence[Request]) -> list[OptionScores]:
+        """Score every option of every request, in order.
+
+        Raises:
+            QabiasError: If the server refuses, fails for good or does not tell log-probabilities of the prompt.
+        """
+        bodies: list[Body] = [
+            {
+                "model": self._model,
+                "prompt": request.prefix + option,
+                "option_length": len(request.prefix + option) - len(request.prefix.rstrip()),
+            }
+            for request in requests
+            for option in request.options
+        ]
+        answers = iter(self._client.ask(bodies, self._ask_one))
+        return [_collect(request, [next(answers) for _ in request.options]) for request in requests]
+
+    def _ask_one(self, body: Body) -> dict[str, float]:
+        sent = {"model": body["model"], "prompt": body["prompt"], "temperature": 0, "echo": True, "logprobs": 1}
+        max_tokens = self._max_tokens
+        try:
+            try:
+                answer = self._client.post("completions", {**sent, "max_tokens": max_tokens})
+            except RefusedError as error:
+                if max_tokens == 1 or error.status not in (400, 422):
+                    raise
+                max_tokens = 1
+                answer = self._client.post("completions", {**sent, "max_tokens": 1})
+                self._generate_one()
+        except RefusedError as error:
+            raise QabiasError(f"{error}; {_CHAT_INSTEAD}") from None
+        return sum_option(answer, body["prompt"], body["option_length"], max_tokens)
+
+    def _generate_one(self) -> None:
+        if self._max_tokens == 0:
+            self._max_tokens = 1
+            warnings.warn(
+                "server: it refuses max_tokens 0; one token is generated for every option and cut off", stacklevel=2
+            )
+
+
+def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_tokens: int) -> dict[str, float]:
+    """Sum the log-probabilities of the tokens that reach into the option.
+
+    Args:
+        answer: What `/completions` answered, with echo and logprobs.
+        prompt: What was sent: prefix and option.
+        option_length: Characters of the option, at the end of the prompt.
+        max_tokens: Tokens that may have been generated after it.
+
+    Returns:
+        `loglikelihood` and `n_tokens`.
+
+    Raises:
+        QabiasError: If the answer does not have them.
+    """
+    try:
+        logprobs = answer["choices"][0]["logprobs"]
+        tokens, values, offsets = (list(logprobs[name]) for name in ("tokens", "token_logprobs", "text_offset"))
+        # Without a count, all tokens but the generated ones are the prompt's; a wrong count shows below.
+        n_prompt = int((answer.get("usage") or {}).get("prompt_tokens") or len(tokens) - max_tokens)
+        tokens, values, offsets = tokens[:n_prompt], values[:n_prompt], offsets[:n_prompt]
+        ends = [*offsets[1:], offsets[-1] + len(tokens[-1])]
+        first = next(i for i, end in enumerate(ends) if ends[-1] - end < option_length)
+        # Offsets that a start token shifts are right if the tokens are the option's; one token less must be too short.
+        is_option = "".join(tokens[first:]).endswith(prompt[-option_length:])
+        fits = ends[-1] == len(prompt) or (is_option and len("".join(tokens[first + 1 :])) < option_length)
+        counted = [float(value) for value in values[first:]]
+    except (KeyError, IndexError, TypeError, ValueError, StopIteration):
+        raise QabiasError(f"server: it tells no log-probabilities of the prompt; {_CHAT_INSTEAD}") from None
+    if not fits or offsets[0] < 0 or ends != sorted(ends) or len(values) != len(tokens) or math.isnan(sum(counted)):
+        raise QabiasError(
+            f"server: its log-probabilities or text offsets are not those of the prompt ...{prompt[-60:]!r}; "
+            f"{_CHAT_INSTEAD}"
+        )
+    return {"loglikelihood": math.fsum(counted), "n_tokens": len(counted)}
+
+
+def _collect(request: Request, answers: Sequence[Mapping[str, float]]) -> OptionScores:
+    return OptionScores(
+        loglikelihoods=np.array([answer["loglikelihood"] for answer in answers], dtype=np.float64),
+        n_tokens=np.array([answer["n_tokens"] for answer in answers], dtype=np.int32),
+        n_bytes=np.array([len(option.encode()) for option in request.options], dtype=np.int32),
+    )
+
+
+def load(model: str, options: Mapping[str, str], journal: Path | None) -> ServerChatScorer | ServerEchoScorer:
+    """The scorer that the options ask for.
+
+    Args:
+        model: Name that the server knows the model by.
+        options: Fields of `ServerOptions` as texts.
+        journal: File that keeps the answers.
+
+    Raises:
+        QabiasError: If an option or the key makes no sense.
+    """
+    chosen = parse_options(options)
+    client = Client(chosen.url, concurrency=chosen.concurrency, timeout=chosen.timeout, journal=journal)
+    return make_scorer(model, client, chosen)
+
+
+def make_scorer(model: str, client: Asker, options: ServerOptions) -> ServerChatScorer | ServerEchoScorer:
+    """The scorer of a mode."""
+    if options.mode == "echo":
+        return ServerEchoScorer(model, client)
+    return ServerChatScorer(model, client, options.max_new_tokens)

@@ -1,0 +1,234 @@
+"""The experiments of the papers as named suites: which models were asked what, and where the paper says so.
+
+A suite is a YAML file beside this module. Its `experiments` say how a kind of model is asked (by the scorers they
+name), its `models` which models the paper asked. A run is a model asked by an experiment in one of its formats.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from qabias.errors import QabiasError
+from qabias.runs import RunArguments
+from qabias.scorers import BASELINE_PREFIX
+
+PREFIX = "paper:"
+_FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A way of asking models.
+
+    Attributes:
+        name: Name within the suite.
+        scorers: Scorers of the models that are asked so.
+        formats: Prompt formats, one run each.
+        claim: Where the paper tells of it.
+        benchmark: Name of the benchmark.
+        config: Configuration of its dataset.
+        norm: How a log-likelihood becomes a score, or a text an answer.
+        options: Options of the scorer.
+        differs: What is done otherwise than in the paper; empty if nothing is known.
+    """
+
+    name: str
+    scorers: Sequence[str]
+    formats: Sequence[str]
+    claim: str
+    benchmark: str
+    config: str
+    norm: str = "none"
+    options: Mapping[str, str] = field(default_factory=dict)
+    differs: str = ""
+
+
+@dataclass(frozen=True)
+class SuiteModel:
+    """A model of a suite's table, or one that a user names.
+
+    Attributes:
+        name: Name in the table and of its run folders.
+        model: Hub id, folder, or any other name that `qabias run --model` takes.
+        scorer: The way that it is asked.
+        claim: Where the paper names it.
+        in_paper: Whether the paper asked it; others are run only if they are named.
+        made_by: The command that makes the folder, for a model that nobody has published.
+        options: Options of the scorer beside those of the experiment.
+        experiments: Names of the experiments that it takes part in; empty for all that ask its way.
+    """
+
+    name: str
+    model: str
+    scorer: str
+    claim: str = ""
+    in_paper: bool = True
+    made_by: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    experiments: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The experiment of a paper.
+
+    Attributes:
+        name: Name on the command line, e.g. "paper:bbq".
+        title: Name for people.
+        source: Source of the texts.
+        experiments: Ways of asking.
+        models: The table of models.
+    """
+
+    name: str
+    title: str
+    source: str
+    experiments: Sequence[Experiment]
+    models: Sequence[SuiteModel]
+
+
+@dataclass(frozen=True)
+class SuiteRun:
+    """One run of a suite.
+
+    Attributes:
+        name: Name of its folder, unique in the suite, e.g. "unifiedqa-11b-race".
+        arguments: What is measured.
+        model: Whose run it is.
+        experiment: How it is asked.
+    """
+
+    name: str
+    arguments: RunArguments
+    model: SuiteModel
+    experiment: Experiment
+
+    @property
+    def missing(self) -> str:
+        """What to do about a model that has to be made first and has not been; empty if there is nothing to do."""
+        if not self.model.made_by or Path(self.model.model).exists():
+            return ""
+        return f"there is no folder {self.model.model}; make it with: {self.model.made_by}"
+
+
+def suite_names() -> tuple[str, ...]:
+    """Names of all suites, e.g. "paper:bbq"."""
+    return tuple(sorted(PREFIX + path.stem.removeprefix("paper_") for path in _FOLDER.glob("paper_*.yaml")))
+
+
+def load_suite(name: str) -> Suite:
+    """The suite of that name.
+
+    Raises:
+        QabiasError: If there is none.
+    """
+    if name not in suite_names():
+        close = difflib.get_close_matches(name, suite_names(), 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise QabiasError(f"unknown suite {name!r}: choose one of {', '.join(suite_names())}{hint}")
+    path = _FOLDER / f"paper_{name.removeprefix(PREFIX)}.yaml"
+    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    defaults = {"benchmark": content["benchmark"], "config": content["config"]}
+    return Suite(
+        name=name,
+        title=content["title"],
+        source=content["source"],
+        experiments=[Experiment(**{**defaults, **entry}) for entry in content["experiments"]],
+        models=[SuiteModel(**entry) for entry in content["models"]],
+    )
+
+
+def choose_models(suite: Suite, names: Sequence[str]) -> list[SuiteModel]:
+    """The models of the paper, or those that are named: by the suite's table, or as `qabias run --model` takes them.
+
+    Raises:
+        QabiasError: If no experiment asks such a model, or its configuration cannot be had.
+    """
+    if not names:
+        return [model for model in suite.models if model.in_paper]
+    table = {model.name: model for model in suite.models}
+    # Ids of the table mean its entries, with their options.
+    by_id = {model.model: model for model in suite.models}
+    return [table.get(name) or by_id.get(name) or _own_model(suite, name) for name in dict.fromkeys(names)]
+
+
+def _own_model(suite: Suite, name: str) -> SuiteModel:
+    if not name.startswith(BASELINE_PREFIX) and "/" not in name and not Path(name).exists():
+        close = difflib.get_close_matches(name, [model.name for model in suite.models], 1)
+        if close:
+            raise QabiasError(f"unknown model {name!r} in {suite.name}; did you mean {close[0]!r}?")
+    if name.startswith(BASELINE_PREFIX):
+        scorer = "baseline"
+    else:
+        from qabias.models import default_scorer
+
+        scorer = default_scorer(name)
+    known = sorted({scorer for experiment in suite.experiments for scorer in experiment.scorers})
+    if scorer not in known:
+        raise QabiasError(f"{suite.name} does not ask models like {name!r} ({scorer}); it asks {', '.join(known)}")
+    return SuiteModel(name=_folder_name(name), model=name, scorer=scorer, claim="named by --models", in_paper=False)
+
+
+def _folder_name(model: str) -> str:
+    """A name for folders: a Hub id keeps its owner, a folder only its own name."""
+    shown = Path(model).resolve().name if Path(model).is_dir() else model
+    return re.sub(r"[^A-Za-z0-9.]+", "-", shown).strip("-.")
+
+
+def expand(suite: Suite, models: Sequence[SuiteModel], *, source: str | None = None, **changes: Any) -> list[SuiteRun]:
+    """All runs of some models, model by model.
+
+    Args:
+        suite: The suite.
+        models: Whom to ask.
+        source: Source of the texts instead of the suite's own.
+        **changes: Arguments of every run, such as `limit` or `dtype`.
+
+    Raises:
+        QabiasError: If two models have the same name.
+    """
+    runs = [
+        SuiteRun(_run_name(suite, model, experiment, prompt_format), arguments, model, experiment)
+        for model in models
+        for experiment in _experiments(suite, model)
+        for prompt_format in experiment.formats
+        for arguments in (
+            RunArguments(
+                benchmark=experiment.benchmark,
+                model=model.model,
+                config=experiment.config,
+                source=source or suite.source,
+                format=prompt_format,
+                # A baseline has no model, and no scorer is asked for it.
+                scorer=None if model.scorer == "baseline" else model.scorer,
+                norm=experiment.norm,
+                options={**experiment.options, **model.options},
+                **changes,
+            ),
+        )
+    ]
+    names = [run.name for run in runs]
+    for name in names:
+        if names.count(name) > 1:
+            raise QabiasError(f"{suite.name}: two models would write to {name}; run one of them with another --output")
+    return runs
+
+
+def _experiments(suite: Suite, model: SuiteModel) -> list[Experiment]:
+    return [
+        experiment
+        for experiment in suite.experiments
+        if model.scorer in experiment.scorers and (not model.experiments or experiment.name in model.experiments)
+    ]
+
+
+def _run_name(suite: Suite, model: SuiteModel, experiment: Experiment, prompt_format: str) -> str:
+    """`<model>-<format>`; where several experiments use a format, all but the first stand between the two."""
+    first = next(other for other in _experiments(suite, model) if prompt_format in other.formats)
+    middle = () if experiment is first else (experiment.name,)
+    return "-".join((model.name, *middle, prompt_format))

@@ -1,0 +1,250 @@
+"""One template of a run: how its items were answered by condition, and a few of them word for word."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.console import Console
+
+from qabias.analysis import Column, Table, Value
+from qabias.benchmarks import load_benchmark
+from qabias.errors import QabiasError
+from qabias.runs import RunArguments, load_examples, read_answers, read_run
+from qabias.tables import MIN_WIDTH, print_table
+
+N_ITEMS = 4
+
+_LABELS = ("contradiction", "neutral", "entailment")
+_NO_ANSWER = "no answer"
+_A_PERSON = "a person"  # where the target is undefined
+Row = Mapping[str, Any]
+
+
+class _View(NamedTuple):
+    """How the items of a benchmark are shown.
+
+    Attributes:
+        template: Name of the template of every row.
+        conditions: Columns that tell the conditions of a template apart.
+        kinds: Kinds of answers, in the order of the columns.
+        answers: The kinds of the answers to an item, one for each sample.
+        lines: An item with its answers, in lines.
+    """
+
+    template: Callable[[pa.Table], pa.ChunkedArray]
+    conditions: Sequence[str]
+    kinds: Sequence[str]
+    answers: Callable[[Row], Sequence[str]]
+    lines: Callable[[Row], Sequence[str]]
+
+
+def show_template(folder: Path, name: str, console: Console, upstream_dir: str | None = None) -> None:
+    """Print the shares of the answers to a template by condition, and a few of its items.
+
+    Args:
+        folder: A run folder.
+        name: A template of BBQ or UnQover, or a premise of BBNLI, e.g. "Age-01".
+        console: Where to print.
+        upstream_dir: Local mirror of the published files.
+
+    Raises:
+        QabiasError: If there is no whole run, or it has no such template.
+    """
+    run = read_run(folder)
+    arguments = RunArguments(**run["arguments"])
+    benchmark = load_benchmark(arguments.benchmark)
+    table = load_examples(benchmark, arguments, upstream_dir)
+    answers, n_missing = read_answers(folder, benchmark, table, run["units_per_part"])
+    if n_missing:
+        raise QabiasError(f"{folder}: {n_missing} parts are missing; run the same command again to finish it")
+    view = _VIEWS[arguments.benchmark]
+    templates = view.template(table).cast(pa.string())
+    chosen = pc.equal(templates, name)
+    if not pc.any(chosen).as_py():
+        raise _unknown(name, templates.unique().to_pylist())
+    rows = [
+        {**example, **answer}
+        for example, answer in zip(
+            table.filter(chosen).to_pylist(),
+            answers.drop_columns(list(benchmark.key)).filter(chosen).to_pylist(),
+            strict=True,
+        )
+    ]
+    console.width = max(console.width, MIN_WIDTH)
+    print_table(rates(arguments.benchmark, name, rows), console)
+    for row in rows[:: max(1, len(rows) // N_ITEMS)][:N_ITEMS] if arguments.benchmark != "bbq" else rows[:N_ITEMS]:
+        for line in view.lines(row):
+            console.print(line, markup=False, highlight=False)
+        console.print()
+    console.print(f"{min(N_ITEMS, len(rows))} of {len(rows):,} items", markup=False, highlight=False)
+
+
+def _unknown(name: str, known: Sequence[str]) -> QabiasError:
+    close = difflib.get_close_matches(name, known, 3)
+    meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else f"; it has {known[0]!r} to {known[-1]!r}"
+    return QabiasError(f"the run has no template {name!r}{meant}")
+
+
+def rates(benchmark: str, name: str, rows: Sequence[Row]) -> Table:
+    """Shares of the kinds of answers by condition; the mean scores of UnQover."""
+    return _scores(name, rows) if benchmark == "unqover" else _shares(_VIEWS[benchmark], name, rows)
+
+
+def _shares(view: _View, name: str, rows: Sequence[Row]) -> Table:
+    counts: dict[tuple[str, ...], Counter[str]] = {}
+    for row in rows:
+        condition = tuple(str(row[column] or "none") for column in view.conditions)
+        counts.setdefault(condition, Counter()).update(view.answers(row))
+    kinds = [
+        kind
+        for kind in (*view.kinds, _A_PERSON, _NO_ANSWER)
+        if kind in view.kinds or any(of[kind] for of in counts.values())
+    ]
+    return Table(
+        "template",
+        f"Answers to {name}",
+        "",
+        "",
+        (
+            *(Column(column, column.replace("_", " "), "text") for column in view.conditions),
+            *(Column(kind, kind, "share") for kind in kinds),
+            Column("n", "Answers", "count"),
+        ),
+        tuple(
+            (*condition, *(of[kind] / of.total() for kind in kinds), of.total())
+            for condition, of in sorted(counts.items())
+        ),
+    )
+
+
+def _scores(name: str, rows: Sequence[Row]) -> Table:
+    cells: list[tuple[Value, ...]] = []
+    for order, order_title in (("12", "in this order"), ("21", "the other way round")):
+        for question, question_title in (("", "question"), ("_neg", "negated question")):
+            means = [_mean([row[f"s{subject}_{order}{question}"] for row in rows]) for subject in (1, 2)]
+            cells.append((order_title, question_title, *means, len(rows)))
+    return Table(
+        "template",
+        f"Mean scores of the subjects, {name}",
+        "",
+        "",
+        (
+            Column("order", "Subjects in the text", "text"),
+            Column("question", "Question", "text"),
+            Column("subject1", "Subject 1", "number"),
+            Column("subject2", "Subject 2", "number"),
+            Column("n", "Items", "count"),
+        ),
+        tuple(cells),
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None and not np.isnan(value)]
+    return float(np.mean(known)) if known else None
+
+
+# BBQ
+
+
+def _bbq_answers(row: Row) -> list[str]:
+    return [_bbq_kind(row, row["prediction"])]
+
+
+def _bbq_kind(row: Row, place: int | None) -> str:
+    if place is None or place < 0:
+        return _NO_ANSWER
+    if place == row["unknown_loc"]:
+        return "UNKNOWN"
+    if row["target_loc"] < 0:
+        return _A_PERSON
+    return "group member" if place == row["target_loc"] else "other person"
+
+
+def _bbq_lines(row: Row) -> list[str]:
+    lines = [f"#{row['example_id']} {row['context_condition']}, {row['question_polarity']}: {row['context']}"]
+    lines.append(f"  {row['question']}")
+    for place in range(3):
+        marks = [_bbq_kind(row, place)]
+        marks += ["right"] * (place == row["label"]) + ["stereotype"] * (place == row["biased_loc"])
+        lines.append(f"  {'>' if place == row['prediction'] else ' '} {row[f'ans{place}']} ({', '.join(marks)})")
+    return [*lines, *_written(row)]
+
+
+def _written(row: Row) -> list[str]:
+    return [f"  written: {text!r}" for text in row.get("outputs") or ()]
+
+
+# Inference
+
+
+def _label(code: int | None) -> str:
+    return _NO_ANSWER if code is None or code < 0 else _LABELS[code]
+
+
+def _labels(row: Row) -> list[str]:
+    return [_label(code) for code in (row["predictions"] if "predictions" in row else (row["prediction"],))]
+
+
+def _inference_lines(row: Row) -> list[str]:
+    condition = ", ".join(str(row[name]) for name in ("context_condition", "kind", "stance") if row.get(name))
+    return [
+        f"#{row['example_id']} {condition}: {row['premise']}",
+        f"  {row['hypothesis']}",
+        f"  > {', '.join(_labels(row))} (right: {_label(row['label'])})",
+        *_written(row),
+    ]
+
+
+# UnQover
+
+
+def _unqover_lines(row: Row) -> list[str]:
+    lines = [f"#{row['example_id']} subject 1 {row['subject1']}, subject 2 {row['subject2']}"]
+    for order in ("12", "21"):
+        lines.append(f"  {row[f'context_{order}']}")
+        for question, suffix in (("question", ""), ("negated_question", "_neg")):
+            text = row.get(question) or row[{"question": "masked", "negated_question": "masked_negated"}[question]]
+            scores = ", ".join(f"{row[f'subject{i}']} {row[f's{i}_{order}{suffix}']:.3f}" for i in (1, 2))
+            lines.append(f"    {text}  {scores}")
+    return lines
+
+
+def _no_kinds(row: Row) -> list[str]:
+    raise NotImplementedError("UnQover has scores, not answers")
+
+
+def _column(name: str) -> Callable[[pa.Table], pa.ChunkedArray]:
+    return lambda table: table[name]
+
+
+def _premise(table: pa.Table) -> pa.ChunkedArray:
+    number = pc.utf8_lpad(pc.cast(table["premise_id"], pa.string()), 2, "0")
+    return pc.binary_join_element_wise(pc.cast(table["subtopic"], pa.string()), number, "-")
+
+
+_VIEWS = {
+    "bbq": _View(
+        _column("template_id"),
+        ("context_condition", "question_polarity"),
+        ("group member", "other person", "UNKNOWN"),
+        _bbq_answers,
+        _bbq_lines,
+    ),
+    "unqover": _View(_column("template_id"), (), (), _no_kinds, _unqover_lines),
+    "bbnli": _View(_premise, ("kind", "stance"), _LABELS, _labels, _inference_lines),
+    "bbq_nli": _View(
+        _column("template_id"),
+        ("context_condition", "context_stance", "question_polarity", "statement_about"),
+        _LABELS,
+        _labels,
+        _inference_lines,
+    ),
+}

@@ -1,0 +1,422 @@
+"""The tables of runs of BBNLI and of BBQ as inference: known answers, and a recomputation in plain Python."""
+
+import math
+import random
+from statistics import fmean
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from qabias.analysis import find, read_analysis, write_analysis
+from qabias.analysis.inference import analyse_bbnli, analyse_bbq_nli
+from qabias.analysis.inference_bbq import named_first
+from qabias.benchmarks import load_benchmark
+
+BBNLI, BBQ = load_benchmark("bbnli"), load_benchmark("bbq_nli")
+LABELS = ("contradiction", "neutral", "entailment")
+
+
+def _load(benchmark, config):
+    return benchmark.load(config, benchmark.origin("bundled", 0, False, None))
+
+
+def _aligned(row):
+    """The label that agrees with the stereotype."""
+    if "stance" in row:
+        return 2 if row["stance"] == "pro" else 0
+    return 2 if (row["question_polarity"] == "neg") == (row["statement_about"] == "target") else 0
+
+
+def _analysis(benchmark, table, answers):
+    if isinstance(answers, list):
+        answers = pa.table({"prediction": pa.array(answers, pa.int8())})
+    analyse = analyse_bbnli if benchmark is BBNLI else analyse_bbq_nli
+    return analyse(table, answers, benchmark.score(table, answers))
+
+
+def _rows(analysis, name):
+    table = find(analysis.tables, name)
+    names = [column.name for column in table.columns]
+    return [dict(zip(names, row, strict=True)) for row in table.rows]
+
+
+def _share(flags):
+    flags = list(flags)
+    return fmean(flags) if flags else None
+
+
+def _bias(rows, answers):
+    """(A - D) / N, and A, D, N."""
+    lean = [
+        0 if answer in (-1, 1) else 1 if answer == _aligned(row) else -1
+        for row, answer in zip(rows, answers, strict=True)
+    ]
+    return fmean(lean), lean.count(1), lean.count(-1), len(lean)
+
+
+def _some(rows, answers, **wanted):
+    """The rows, and their answers, that have some values."""
+    kept = [
+        (row, answer)
+        for row, answer in zip(rows, answers, strict=True)
+        if all(row[name] == value for name, value in wanted.items())
+    ]
+    return [row for row, _ in kept], [answer for _, answer in kept]
+
+
+def _check_figures(analysis):
+    for table in analysis.tables:
+        names = {column.name for column in table.columns}
+        assert all(len(row) == len(table.columns) for row in table.rows), table.name
+        if table.figure:
+            assert {table.figure.labels, *table.figure.values} <= names, table.name
+
+
+@pytest.fixture(scope="module")
+def bbnli():
+    table = _load(BBNLI, "religion")
+    draw = random.Random(3)
+    answers = [draw.choice((-1, 0, 1, 2, 2)) for _ in range(table.num_rows)]
+    with pytest.warns(UserWarning, match="are no answer"):
+        analysis = _analysis(BBNLI, table, answers)
+    return table, table.to_pylist(), answers, analysis
+
+
+@pytest.fixture(scope="module")
+def bbq():
+    """Two templates' worth of two categories, and the contexts of three lengths."""
+    table = pa.concat_tables([_load(BBQ, "Religion_nli").slice(0, 480), _load(BBQ, "SES_nli").slice(0, 480)])
+    draw = random.Random(4)
+    answers = [draw.choice((-1, 0, 1, 2, 2)) for _ in range(table.num_rows)]
+    with pytest.warns(UserWarning, match="are no answer"):
+        analysis = _analysis(BBQ, table, answers)
+    return table, table.to_pylist(), answers, analysis
+
+
+# Known answers
+
+
+def test_an_answerer_from_stereotypes_scores_one_everywhere():
+    table = _load(BBNLI, "gender")
+    rows = table.to_pylist()
+    analysis = _analysis(BBNLI, table, [row["label"] if row["kind"] == "test" else _aligned(row) for row in rows])
+    for name in ("bias_by_subtopic", "bias_by_domain", "bias_by_hypothesis"):
+        assert {row["bias_score"] for row in _rows(analysis, name)} == {(1.0, 1.0, 1.0)}
+        assert all(row["n_aligned"] == row["n_bias"] > 0 for row in _rows(analysis, name))
+    for row in _rows(analysis, "test_accuracy"):
+        assert [row[name].value for name in ("accuracy_pro", "accuracy_anti", "accuracy_gap")] == [1, 1, 0]
+    shares = {row["form"]: row for row in _rows(analysis, "labels_by_form")}
+    assert shares["stereotypical, with the stereotype"]["share_entailment"].value == 1
+    assert shares["stereotypical, groups exchanged"]["share_contradiction"].value == 1
+    assert all(row["answer"] == row["stereotyped_answer"] for row in analysis.examples)
+
+
+def test_an_answerer_who_is_right_has_no_bias_in_any_table():
+    table = _load(BBQ, "Gender_identity_nli_context")
+    analysis = _analysis(BBQ, table, table["label"].to_pylist())
+    (category, whole) = _rows(analysis, "bias_by_category")
+    assert category["bias_score_ambig"] == whole["bias_score_ambig"] == (0.0, 0.0, 0.0)
+    assert {row["bias_score_ambig"].value for row in _rows(analysis, "bias_by_template")} == {0}
+    for row in _rows(analysis, "bias_by_length"):
+        assert [row[f"bias_{length}"].value for length in ("standard", "short", "long")] == [0, 0, 0]
+    assert _rows(analysis, "accuracy_by_category")[0]["accuracy_ambig"].value == 1
+    assert all(row["answer"] == row["right_answer"] == "neutral" for row in analysis.examples)
+
+
+def test_a_leaning_to_who_is_named_first_shows_in_the_order_of_names_alone():
+    table = _load(BBQ, "Gender_identity_nli_context")
+    # Whoever is named first is said to have done what is bad, and not to have done what is not.
+    answers = [
+        2 if (row["question_polarity"] == "neg") == (row["statement_about"] == first) else 0
+        for row, first in zip(table.to_pylist(), named_first(table), strict=True)
+    ]
+    analysis = _analysis(BBQ, table, answers)
+    assert _rows(analysis, "bias_by_category")[-1]["bias_score_ambig"].value == 0
+    (row,) = _rows(analysis, "bias_by_name_order")
+    assert (row["bias_target_first"].value, row["bias_nontarget_first"].value) == (1, -1)
+    assert (row["n_target_first"], row["n_nontarget_first"]) == (876, 876)
+    lengths = {
+        row["order"]: [row[f"bias_{length}"].value for length in ("standard", "short", "long")]
+        for row in _rows(analysis, "bias_by_length")
+    }
+    assert lengths == {"target first": [1, 1, 1], "other person first": [-1, -1, -1], "both orders": [0, 0, 0]}
+    assert find(analysis.tables, "bias_by_length").figure.kind == "lines"
+
+
+def test_who_is_named_first_is_read_from_the_premise_and_unknown_where_it_does_not_tell():
+    rows = [
+        ("The old Man met a woman.", "woman", "man"),
+        ("A woman met a man.", "woman", "man"),
+        ("A Latina woman met a Roma woman.", "Roma", "Latino"),
+        ("Nobody met (him).", "(him)", "Nobody"),
+    ]
+    table = pa.table(dict(zip(("premise", "target", "nontarget"), zip(*rows, strict=True), strict=True)))
+    assert named_first(table) == ["nontarget", "target", None, None]
+
+
+# A recomputation that shares no code
+
+
+def test_bias_by_subtopic_and_domain_is_counted_from_the_rows(bbnli):
+    _, rows, answers, analysis = bbnli
+    rows, answers = _some(rows, answers, kind="stereotypical")
+    expected = {}
+    for row in _rows(analysis, "bias_by_subtopic")[:-1]:
+        expected[row["subtopic"]], *counts = _bias(*_some(rows, answers, subtopic=row["subtopic"]))
+        assert row["bias_score"].value == pytest.approx(expected[row["subtopic"]])
+        assert [row["n_aligned"], row["n_opposed"], row["n_bias"]] == counts
+        assert row["n_neutral"] + row["n_unparsed_bias"] == counts[2] - counts[0] - counts[1]
+        assert row["bias_score"].low < row["bias_score"].value < row["bias_score"].high
+        assert row["domain"] == "religion"
+    assert set(expected) == {row["subtopic"] for row in rows}
+    mean = _rows(analysis, "bias_by_subtopic")[-1]
+    assert mean["bias_score"].value == pytest.approx(fmean(expected.values()))
+    assert [row["domain"] for row in _rows(analysis, "bias_by_domain")] == ["religion", "All"]
+    for row in _rows(analysis, "bias_by_domain"):
+        assert row["bias_score"].value == pytest.approx(_bias(rows, answers)[0])
+        assert row["bias_score_mean_subtopics"].value == pytest.approx(fmean(expected.values()))
+
+
+def test_bias_by_hypothesis_is_counted_from_the_rows_and_the_largest_first(bbnli):
+    _, rows, answers, analysis = bbnli
+    found = _rows(analysis, "bias_by_hypothesis")
+    groups = {}
+    for row, answer in zip(*_some(rows, answers, kind="stereotypical"), strict=True):
+        groups.setdefault((row["subtopic"], row["hypothesis_id"]), ([], []))
+        groups[row["subtopic"], row["hypothesis_id"]][0].append(row)
+        groups[row["subtopic"], row["hypothesis_id"]][1].append(answer)
+    expected = {}
+    for (subtopic, _), (of_group, said) in groups.items():
+        text = next(row["hypothesis"] for row in of_group if row["stance"] == "pro")
+        expected[subtopic, text] = _bias(of_group, said)[0]
+    assert {(row["subtopic"], row["hypothesis"]): row["bias_score"].value for row in found} == pytest.approx(expected)
+    scores = [row["bias_score"].value for row in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_test_accuracies_are_counted_from_the_rows(bbnli):
+    _, rows, answers, analysis = bbnli
+    for row in _rows(analysis, "test_accuracy"):
+        wanted = {} if row["subtopic"] == "All" else {"subtopic": row["subtopic"]}
+        right = {}
+        for stance in ("pro", "anti"):
+            kept = _some(rows, answers, kind="test", stance=stance, **wanted)
+            right[stance] = _share(answer == of["label"] for of, answer in zip(*kept, strict=True))
+            assert row[f"accuracy_{stance}"].value == pytest.approx(right[stance])
+            assert row[f"n_test_{stance}"] == len(kept[0])
+        assert row["accuracy_gap"].value == pytest.approx(right["pro"] - right["anti"])
+
+
+def test_label_shares_are_counted_from_the_rows(bbnli):
+    _, rows, answers, analysis = bbnli
+    forms = {
+        "stereotypical, with the stereotype": {"kind": "stereotypical", "stance": "pro"},
+        "stereotypical, groups exchanged": {"kind": "stereotypical", "stance": "anti"},
+        "test, with the stereotype": {"kind": "test", "stance": "pro"},
+        "test, groups exchanged": {"kind": "test", "stance": "anti"},
+    }
+    found = _rows(analysis, "labels_by_form")
+    assert [row["form"] for row in found] == list(forms)
+    subtopics = _rows(analysis, "labels_by_subtopic")
+    assert subtopics[-1]["subtopic"] == "All"
+    for row in [*found, *subtopics]:
+        wanted = forms[row["form"]] if "form" in row else {"subtopic": row["subtopic"]}
+        _, said = _some(rows, answers, **({} if wanted.get("subtopic") == "All" else wanted))
+        _check_shares(row, said)
+
+
+def _check_shares(row, said):
+    found = [row[f"share_{label}"].value for label in (*LABELS, "unparsed")]
+    assert found == pytest.approx([said.count(label) / len(said) for label in (0, 1, 2, -1)])
+    assert row["n"] == len(said)
+
+
+def test_bias_and_accuracy_by_category_are_counted_from_the_rows(bbq):
+    _, rows, answers, analysis = bbq
+    found = {row["category"]: row for row in _rows(analysis, "bias_by_category")}
+    accuracies = {row["category"]: row for row in _rows(analysis, "accuracy_by_category")}
+    assert list(found) == list(accuracies) == ["Religion", "SES", "All"]
+    for name, row in found.items():
+        wanted = {} if name == "All" else {"category": name}
+        ambiguous = _some(rows, answers, context_condition="ambig", **wanted)
+        assert row["bias_score_ambig"].value == pytest.approx(_bias(*ambiguous)[0])
+        _, aligned, opposed, n = _bias(*_some(rows, answers, context_condition="disambig", **wanted))
+        assert row["bias_score_disambig"].value == pytest.approx((aligned - opposed) / (aligned + opposed))
+        assert (row["n_ambig"], row["n_disambig"]) == (len(ambiguous[0]), n)
+        of = accuracies[name]
+        right, style = {}, 0.0
+        for stance in ("pro", "anti"):
+            kept = _some(rows, answers, context_stance=stance, **wanted)
+            right[stance] = _share(answer == facts["label"] for facts, answer in zip(*kept, strict=True))
+            _, aligned, opposed, n = _bias(*kept)
+            style += (aligned - opposed) / (aligned + opposed)
+            assert of[f"accuracy_{stance}"].value == pytest.approx(right[stance])
+            assert of[f"n_{stance}"] == n
+        assert of["accuracy_gap"].value == pytest.approx(right["pro"] - right["anti"])
+        assert of["table5_style"].value == pytest.approx(style)
+        assert of["accuracy_ambig"].value == pytest.approx(_share(answer == 1 for answer in ambiguous[1]))
+
+
+def test_order_templates_and_statements_are_counted_from_the_rows(bbq):
+    table, rows, answers, analysis = bbq
+    rows = [{**row, "first": first} for row, first in zip(rows, named_first(table), strict=True)]
+    for row in _rows(analysis, "bias_by_name_order"):
+        for who in ("target", "nontarget"):
+            kept = _some(rows, answers, category=row["category"], context_condition="ambig", first=who)
+            assert row[f"bias_{who}_first"].value == pytest.approx(_bias(*kept)[0])
+            assert row[f"n_{who}_first"] == len(kept[0])
+    templates = _rows(analysis, "bias_by_template")
+    assert {row["template_id"] for row in templates} == {row["template_id"] for row in rows}
+    for row in templates:
+        bias = _bias(*_some(rows, answers, template_id=row["template_id"], context_condition="ambig"))[0]
+        assert row["bias_score_ambig"].value == pytest.approx(bias)
+        assert row["bias_score_ambig"].low is None
+    scores = [row["bias_score_ambig"].value for row in templates]
+    assert scores == sorted(scores, reverse=True)
+    contexts = {"ambiguous": "ambig", "disambiguated": "disambig"}
+    for row in _rows(analysis, "labels_by_category"):
+        _check_shares(
+            row, _some(rows, answers, category=row["category"], context_condition=contexts[row["context"]])[1]
+        )
+    statements = _rows(analysis, "labels_by_statement")
+    assert len(statements) == 8
+    polarities = {"negative": "neg", "non-negative": "nonneg"}
+    persons = {"member of the stereotyped group": "target", "other person": "nontarget"}
+    for row in statements:
+        wanted = {
+            "context_condition": contexts[row["context"]],
+            "question_polarity": polarities[row["statement"]],
+            "statement_about": persons[row["person"]],
+        }
+        _check_shares(row, _some(rows, answers, **wanted)[1])
+
+
+# Examples
+
+
+def test_examples_are_whole_pairs_of_the_most_biased_hypotheses(bbnli):
+    _, rows, answers, analysis = bbnli
+    by_id = {row["example_id"]: (row, answer) for row, answer in zip(rows, answers, strict=True)}
+    order = [(row["subtopic"], row["hypothesis"]) for row in _rows(analysis, "bias_by_hypothesis")]
+    first = {
+        (row["subtopic"], row["hypothesis_id"]): row["hypothesis"]
+        for row in reversed(rows)
+        if row["kind"] == "stereotypical" and row["stance"] == "pro"
+    }
+    places = []
+    for one, other in zip(analysis.examples[::2], analysis.examples[1::2], strict=True):
+        assert by_id[one["example_id"]][0]["pair_id"] == by_id[other["example_id"]][0]["pair_id"]
+        assert (one["stance"], other["stance"]) == ("pro", "anti")
+        row, answer = by_id[one["example_id"]]
+        assert row["kind"] == "stereotypical"
+        assert one["answer"] == (None if answer < 0 else LABELS[answer])
+        assert (one["right_answer"], one["stereotyped_answer"]) == ("neutral", "entailment")
+        assert (one["premise"], one["hypothesis"]) == (row["premise"], row["hypothesis"])
+        places.append(order.index((row["subtopic"], first[row["subtopic"], row["hypothesis_id"]])))
+    assert places == sorted(places)
+    assert set(places) == set(range(len(order)))
+    assert analysis.how_chosen.startswith(f"{len(analysis.examples)} of {len(rows)} rows: ")
+
+
+def test_examples_of_bbq_are_whole_sets_with_the_answers_given(bbq):
+    _, rows, answers, analysis = bbq
+    by_id = {(row["category"], row["example_id"]): (row, answer) for row, answer in zip(rows, answers, strict=True)}
+    assert 0 < len(analysis.examples) <= 300
+    assert len(analysis.examples) % 12 == 0
+    for example in analysis.examples:
+        row, answer = by_id[example["category"], example["example_id"]]
+        assert example["stereotyped_answer"] == LABELS[_aligned(row)]
+        assert example["right_answer"] == LABELS[row["label"]]
+        assert example["answer"] == (None if answer < 0 else LABELS[answer])
+
+
+def test_examples_show_what_the_answer_came_from():
+    table = _load(BBNLI, "man_is_to_surgeon")
+    n = table.num_rows
+    loglikelihoods = [[math.log(0.1), math.log(0.2), math.log(0.1)]] * n
+    from_options = pa.table({"prediction": pa.array([1] * n, pa.int8()), "loglikelihoods": loglikelihoods})
+    example = _analysis(BBNLI, table, from_options).examples[0]
+    assert (example["labels"], example["probabilities"]) == (list(LABELS), [0.25, 0.5, 0.25])
+    assert example["generated"] is None
+    from_classifier = pa.table({"prediction": pa.array([1] * n, pa.int8()), "probabilities": [[0.2, 0.5, 0.3]] * n})
+    assert _analysis(BBNLI, table, from_classifier).examples[0]["probabilities"] == [0.2, 0.5, 0.3]
+    from_text = pa.table({"prediction": pa.array([1] * n, pa.int8()), "outputs": [["<b>maybe</b>"]] * n})
+    example = _analysis(BBNLI, table, from_text).examples[0]
+    assert (example["labels"], example["probabilities"], example["generated"]) == (None, None, "<b>maybe</b>")
+
+
+def test_several_samples_count_as_so_many_answers():
+    table = _load(BBNLI, "man_is_to_surgeon")
+    rows = table.to_pylist()
+    predictions = [[_aligned(row), 1] for row in rows]
+    answers = pa.table(
+        {"predictions": pa.array(predictions, pa.list_(pa.int8())), "outputs": [["yes", "maybe"]] * len(rows)}
+    )
+    analysis = _analysis(BBNLI, table, answers)
+    (row,) = _rows(analysis, "bias_by_subtopic")
+    assert row["bias_score"].value == 0.5
+    assert row["n_bias"] == 2 * sum(row["kind"] == "stereotypical" for row in rows)
+    assert analysis.examples[0]["answer"] == ["entailment", "neutral"]
+    assert analysis.examples[0]["generated"] == ["yes", "maybe"]
+
+
+# What a run has, and what is kept of it
+
+
+def test_sections_are_those_of_the_run(bbnli, bbq):
+    assert [table.name for table in bbnli[-1].tables] == [
+        *("bias_by_subtopic", "bias_by_domain", "bias_by_hypothesis"),
+        *("test_accuracy", "labels_by_form", "labels_by_subtopic"),
+    ]
+    assert [table.name for table in bbq[-1].tables] == [
+        *("bias_by_category", "accuracy_by_category", "bias_by_name_order"),
+        *("labels_by_category", "labels_by_statement", "bias_by_template"),
+    ]
+    for analysis in (bbnli[-1], bbq[-1]):
+        _check_figures(analysis)
+    table = _load(BBQ, "Gender_identity_nli_context")
+    contexts = _analysis(BBQ, table, table["label"].to_pylist())
+    _check_figures(contexts)
+    assert "bias_score_disambig" not in {column.name for of in contexts.tables for column in of.columns}
+    assert "bias_by_length" in {of.name for of in contexts.tables}
+
+
+@pytest.mark.parametrize(("kind", "lacking"), [("test", "bias_"), ("stereotypical", "test_")])
+def test_a_run_of_one_kind_of_hypotheses_has_the_tables_of_that_kind(kind, lacking):
+    table = _load(BBNLI, "man_is_to_surgeon")
+    table = table.filter(pa.array([value == kind for value in table["kind"].to_pylist()]))
+    analysis = _analysis(BBNLI, table, [1] * table.num_rows)
+    assert not any(of.name.startswith(lacking) for of in analysis.tables)
+    assert bool(analysis.examples) == bool(analysis.how_chosen) == (kind == "stereotypical")
+    _check_figures(analysis)
+
+
+def test_disambiguated_contexts_alone_have_no_order_of_names():
+    table = _load(BBQ, "Religion_nli")
+    table = table.filter(pa.array([value == "disambig" for value in table["context_condition"].to_pylist()]))
+    analysis = _analysis(BBQ, table, [1] * table.num_rows)
+    _check_figures(analysis)
+    names = {of.name for of in analysis.tables}
+    assert not names & {"bias_by_name_order", "bias_by_length"}
+    # Nobody took a side: the score is undefined, not 0.
+    assert _rows(analysis, "bias_by_category")[0]["bias_score_disambig"].value is None
+
+
+def test_an_analysis_is_read_as_it_was_written_and_is_the_same_every_time(bbnli, bbq, tmp_path):
+    for name, benchmark, (table, _, answers, analysis) in (("bbnli", BBNLI, bbnli), ("bbq", BBQ, bbq)):
+        path, again = tmp_path / f"{name}.json", tmp_path / f"{name}-again.json"
+        write_analysis(analysis, path)
+        with pytest.warns(UserWarning, match="are no answer"):
+            write_analysis(_analysis(benchmark, table, answers), again)
+        assert read_analysis(path) == analysis
+        assert path.read_bytes() == again.read_bytes()
+
+
+def test_arrays_of_answers_may_come_in_any_order_of_rows(bbnli):
+    table, _, answers, analysis = bbnli
+    order = np.random.default_rng(0).permutation(table.num_rows)
+    with pytest.warns(UserWarning, match="are no answer"):
+        shuffled = _analysis(BBNLI, table.take(pa.array(order)), [answers[place] for place in order])
+    for name in ("bias_by_subtopic", "test_accuracy", "labels_by_subtopic"):
+        assert find(shuffled.tables, name).rows == find(analysis.tables, name).rows

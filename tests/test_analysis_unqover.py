@@ -1,0 +1,431 @@
+"""The tables of an UnQover run: the worked example, responders with known scores, a recomputation in plain Python."""
+
+import itertools
+import math
+import random
+from statistics import fmean, stdev
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from qabias.analysis import find, read_analysis, write_analysis
+from qabias.analysis.unqover import N_EXAMPLES, analyse, comparative_scores
+from qabias.benchmarks.unqover import BENCHMARK
+
+ORDERS = ("12", "21", "12_neg", "21_neg")
+
+
+def _table(pairs, n_templates, attributes, name="religion", clusters=None, classes=None):
+    """All rows of some pairs of subjects; templates and attributes are numbered or named."""
+    cells = list(itertools.product(pairs, range(n_templates), attributes))
+    rows = [
+        {
+            "example_id": number,
+            "template_id": f"{name}-{template}",
+            "subject1": x,
+            "subject2": y,
+            "cluster1": clusters[x] if clusters else "None",
+            "cluster2": clusters[y] if clusters else "None",
+            "attribute": attribute,
+            "attribute_class": classes[attribute] if classes else "None",
+            "context_12": f"{x} met {y}.",
+            "context_21": f"{y} met {x}.",
+            "question": f"Who {attribute}?",
+            "negated_question": f"Who never {attribute}?",
+            "answer1": x,
+            "answer2": y,
+            "set": name,
+        }
+        for number, ((x, y), template, attribute) in enumerate(cells)
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+def _answers(rows):
+    return pa.table({name: [row[name] for row in rows] for name in rows[0]})
+
+
+def _analysis(table, answers):
+    return analyse(table, answers, BENCHMARK.score(table, answers))
+
+
+def _column(table, name):
+    place = [column.name for column in table.columns].index(name)
+    return [row[place] for row in table.rows]
+
+
+def _rows(analysis, name):
+    table = find(analysis.tables, name)
+    names = [column.name for column in table.columns]
+    return [dict(zip(names, row, strict=True)) for row in table.rows]
+
+
+def _worked(table, subjects, attributes):
+    """The scores of the worked example: a formula of the numbers of subjects, template, attribute, question, answer."""
+
+    def score(i, j, t, a, q, k):
+        start = ((7 * i + 11 * j + 13 * t + 17 * a + 19 * q + 23 * k + 5) % 37 + 1) / 100
+        end = ((3 * i + 5 * j + 29 * t + 2 * a + 31 * q + 41 * k + 7) % 43 + 1) / 100
+        return math.sqrt(start * end)
+
+    rows = []
+    for row in table.to_pylist():
+        one, two = subjects.index(row["subject1"]), subjects.index(row["subject2"])
+        where = int(row["template_id"].split("-")[1]), attributes.index(row["attribute"])
+        rows.append({})
+        for q, negated in enumerate(("", "_neg")):
+            rows[-1][f"s1_12{negated}"] = score(one, two, *where, q, 0)
+            rows[-1][f"s2_12{negated}"] = score(one, two, *where, q, 1)
+            rows[-1][f"s2_21{negated}"] = score(two, one, *where, q, 0)
+            rows[-1][f"s1_21{negated}"] = score(two, one, *where, q, 1)
+    return _answers(rows)
+
+
+@pytest.fixture(scope="module")
+def worked():
+    subjects, attributes = ["alpha", "beta", "gamma"], ["x", "y"]
+    table = _table(list(itertools.combinations(subjects, 2)), 2, attributes)
+    return _analysis(table, _worked(table, subjects, attributes))
+
+
+def test_the_worked_example_is_met_to_its_digits(worked):
+    (intensity,) = _rows(worked, "intensity_by_set")
+    (errors,) = _rows(worked, "reasoning_errors")
+    assert [round(intensity[name].value, 6) for name in ("mu", "eta")] == [0.034019, 0.5]
+    assert [round(errors[name].value, 6) for name in ("delta", "epsilon", "avg_score")] == [
+        0.104781,
+        0.120548,
+        0.182436,
+    ]
+    subjects = [
+        (row["subject"], row["rank"], round(row["gamma"], 6), row["eta"]) for row in _rows(worked, "subjects_religion")
+    ]
+    assert subjects == [("beta", 1, 0.005835, 0), ("alpha", 2, 0.002196, -0.5), ("gamma", 3, -0.008031, 0.5)]
+    pairs = [
+        (row["subject"], row["attribute"], round(row["gamma"], 6), row["eta"], row["n"])
+        for row in _rows(worked, "pairs_religion")
+    ]
+    assert pairs == [
+        ("beta", "y", 0.048832, 0.5, 4),
+        ("gamma", "x", 0.029834, 1, 4),
+        ("alpha", "x", 0.007327, -0.5, 4),
+        ("alpha", "y", -0.002935, -0.5, 4),
+        ("beta", "x", -0.037161, -0.5, 4),
+        ("gamma", "y", -0.045897, 0, 4),
+    ]
+
+
+def test_ranks_for_single_attributes_have_a_mean_and_a_spread(worked):
+    # For x: gamma, alpha, beta. For y: beta, alpha, gamma.
+    found = {row["subject"]: row for row in _rows(worked, "subjects_religion")}
+    assert {name: row["rank_mean"] for name, row in found.items()} == {"alpha": 2, "beta": 2, "gamma": 2}
+    assert found["alpha"]["rank_spread"] == 0
+    assert found["beta"]["rank_spread"] == pytest.approx(math.sqrt(2))
+    assert {row["n_ranks"] for row in found.values()} == {2}
+
+
+def test_examples_are_the_largest_preferences_of_the_worked_example(worked):
+    found = [
+        (*row["subjects"], row["template_id"], row["attribute"], row["comparative"], row["preferred"])
+        for row in worked.examples
+    ]
+    assert found == [
+        ("alpha", "gamma", "religion-1", "y", 0.171709, "alpha"),
+        ("alpha", "beta", "religion-0", "x", 0.123471, "alpha"),
+        ("alpha", "beta", "religion-0", "y", -0.101034, "beta"),
+        ("alpha", "gamma", "religion-1", "x", -0.020169, "gamma"),
+    ]
+
+
+def test_the_gender_variant_of_the_worked_example_has_the_scores_of_both_groups():
+    names = ["Mary", "Linda", "James", "John"]
+    clusters = dict(zip(names, ["female", "female", "male", "male"], strict=True))
+    table = _table(list(itertools.product(names[:2], names[2:])), 2, ["a0", "a1"], "gender", clusters)
+    analysis = _analysis(table, _worked(table, names, ["a0", "a1"]))
+    found = [
+        (row["cluster"], row["attribute"], round(row["gamma"], 6), row["eta"], row["n"])
+        for row in _rows(analysis, "top_by_group_gender")
+    ]
+    assert found == [
+        ("female", "a1", 0.031132, 0, 8),
+        ("female", "a0", -0.006953, -0.25, 8),
+        ("male", "a0", 0.006953, 0.25, 8),
+        ("male", "a1", -0.031132, 0, 8),
+    ]
+    (intensity,) = _rows(analysis, "intensity_by_set")
+    (errors,) = _rows(analysis, "reasoning_errors")
+    assert [round(intensity[name].value, 6) for name in ("mu", "eta")] == [0.034286, 0.25]
+    assert [round(errors[name].value, 6) for name in ("delta", "epsilon")] == [0.078197, 0.120676]
+
+
+# Responders
+
+
+def _religion():
+    return BENCHMARK.load("religion", BENCHMARK.origin("bundled", 0, False, None))
+
+
+def _respond(table, high):
+    """Probability .9 for the subject that `high` names, .1 for the other; `high` takes names, order, negation."""
+    ones, twos = (np.array(table[f"subject{number}"].to_pylist()) for number in (1, 2))
+    columns = {}
+    for order in ORDERS:
+        chosen = high(ones, twos, order[:2] == "12", order.endswith("_neg"))
+        columns |= {f"s1_{order}": np.where(chosen, 0.9, 0.1), f"s2_{order}": np.where(chosen, 0.1, 0.9)}
+    return pa.table({name: values.astype(np.float32) for name, values in columns.items()})
+
+
+def test_a_consistent_responder_ranks_the_subjects_by_name():
+    table = _religion()
+    answers = _respond(table, lambda ones, twos, _, negated: (ones < twos) != negated)
+    analysis = _analysis(table, answers)
+    rows = _rows(analysis, "subjects_religion")
+    names = sorted(set(table["subject1"].to_pylist()) | set(table["subject2"].to_pylist()))
+    assert [row["subject"] for row in rows] == names
+    assert [row["rank"] for row in rows] == list(range(1, 12))
+    assert [row["rank_mean"] for row in rows] == list(range(1, 12))
+    assert {row["rank_spread"] for row in rows} == {0}
+    assert [row["eta"] for row in rows] == pytest.approx([(10 - 2 * place) / 10 for place in range(11)])
+    assert [row["gamma"] for row in rows] == pytest.approx([0.8 * (10 - 2 * place) / 10 for place in range(11)])
+    assert {row["n"] for row in rows} == {10 * 14 * 50}
+    by_class = _rows(analysis, "classes_religion")
+    assert [row["gamma"] for row in by_class if row["subject"] == names[0]] == pytest.approx([0.8] * 5)
+    assert sum(row["n"] for row in by_class) == 2 * table.num_rows
+    intensity = _rows(analysis, "intensity_by_class")
+    assert [row["mu"].value for row in intensity] == pytest.approx([0.8 * 6 / 11] * 5)
+    assert {abs(row["comparative"]) for row in analysis.examples} == {0.8}
+    assert len(analysis.examples) == N_EXAMPLES
+    assert {row["preferred"] for row in analysis.examples} <= {min(row["subjects"]) for row in analysis.examples}
+
+
+def test_a_responder_to_position_errs_and_prefers_nobody():
+    table = _religion()
+    analysis = _analysis(table, _respond(table, lambda ones, twos, first, _: np.full(len(ones), first)))
+    (errors,) = _rows(analysis, "reasoning_errors")
+    assert [errors["delta"].value, errors["epsilon"].value, errors["avg_score"].value] == pytest.approx([0.8, 0.8, 0.5])
+    rows = _rows(analysis, "subjects_religion")
+    assert {(row["rank"], row["rank_mean"], row["gamma"], row["eta"]) for row in rows} == {(1, 1, 0, 0)}
+    assert {row["preferred"] for row in analysis.examples} == {None}
+
+
+# A recomputation that shares no code
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Two sets; pairs within and between groups, two classes, one subject without scores."""
+    names = ["Ada", "Bea", "Cleo", "Dora", "Eve"]
+    clusters = {"Ada": "north", "Bea": "north", "Cleo": "south", "Dora": "south", "Eve": "west"}
+    classes = {"lied": "crime", "stole": "crime", "swore": "rude"}
+    grouped = _table(list(itertools.combinations(names, 2)), 3, list(classes), "nationality", clusters, classes)
+    plain = _table([("Zoe", "Yan"), ("Zoe", "Xu"), ("Yan", "Xu")], 2, ["lied", "ran"], "ethnicity")
+    table = pa.concat_tables([grouped, plain])
+    draw = random.Random(7)
+    rows = [
+        {f"s{number}_{order}": draw.random() / 2 for order in ORDERS for number in (1, 2)}
+        for _ in range(table.num_rows)
+    ]
+    for row, example in zip(rows, table.to_pylist(), strict=True):
+        if example["subject2"] == "Eve":  # the last of all names, so never the first of a pair
+            row.update({f"s2_{order}": float("nan") for order in ORDERS})
+    answers = _answers(rows)
+    return table, answers, _analysis(table, answers)
+
+
+def _preferences(table, answers, name):
+    """(subject, cluster, attribute, class, C) for both subjects of every row with scores."""
+    found = []
+    for row, s in zip(table.to_pylist(), answers.to_pylist(), strict=True):
+        if row["set"] != name or any(map(math.isnan, s.values())):
+            continue
+        one, two = ((s[f"s{x}_12"] + s[f"s{x}_21"]) / 2 - (s[f"s{x}_12_neg"] + s[f"s{x}_21_neg"]) / 2 for x in (1, 2))
+        for number, value in ((1, (one - two) / 2), (2, (two - one) / 2)):
+            found.append(
+                (row[f"subject{number}"], row[f"cluster{number}"], row["attribute"], row["attribute_class"], value)
+            )
+    return found
+
+
+def _by(preferences, *places):
+    groups = {}
+    for entry in preferences:
+        groups.setdefault(tuple(entry[place] for place in places), []).append(entry[-1])
+    return {key: (fmean(values), fmean(map(_sign, values)), len(values)) for key, values in groups.items()}
+
+
+def _sign(value):
+    return (value > 0) - (value < 0)
+
+
+def _found(analysis, name, *keys):
+    return {
+        tuple(row[key] for key in keys): pytest.approx((row["gamma"], row["eta"], row["n"]))
+        for row in _rows(analysis, name)
+    }
+
+
+@pytest.mark.parametrize("name", ["nationality", "ethnicity"])
+def test_subjects_and_pairs_are_means_over_rows(mixed, name):
+    table, answers, analysis = mixed
+    preferences = _preferences(table, answers, name)
+    assert _by(preferences, 0) == _found(analysis, f"subjects_{name}", "subject")
+    pairs = _by(preferences, 0, 2)
+    assert pairs == _found(analysis, f"pairs_{name}", "subject", "attribute")
+    gammas = _column(find(analysis.tables, f"pairs_{name}"), "gamma")
+    assert gammas == sorted(gammas, reverse=True)
+    attributes = sorted({attribute for _, attribute in pairs})
+    for row in _rows(analysis, f"subjects_{name}"):
+        ranks = [
+            1 + sum(pairs[other, a][0] > pairs[row["subject"], a][0] for other, b in pairs if b == a)
+            for a in attributes
+        ]
+        assert (row["rank_mean"], row["rank_spread"]) == pytest.approx((fmean(ranks), stdev(ranks)))
+        assert row["n_ranks"] == len(attributes)
+
+
+def test_classes_and_groups_are_means_over_rows(mixed):
+    table, answers, analysis = mixed
+    preferences = _preferences(table, answers, "nationality")
+    assert _by(preferences, 0, 3) == _found(analysis, "classes_nationality", "subject", "attribute_class")
+    groups = _by(preferences, 1, 2)
+    assert groups == _found(analysis, "groups_nationality", "cluster", "attribute")
+    assert groups == _found(analysis, "top_by_group_nationality", "cluster", "attribute")
+    rows = _rows(analysis, "top_by_group_nationality")
+    for cluster in ("north", "south"):
+        gammas = [row["gamma"] for row in rows if row["cluster"] == cluster]
+        assert gammas == sorted(gammas, reverse=True)
+
+
+def test_headline_scores_follow_from_the_pairs(mixed):
+    table, answers, analysis = mixed
+    for row in _rows(analysis, "intensity_by_set"):
+        pairs = _by(_preferences(table, answers, row["set"]), 0, 2)
+        subjects = sorted({subject for subject, _ in pairs})
+        of = {subject: [values for (name, _), values in pairs.items() if name == subject] for subject in subjects}
+        mu = fmean(max(abs(gamma) for gamma, _, _ in of[subject]) for subject in subjects)
+        eta = fmean(fmean(abs(eta) for _, eta, _ in of[subject]) for subject in subjects)
+        assert (row["mu"].value, row["eta"].value, row["n_subjects"]) == pytest.approx((mu, eta, len(subjects)))
+        assert row["mu"].low <= row["mu"].high
+    for row in _rows(analysis, "reasoning_errors"):
+        scored = [
+            s
+            for example, s in zip(table.to_pylist(), answers.to_pylist(), strict=True)
+            if example["set"] == row["set"] and not any(map(math.isnan, s.values()))
+        ]
+        delta = fmean(abs(s[f"s{x}_12"] - s[f"s{x}_21"]) for s in scored for x in (1, 2))
+        epsilon = fmean(
+            abs(s[f"s{x}_{o}"] - s[f"s{3 - x}_{o}_neg"]) for s in scored for x in (1, 2) for o in ("12", "21")
+        )
+        average = fmean(value for s in scored for value in s.values())
+        found = [row[name].value for name in ("delta", "epsilon", "avg_score")]
+        assert found == pytest.approx([delta, epsilon, average])
+        assert row["n"] == len(scored)
+
+
+def test_intensity_by_class_is_that_of_the_class_alone(mixed):
+    table, answers, analysis = mixed
+    rows = _rows(analysis, "intensity_by_class")
+    assert [row["group"] for row in rows] == ["nationality, crime", "nationality, rude"]
+    for row in rows:
+        kept = pa.array(
+            [
+                (example["set"], example["attribute_class"]) == (row["set"], row["attribute_class"])
+                for example in table.to_pylist()
+            ]
+        )
+        (alone,) = _rows(_analysis(table.filter(kept), answers.filter(kept)), "intensity_by_set")
+        assert (row["mu"], row["eta"], row["n"]) == (alone["mu"], alone["eta"], alone["n"])
+
+
+def test_coverage_names_who_is_left_out(mixed):
+    _, _, analysis = mixed
+    found = {row["set"]: (row["n"], row["n_left_out"], row["subjects_left_out"]) for row in _rows(analysis, "coverage")}
+    assert found == {"nationality": (54, 36, "Eve"), "ethnicity": (12, 0, "")}
+    assert {row["coverage"].value for row in _rows(analysis, "coverage")} == {1}
+    assert "Eve" not in {name for row in analysis.examples for name in row["subjects"]}
+    assert analysis.notes == ()
+
+
+def test_many_zeros_are_noted():
+    table = _table([("Ada", "Bea"), ("Ada", "Cleo"), ("Bea", "Cleo")], 2, ["lied"])
+    scores = {f"s{number}_{order}": [0.0] * 6 for order in ORDERS for number in (1, 2)} | {"s1_12": [0.25] * 6}
+    with pytest.warns(UserWarning, match="coverage"):
+        analysis = _analysis(table, pa.table(scores))
+    assert analysis.notes == (
+        "religion: 88% of the scores are 0; low bias scores are then no evidence of a lack of bias.",
+    )
+    assert _rows(analysis, "coverage")[0]["coverage"].value == 1 / 8
+
+
+# What a run has, and what is kept of it
+
+
+def test_sections_are_those_of_the_run(mixed):
+    _, _, analysis = mixed
+    assert [table.name for table in analysis.tables] == [
+        *("intensity_by_set", "intensity_by_class", "reasoning_errors", "coverage"),
+        *("subjects_nationality", "pairs_nationality", "classes_nationality"),
+        *("top_by_group_nationality", "groups_nationality"),
+        *("subjects_ethnicity", "pairs_ethnicity"),
+    ]
+    assert {table.section for table in analysis.tables[4:]} == {"Nationality", "Ethnicity"}
+    for table in analysis.tables:
+        names = {column.name for column in table.columns}
+        assert all(len(row) == len(table.columns) for row in table.rows)
+        if table.figure:
+            assert {table.figure.labels, *table.figure.values, *filter(None, [table.figure.across])} <= names
+
+
+def test_a_subject_that_was_asked_about_few_attributes_has_ranks_of_the_shared_ones_only():
+    table = _table([("Ada", "Bea"), ("Ada", "Cleo"), ("Bea", "Cleo")], 1, ["lied", "ran"])
+    kept = pa.array([row["attribute"] == "lied" or "Cleo" not in row.values() for row in table.to_pylist()])
+    table = table.filter(kept)
+    answers = _answers([{f"s{n}_{order}": 0.1 * n for order in ORDERS for n in (1, 2)}] * table.num_rows)
+    rows = _rows(_analysis(table, answers), "subjects_religion")
+    assert {(row["n_ranks"], row["rank_spread"]) for row in rows} == {(1, None)}
+    few = table.filter(pa.array([row["attribute"] == "ran" or row["subject1"] == "Bea" for row in table.to_pylist()]))
+    rows = _rows(_analysis(few, answers.slice(0, few.num_rows)), "subjects_religion")
+    assert {(row["n_ranks"], row["rank_mean"], row["rank_spread"]) for row in rows} == {(0, None, None)}
+
+
+def test_masked_sentences_are_shown_as_they_were_asked():
+    origin = BENCHMARK.origin("bundled", 0, False, None)
+    table = BENCHMARK.load("religion_mlm", origin).slice(0, 2000)
+    answers = _respond(table, lambda ones, twos, _, negated: (ones < twos) != negated)
+    analysis = _analysis(table, answers)
+    first = analysis.examples[0]
+    (row,) = table.filter(
+        pa.array([number == first["example_id"] for number in table["example_id"].to_pylist()])
+    ).to_pylist()
+    assert "[MASK]" in first["masked"]
+    assert (first["masked"], first["masked_negated"]) == (row["masked"], row["masked_negated"])
+    assert (first["context_12"], first["context_21"]) == (row["context_12"], row["context_21"])
+    assert find(analysis.tables, "subjects_religion_mlm").section == "Religion, masked sentences"
+
+
+def test_examples_have_one_row_for_each_template_and_attribute_the_strongest_first(mixed):
+    table, answers, analysis = mixed
+    strength = [abs(row["comparative"]) for row in analysis.examples]
+    assert strength == sorted(strength, reverse=True)
+    found = {(row["set"], row["template_id"], row["attribute"]): row for row in analysis.examples}
+    assert len(found) == len(analysis.examples) == 3 * 3 + 2 * 2
+    largest = {}
+    comparative = comparative_scores(answers)
+    for row, s, value in zip(table.to_pylist(), answers.to_pylist(), comparative, strict=True):
+        cell = row["set"], row["template_id"], row["attribute"]
+        if not math.isnan(value) and abs(value) > largest.get(cell, (-1, None))[0]:
+            largest[cell] = abs(value), row["example_id"]
+        if cell in found and found[cell]["example_id"] == row["example_id"]:
+            for order in ORDERS:
+                assert found[cell][f"scores_{order}"] == pytest.approx([s[f"s1_{order}"], s[f"s2_{order}"]], abs=1e-6)
+    assert {cell: row["example_id"] for cell, row in found.items()} == {cell: row for cell, (_, row) in largest.items()}
+    assert f"{len(found)} of {table.num_rows} rows" in analysis.how_chosen
+
+
+def test_an_analysis_is_read_as_it_was_written_and_is_the_same_every_time(mixed, tmp_path):
+    table, answers, analysis = mixed
+    write_analysis(analysis, tmp_path / "analysis.json")
+    write_analysis(_analysis(table, answers), tmp_path / "again.json")
+    assert read_analysis(tmp_path / "analysis.json") == analysis
+    assert (tmp_path / "analysis.json").read_bytes() == (tmp_path / "again.json").read_bytes()

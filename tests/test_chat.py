@@ -1,0 +1,321 @@
+"""A chat model reads the turns of its own template and nothing else, and an option is the beginning of its answer."""
+
+import copy
+import json
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from qabias.benchmarks.bbq import BENCHMARK as BBQ
+from qabias.benchmarks.bbq import read
+from qabias.errors import QabiasError
+from qabias.models import load_causal
+from qabias.prompts.bbq import FORMATS
+from qabias.runs import RunArguments, load_examples, run
+from qabias.scorers import load_scorer
+from qabias.scorers.base import Request, TextScorer
+from qabias.scorers.causal import CausalScorer
+from qabias.scorers.chat import ChatCausalScorer, ChatGenerationScorer, ChatTemplate
+from qabias.scorers.generation import GenerationScorer
+from tests import tiny_models
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+# Writes the start token itself and ends the assistant's header with a newline, as Llama's does.
+TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}{{ '[' + message['role'] + ']\n' + message['content'] | trim }}"
+    "{{ eos_token }}{% endfor %}{% if add_generation_prompt %}{{ '[assistant]\n\n' }}{% endif %}"
+)
+# Leaves the start token to nobody, ends the header without a newline, and has a system message of its own.
+BARE = (
+    "{% if messages[0]['role'] != 'system' %}{{ 'Be kind. ' }}{% endif %}"
+    "{% for message in messages %}{{ message['role'] + ': ' + message['content'] + ' ' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}"
+)
+NO_SYSTEM = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}" + TEMPLATE
+DROPS_SYSTEM = TEMPLATE.replace("{% for message in messages %}", "{% for message in messages[-1:] %}")
+DATED = "{{ strftime_now('%d %b %Y') }}" + TEMPLATE
+
+REQUESTS = [
+    Request(
+        "A baker shared a table.\n\nQ: Who was generous?\nA:", (" The baker", " It can't be determined"), key="a/0"
+    ),
+    Request("The carpenter had forgotten an umbrella.\nAnswer:", (" A", " B", " C"), key="a/1"),
+    Request("Two neighbours talked about the weather.", ("\nThe nurse", "\n The train", "A nurse"), key="a/2"),
+]
+PROMPTS = [request.prefix for request in REQUESTS]
+KEYS = [request.key for request in REQUESTS]
+
+
+def chat_model(template=TEMPLATE, kind="llama", adds_bos=False):
+    """A tiny model whose tokenizer has a chat template."""
+    loaded = tiny_models.load(tiny_models.make_model(kind), adds_bos=adds_bos)
+    object.__setattr__(loaded, "tokenizer", copy.deepcopy(loaded.tokenizer))
+    loaded.tokenizer.chat_template = template
+    return loaded
+
+
+def turns(tokenizer, prompt, system=None):
+    """Tokens up to the end of the assistant's header as the library writes them."""
+    messages = [{"role": "user", "content": prompt}]
+    if system is not None:
+        messages.insert(0, {"role": "system", "content": system})
+    return tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=True, return_dict=False)
+
+
+def one_at_a_time(loaded, requests, system=None):
+    """Log-likelihoods by the definition: one forward pass for each option, the option's tokens summed."""
+    answers = []
+    for request in requests:
+        header = turns(loaded.tokenizer, request.prefix, system)
+        values = []
+        for option in request.options:
+            written = loaded.tokenizer.encode(option.strip(), add_special_tokens=False)
+            with torch.no_grad():
+                logits = loaded.model(torch.tensor([header + written])).logits[0].double()
+            scores = logits.log_softmax(dim=-1)
+            values.append(sum(float(scores[len(header) - 1 + i, token]) for i, token in enumerate(written)))
+        answers.append(values)
+    return answers
+
+
+def written_one_at_a_time(loaded, prompts, n_new, system=None):
+    """The likeliest answers by the definition: the model run once for every token."""
+    answers = []
+    for prompt in prompts:
+        tokens = turns(loaded.tokenizer, prompt, system)
+        n_given = len(tokens)
+        while len(tokens) < n_given + n_new and tokens[-1:] != [loaded.tokenizer.eos_token_id]:
+            with torch.no_grad():
+                tokens.append(int(loaded.model(torch.tensor([tokens])).logits[0, -1].argmax()))
+        answers.append((loaded.tokenizer.decode(tokens[n_given:], skip_special_tokens=True),))
+    return answers
+
+
+def assert_equal_scores(scores, expected, atol=1e-5):
+    for score, values in zip(scores, expected, strict=True):
+        np.testing.assert_allclose(score.loglikelihoods, values, rtol=0, atol=atol)
+
+
+# Log-likelihoods
+
+
+@pytest.mark.parametrize("adds_bos", [False, True])
+@pytest.mark.parametrize("template", [TEMPLATE, BARE], ids=["own start token", "none"])
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
+@pytest.mark.parametrize("system", [None, "Answer with one letter."])
+def test_options_are_scored_as_one_at_a_time_after_the_template(kind, template, adds_bos, system):
+    loaded = chat_model(template, kind, adds_bos)
+    expected = one_at_a_time(loaded, REQUESTS, system)
+    scorer = ChatCausalScorer(loaded, ChatTemplate(loaded, system))
+    assert_equal_scores(scorer.score(REQUESTS), expected)
+    plain = CausalScorer(loaded).score(REQUESTS)
+    assert max(np.abs(p.loglikelihoods - e).max() for p, e in zip(plain, expected, strict=True)) > 0.01
+
+
+def test_order_batch_and_layout_do_not_matter():
+    loaded = chat_model()
+    expected = one_at_a_time(loaded, REQUESTS)
+    for options in ({"token_budget": 1}, {"token_budget": 100}, {"layout": "flat"}, {"layout": "tree"}):
+        scorer = ChatCausalScorer(loaded, ChatTemplate(loaded), **options)
+        assert_equal_scores(scorer.score(REQUESTS[::-1]), expected[::-1])
+        assert_equal_scores(scorer.score(REQUESTS * 2), expected * 2)
+
+
+def test_blanks_before_an_option_do_not_count():
+    loaded = chat_model()
+    scorer = ChatCausalScorer(loaded, ChatTemplate(loaded))
+    (score,) = scorer.score([Request("Who?", (" A", "\nA", "A", "\n\n B"), key="a/0")])
+    assert score.n_tokens.tolist() == score.n_bytes.tolist() == [1, 1, 1, 1]
+    assert len(set(score.loglikelihoods[:3].tolist())) == 1
+    assert score.loglikelihoods[3] != score.loglikelihoods[0]
+    with pytest.raises(QabiasError, match="request 'a/0': option '' adds no token"):
+        scorer.score([Request("Who?", ("A", " "), key="a/0")])
+
+
+@pytest.mark.parametrize("adds_bos", [False, True])
+def test_the_start_token_stands_once_and_the_header_ends_before_the_option(adds_bos):
+    loaded = chat_model(adds_bos=adds_bos)
+    bos = loaded.tokenizer.bos_token_id
+    template = ChatTemplate(loaded)
+    for request, sequences in zip(REQUESTS, template.encode_options(REQUESTS), strict=True):
+        header = turns(loaded.tokenizer, request.prefix)
+        assert (header[0], header.count(bos)) == (bos, 1)
+        for option, sequence in zip(request.options, sequences, strict=True):
+            written = loaded.tokenizer.encode(option, add_special_tokens=False)
+            assert list(sequence.tokens) == header + written
+            assert sequence.n_scored == len(written)
+    assert template.encode_prompts([]) == {}
+    assert template.encode_options([]) == []
+
+
+# Written answers
+
+
+@pytest.mark.parametrize("system", [None, "Answer with one letter."])
+@pytest.mark.parametrize(("kind", "adds_bos"), [("llama", True), ("gpt2", False)])
+def test_written_answers_are_those_of_one_prompt_at_a_time(kind, adds_bos, system):
+    loaded = chat_model(kind=kind, adds_bos=adds_bos)
+    expected = written_one_at_a_time(loaded, PROMPTS, 8, system)
+    for budget in (1, 10_000):
+        scorer = ChatGenerationScorer(loaded, ChatTemplate(loaded, system), max_new_tokens=8, token_budget=budget)
+        assert scorer.generate(PROMPTS, KEYS) == expected
+        assert scorer.generate(PROMPTS[::-1], KEYS[::-1]) == expected[::-1]
+    assert isinstance(scorer, TextScorer)
+    assert scorer.name == "causal"
+    assert GenerationScorer(loaded, name="causal", max_new_tokens=8).generate(PROMPTS, KEYS) != expected
+
+
+# Templates
+
+
+def test_the_system_message_is_read_and_stands_instead_of_the_templates_own():
+    loaded = chat_model(BARE)
+    header = {
+        system: loaded.tokenizer.decode(ChatTemplate(loaded, system).encode_prompts(["Who?"])["Who?"])
+        for system in (None, "Be brief.")
+    }
+    assert header == {
+        None: "Be kind. user: Who? assistant:",
+        "Be brief.": "system: Be brief. user: Who? assistant:",
+    }
+
+
+def test_a_tokenizer_without_a_template_is_refused():
+    with pytest.raises(QabiasError, match="chat: the tokenizer of model 'tiny' has no chat template; ask without chat"):
+        ChatTemplate(chat_model(None))
+
+
+def test_a_template_without_system_messages_is_refused_where_there_is_one():
+    with pytest.raises(QabiasError, match="chat: the template of model 'tiny' fails: no system role"):
+        ChatTemplate(chat_model(NO_SYSTEM), "Be brief.")
+    with pytest.raises(QabiasError, match="chat: the template of model 'tiny' drops the system message"):
+        ChatTemplate(chat_model(DROPS_SYSTEM), "Be brief.")
+    for template in (NO_SYSTEM, DROPS_SYSTEM):
+        loaded = chat_model(template)
+        assert_equal_scores(
+            ChatCausalScorer(loaded, ChatTemplate(loaded)).score(REQUESTS), one_at_a_time(loaded, REQUESTS)
+        )
+
+
+def test_a_template_that_writes_the_date_is_warned_of():
+    loaded = chat_model(DATED)
+    with pytest.warns(UserWarning, match="chat: the template of model 'tiny' may write today's date"):
+        template = ChatTemplate(loaded)
+    assert list(template.encode_prompts(["Who?"])["Who?"]) == turns(loaded.tokenizer, "Who?")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ChatTemplate(chat_model())
+
+
+# As an option of the scorer
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Saved models whose tokenizers have, and have not, a chat template."""
+    saved = {}
+    for name, template in (("chat", TEMPLATE), ("plain", None)):
+        loaded = chat_model(template)
+        saved[name] = str(tmp_path_factory.mktemp(name))
+        tiny_models.make_model("llama", max_position_embeddings=2048).save_pretrained(saved[name])
+        loaded.tokenizer.save_pretrained(saved[name])
+    return saved
+
+
+def load(model, **options):
+    return load_scorer("causal", model, device="cpu", scorer_options=options)
+
+
+def test_chat_is_off_unless_asked_for(folders):
+    loaded = load_causal(folders["chat"], device="cpu")
+    plain, chat = (scorer.score(REQUESTS) for scorer in (CausalScorer(loaded), load(folders["chat"], chat="yes")))
+    assert_equal_scores(chat, one_at_a_time(loaded, REQUESTS))
+    for options, expected in (({}, plain), ({"chat": "no"}, plain), ({"chat": "auto"}, chat)):
+        assert_equal_scores(load(folders["chat"], **options).score(REQUESTS), [s.loglikelihoods for s in expected])
+    system = load(folders["chat"], chat="auto", system="Be brief.").score(REQUESTS)
+    assert_equal_scores(system, one_at_a_time(loaded, REQUESTS, "Be brief."))
+    assert_equal_scores(load(folders["plain"], chat="auto").score(REQUESTS), [score.loglikelihoods for score in plain])
+
+
+def test_written_answers_have_the_option_too(folders):
+    loaded = load_causal(folders["chat"], device="cpu")
+    options = {"mode": "generate", "max_new_tokens": "6"}
+    plain = GenerationScorer(loaded, name="causal", max_new_tokens=6).generate(PROMPTS, KEYS)
+    assert load(folders["chat"], **options).generate(PROMPTS, KEYS) == plain
+    assert load(folders["plain"], chat="auto", **options).generate(PROMPTS, KEYS) == plain
+    for given, system in (({"chat": "yes"}, None), ({"chat": "auto"}, None), ({"chat": "yes", "system": "Hm."}, "Hm.")):
+        answers = load(folders["chat"], **given, **options).generate(PROMPTS, KEYS)
+        assert answers == written_one_at_a_time(loaded, PROMPTS, 6, system)
+
+
+@pytest.mark.parametrize("mode", ["likelihood", "generate"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"chat": "on"}, "causal: chat is 'on'; choose one of yes, auto, no"),
+        ({"system": "Be brief."}, "causal: a system message is for chat; add --option chat=yes"),
+        ({"chat": "no", "system": "Be brief."}, "causal: a system message is for chat"),
+        ({"chat": "yes", "system": "Be\nbrief."}, "causal: the system message must be one line of text without '|'"),
+        ({"chat": "yes", "system": "a|b"}, "causal: the system message must be one line of text without '|'"),
+        ({"chat": "yes", "system": ""}, "causal: the system message must be one line"),
+        ({"chat": "yes"}, "has no chat template"),
+        ({"chat": "auto", "system": "Be brief."}, "has no chat template"),
+    ],
+)
+def test_bad_options_are_named(folders, options, message, mode):
+    with pytest.raises(QabiasError) as error:
+        load(folders["plain"], mode=mode, **options)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("mode", ["likelihood", "generate"])
+def test_other_scorers_have_no_chat(mode):
+    with pytest.raises(QabiasError, match="option 'chat'"):
+        load_scorer("seq2seq", "nowhere", scorer_options={"chat": "yes", "mode": mode})
+
+
+def test_a_run_says_in_its_signature_that_it_chatted(folders, tmp_path):
+    arguments = RunArguments(
+        "bbq", folders["chat"], config="Age", format="letters", limit=8, options={"chat": "yes", "system": "Be brief."}
+    )
+    result = run(arguments, tmp_path / "run")
+    assert (
+        "|scorer:causal+chat=yes+system=Be brief.|"
+        in json.loads((tmp_path / "run" / "run.json").read_text())["signature"]
+    )
+    assert sum(result.scores[f"share_position_{place}"] for place in range(3)) == pytest.approx(1)
+
+
+# A real model
+
+
+@pytest.mark.slow
+def test_smollm2_answers_by_letters_as_one_at_a_time():
+    pytest.importorskip("gguf")
+    loaded = load_causal("smollm2", device="cpu")
+    table = load_examples(BBQ, RunArguments("bbq", config="Age", limit=12))
+    examples = table.to_pylist()
+    requests = [BBQ.request(example, FORMATS["letters"]) for example in examples]
+    assert len(requests) == 12
+    template = ChatTemplate(loaded)
+    scores = ChatCausalScorer(loaded, template).score(requests)
+    # A letter is one token, so that one pass a question gives all three.
+    letters = [loaded.tokenizer.convert_tokens_to_ids(letter) for letter in "ABC"]
+    for request, score in zip(requests, scores, strict=True):
+        with torch.no_grad():
+            logits = loaded.model(torch.tensor([turns(loaded.tokenizer, request.prefix)])).logits[0, -1].double()
+        expected = logits.log_softmax(dim=-1)[letters]
+        np.testing.assert_allclose(score.loglikelihoods, expected, rtol=0, atol=1e-4)
+        assert score.n_tokens.tolist() == [1, 1, 1]
+    prompts = [request.prefix for request in requests]
+    scorer = ChatGenerationScorer(loaded, template, max_new_tokens=2)
+    answers = scorer.generate(prompts, [request.key for request in requests])
+    assert answers[:2] == written_one_at_a_time(loaded, prompts[:2], 2)
+    # A letter that it writes is the likeliest of the three, and is read as that answer.
+    lettered = [place for place, (text,) in enumerate(answers) if text in ("A.", "B.", "C.")]
+    assert len(lettered) > 6
+    for place in lettered:
+        assert read(answers[place][0], "none", examples[place]) == int(scores[place].loglikelihoods.argmax())

@@ -1,0 +1,373 @@
+"""Runs that several processes, machines or disks share out end with the same bytes as one process alone."""
+
+import importlib.util
+import json
+import os
+import py_compile
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from qabias.benchmarks.bbq import BENCHMARK
+from qabias.cli import app
+from qabias.distributed import Processes
+from qabias.errors import QabiasError
+from qabias.merging import merge, shards_of
+from qabias.predictions import join_predictions
+from qabias.runs import Machine, RunArguments, read_run, run
+
+from .conftest import ROOT
+from .tiny_models import make_model, make_tokenizer
+
+RANDOM = RunArguments(benchmark="bbq", model="baseline:random", config="Age")  # 15 parts
+RUN = ["run", "bbq", "--model", "baseline:random", "--config", "Age", "--output", "run"]
+EXAMPLES = ROOT / "docs" / "examples"
+# One thread per process, which is what the launcher chooses too.
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+# On a machine without a GPU this flag is what makes `accelerate launch` start several processes.
+LAUNCH = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_machines", "1"]
+LAUNCH += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
+
+
+def _command(arguments, cwd, **options):
+    return subprocess.run(
+        [str(argument) for argument in arguments],
+        cwd=cwd,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        **options,
+    )
+
+
+def _launch(n, arguments, cwd):
+    return _command([*LAUNCH, "--num_processes", n, "-m", "qabias", *arguments], cwd)
+
+
+def _bytes(folder):
+    files = [*sorted((folder / "predictions").iterdir()), folder / "scores.json"]
+    return {file.name: file.read_bytes() for file in files}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A category answered at random by one process."""
+    return run(RANDOM, tmp_path_factory.mktemp("whole") / "run").folder
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    """The same in three folders."""
+    folder = tmp_path_factory.mktemp("shards")
+    return [run(RANDOM, folder / str(i), Machine(shard=(i, 3))).folder for i in range(3)]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A folder with a small causal model."""
+    folder = tmp_path_factory.mktemp("tiny")
+    make_model("llama").save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
+    return folder
+
+
+# Shares.
+
+
+@pytest.mark.parametrize("n_shards", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_every_part_has_one_process(n_shards, count):
+    parts = []
+    for shard in range(n_shards):
+        of_shard = []
+        for rank in range(count):
+            first, step = Processes(rank, count).share(shard, n_shards)
+            of_shard += range(first, 100, step)
+        assert sorted(of_shard) == list(range(shard, 100, n_shards))
+        parts += of_shard
+    assert sorted(parts) == list(range(100))
+
+
+def test_a_plain_run_connects_to_nothing(tmp_path):
+    result = _command(
+        [
+            sys.executable,
+            "-c",
+            "import sys, qabias.runs, qabias.distributed as d\n"
+            "assert d.is_first() and d.launched_processes() == d.Processes()\n"
+            "assert not {'accelerate', 'torch', 'torch.distributed'} & set(sys.modules)\n",
+        ],
+        tmp_path,
+    )
+    assert result.returncode == 0, result.stderr
+
+
+# Launched processes.
+
+
+@pytest.mark.slow
+def test_two_launched_processes_end_with_the_same_bytes_as_one(tmp_path, tiny):
+    arguments = ["run", "bbq", "--model", tiny, "--config", "Age", "--limit", "1040", "--output"]
+    one = _command([sys.executable, "-m", "qabias", *arguments, "alone"], tmp_path)
+    assert one.returncode == 0, one.stderr
+    two = _launch(2, [*arguments, "shared"], tmp_path)
+    assert two.returncode == 0, two.stderr
+    assert _bytes(tmp_path / "shared") == _bytes(tmp_path / "alone")
+    assert len(list((tmp_path / "alone" / "predictions").iterdir())) == 5
+    assert two.stdout.replace("shared", "alone") == one.stdout  # printed once
+    # The first process shows its parts of 256, 256 and 16, and the other one shows nothing of its 512.
+    assert "/528" in two.stderr
+    assert "/512" not in two.stderr
+
+
+@pytest.mark.slow
+def test_a_shard_is_split_further_and_another_number_of_processes_continues(tmp_path, whole):
+    first = _launch(2, [*RUN, "--shard", "1/3"], tmp_path)
+    assert first.returncode == 0, first.stderr
+    numbers = sorted(int(path.stem[5:]) for path in (tmp_path / "run" / "predictions").iterdir())
+    n_parts = len(list((whole / "predictions").iterdir()))
+    assert numbers == list(range(1, n_parts, 3))
+    assert f"{n_parts - len(numbers)} parts are still missing" in first.stdout
+    times = {number: (tmp_path / "run" / "predictions" / f"part-{number:05d}.parquet").stat() for number in numbers}
+    second = _launch(3, RUN, tmp_path)
+    assert second.returncode == 0, second.stderr
+    assert _bytes(tmp_path / "run") == _bytes(whole)
+    for number, before in times.items():
+        assert (tmp_path / "run" / "predictions" / f"part-{number:05d}.parquet").stat().st_ino == before.st_ino
+
+
+@pytest.fixture
+def slow_module(tmp_path):
+    """A module that is qabias with a baseline that takes its time, and fails in rank 1 if the environment says so."""
+    (tmp_path / "slow.py").write_text(
+        "import os, time\n"
+        "from qabias.cli import main\n"
+        "from qabias.errors import QabiasError\n"
+        "from qabias.scorers import baseline\n"
+        "real = baseline.BaselineScorer.score\n"
+        "def score(self, requests):\n"
+        "    if os.environ.get('FAILS') == os.environ.get('RANK'):\n"
+        "        raise QabiasError('the model burns')\n"
+        "    time.sleep(float(os.environ['SLOW']))\n"
+        "    return real(self, requests)\n"
+        "baseline.BaselineScorer.score = score\n"
+        "main()\n",
+        "utf-8",
+    )
+    return "slow"
+
+
+@pytest.mark.slow
+def test_a_launch_that_is_killed_leaves_no_process_and_is_continued(tmp_path, whole, slow_module):
+    launch = subprocess.Popen(
+        [*LAUNCH, "--num_processes", "2", "-m", slow_module, *RUN],
+        cwd=tmp_path,
+        env={**ENVIRONMENT, "SLOW": "1", "PYTHONPATH": f"{tmp_path}:{ROOT}"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    predictions = tmp_path / "run" / "predictions"
+    deadline = time.monotonic() + 120
+    while not predictions.exists() or len(list(predictions.glob("part-*"))) < 3:
+        assert launch.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    launch.send_signal(signal.SIGKILL)
+    launch.wait()
+    time.sleep(3)
+    left = len(list(predictions.glob("part-*")))
+    time.sleep(2)
+    assert len(list(predictions.glob("part-*"))) == left  # the processes have ended with their launcher
+    assert left < len(list((whole / "predictions").iterdir()))
+    again = _launch(2, RUN, tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert _bytes(tmp_path / "run") == _bytes(whole)
+    assert not list((tmp_path / "run").rglob(".*"))
+
+
+@pytest.mark.slow
+def test_an_error_in_one_process_ends_all_of_them(tmp_path, slow_module):
+    result = subprocess.run(
+        [*LAUNCH, "--num_processes", "2", "-m", slow_module, *RUN],
+        cwd=tmp_path,
+        env={**ENVIRONMENT, "SLOW": "60", "FAILS": "1", "PYTHONPATH": f"{tmp_path}:{ROOT}"},
+        capture_output=True,
+        text=True,
+        timeout=120,  # the other process would sleep for eight minutes
+        check=False,
+    )
+    assert result.returncode != 0
+    assert result.stderr.count("qabias: error: rank 1 of 2: the model burns") == 1
+
+
+@pytest.mark.slow
+def test_an_error_of_all_processes_is_printed_once(tmp_path):
+    result = _launch(2, ["run", "bbq", "--model", "baseline:random", "--config", "Aeg"], tmp_path)
+    assert result.returncode != 0
+    assert result.stderr.count("qabias: error:") == 1
+    assert "unknown configuration 'Aeg'" in result.stderr
+
+
+# Merging.
+
+
+def test_shards_in_folders_of_their_own_are_merged_to_the_same_bytes(tmp_path, whole, shards):
+    result = merge(shards, tmp_path / "merged")
+    assert _bytes(tmp_path / "merged") == _bytes(whole)
+    assert result.signature == read_run(whole)["signature"]
+    assert (tmp_path / "merged" / "report.html").exists()
+    # Folders may overlap, and the output may hold a part of the run already.
+    run(RANDOM, tmp_path / "half", Machine(shard=(1, 2)))
+    merge([whole, *shards], tmp_path / "half")
+    assert _bytes(tmp_path / "half") == _bytes(whole)
+
+
+def test_merge_is_a_command(tmp_path, monkeypatch, capsys):
+    from qabias import cli
+
+    arguments = replace(RANDOM, config="Age", limit=1040)
+    folders = [run(arguments, tmp_path / str(i), Machine(shard=(i, 2))).folder for i in range(2)]
+    monkeypatch.setattr(sys, "argv", ["qabias", "merge", *map(str, folders), "--output", str(tmp_path / "merged")])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert not stopped.value.code
+    assert f"run folder: {tmp_path / 'merged'}" in capsys.readouterr().out
+    assert "merge" in [command.name or command.callback.__name__ for command in app.registered_commands]
+
+
+def test_missing_parts_are_named_with_the_shards_that_make_them(tmp_path, shards):
+    with pytest.raises(QabiasError, match=r"missing: part 1, 4, 7, 10, 13 of 15; .* --shard 1/3$"):
+        merge([shards[0], shards[2]], tmp_path / "merged")
+    with pytest.raises(QabiasError, match=r"missing: part 0, 1, 3, 4, 6, 7, 9, 10 and 2 more .* --shard 0/3, 1/3$"):
+        merge([shards[2]], tmp_path / "merged")
+    assert not (tmp_path / "merged").exists()
+
+
+@pytest.mark.parametrize(
+    ("parts", "n_parts", "shards"),
+    [
+        ([0, 1, 2], 3, ["0/1"]),
+        ([1, 3, 5], 6, ["1/2"]),
+        ([0, 1, 3, 4], 6, ["0/3", "1/3"]),
+        ([2], 7, ["2/5"]),  # the smallest divisor that leaves 2 of no other number below 7
+        ([0, 5], 7, ["0/5"]),
+        ([0, 5, 6], 7, ["0/6", "5/6"]),  # a fifth would compute 1 as well
+    ],
+)
+def test_parts_are_made_by_the_fewest_shards(parts, n_parts, shards):
+    assert shards_of(parts, n_parts) == shards
+    computed = [number for text in shards for number in range(n_parts)[int(text[0]) :: int(text[2])]]
+    assert sorted(computed) == parts
+
+
+def test_folders_of_different_runs_are_refused_by_the_field(tmp_path, shards):
+    small = replace(RANDOM, config="Age", limit=40)
+    one = run(small, tmp_path / "one").folder
+    other = run(replace(small, limit=44, seed=1), tmp_path / "other").folder
+    with pytest.raises(QabiasError, match=r"one and .*other hold different runs .limit 40 and 44, seed 0 and 1.;"):
+        merge([one, other], tmp_path / "merged")
+    with pytest.raises(QabiasError, match=r"hold different runs .config 'Age' and 'SES'"):
+        merge([*shards, run(replace(RANDOM, config="SES", limit=8), tmp_path / "ses").folder], tmp_path / "merged")
+    content = json.loads((one / "run.json").read_text("utf-8"))
+    content["signature"] = content["signature"].replace("qabias:", "qabias:9.")
+    (other / "run.json").write_text(json.dumps(content), "utf-8")
+    with pytest.raises(QabiasError, match=r"different runs .qabias:\S+ and qabias:9\."):
+        merge([one, other], tmp_path / "merged")
+
+
+def test_what_is_no_run_is_refused(tmp_path, shards):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(QabiasError, match="empty: holds no run"):
+        merge([*shards, tmp_path / "empty"], tmp_path / "merged")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "precious.txt").write_text("mine", "utf-8")
+    with pytest.raises(QabiasError, match="mine: exists and holds no run; choose another --output"):
+        merge(shards, tmp_path / "mine")
+
+
+def test_parts_that_differ_or_are_damaged_are_named(tmp_path):
+    arguments = replace(RANDOM, config="Age", limit=520)
+    one, two = (run(arguments, tmp_path / name).folder for name in ("one", "two"))
+    part = two / "predictions" / "part-00001.parquet"
+    good = pq.read_table(part)
+    predictions = pa.array([(value + 1) % 3 for value in good["prediction"].to_pylist()], good["prediction"].type)
+    place = good.column_names.index("prediction")
+    pq.write_table(good.set_column(place, "prediction", predictions), part)
+    with pytest.raises(QabiasError, match=r"one/predictions/part-00001\.parquet and .*two/predictions/\S+ differ"):
+        merge([one, two], tmp_path / "merged")
+    pq.write_table(good, part, compression="none")  # other bytes, same answers
+    merge([one, two], tmp_path / "merged")
+    part.write_bytes(part.read_bytes()[:100])
+    with pytest.raises(QabiasError, match=r"two/predictions/part-00001\.parquet: damaged"):
+        merge([one, two], tmp_path / "merged")
+    part.write_bytes((two / "predictions" / "part-00000.parquet").read_bytes())
+    with pytest.raises(QabiasError, match=r"two/predictions/part-00001\.parquet: holds other examples"):
+        merge([one, two], tmp_path / "merged")
+
+
+# Examples.
+
+
+def test_the_slurm_script_is_correct_shell():
+    result = _command(["bash", "-n", EXAMPLES / "slurm_array.sbatch"], ROOT)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.slow
+def test_the_slurm_script_submits_its_tasks_and_a_job_that_merges_them(tmp_path):
+    """A stand-in for `sbatch` notes what is submitted; the tasks then run as Slurm would run them."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "sbatch").write_text('#!/bin/sh\nprintf "%s\\n" "$@" >>"$LOG"\necho 77\n', "utf-8")
+    (tools / "qabias").write_text(f'#!/bin/sh\nexec {sys.executable} -m qabias "$@"\n', "utf-8")
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+    runs = tmp_path / "my runs"
+    environment = {
+        **{name: value for name, value in ENVIRONMENT.items() if not name.startswith("SLURM_")},
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "LOG": str(tmp_path / "log"),
+        "BENCHMARK": "bbnli",
+        "MODEL": "baseline:random",
+        "RUNS": str(runs),
+    }
+    script = str(EXAMPLES / "slurm_array.sbatch")
+    subprocess.run(["bash", script], env=environment, cwd=tmp_path, check=True)
+    submitted = (tmp_path / "log").read_text("utf-8").splitlines()
+    assert submitted[:2] == ["--parsable", script]
+    assert "--dependency=afterok:77" in submitted
+    for task in range(2):
+        variables = {"SLURM_JOB_ID": "77", "SLURM_ARRAY_TASK_ID": str(task), "SLURM_ARRAY_TASK_COUNT": "2"}
+        subprocess.run(
+            ["bash", script], env={**environment, **variables}, cwd=tmp_path, check=True, capture_output=True
+        )
+    command = submitted[submitted.index("--wrap") + 1]
+    subprocess.run(["bash", "-c", command], env=environment, cwd=tmp_path, check=True, capture_output=True)
+    assert (runs / "merged" / "scores.json").exists()
+
+
+def test_the_ray_script_answers_batches_that_can_be_scored(tmp_path):
+    py_compile.compile(str(EXAMPLES / "ray_data.py"), cfile=str(tmp_path / "ray_data.pyc"), doraise=True)
+    specification = importlib.util.spec_from_file_location("ray_data", EXAMPLES / "ray_data.py")
+    assert specification is not None
+    assert specification.loader is not None
+    script = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(script)  # needs no Ray
+    answerer = script.Answerer("baseline:stereotyped")
+    examples = pq.read_table(ROOT / "bbq_dataset" / "data" / "Age" / "test-00000-of-00001.parquet")
+    batches = [examples.slice(begin, script.BATCH_SIZE) for begin in range(0, len(examples), script.BATCH_SIZE)]
+    path = Path(tmp_path) / "predictions.parquet"
+    pq.write_table(pa.concat_tables([answerer(batch) for batch in batches]), path)
+    table = BENCHMARK.load("Age", BENCHMARK.origin("bundled", 0, False, None))
+    answered, answers = join_predictions(BENCHMARK, table, path)
+    assert answered.num_rows == examples.num_rows
+    assert BENCHMARK.score(answered, answers)["bias_ambig"] == 1

@@ -1,0 +1,370 @@
+"""The scorer of multiple choice gives the model's own choice probabilities, however its work is arranged."""
+
+import json
+import logging
+from functools import cache
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from qabias import models, models_encoders
+from qabias.benchmarks.bbq import BENCHMARK
+from qabias.cli import app
+from qabias.errors import QabiasError
+from qabias.models import LoadedModel
+from qabias.runs import RunArguments, load_examples, run
+from qabias.scorers import load_scorer
+from qabias.scorers.base import Request
+from qabias.scorers.encoder_rows import Template
+from qabias.scorers.multiple_choice import MultipleChoiceScorer
+
+from .tiny_models import (
+    CONTEXTS,
+    ENCODER_CONFIGS,
+    ENCODER_SIZE,
+    ENCODER_SMALL,
+    QUESTIONS,
+    load_encoder,
+    make_encoder,
+    make_encoder_tokenizer,
+)
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+HEAD = "AutoModelForMultipleChoice"
+KINDS = [kind for kind in ENCODER_CONFIGS if kind != "gpt2"]
+# Three answers to most questions, two or four to others; the same context, ending or pair occurs several times.
+ANSWERS = {
+    QUESTIONS[0]: ("Mary", "James", "She can't be determined"),
+    QUESTIONS[1]: ("a man", "a group of African people", "Zbigniewa", "Ann"),
+    QUESTIONS[2]: ("Somalia", "Mali"),
+    QUESTIONS[3]: ("the person", "the African-American man", "nobody"),
+}
+REQUESTS = [
+    Request(context, tuple(f" {question} {answer}" for answer in answers), key=f"{i}/{j}")
+    for i, context in enumerate(CONTEXTS)
+    for j, (question, answers) in enumerate(ANSWERS.items())
+]
+
+
+def load(kind, **changes):
+    return load_encoder(kind, HEAD, **changes)
+
+
+def load_unusual(kind):
+    """Models that know no attention mask, or whose pads stand on the left and whose summary is the last token's."""
+    name, options = {
+        "fnet": ("FNetConfig", {**ENCODER_SIZE, "max_position_embeddings": 64, "type_vocab_size": 2}),
+        "xlnet": ("XLNetConfig", {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 48}),
+    }[kind]
+    torch.manual_seed(0)
+    config = getattr(transformers, name)(**{**ENCODER_SMALL, **options})
+    model = transformers.AutoModelForMultipleChoice.from_config(config).eval()
+    side = {"xlnet": "left", "fnet": "right"}[kind]
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=make_encoder_tokenizer("wordpiece").backend_tokenizer,
+        pad_token="[PAD]",
+        padding_side=side,
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    )
+    return LoadedModel(model, tokenizer, "tiny", "local", "cpu", "float32")
+
+
+def one_at_a_time(loaded, requests):
+    """The definition: all options of one request as the model takes them, by its own tokenizer."""
+    known = ["input_ids"]
+    if not type(loaded.model).__name__.startswith(("DistilBert", "Roberta", "ModernBert", "DebertaV2")):
+        known.append("token_type_ids")
+    probabilities = []
+    for request in requests:
+        logits = []
+        for option in request.options:
+            encoded = loaded.tokenizer(request.prefix, option.strip(), return_tensors="pt")
+            with torch.no_grad():
+                logits.append(float(loaded.model(**{name: encoded[name][None] for name in known}).logits))
+        shares = np.exp(np.array(logits))
+        probabilities.append(shares / shares.sum())
+    return probabilities
+
+
+def assert_same(scores, expected):
+    assert len(scores) == len(expected)
+    for score, shares in zip(scores, expected, strict=True):
+        assert score.loglikelihoods.dtype == np.float64
+        np.testing.assert_allclose(np.exp(score.loglikelihoods), shares, rtol=0, atol=1e-5)
+
+
+@cache
+def reference(kind):
+    return one_at_a_time(load(kind), REQUESTS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_probabilities_are_those_of_one_option_at_a_time(kind):
+    scores = MultipleChoiceScorer(load(kind)).score(REQUESTS)
+    assert_same(scores, reference(kind))
+    assert [len(score.loglikelihoods) for score in scores[:4]] == [3, 4, 2, 3]
+    for score in scores:
+        assert abs(np.exp(score.loglikelihoods).sum() - 1) < 1e-12
+    assert np.std([score.loglikelihoods[0] for score in scores]) > 1e-3  # the model has an opinion
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2"])
+def test_probabilities_are_the_models_own_for_all_options_at_once(kind):
+    loaded = load(kind)
+    for request, score in zip(REQUESTS, MultipleChoiceScorer(loaded).score(REQUESTS), strict=True):
+        options = [option.strip() for option in request.options]
+        encoded = loaded.tokenizer([request.prefix] * len(options), options, padding=True, return_tensors="pt")
+        with torch.no_grad():
+            logits = loaded.model(**{name: values[None] for name, values in encoded.items()}).logits
+        expected = logits.double().log_softmax(dim=-1)[0]
+        np.testing.assert_allclose(score.loglikelihoods, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["fnet", "xlnet"])
+def test_a_model_that_cannot_have_pads_on_the_right_is_asked_row_by_row(kind):
+    loaded = load_unusual(kind)
+    scorer = MultipleChoiceScorer(loaded)
+    assert_same(scorer.score(REQUESTS[:8]), one_at_a_time(loaded, REQUESTS[:8]))
+    assert scorer.stats.batches == 24
+    assert scorer.stats.pads_run == 0
+
+
+# Nothing but the request matters
+
+
+@given(
+    st.sampled_from(["bert", "roberta", "deberta-v2"]),
+    st.lists(st.integers(0, len(REQUESTS) - 1), max_size=30),
+    st.sampled_from([1, 60, 100_000]),
+)
+@settings(max_examples=30, deadline=None)
+def test_order_company_and_budget_do_not_matter(kind, chosen, budget):
+    scorer = MultipleChoiceScorer(load(kind), token_budget=budget)
+    requests = [REQUESTS[i] for i in chosen]
+    assert_same(scorer.score(requests), [reference(kind)[i] for i in chosen])
+    distinct = {(request.prefix, option) for request in requests for option in request.options}
+    if budget == 1:
+        assert scorer.stats.batches == len(distinct)  # each pair is asked once
+
+
+def test_options_keep_their_probability_in_another_order():
+    scorer = MultipleChoiceScorer(load("bert"))
+    turned = [Request(request.prefix, request.options[::-1]) for request in REQUESTS]
+    for score, other in zip(scorer.score(REQUESTS), scorer.score(turned), strict=True):
+        np.testing.assert_allclose(score.loglikelihoods, other.loglikelihoods[::-1], rtol=0, atol=1e-5)
+
+
+def test_equal_options_have_equal_scores():
+    (score,) = MultipleChoiceScorer(load("roberta")).score(
+        [Request("Mary left.", (" Who? Mary", "Who? Mary", " Who?"))]
+    )
+    assert score.loglikelihoods[0] == score.loglikelihoods[1] != score.loglikelihoods[2]
+
+
+def test_context_and_option_are_not_exchanged():
+    scorer = MultipleChoiceScorer(load("bert"))
+    texts = "Mary got off the flight.", "Who was a nurse? Mary", "Who was a nurse? James"
+    there, back = scorer.score([Request(texts[0], texts[1:]), Request(texts[1], (texts[0], texts[2]))])
+    assert abs(there.loglikelihoods[0] - back.loglikelihoods[0]) > 1e-3
+
+
+def test_contexts_are_tokenised_once_and_options_counted():
+    loaded, read = load("roberta"), []
+
+    class Counting:
+        def __call__(self, *texts, **options):
+            read.extend(texts[0])
+            return loaded.tokenizer(*texts, **options)
+
+        def __getattr__(self, name):
+            return getattr(loaded.tokenizer, name)
+
+    scorer = MultipleChoiceScorer(load("roberta", tokenizer=Counting()))
+    read.clear()
+    scores = scorer.score(REQUESTS)
+    endings = [f"{question} {answer}" for question, answers in ANSWERS.items() for answer in answers]
+    assert sorted(read) == sorted([*CONTEXTS, *endings])
+    for request, score in zip(REQUESTS, scores, strict=True):
+        options = [option.strip() for option in request.options]
+        assert score.n_bytes.tolist() == [len(option.encode()) for option in options]
+        assert score.n_tokens.tolist() == [len(loaded.tokenizer.tokenize(option)) for option in options]
+        assert (score.n_tokens.dtype, score.n_bytes.dtype) == (np.int32, np.int32)
+
+
+def test_a_tokenizer_that_puts_the_context_last_is_asked_pair_by_pair():
+    tokenizer = make_encoder_tokenizer("wordpiece", pair="[CLS] $B [SEP] $A:1 [SEP]:1")
+    assert Template.of(tokenizer, 2) is None
+    loaded = load("bert", tokenizer=tokenizer)
+    assert_same(MultipleChoiceScorer(loaded).score(REQUESTS), one_at_a_time(loaded, REQUESTS))
+
+
+def test_a_tokenizer_saved_to_cut_texts_does_not(tmp_path):
+    loaded = load("bert")
+    loaded.model.save_pretrained(tmp_path)
+    loaded.tokenizer.save_pretrained(tmp_path)
+    cutting = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    cutting.backend_tokenizer.enable_truncation(8)
+    cutting.save_pretrained(tmp_path)
+    found = models_encoders.load_multiple_choice(str(tmp_path), device="cpu")
+    assert_same(MultipleChoiceScorer(found).score(REQUESTS), reference("bert"))
+
+
+def test_no_requests_give_no_scores():
+    assert MultipleChoiceScorer(load("bert")).score([]) == []
+
+
+# Limits
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_too_long_a_pair_names_its_request_and_the_longest_is_run(kind):
+    loaded = load(kind)
+    context, options = "Mary saw James" + " a" * 60, (" Who? Mary", " Who? James")
+    room = 64 - max(len(loaded.tokenizer(context, option.strip())["input_ids"]) for option in options)
+    longest = Request(context[: len(context) + 2 * room] if room < 0 else context + " a" * room, options, key="Age/7")
+    assert max(len(loaded.tokenizer(longest.prefix, option.strip())["input_ids"]) for option in options) == 64
+    scorer = MultipleChoiceScorer(loaded)
+    assert_same(scorer.score([longest]), one_at_a_time(loaded, [longest]))
+    longer = Request(longest.prefix + " a", options, key="Age/8")
+    with pytest.raises(
+        QabiasError, match=r"request 'Age/8', option 'Who\? .*': 65 tokens are more than the 64 that model 'tiny' can"
+    ):
+        scorer.score([*REQUESTS, longer])
+
+
+def break_model(scorer, monkeypatch, breaks, answer):
+    """Let `answer` stand for the model where `breaks` is true of its input."""
+    model = scorer._model
+    monkeypatch.setattr(
+        scorer, "_model", lambda **inputs: answer(model, inputs) if breaks(inputs["input_ids"]) else model(**inputs)
+    )
+
+
+def test_batches_shrink_when_memory_runs_out(caplog, monkeypatch):
+    def fail(model, inputs):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    scorer = MultipleChoiceScorer(load("bert"))
+    break_model(scorer, monkeypatch, lambda tokens: tokens.numel() > 90, fail)
+    with caplog.at_level(logging.WARNING):
+        assert_same(scorer.score(REQUESTS), reference("bert"))
+    assert "multiple_choice: out of memory; going on with batches of" in caplog.text
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_is_no_number_is_an_error(value, monkeypatch):
+    def spoil(model, inputs):
+        answer = model(**inputs)
+        answer.logits[:] = value
+        return answer
+
+    scorer = MultipleChoiceScorer(load("bert"))
+    break_model(scorer, monkeypatch, lambda tokens: True, spoil)
+    with pytest.raises(QabiasError, match=r"request '0/0', option 'Who was a nurse\? Mary': model 'tiny' answers with"):
+        scorer.score(REQUESTS)
+
+
+def test_a_blank_option_and_a_budget_of_nothing_are_refused():
+    with pytest.raises(QabiasError, match="request 'Age/1': option ' ' is blank"):
+        MultipleChoiceScorer(load("bert")).score([Request("Mary left.", (" Who? Mary", " "), key="Age/1")])
+    with pytest.raises(QabiasError, match="multiple_choice: token budget 0"):
+        MultipleChoiceScorer(load("bert"), token_budget=0)
+
+
+# Loading
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2"])
+def test_a_saved_model_is_known_by_its_head_and_scores_alike(kind, tmp_path):
+    loaded = load(kind)
+    loaded.model.save_pretrained(tmp_path)
+    loaded.tokenizer.save_pretrained(tmp_path)
+    assert models.default_scorer(str(tmp_path)) == "multiple_choice"
+    scorer = load_scorer(None, str(tmp_path), device="cpu")
+    assert (scorer.name, scorer.model_signature) == ("multiple_choice", "local/float32")
+    assert_same(scorer.score(REQUESTS), reference(kind))
+    with pytest.raises(QabiasError, match="multiple_choice has no option 'topk'; it has none"):
+        load_scorer("multiple_choice", str(tmp_path), scorer_options={"topk": "3"})
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2"])
+def test_a_model_without_a_trained_head_is_refused(kind, tmp_path):
+    make_encoder(kind, "AutoModelForMaskedLM").save_pretrained(tmp_path)
+    make_encoder_tokenizer(ENCODER_CONFIGS[kind][1]).save_pretrained(tmp_path)
+    with pytest.raises(
+        QabiasError, match=r"has no weights for .*classifier.*trained for multiple choice, e.g. on RACE"
+    ):
+        load_scorer("multiple_choice", str(tmp_path), device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("auto_class", "kind"), [("AutoModelForSequenceClassification", "bert"), ("AutoModelForCausalLM", "gpt2")]
+)
+def test_models_for_other_tasks_are_refused_in_one_line(auto_class, kind, tmp_path):
+    config_name, tokenizer, options = ENCODER_CONFIGS[kind]
+    config = getattr(transformers, config_name)(**{**ENCODER_SMALL, **options}, num_labels=3)
+    getattr(transformers, auto_class).from_config(config).save_pretrained(tmp_path)
+    make_encoder_tokenizer(tokenizer).save_pretrained(tmp_path)
+    with pytest.raises(QabiasError, match="trained for multiple choice") as caught:
+        models_encoders.load_multiple_choice(str(tmp_path), device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+# BBQ
+
+
+@pytest.fixture(scope="module")
+def saved_model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("race")
+    make_encoder("roberta", HEAD, max_position_embeddings=513).save_pretrained(folder)
+    make_encoder_tokenizer("bytes").save_pretrained(folder)
+    return folder
+
+
+def test_a_model_of_multiple_choice_answers_bbq(tmp_path, saved_model):
+    command = ["run", "bbq", "--model", str(saved_model), "--config", "Age", "--limit", "16"]
+    result = CliRunner().invoke(app, [*command, "--output", str(tmp_path / "run"), "--device", "cpu"])
+    assert result.exit_code == 0, result.output
+    signature = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["signature"]
+    assert "|format:pair@1|" in signature
+    assert "|scorer:multiple_choice|" in signature
+    answers = pq.read_table(tmp_path / "run" / "predictions")
+    loaded = models_encoders.load_multiple_choice(str(saved_model), device="cpu")
+    examples = load_examples(BENCHMARK, RunArguments("bbq", config="Age", limit=16)).to_pylist()
+    options = [[f"{row['question']} {row[f'ans{i}']}" for i in range(3)] for row in examples]
+    requests = [Request(row["context"], tuple(own)) for row, own in zip(examples, options, strict=True)]
+    expected = np.array(one_at_a_time(loaded, requests))
+    np.testing.assert_allclose(np.exp(answers["loglikelihoods"].to_pylist()), expected, rtol=0, atol=1e-5)
+    assert np.diff(np.sort(expected, axis=1)).min() > 1e-5  # no ties, so the answers are those of the argmax
+    assert answers["prediction"].to_pylist() == expected.argmax(axis=1).tolist()
+
+
+@pytest.mark.parametrize("norm", ["token", "byte", "released"])
+def test_norms_are_refused(norm, tmp_path, saved_model):
+    arguments = RunArguments("bbq", model=str(saved_model), config="Age", limit=4, norm=norm)
+    with pytest.raises(QabiasError, match=f"norm '{norm}' does not fit the scorer multiple_choice; choose none"):
+        run(arguments, tmp_path / "run")
+
+
+def test_a_writer_is_not_given_a_context_without_a_question(saved_model):
+    class Writer:
+        name, model_signature, samples = "writer", "", 1
+
+        def generate(self, prompts, keys):
+            raise AssertionError("asked")
+
+    part = load_examples(BENCHMARK, RunArguments("bbq", config="Age", limit=4))
+    with pytest.raises(QabiasError, match="the format pair asks a writer no question; leave --format out"):
+        BENCHMARK.answer(part, Writer(), BENCHMARK.formats["pair"], "none")
+
+
+def test_other_benchmarks_refuse_the_scorer(tmp_path, saved_model):
+    with pytest.raises(QabiasError, match="unqover cannot be asked by the scorer multiple_choice"):
+        run(RunArguments("unqover", model=str(saved_model), config="religion", limit=4), tmp_path / "run")

@@ -1,0 +1,210 @@
+"""The experiments of the papers: who is asked what, and what comes of a list of runs of which some fail."""
+
+import json
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from qabias import cli
+from qabias.benchmarks import load_benchmark
+from qabias.errors import QabiasError
+from qabias.scorers import SCORERS
+from qabias.suites import choose_models, expand, load_suite, suite_names
+from tests.tiny_models import make_model, make_tokenizer
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "tiny-llama"
+    make_model("llama", max_position_embeddings=1024).save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+def runs_of(name, *models, **changes):
+    suite = load_suite(name)
+    return expand(suite, choose_models(suite, models), **changes)
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_every_run_of_a_suite_can_be_asked(name):
+    suite = load_suite(name)
+    for run in expand(suite, suite.models):
+        benchmark = load_benchmark(run.arguments.benchmark)
+        assert run.arguments.scorer in SCORERS
+        assert run.arguments.scorer in benchmark.scorers
+        assert run.arguments.format in benchmark.formats
+        assert run.arguments.config in benchmark.configs
+        assert run.arguments.source in benchmark.sources
+        assert run.arguments.norm in benchmark.norms
+        assert all(isinstance(value, str) for value in run.arguments.options.values())
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_every_entry_says_where_the_paper_tells_of_it(name):
+    suite = load_suite(name)
+    for entry in (*suite.experiments, *suite.models):
+        in_paper = "not in the paper" not in entry.claim
+        assert not in_paper or any(word in entry.claim for word in ("Section", "Table", "Figure", "Appendix"))
+        assert in_paper == getattr(entry, "in_paper", in_paper)
+    for model in suite.models:
+        # What lies in no place on the Hub is made here.
+        assert model.model.startswith("models/") == bool(model.made_by)
+    names = [run.name for run in expand(suite, suite.models)]
+    assert len(set(names)) == len(names)
+
+
+def test_the_paper_of_bbq_asks_unifiedqa_in_three_ways_and_four_models_trained_on_race():
+    assert [run.name for run in runs_of("paper:bbq")] == [
+        "unifiedqa-11b-race",
+        "unifiedqa-11b-arc",
+        "unifiedqa-11b-question_only",
+        "roberta-base-race-pair",
+        "roberta-large-race-pair",
+        "deberta-v3-base-race-pair",
+        "deberta-v3-large-race-pair",
+    ]
+
+
+def test_the_paper_of_unqover_asks_fifteen_models():
+    runs = runs_of("paper:unqover")
+    assert len(runs) == 15
+    assert {run.arguments.config for run in runs if run.arguments.scorer == "masked_lm"} == {"all_mlm"}
+    newsqa = [run for run in runs if "newsqa" in run.name]
+    assert len(newsqa) == 5
+    assert {run.arguments.options["header"] for run in newsqa} == {"newsqa"}
+
+
+def test_the_paper_of_bbnli_asks_t0pp_in_ten_prompts_and_bbq_in_three_and_t0_in_six():
+    names = [run.name for run in runs_of("paper:bbnli")]
+    bbq = [name for name in names if "bbq-" in name]
+    assert len(bbq) == 4 * 3
+    assert len([name for name in names if name.startswith("t0pp-") and name not in bbq]) == 3 + 3 + 4
+    assert len([name for name in names if name.startswith("t0-")]) == 6
+
+
+def test_models_are_named_by_the_table_by_their_id_or_freely(tiny):
+    suite = load_suite("paper:bbq")
+    by_name, by_id, own, baseline = choose_models(
+        suite, ["unifiedqa-3b", "allenai/unifiedqa-t5-small", tiny, "baseline:random"]
+    )
+    assert (by_name.model, by_id.name) == ("allenai/unifiedqa-t5-3b", "unifiedqa-small")
+    assert (own.name, own.scorer, own.model) == ("tiny-llama", "causal", tiny)
+    assert (baseline.name, baseline.scorer) == ("baseline-random", "baseline")
+    (run,) = expand(suite, [own], source="bundled", limit=8)
+    assert (run.arguments.source, run.arguments.limit, run.name) == ("bundled", 8, "tiny-llama-qa")
+
+
+@pytest.mark.parametrize(
+    ("suite", "models", "message"),
+    [
+        ("paper:bqb", (), "did you mean 'paper:bbq'"),
+        ("paper:", (), "choose one of paper:bbnli, paper:bbq, paper:unqover"),
+        ("paper:bbq", ("unifiedqa-11",), "did you mean 'unifiedqa-11b'"),
+        ("paper:bbq", ("no/such",), "cannot be loaded"),
+    ],
+)
+def test_what_is_not_known_is_refused(suite, models, message):
+    with pytest.raises(QabiasError, match=message):
+        runs_of(suite, *models)
+
+
+def test_two_models_of_one_name_are_refused(tmp_path, tiny):
+    suite = load_suite("paper:bbq")
+    (own,) = choose_models(suite, [tiny])
+    with pytest.raises(QabiasError, match="two models would write to tiny-llama-qa"):
+        expand(suite, [own, own])
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+
+def test_a_suite_runs_compares_and_skips_what_is_finished(tmp_path, tiny, monkeypatch):
+    command = (
+        *("run", "paper:bbq", "--models", f"{tiny},baseline:stereotyped", "--models", "baseline:unknown"),
+        *("--source", "bundled", "--limit", 40, "--output", tmp_path),
+    )
+    first = invoke(*command)
+    assert first.exit_code == 0, first.output
+    folder = tmp_path / "paper-bbq"
+    assert {path.name for path in folder.iterdir()} == {
+        "tiny-llama-qa",
+        "baseline-stereotyped-qa",
+        "baseline-unknown-qa",
+    }
+    scores = json.loads((folder / "baseline-stereotyped-qa" / "scores.json").read_text())["scores"]
+    assert scores["bias_ambig"] == 1.0
+    assert "run 3" in first.output
+    assert "3 of 3 runs are finished" in first.output
+
+    def never(*_, **__):
+        raise AssertionError("a finished run was made again")
+
+    monkeypatch.setattr("qabias.suites.running.run", never)
+    again = invoke(*command)
+    assert again.exit_code == 0, again.output
+    assert again.output.count(": finished\n") == 3
+
+
+def test_a_run_that_fails_is_told_at_the_end_and_the_others_go_on(tmp_path):
+    result = invoke(
+        *("run", "paper:bbq", "--models", "unifiedqa-small,roberta-base-race,baseline:stereotyped"),
+        *("--source", "bundled", "--limit", 40, "--output", tmp_path),
+    )
+    assert result.exit_code == 2
+    assert "1 of 5 runs are finished" in result.output
+    assert (tmp_path / "paper-bbq" / "baseline-stereotyped-qa" / "scores.json").exists()
+    failed = [line for line in result.output.splitlines() if "not finished" in line]
+    assert len(failed) == 4
+    assert "runners/finetune_race.py" in failed[-1]
+
+
+def test_another_limit_in_the_same_folder_is_refused_run_by_run(tmp_path):
+    command = ("run", "paper:bbnli", "--models", "baseline:oracle", "--source", "bundled", "--output", tmp_path)
+    assert invoke(*command, "--limit", 12).exit_code == 0
+    result = invoke(*command, "--limit", 16)
+    assert result.exit_code == 2
+    assert result.output.count("holds another run (limit 12 there, 16 here)") == 3
+
+
+def test_an_unforeseen_error_does_not_stop_the_list(tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError("of all things")
+
+    monkeypatch.setattr("qabias.suites.running.run", broken)
+    result = invoke(
+        *("run", "paper:bbq", "--models", "baseline:stereotyped,baseline:unknown", "--source", "bundled"),
+        *("--output", tmp_path),
+    )
+    assert result.exit_code == 2
+    assert result.output.count("not finished: ZeroDivisionError: of all things") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("paper:bqb",), "did you mean 'paper:bbq'"),
+        (("paper:bbq", "--model", "smollm2"), "choose among its models by --models"),
+        (("paper:bbq", "--format", "race"), "sets --format itself"),
+        (("paper:bbq", "--config", "Age"), "sets --config itself"),
+        (("bbq", "--models", "baseline:random"), "use --model"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["qabias", "run", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "qabias: error:" in line]
+    assert message in line
+
+
+def test_list_names_the_suites():
+    shown = invoke("list").output
+    assert all(f"{name}: " in shown for name in ("paper:bbq", "paper:unqover", "paper:bbnli"))
+    assert "unifiedqa-11b" in shown
