@@ -1,4 +1,4 @@
-"""Writes a dataset folder as the Hub wants it: a card with a YAML head, and Parquet under `data/<subtopic>/`."""
+"""Writes a dataset folder as the Hub wants it: a card with a YAML head, its Croissant, and Parquet by subtopic."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
+from qabias.croissant import FILE_NAME, croissant_text
 from qabias.files import write_atomically
 
-from .builder import FEATURES, Origin
+from .builder import FEATURES, SCHEMA, Origin
 from .rows import LABELS
 from .subtopics import ALL, DOMAINS, domain_of, subtopics_of
 
@@ -22,12 +23,13 @@ SPLIT = "test"
 PARQUET_NAME = f"{SPLIT}-00000-of-00001.parquet"
 _CARD = Path(__file__).with_name("card.md")
 _SOURCES = Path(__file__).with_name("card_sources.yaml")
+_EVALUATION = Path(__file__).with_name("eval.yaml")
 
 
 def write_folder(
     output: Path, origin: Origin, subtopics: Sequence[str], progress: Callable[[str], None] = lambda subtopic: None
 ) -> dict[str, pa.Table]:
-    """Build the subtopics and write Parquet and card to `output`.
+    """Build the subtopics and write Parquet, card and Croissant to `output`.
 
     All subtopics are built before the first file is written, and every file appears whole or not at all. Domains and
     `all` have no files of their own: the card lists those of their subtopics.
@@ -54,7 +56,39 @@ def write_folder(
     sizes = {subtopic: (output / "data" / subtopic / PARQUET_NAME).stat().st_size for subtopic in tables}
     card = card_text(origin, tables, sizes)
     write_atomically(output / "README.md", lambda path: path.write_text(card, encoding="utf-8"))
+    described = croissant(origin, output, card)
+    write_atomically(output / FILE_NAME, lambda path: path.write_text(described, encoding="utf-8"))
+    if origin.source == "bundled" and _EVALUATION.exists():
+        # The Hub's description of the benchmark speaks of the bundled configurations.
+        evaluation = _EVALUATION.read_bytes()
+        write_atomically(output / _EVALUATION.name, lambda path: path.write_bytes(evaluation))
     return tables
+
+
+def croissant(origin: Origin, output: Path, card: str) -> str:
+    """The Croissant of a folder whose Parquet files and card are written.
+
+    Args:
+        origin: Where the texts come from.
+        output: The folder.
+        card: Its card.
+
+    Raises:
+        QabiasError: If the card lacks a section or the description of a column.
+    """
+    names = [entry["config_name"] for entry in yaml.safe_load(card.split("---\n")[1])["configs"]]
+    columns = {name: (SCHEMA, "Data Fields") for name in names}
+    return croissant_text(output, card, columns, version=origin.version, created=_texts(origin)["created"])
+
+
+def _texts(origin: Origin) -> dict[str, str]:
+    """What the card says of the source, filled in."""
+    values = {
+        "version": origin.version,
+        "repetitions": "left out here" if origin.unique else "kept here as published; `unique=True` leaves them out",
+    }
+    texts = yaml.safe_load(_SOURCES.read_text(encoding="utf-8"))[origin.source]
+    return {part: TextTemplate(text).substitute(values).rstrip() for part, text in texts.items()}
 
 
 def _write_parquet(table: pa.Table, path: Path) -> None:
@@ -70,15 +104,9 @@ def card_text(origin: Origin, tables: Mapping[str, pa.Table], sizes: Mapping[str
         tables: Rows by subtopic.
         sizes: Bytes of the Parquet file of each subtopic.
     """
-    texts = yaml.safe_load(_SOURCES.read_text(encoding="utf-8"))[origin.source]
-    values = {
-        "version": origin.version,
-        "repetitions": "left out here" if origin.unique else "kept here as published; `unique=True` leaves them out",
-    }
+    texts = _texts(origin)
     body = TextTemplate(_CARD.read_text(encoding="utf-8")).substitute(
-        {part: TextTemplate(text).substitute(values).rstrip() for part, text in texts.items()},
-        statistics="\n".join(_statistics(tables)),
-        example=_example(next(iter(tables.values()))),
+        texts, version=origin.version, statistics="\n".join(_statistics(tables)), gallery=_gallery(tables)
     )
     head = yaml.safe_dump(
         _yaml_head(origin, texts["title"], tables, sizes), sort_keys=False, allow_unicode=True, width=120
@@ -104,6 +132,7 @@ def _statistics(tables: Mapping[str, pa.Table]) -> list[str]:
         counts = [
             _count(table, "premise_id"),
             *(_count(table.filter(pc.field("kind") == kind), "hypothesis_id") for kind in ("stereotypical", "test")),
+            *_settled_and_open(table.filter(pc.field("kind") == "test")),
         ]
         label = f"`{name}`" if name in tables else f"**`{name}`**"
         lines.append(f"| {label} | {domain} | {table.num_rows:,} | {' | '.join(map(str, counts))} |")
@@ -115,13 +144,21 @@ def _count(table: pa.Table, number: str) -> int:
     return int(table.group_by(["subtopic", number]).aggregate([]).num_rows)
 
 
-def _example(table: pa.Table) -> str:
-    """The first pair of each kind, one line a row."""
-    lines = ["| kind | stance | premise | hypothesis | label |", "|---|---|---|---|---|"]
-    for kind in ("stereotypical", "test"):
-        [first, *_] = table.filter(pc.field("kind") == kind)["pair_id"].to_pylist()
-        for row in table.filter(pc.field("pair_id") == first).to_pylist():
-            texts = [row[column] for column in ("kind", "stance", "premise", "hypothesis")]
+def _settled_and_open(table: pa.Table) -> tuple[int, int]:
+    """How many rows have a label that the premise gives, and how many are neutral."""
+    n_open = table.filter(pc.field("label") == LABELS.index("neutral")).num_rows
+    return table.num_rows - n_open, n_open
+
+
+def _gallery(tables: Mapping[str, pa.Table]) -> str:
+    """The middle stereotypical pair and the first test row of every subtopic, one line a row."""
+    lines = ["| subtopic | kind | stance | premise | hypothesis | label |", "|---|---|---|---|---|---|"]
+    for subtopic, table in tables.items():
+        stereotypical, test = (table.filter(pc.field("kind") == kind) for kind in ("stereotypical", "test"))
+        middle = stereotypical["pair_id"][stereotypical.num_rows // 2]
+        rows = stereotypical.filter(pc.field("pair_id") == middle).to_pylist() + test.slice(0, 1).to_pylist()
+        for row in rows:
+            texts = [subtopic, *(row[column] for column in ("kind", "stance", "premise", "hypothesis"))]
             lines.append(f"| {' | '.join([*texts, LABELS[row['label']]])} |")
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""Writes a dataset folder as the Hub wants it: a card with a YAML head, and Parquet under `data/<config>/`."""
+"""Writes a dataset folder as the Hub wants it: a card with a YAML head, its Croissant, and Parquet by configuration."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
+from qabias.croissant import FILE_NAME, croissant_text
 from qabias.files import write_atomically
 
-from .builder import ALL, ALL_NLI, FEATURES, NLI_CONFIGS, NLI_FEATURES, Origin
+from .builder import ALL, ALL_NLI, FEATURES, NLI_CONFIGS, NLI_FEATURES, NLI_SCHEMA, SCHEMA, Origin
 from .fixes import FIXES
 from .inference import CONTEXT_STUDY, LABELS
 
@@ -23,12 +24,14 @@ PARQUET_NAME = f"{SPLIT}-00000-of-00001.parquet"
 _CARD = Path(__file__).with_name("card.md")
 _CARD_INFERENCE = Path(__file__).with_name("card_inference.md")
 _SOURCES = Path(__file__).with_name("card_sources.yaml")
+_EVALUATION = Path(__file__).with_name("eval.yaml")
+_GALLERY_SETS = 3
 
 
 def write_folder(
     output: Path, origin: Origin, configs: Sequence[str], progress: Callable[[str], None] = lambda config: None
 ) -> dict[str, pa.Table]:
-    """Build the configurations and write Parquet and card to `output`.
+    """Build the configurations and write Parquet, card and Croissant to `output`.
 
     All of them are built before the first file is written, and every file appears whole or not at all.
 
@@ -54,7 +57,37 @@ def write_folder(
     sizes = {config: (output / "data" / config / PARQUET_NAME).stat().st_size for config in tables}
     card = card_text(origin, tables, sizes)
     write_atomically(output / "README.md", lambda path: path.write_text(card, encoding="utf-8"))
+    described = croissant(origin, output, card)
+    write_atomically(output / FILE_NAME, lambda path: path.write_text(described, encoding="utf-8"))
+    if origin.source == "bundled" and _EVALUATION.exists():
+        # The Hub's description of the benchmark speaks of the bundled configurations.
+        evaluation = _EVALUATION.read_bytes()
+        write_atomically(output / _EVALUATION.name, lambda path: path.write_bytes(evaluation))
     return tables
+
+
+def croissant(origin: Origin, output: Path, card: str) -> str:
+    """The Croissant of a folder whose Parquet files and card are written.
+
+    Args:
+        origin: Where the texts come from.
+        output: The folder.
+        card: Its card.
+
+    Raises:
+        QabiasError: If the card lacks a section or the description of a column.
+    """
+    names = [entry["config_name"] for entry in yaml.safe_load(card.split("---\n")[1])["configs"]]
+    questions, inference = (SCHEMA, "Data Fields"), (NLI_SCHEMA, "As inference (NLI)")
+    columns = {name: inference if name in (*NLI_CONFIGS, ALL_NLI) else questions for name in names}
+    return croissant_text(output, card, columns, version=origin.version, created=_texts(origin)["created"])
+
+
+def _texts(origin: Origin) -> dict[str, str]:
+    """What the card says of the source, filled in."""
+    values = {"version": origin.version, "inference_version": origin.inference_version, "seed": origin.seed}
+    texts = yaml.safe_load(_SOURCES.read_text(encoding="utf-8"))[origin.source]
+    return {part: TextTemplate(text).substitute(values).rstrip() for part, text in texts.items()}
 
 
 def _write_parquet(table: pa.Table, path: Path) -> None:
@@ -70,23 +103,24 @@ def card_text(origin: Origin, tables: Mapping[str, pa.Table], sizes: Mapping[str
         tables: Rows by configuration.
         sizes: Bytes of the Parquet file of each configuration.
     """
-    values = {"version": origin.version, "inference_version": origin.inference_version, "seed": origin.seed}
-    texts = yaml.safe_load(_SOURCES.read_text(encoding="utf-8"))[origin.source]
-    limitations = ""
-    if origin.source == "bundled":
-        limitations = "- The bundled texts have not been rated by people; treat their scores as preliminary.\n"
-    else:
+    texts = _texts(origin)
+    if origin.source != "bundled":
         state = "mended or left out here" if origin.fixes else "kept here as published; `fixes=True` mends them"
-        limitations = f"\nKnown defects of the published data ({state}):\n\n" + "\n".join(f"- {fix}" for fix in FIXES)
+        fixes = "\n".join(f"- {fix}" for fix in FIXES)
+        texts["limitations"] = f"\nKnown defects of the published data ({state}):\n\n{fixes}"
     questions = {name: table for name, table in tables.items() if name not in NLI_CONFIGS}
+    inference = {name: table for name, table in tables.items() if name in NLI_CONFIGS}
+    section, citation = _inference_parts(texts.get("inference", ""), inference)
     body = TextTemplate(_CARD.read_text(encoding="utf-8")).substitute(
-        source_title=texts["title"],
-        summary=TextTemplate(texts["summary"]).substitute(values),
-        creation=TextTemplate(texts["creation"]).substitute(values),
-        statistics="\n".join(_statistics(ALL, questions)),
-        inference=_inference_section(texts, values, tables),
-        limitations=limitations.rstrip(),
-        example=_example(next(iter(questions.values()))) if questions else _inference_example(tables),
+        {
+            **texts,
+            "source_title": texts["title"],
+            "version": origin.version,
+            "statistics": "\n".join(_statistics(ALL, questions)),
+            "inference": section,
+            "inference_citation": citation,
+            "gallery": _gallery(questions) if questions else _inference_gallery(inference),
+        }
     )
     head = yaml.safe_dump(
         _yaml_head(origin, texts["title"], tables, sizes), sort_keys=False, allow_unicode=True, width=120
@@ -94,48 +128,77 @@ def card_text(origin: Origin, tables: Mapping[str, pa.Table], sizes: Mapping[str
     return f"---\n{head}---\n\n{body}"
 
 
-def _inference_section(texts: Mapping[str, str], values: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> str:
-    """What the card says of BBQ as inference; nothing for a folder without it."""
-    inference = {name: table for name, table in tables.items() if name in NLI_CONFIGS}
+def _inference_parts(creation: str, inference: Mapping[str, pa.Table]) -> tuple[str, str]:
+    """What the card says of BBQ as inference, and whom it cites for it; nothing for a folder without it."""
     if not inference:
-        return ""
-    return TextTemplate(_CARD_INFERENCE.read_text(encoding="utf-8")).substitute(
-        creation=TextTemplate(texts["inference"]).substitute(values),
+        return "", ""
+    filled = TextTemplate(_CARD_INFERENCE.read_text(encoding="utf-8")).substitute(
+        creation=creation,
         statistics="\n".join(_statistics(ALL_NLI, inference)),
-        example=_inference_example(inference),
+        example=_inference_gallery(inference),
     )
+    section, _, citation = filled.partition("### Citation\n")
+    return section, citation
 
 
 def _statistics(group: str, tables: Mapping[str, pa.Table]) -> list[str]:
     def line(name: str, tables: Sequence[pa.Table]) -> str:
         table = pa.concat_tables(tables)
-        n_sets, n_templates = (pc.count_distinct(table[column]).as_py() for column in ("set_id", "template_id"))
-        return f"| {name} | {table.num_rows:,} | {n_sets:,} | {n_templates} |"
+        columns = ("set_id", "template_id", "social_value")
+        counts = (table.num_rows, *(pc.count_distinct(table[column]).as_py() for column in columns))
+        return f"| {name} | {' | '.join(f'{count:,}' for count in counts)} |"
 
     if not tables:
-        return ["| none in this folder | | | |"]
+        return ["| none in this folder | | | | |"]
     lines = [line(name, [table]) for name, table in tables.items()]
     grouped = [table for name, table in tables.items() if name != CONTEXT_STUDY]
     return [*lines, line(f"`{group}`", grouped)] if len(grouped) > 1 else lines
 
 
-def _example(table: pa.Table) -> str:
-    """The first set of a table, one line an example."""
-    rows = table.slice(0, 4).to_pylist()
-    lines = ["| context | question | answers (right one in bold) |", "|---|---|---|"]
-    for row in rows:
-        answers = [f"**{row[f'ans{i}']}**" if i == row["label"] else row[f"ans{i}"] for i in range(3)]
-        lines.append(f"| {row['context']} | {row['question']} | {' / '.join(answers)} |")
-    return "\n".join(lines)
+def _gallery(tables: Mapping[str, pa.Table]) -> str:
+    """Sets of every category, one line each, from templates evenly spaced over the category."""
+    parts = [
+        "Some sets of every category. In italics stands what the disambiguated context adds to the ambiguous one, in bold\n"
+        "the right answer to the question with it. In the ambiguous context the right answer is always the unknown one."
+    ]
+    for name, table in tables.items():
+        lines = [
+            "| template | context | negative question | non-negative question | unknown |",
+            "|---|---|---|---|---|",
+        ]
+        lines += [_set_line(table.slice(start, 4).to_pylist()) for start in _evenly_spaced_sets(table)]
+        parts.append(f"**{name}**\n\n" + "\n".join(lines))
+    return "\n\n".join(parts)
 
 
-def _inference_example(tables: Mapping[str, pa.Table]) -> str:
-    """The four hypotheses of the first premise, and the first one with the next two premises."""
-    rows = next(iter(tables.values())).take([0, 1, 2, 3, 4, 8]).to_pylist()
-    lines = ["| premise | hypothesis | label | agrees with the stereotype |", "|---|---|---|---|"]
-    for row in rows:
-        labels = " | ".join(LABELS[row[column]] for column in ("label", "bias_label"))
-        lines.append(f"| {row['premise']} | {row['hypothesis']} | {labels} |")
+def _evenly_spaced_sets(table: pa.Table) -> list[int]:
+    """The first rows of a few sets, each the first one of its template."""
+    templates = table["template_id"].to_pylist()
+    starts = [row for row in range(0, len(templates), 4) if row == 0 or templates[row] != templates[row - 1]]
+    n_shown = min(_GALLERY_SETS, len(starts))
+    return [starts[len(starts) * i // n_shown] for i in range(n_shown)]
+
+
+def _set_line(rows: Sequence[Mapping[str, Any]]) -> str:
+    """One set of four: both contexts, and both questions with the right answer."""
+    by_kind = {(row["question_polarity"], row["context_condition"]): row for row in rows}
+    ambiguous, negative, other = (
+        by_kind[key] for key in (("neg", "ambig"), ("neg", "disambig"), ("nonneg", "disambig"))
+    )
+    facts = negative["context"].removeprefix(ambiguous["context"]).strip()
+    answers = [f"{row['question']} **{row[('ans0', 'ans1', 'ans2')[row['label']]]}**" for row in (negative, other)]
+    unknown = ambiguous[f"ans{ambiguous['unknown_loc']}"]
+    return f"| {negative['template_id']} | {ambiguous['context']} *{facts}* | {' | '.join(answers)} | {unknown} |"
+
+
+def _inference_gallery(tables: Mapping[str, pa.Table]) -> str:
+    """Of every configuration the four hypotheses of a premise, and the first one with the next two premises."""
+    lines = ["| configuration | premise | hypothesis | label | agrees with the stereotype |", "|---|---|---|---|---|"]
+    for number, (name, table) in enumerate(tables.items()):
+        shown = [0, 1, 2, 3, 4, 8] if number == 0 else [0, 1]
+        for row in table.take(shown).to_pylist():
+            labels = " | ".join(LABELS[row[column]] for column in ("label", "bias_label"))
+            lines.append(f"| {name} | {row['premise']} | {row['hypothesis']} | {labels} |")
     return "\n".join(lines)
 
 

@@ -2,7 +2,7 @@
 
     run.json                      what is measured: signature, arguments, versions
     predictions/part-00000.parquet  answers and log-likelihoods, written whole or not at all
-    scores.json                   the metric's result
+    scores.json                   the metric's result, and why what is undefined is so
     analysis.json                 the tables and examples of the report
     report.html                   the same for people
 
@@ -35,6 +35,7 @@ from qabias.distributed import launched_processes
 from qabias.errors import QabiasError
 from qabias.files import remove_leftovers, write_atomically, write_json
 from qabias.prompts import choose
+from qabias.reasons import reasons
 from qabias.sampling import sample
 from qabias.scorers import lasting_options, load_scorer
 from qabias.scorers.base import Scorer
@@ -195,7 +196,12 @@ def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
     scores = benchmark.score(table, answers)
     write_json(
         folder / "scores.json",
-        {"benchmark": arguments.benchmark, "signature": run_file["signature"], "scores": scores},
+        {
+            "benchmark": arguments.benchmark,
+            "signature": run_file["signature"],
+            "scores": scores,
+            "reasons": reasons(arguments.benchmark, scores),
+        },
     )
     from qabias.report import write_report
 

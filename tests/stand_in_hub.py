@@ -32,6 +32,7 @@ class Repository:
 
     kind: str
     name: str
+    is_private: bool = False
     branches: dict[str, dict[str, bytes]] = field(default_factory=lambda: {"main": {".gitattributes": b""}})
     heads: dict[str, str] = field(default_factory=dict)
     commits: list[tuple[str, str]] = field(default_factory=list)
@@ -207,7 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _failure(403, f'You don\'t have the rights to create a {kind} under the namespace "{name}"')
         if kind == "space" and wanted.get("sdk") != "gradio":
             raise _failure(400, "a Space needs its sdk")
-        self.hub.create(kind, name)
+        self.hub.create(kind, name).is_private = wanted.get("visibility") == "private"
         raise _Answer(200, {"url": f"{self.hub.url}/{prefix}{name}"})
 
     def _batch(self, wanted: dict[str, Any]) -> None:
@@ -358,7 +359,7 @@ def _info(repository: Repository, oid: str, files: dict[str, bytes]) -> dict[str
         "id": repository.name,
         "sha": oid,
         "author": repository.name.partition("/")[0],
-        "private": False,
+        "private": repository.is_private,
         "gated": False,
         "disabled": False,
         "tags": [],

@@ -14,7 +14,7 @@ from bbq_dataset import release
 from bbq_dataset.builder import CATEGORIES, Origin
 from qabias import sources
 from qabias.benchmarks.bbq import BENCHMARK
-from qabias.prompts.bbq import FORMATS
+from qabias.prompts.bbq import FORMATS, QUESTION_ONLY
 
 from .conftest import ROOT
 
@@ -83,13 +83,16 @@ def test_t_b18_every_question_offers_one_unknown_and_two_people(name):
 def test_t_b19_no_prompt_shows_an_example_with_its_answer(name):
     rows = list(Origin().rows("Age"))
     for row in rows[:: len(rows) // 20]:
-        prefix, _ = FORMATS[name].render(row)
-        assert prefix.count(row["question"]) == 1
-        assert prefix.count("?") == (row["context"] + row["question"]).count("?") - (
-            row["context"].count("?") if name == "question_only" else 0
+        prefix, options = FORMATS[name].render(row)
+        asked = (
+            prefix + options[0] if name == "pair" else prefix
+        )  # multiple-choice heads read the question with the answer
+        assert asked.count(row["question"]) == 1
+        assert asked.count("?") == (row["context"] + row["question"]).count("?") - (
+            row["context"].count("?") if name in QUESTION_ONLY else 0
         )
         others = {other["context"] for other in rows if other["template_id"] != row["template_id"]}
-        assert not any(other in prefix for other in others)
+        assert not any(other in asked for other in others)
 
 
 def test_t_b25_published_files_are_pinned_and_no_folder_holds_a_loading_script():

@@ -88,8 +88,7 @@ def dataset_files(benchmark, repository):
     """What must lie in the repository of a dataset: its folder without code and the parts of the card."""
     folder = ROOT / f"{benchmark}_dataset"
     files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    sources = ("card.md", "card_inference.md", "card_sources.yaml")
-    files = {path: content for path, content in files.items() if path not in sources and ".py" not in path}
+    files = {path: content for path, content in files.items() if not path.startswith("card") and ".py" not in path}
     card = files["README.md"].decode().replace(f"./{benchmark}_dataset", repository)
     return {**files, "README.md": card.encode(), ".gitattributes": b""}
 
@@ -119,6 +118,12 @@ def test_a_metric_is_pushed_as_a_space_and_a_second_push_changes_nothing(hub, pu
     commits = list(repository.commits)
     assert "nothing to do" in pushed("metric", benchmark, "--to", f"org/{benchmark}")
     assert repository.commits == commits
+
+
+def test_a_new_repository_is_private_where_that_is_asked_for(hub, pushed):
+    pushed("metric", "bbq", "--to", "org/bbq")
+    pushed("metric", "bbq", "--to", "org/hidden", "--private")
+    assert [repository.is_private for repository in hub.repositories.values()] == [False, True]
 
 
 @pytest.mark.slow
@@ -361,10 +366,11 @@ def test_data_that_the_card_does_not_name_is_not_pushed(hub, refused, folder):
     assert hub.log == []
 
 
-@pytest.fixture
-def run_folder(tmp_path):
-    """A finished run, as somebody else's model would leave it."""
-    return run(RunArguments("bbq", "baseline:stereotyped", "Age", limit=40), tmp_path / "run").folder
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    """A finished run."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    return run(RunArguments("bbq", "baseline:stereotyped", "Age", limit=40), folder).folder
 
 
 def test_results_come_to_the_model_as_a_pull_request_that_leaves_its_card_alone(hub, pushed, run_folder):
@@ -374,11 +380,11 @@ def test_results_come_to_the_model_as_a_pull_request_that_leaves_its_card_alone(
     repository.files["README.md"] = b"its card"
     repository.commit("main", "its card")
     before = dict(repository.files)
-    command = ("results", run_folder, "--to", "elsewhere/model")
+    command = ("results", run_folder, "--to", "elsewhere/model", "--dataset-id", "org/bbq")
     output = pushed(*command)
     assert f"pushed: {hub.url}/elsewhere/model/discussions/1" in output
     assert json.loads((run_folder / "run.json").read_text("utf-8"))["signature"] in output
-    expected = result_files(run_folder, "elsewhere/model")
+    expected = result_files(run_folder, "elsewhere/model", "org/bbq")
     assert repository.files == before
     assert repository.branches["refs/pr/1"] == {**before, **expected}
     assert "discussions/1 holds these" in pushed(*command)
@@ -386,9 +392,10 @@ def test_results_come_to_the_model_as_a_pull_request_that_leaves_its_card_alone(
     assert "nothing to do" in pushed(*command)
 
 
-def test_results_need_a_model_that_is_there_and_a_run_that_is_finished(hub, refused, run_folder):
+def test_results_need_a_model_that_is_there_and_a_run_that_is_finished(hub, refused, run_folder, tmp_path):
     assert "no such model" in refused("results", run_folder, "--to", "org/model", "--yes")
     assert hub.repositories == {}
-    (run_folder / "scores.json").unlink()
-    refused("results", run_folder, "--to", "org/model", "--yes")
-    assert "holds no run" in refused("results", run_folder.parent, "--to", "org/model", "--yes")
+    unfinished = shutil.copytree(run_folder, tmp_path / "unfinished")
+    (unfinished / "scores.json").unlink()
+    assert "unfinished" in refused("results", unfinished, "--to", "org/model", "--yes")
+    assert "holds no run" in refused("results", tmp_path, "--to", "org/model", "--yes")

@@ -29,6 +29,7 @@ AFTER_NEWLINE = ("\nThe baker", "\nUnknown", "\nThe cook")
     [
         ("qa", "A baker and a cook met.\n\nQ: Who was late?\nA:", AFTER_BLANK),
         ("question_only", "Q: Who was late?\nA:", AFTER_BLANK),
+        ("race_question_only", "Who was late?\n(a) The baker (b) Unknown (c) The cook", AFTER_NEWLINE),
         ("race", "Who was late?\n(a) The baker (b) Unknown (c) The cook\nA baker and a cook met.", AFTER_NEWLINE),
         ("arc", "A baker and a cook met. Who was late?\n(a) The baker (b) Unknown (c) The cook", AFTER_NEWLINE),
         (

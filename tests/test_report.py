@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qabias.analysis import FIGURES, Analysis, Column, Estimate, Figure, Table, write_analysis
+from qabias.analysis import FIGURES, Analysis, Column, Estimate, Figure, Table
 from qabias.errors import QabiasError
 from qabias.report import plots, write_combined_report, write_report
 from qabias.report.page import FOLDED, render_page
@@ -117,8 +117,7 @@ def fill_folder(folder, run=None, scores=None, analysis=ANALYSIS):
     content = {"benchmark": run["benchmark"], "signature": run["signature"]}
     content["scores"] = scores or SCORES[run["benchmark"]]
     (folder / "scores.json").write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
-    # Not by `write_analysis`, which refuses halves of surrogate pairs as a file must.
-    write_analysis(Analysis(()), folder / "analysis.json")
+    # Not by `write_analysis`: a damaged file may hold what it refuses, such as half of a surrogate pair.
     text = json.dumps(as_json(analysis), allow_nan=False)
     (folder / "analysis.json").write_text(text, encoding="utf-8")
     return folder
@@ -228,7 +227,8 @@ def test_the_page_is_balanced_small_and_says_what_was_measured(folder):
         "this run was limited (400): it saw a part of the benchmark",
         "10 outputs named no answer (2.5 %)",
         "torch2.13.0",
-        "Bias by category Figure 3 of the paper How to read the bias.",
+        "Figure 3 of the paper",
+        "How to read the bias.",
         "4 of 2,000 examples, the worst first.",
     ):
         assert part in page.flat
@@ -334,7 +334,7 @@ def test_several_runs_stand_in_one_page_with_contents(folder, tmp_path):
     assert len(page.ids) == len(set(page.ids))
     assert "Report of 4 runs" in page.text
     for name in SCORES:
-        names = re.findall(rf"model-of-{name}\b", page.text)
+        names = re.findall(rf"model-of-{name}(?!_)", page.text)
         assert len(names) == 3  # contents, heading, arguments
     inner = {address[1:] for _, address in page.addresses if address.startswith("#")}
     assert inner <= set(page.ids)

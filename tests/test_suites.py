@@ -61,7 +61,7 @@ def test_the_paper_of_bbq_asks_unifiedqa_in_three_ways_and_four_models_trained_o
     assert [run.name for run in runs_of("paper:bbq")] == [
         "unifiedqa-11b-race",
         "unifiedqa-11b-arc",
-        "unifiedqa-11b-question_only",
+        "unifiedqa-11b-race_question_only",
         "roberta-base-race-pair",
         "roberta-large-race-pair",
         "deberta-v3-base-race-pair",

@@ -44,8 +44,8 @@ class Column:
         name: Name in exports, e.g. "bias_ambig".
         title: What people read above it.
         kind: `text`, `count`, `share` (a fraction in [0, 1], shown in percent), `signed` (a fraction in [-1, 1], shown
-            in percent with its sign), `number` (shown as it is, three digits) or `p` (a p-value: three digits, but never
-            as 0).
+            in percent with its sign), `number` (shown as it is, three digits) or `p` (a p-value: three digits, but
+            never as 0).
     """
 
     name: str

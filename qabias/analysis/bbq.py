@@ -36,8 +36,7 @@ from qabias.analysis.bbq_rows import (
     select_examples,
     target_groups,
 )
-
-QUESTION_ONLY = "question_only"
+from qabias.prompts.bbq import QUESTION_ONLY
 
 _ALL = "All"
 _STYLES = {"label": "labels", "name": "names"}
@@ -50,11 +49,11 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores, prompt_format: s
         table: The examples, with the columns of `bbq_dataset`.
         answers: Parallel to them: `prediction`, and where there are any `loglikelihoods` or `outputs`.
         scores: The metric's result for them, with `by` for `paper_category`.
-        prompt_format: Name of the prompt format. With `question_only` the ambiguous and the disambiguated example are
-            the same question, of which nobody can know the answer; only the ambiguous ones are then analysed.
+        prompt_format: Name of the prompt format. With one of `QUESTION_ONLY` the ambiguous and the disambiguated example
+            are the same question, of which nobody can know the answer; only the ambiguous ones are then analysed.
     """
     categories: dict[Key, Scores] = {(name,): of for name, of in scores["by"]["paper_category"].items()}
-    question_only = prompt_format == QUESTION_ONLY
+    question_only = prompt_format in QUESTION_ONLY
     if question_only:
         ambiguous = pc.equal(table["context_condition"], "ambig")
         table, answers = table.filter(ambiguous), answers.filter(ambiguous)

@@ -15,6 +15,7 @@ from qabias.cli.export import export
 from qabias.cli.options import Config, Fixes, Seed, Source, UpstreamDir
 from qabias.cli.plan import plan
 from qabias.cli.push import push
+from qabias.cli.results import results
 from qabias.cli.show import show
 from qabias.cli.suite import run_paper
 from qabias.cli.validate import validate
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 app.add_typer(validate, name="validate")
 app.add_typer(push, name="push")
+app.command(epilog="Example: qabias results runs/my-run --model-id my-name/my-model --output model_clone")(results)
 app.command(epilog="Example: qabias plan all --parameters 70e9 --tokenizer smollm2 --hardware 8xH100")(plan)
 
 app.command(epilog="Example: qabias compare runs/ONE runs/OTHER --output comparison")(compare)
@@ -188,6 +190,7 @@ def score(
     from qabias.benchmarks import load_benchmark
     from qabias.files import write_json
     from qabias.predictions import join_predictions
+    from qabias.reasons import reasons
     from qabias.runs import score_run
 
     if path.is_dir():
@@ -200,7 +203,15 @@ def score(
     signature = f"{benchmark}|source:{origin.version}|config:{config}|predictions:{path.name}|qabias:{__version__}"
     _print_scores(benchmark, scores, signature)
     if output is not None:
-        write_json(output, {"benchmark": benchmark, "signature": signature, "scores": scores})
+        write_json(
+            output,
+            {
+                "benchmark": benchmark,
+                "signature": signature,
+                "scores": scores,
+                "reasons": reasons(benchmark, scores),
+            },
+        )
 
 
 @app.command(epilog="Example: qabias merge shard-0 shard-1 shard-2 --output whole")

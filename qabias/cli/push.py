@@ -78,6 +78,10 @@ def metric(
 def results(
     run: Annotated[Path, typer.Argument(help="A run folder with scores.", show_default=False)],
     to: Annotated[str, typer.Option(help="Model that was measured, ORG/NAME.", show_default=False)],
+    dataset_id: Annotated[
+        str | None,
+        typer.Option(help="Dataset that was asked, ORG/NAME; by default the one of qabias.", show_default=False),
+    ] = None,
     create_pr: CreatePr = True,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -86,7 +90,7 @@ def results(
     from qabias.hub.contents import results_plan
 
     _check_asking(dry_run, yes)
-    _push(results_plan(run, to), create_pr=create_pr, private=False, dry_run=dry_run, yes=yes)
+    _push(results_plan(run, to, dataset_id), create_pr=create_pr, private=False, dry_run=dry_run, yes=yes)
 
 
 def _check_asking(dry_run: bool, yes: bool) -> None:

@@ -112,12 +112,13 @@ def metric_plan(benchmark: str, repo_id: str) -> Plan:
     return Plan(repo_id, "space", f"Metric {benchmark} by qabias", f"qabias {__version__}", files, sdk=sdk)
 
 
-def results_plan(run: Path, model_id: str) -> Plan:
+def results_plan(run: Path, model_id: str, dataset_id: str | None = None) -> Plan:
     """The push of a run's scores into the repository of the model that was measured.
 
     Args:
         run: A run folder with scores.
         model_id: The model's repository as ORG/NAME.
+        dataset_id: The repository of the dataset that was asked, as ORG/NAME; None for that of this project.
 
     Raises:
         QabiasError: If the folder holds no finished run.
@@ -128,7 +129,7 @@ def results_plan(run: Path, model_id: str) -> Plan:
     check_repo_id(model_id)
     run_file = read_run(run)
     benchmark, signature = run_file["arguments"]["benchmark"], run_file["signature"]
-    files: Mapping[str, bytes] = result_files(run, model_id)
+    files: Mapping[str, bytes] = result_files(run, model_id, dataset_id)
     return Plan(model_id, "model", f"Results on {benchmark} by qabias", signature, dict(files))
 
 

@@ -65,4 +65,5 @@ def _explain_answer(error: HfHubHTTPError, plan: Plan) -> str:
             f"{plan.kind} {plan.repo_id}: this login may not write there ({status}: {said}); check that {owner} is "
             "your name or an organization of yours, and that the token has write permission"
         )
-    return f"{plan.kind} {plan.repo_id}: the Hub answered {status}: {said}; run the same command again later"
+    mend = "run the same command again later" if status >= 429 else "mend that and run the same command again"
+    return f"{plan.kind} {plan.repo_id}: the Hub answered {status}: {said}; {mend}"

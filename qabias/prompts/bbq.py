@@ -1,12 +1,14 @@
 """Prompt formats of BBQ.
 
-`race` and `arc` are the two inputs that the paper gives to UnifiedQA (Parrish et al. 2022, Section 4), `question_only`
+`race` and `arc` are the two inputs that the paper gives to UnifiedQA (Parrish et al. 2022, Section 5), `question_only`
 is its baseline without a context (Figure 6). `pair` is how models are trained for multiple choice on
 RACE: the context, and the question with an answer after it or in its blank.
 """
 
 from . import Example, PromptFormat
 
+# Formats that leave the context out.
+QUESTION_ONLY = ("question_only", "race_question_only")
 LETTERS = ("A", "B", "C")
 # Where the answer goes in a question of RACE that is a text to be completed.
 BLANK = "_"
@@ -41,6 +43,10 @@ def _question_only(example: Example) -> tuple[str, tuple[str, ...]]:
     return f"Q: {example['question']}\nA:", _after_blank(example)
 
 
+def _race_question_only(example: Example) -> tuple[str, tuple[str, ...]]:
+    return f"{example['question']}\n{_listed(example)}", _after_newline(example)
+
+
 def _race(example: Example) -> tuple[str, tuple[str, ...]]:
     return f"{example['question']}\n{_listed(example)}\n{example['context']}", _after_newline(example)
 
@@ -68,5 +74,11 @@ FORMATS = {
         PromptFormat("letters", 1, "context, question, lettered answers; then the letter", _letters),
         PromptFormat("pair", 1, "context, then the question with each answer; for multiple-choice heads", _pair),
         PromptFormat("question_only", 1, "question alone, then each answer's text", _question_only),
+        PromptFormat(
+            "race_question_only",
+            1,
+            "question and lettered answers without context; then each answer's text",
+            _race_question_only,
+        ),
     )
 }

@@ -1,0 +1,42 @@
+"""`qabias results`: the scores of a run as files for the repository of its model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def results(
+    run: Annotated[Path, typer.Argument(help="A run folder with scores.", show_default=False)],
+    model_id: Annotated[str, typer.Option(help="Model that was measured, ORG/NAME.", show_default=False)],
+    output: Annotated[Path, typer.Option(help="Where to write, e.g. a clone of the model's repository.")] = Path(),
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            help="Dataset on the Hub that was asked, ORG/NAME; by default that of qabias.", show_default=False
+        ),
+    ] = None,
+    source_url: Annotated[
+        str | None,
+        typer.Option(help="Where the evaluation can be looked at; by default the dataset.", show_default=False),
+    ] = None,
+    model_index: Annotated[
+        bool, typer.Option("--model-index", help="Also put the scores into the head of README.md, the older way.")
+    ] = False,
+) -> None:
+    """Write the headline scores of a run as the Hub reads them: .eval_results/*.yaml with the run's signature."""
+    from qabias.files import write_atomically
+    from qabias.results import headlines, result_files, update_card
+    from qabias.results import model_index as index_of
+
+    files = result_files(run, model_id, dataset, source_url)
+    if model_index:
+        card = output / "README.md"
+        text = card.read_text(encoding="utf-8") if card.exists() else ""
+        files["README.md"] = update_card(text, index_of(run, model_id, dataset), model_id).encode()
+    for path, content in files.items():
+        write_atomically(output / path, lambda temporary, content=content: temporary.write_bytes(content))  # type: ignore[misc]
+        typer.echo(str(output / path))
+    for score in headlines(run):
+        if score.value is None:
+            typer.echo(f"{score.config}/{score.name} is left out: {score.reason}")

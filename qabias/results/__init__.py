@@ -1,0 +1,200 @@
+"""The headline scores of a run for the repository of the model that was measured.
+
+Two forms are known to the Hub: files in `.eval_results/`, which the leaderboards of benchmark datasets read, and the
+older `model-index` in the head of the model's card. Both carry the signature of the run, so that nobody compares what
+was asked differently. Scores that are undefined are left out, with the reason.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import yaml
+from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
+
+from qabias.benchmarks import load_benchmark
+from qabias.comparison.runs import ScoredRun, read_scored, signature_fields
+from qabias.errors import QabiasError
+from qabias.reasons import reasons
+from qabias.results.tasks import HEADLINES, dataset_of, task_id
+
+ORGANISATION = "qabias"
+"""Where the datasets lie on the Hub unless another place is named."""
+
+_TASK_TYPES = {
+    "bbq": "multiple-choice",
+    "unqover": "question-answering",
+    "bbnli": "text-classification",
+    "bbq_nli": "text-classification",
+}
+
+
+class Headline(NamedTuple):
+    """One headline score of a run.
+
+    Attributes:
+        config: Configuration of the dataset that it is about.
+        name: Key of the score in `scores.json`.
+        value: The score as a fraction; None where undefined.
+        interval: Ends of its 95 % interval; None where undefined.
+        reason: Why it is undefined, else "".
+    """
+
+    config: str
+    name: str
+    value: float | None
+    interval: tuple[float, float] | None
+    reason: str
+
+
+def headlines(run_folder: Path) -> list[Headline]:
+    """The headline scores of a run, by set for UnQover, undefined ones included.
+
+    Raises:
+        QabiasError: If the folder holds no run, or one without scores.
+    """
+    return list(_headlines(read_scored(run_folder)))
+
+
+def result_files(
+    run_folder: Path, model_id: str, dataset_id: str | None = None, source_url: str | None = None
+) -> dict[str, bytes]:
+    """The file for `.eval_results/` of the model's repository.
+
+    Args:
+        run_folder: A finished run.
+        model_id: The repository of the model, ORG/NAME.
+        dataset_id: The repository of the dataset that was asked, ORG/NAME; by default that of `default_dataset`.
+        source_url: Where the evaluation can be looked at, e.g. the published report; by default the dataset.
+
+    Returns:
+        Path in the repository to content. What is undefined stands in a comment with its reason. Runs of different
+        configurations or sources have different paths.
+
+    Raises:
+        QabiasError: If the run is not finished, none of its scores is defined, or an id is not of the form ORG/NAME.
+    """
+    run, dataset_id = _read(run_folder, model_id, dataset_id)
+    found = list(_headlines(run))
+    fields = signature_fields(run.signature)
+    entries = [
+        EvalResultEntry(
+            dataset_id=dataset_id,
+            task_id=task_id(score.config, score.name),
+            value=score.value,
+            date=run.created,
+            source_url=source_url or f"https://huggingface.co/datasets/{dataset_id}",
+            source_name=f"qabias {fields['qabias']}",
+            notes=run.signature,
+        )
+        for score in found
+        if score.value is not None
+    ]
+    if not entries:
+        why = "; ".join(f"{score.name}: {score.reason}" for score in found)
+        raise QabiasError(f"{run_folder}: no headline score is defined ({why}); there is nothing to publish")
+    comments = [
+        f"# {task_id(score.config, score.name)} is left out: {score.reason}.\n"
+        for score in found
+        if score.value is None
+    ]
+    text = yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=1000)
+    return {f".eval_results/{_file_name(run)}.yaml": ("".join(comments) + text).encode()}
+
+
+def model_index(run_folder: Path, model_id: str, dataset_id: str | None = None) -> list[EvalResult]:
+    """The same scores for the `model-index` of the model's card; the metric's arguments hold signature and interval.
+
+    Args:
+        run_folder: A finished run.
+        model_id: The repository of the model, ORG/NAME.
+        dataset_id: The repository of the dataset that was asked, ORG/NAME; by default that of `default_dataset`.
+
+    Raises:
+        QabiasError: If the run is not finished or an id is not of the form ORG/NAME.
+    """
+    run, dataset_id = _read(run_folder, model_id, dataset_id)
+    fields = signature_fields(run.signature)
+    return [
+        EvalResult(
+            task_type=_TASK_TYPES[run.benchmark],
+            dataset_type=dataset_id,
+            dataset_name=load_benchmark(run.benchmark).title,
+            dataset_config=score.config,
+            dataset_split="test",
+            dataset_args={"source": fields["source"]},
+            metric_type=score.name,
+            metric_name=score.name,
+            metric_value=score.value,
+            metric_args={"signature": run.signature, "interval": list(score.interval) if score.interval else None},
+            source_name=f"qabias {fields['qabias']}",
+            source_url=f"https://huggingface.co/datasets/{dataset_id}",
+        )
+        for score in _headlines(run)
+        if score.value is not None
+    ]
+
+
+def update_card(card: str, results: list[EvalResult], model_id: str) -> str:
+    """Put results into the `model-index` of a model card; older values of the same scores are replaced.
+
+    Args:
+        card: The text of `README.md`, or "" for a new card.
+        results: What `model_index` returns.
+        model_id: The repository of the model.
+
+    Raises:
+        QabiasError: If the head of the card cannot be read.
+    """
+    try:
+        parsed = ModelCard(card or "---\n---\n")
+    except (ValueError, yaml.YAMLError) as error:
+        raise QabiasError(f"the head of the model card of {model_id} is not readable: {error}") from error
+    data = cast(ModelCardData, parsed.data)
+    new = {(result.unique_identifier, result.metric_type) for result in results}
+    kept = [old for old in data.eval_results or [] if (old.unique_identifier, old.metric_type) not in new]
+    data.eval_results = [*kept, *results]
+    data.model_name = data.model_name or _name(model_id)
+    return str(parsed)
+
+
+def default_dataset(run: ScoredRun) -> str:
+    """Where the dataset that a run asked is expected on the Hub; each source of the texts is a dataset of its own."""
+    source = "" if run.arguments["source"] == "bundled" else f"_{run.arguments['source']}"
+    return f"{ORGANISATION}/{dataset_of(run.benchmark)}{source}{'_fixed' if run.arguments['fixes'] else ''}"
+
+
+def _read(run_folder: Path, model_id: str, dataset_id: str | None) -> tuple[ScoredRun, str]:
+    for name in filter(None, (model_id, dataset_id)):
+        if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+            raise QabiasError(f"{name!r} is not the name of a repository on the Hub; write ORG/NAME")
+    run = read_scored(run_folder)
+    return run, dataset_id or default_dataset(run)
+
+
+def _headlines(run: ScoredRun) -> Iterator[Headline]:
+    why = reasons(run.benchmark, run.scores)
+    groups: list[tuple[str, str, Any]] = [(str(run.arguments["config"]), "", run.scores)]
+    if run.benchmark == "unqover":
+        groups = [(name, f"/sets/{name}", scores) for name, scores in run.scores["sets"].items()]
+    for config, at, scores in groups:
+        for name in HEADLINES[run.benchmark]:
+            low, high = scores["ci"][name]
+            interval = None if low is None else (low, high)
+            yield Headline(config, name, scores[name], interval, why.get(f"{at}/{name}", ""))
+
+
+def _file_name(run: ScoredRun) -> str:
+    """`bbq` for all bundled examples, else with source and configuration."""
+    config, source = str(run.arguments["config"]), str(run.arguments["source"])
+    parts = [run.benchmark]
+    if source != "bundled":
+        parts.append(f"{source}-fixed" if run.arguments["fixes"] else source)
+    if not config.startswith("all") or config == "all_mlm":
+        parts.append(config)
+    return "-".join(parts)
+
+
+def _name(model_id: str) -> str:
+    return model_id.rpartition("/")[2]
