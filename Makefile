@@ -31,7 +31,7 @@ demo: $(INSTALLED)
 	$(BIN)/qabias run unqover --model smollm2 --limit $(DEMO_UNQOVER) --output runs/demo-unqover
 	$(BIN)/qabias run bbnli --model smollm2 --limit $(DEMO_BBNLI) --format can_we_infer --output runs/demo-bbnli-nli
 	$(BIN)/qabias run bbnli --model smollm2 --limit $(DEMO_BBNLI) --format quoref_answer --output runs/demo-bbnli-qa
-	$(BIN)/qabias compare runs/demo-bbnli-nli runs/demo-bbnli-qa
+	$(BIN)/qabias compare --allow-mixed runs/demo-bbnli-nli runs/demo-bbnli-qa
 	$(BIN)/qabias run bbq --model smollm2 --limit $(DEMO_BBQ) --output runs/demo-bbq
 	$(BIN)/qabias report runs/demo-bbq runs/demo-unqover runs/demo-bbnli-nli runs/demo-bbnli-qa --output runs/demo/report.html
 

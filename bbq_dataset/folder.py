@@ -158,8 +158,9 @@ def _statistics(group: str, tables: Mapping[str, pa.Table]) -> list[str]:
 def _gallery(tables: Mapping[str, pa.Table]) -> str:
     """Sets of every category, one line each, from templates evenly spaced over the category."""
     parts = [
-        "Some sets of every category. In italics stands what the disambiguated context adds to the ambiguous one, in bold\n"
-        "the right answer to the question with it. In the ambiguous context the right answer is always the unknown one."
+        "Some sets of every category. In italics stands what the disambiguated context adds to the ambiguous one,\n"
+        "in bold the right answer to the question with it. In the ambiguous context the right answer is always the\n"
+        "unknown one."
     ]
     for name, table in tables.items():
         lines = [

@@ -569,7 +569,7 @@ def test_a_folder_of_published_inference_alone(upstream, tmp_path, published):
     card = (tmp_path / "folder" / "README.md").read_text("utf-8")
     assert all(fix in card for fix in FIXES)
     assert f"official@{origin.inference_version[-7:]} of feyzaakyurek/bbnli" in card
-    assert "$" not in card.split("## As inference")[1].split("## Creation")[0]
+    assert "$" not in card.split("## As inference")[1].split("## Dataset Creation")[0]
 
 
 def test_a_folder_without_inference_does_not_speak_of_it(tmp_path):

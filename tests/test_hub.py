@@ -380,7 +380,7 @@ def test_results_come_to_the_model_as_a_pull_request_that_leaves_its_card_alone(
     repository.files["README.md"] = b"its card"
     repository.commit("main", "its card")
     before = dict(repository.files)
-    command = ("results", run_folder, "--to", "elsewhere/model", "--dataset-id", "org/bbq")
+    command = ("results", run_folder, "--to", "elsewhere/model", "--dataset", "org/bbq")
     output = pushed(*command)
     assert f"pushed: {hub.url}/elsewhere/model/discussions/1" in output
     assert json.loads((run_folder / "run.json").read_text("utf-8"))["signature"] in output

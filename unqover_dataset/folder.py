@@ -1,4 +1,4 @@
-"""Writes a dataset folder as the Hub wants it: a card with a YAML head, and Parquet under `data/<config>/`."""
+"""Writes a dataset folder as the Hub wants it: a card with a YAML head, its Croissant, and Parquet by configuration."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,39 +12,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from qabias.croissant import FILE_NAME, croissant_text
 from qabias.files import write_atomically
 
-from .builder import DEFAULT, FEATURES, MLM, Origin
+from .builder import DEFAULT, FEATURES, MLM, SCHEMAS, Origin
 from .columns import batches, schema
 from .fixes import FIXES, NOT_MENDED
 
 SPLIT = "test"
 PARQUET_NAME = f"{SPLIT}-00000-of-00001.parquet"
 _CARD = Path(__file__).with_name("card.md")
+_SOURCES = Path(__file__).with_name("card_sources.yaml")
+_EVALUATION = Path(__file__).with_name("eval.yaml")
+_GALLERY_EXAMPLES = 4
+_GOLDEN_RATIO = (5**0.5 - 1) / 2
 
-_TITLES = {"bundled": "published tables, new attributes", "official": "authors' word lists"}
-_SUMMARY = {
-    "bundled": "UnQover (Li et al., Findings of EMNLP 2020) built by the qabias project (version $version): contexts, "
-    "names, occupations, countries, ethnicities and religions are the paper's tables; the 50 attributes of people and "
-    "14 of places in the other three sets, which the paper does not print, are **this project's own** and **have not "
-    "been rated by people yet**.",
-    "official": "UnQover (Li et al., Findings of EMNLP 2020) built by the qabias project from the authors' word lists "
-    "($version), licence Apache-2.0.",
-}
-_CREATION = {
-    "bundled": "Context templates are Tables 16 to 18 of the paper, subjects Tables 7 to 9, occupations Table 10; "
-    'corrected are the country Germany (printed "German"), the demonyms of Spain and Yemen, and articles '
-    '("a European"). '
-    "The cluster is the gender of a name, or the country's region in the United Nations geoscheme, as in Tables 4 "
-    "and 11 of the paper. Attributes are plain negative predicates in the classes and class sizes of the "
-    "published lists, which document the harm: groups being thought rude, indecent, criminal, incapable or poor. "
-    'Each is denied by an antonym or "never", which models understand better than "not" (Li et al. 2020, section '
-    "4.1). Texts were written for this project; no wording is taken from the published lists. Masked sentences "
-    "follow the same contexts as the questions, for all subjects; the authors use shorter contexts with demonyms "
-    "and only subjects that are one token.",
-    "official": "Word lists and templates by the authors of UnQover, crossed by an independent implementation of their "
-    "generator. The `_mlm` configurations hold the subjects that the authors chose for $subjects.",
-}
 _SELECTIONS = {
     "bert": "BERT (one token each in its vocabulary)",
     "roberta": "RoBERTa (one token each in its vocabulary)",
@@ -55,7 +37,7 @@ _SELECTIONS = {
 def write_folder(
     output: Path, origin: Origin, configs: Sequence[str], progress: Callable[[str], None] = lambda config: None
 ) -> dict[str, pa.Table]:
-    """Build the configurations and write Parquet and card to `output`.
+    """Build the configurations and write Parquet, card and Croissant to `output`.
 
     All configurations are built before the first file is written, and every file appears whole or not at all.
 
@@ -79,7 +61,36 @@ def write_folder(
     sizes = {config: (output / "data" / config / PARQUET_NAME).stat().st_size for config in tables}
     card = card_text(origin, tables, sizes)
     write_atomically(output / "README.md", lambda path: path.write_text(card, encoding="utf-8"))
+    described = croissant(origin, output, card)
+    write_atomically(output / FILE_NAME, lambda path: path.write_text(described, encoding="utf-8"))
+    if origin.source == "bundled" and _EVALUATION.exists():
+        # The Hub's description of the benchmark speaks of the bundled configurations.
+        evaluation = _EVALUATION.read_bytes()
+        write_atomically(output / _EVALUATION.name, lambda path: path.write_bytes(evaluation))
     return tables
+
+
+def croissant(origin: Origin, output: Path, card: str) -> str:
+    """The Croissant of a folder whose Parquet files and card are written.
+
+    Args:
+        origin: Where the texts come from.
+        output: The folder.
+        card: Its card.
+
+    Raises:
+        QabiasError: If the card lacks a section or the description of a column.
+    """
+    names = [entry["config_name"] for entry in yaml.safe_load(card.split("---\n")[1])["configs"]]
+    columns = {name: (SCHEMAS[name], "Data Fields") for name in names}
+    return croissant_text(output, card, columns, version=origin.version, created=_texts(origin)["created"])
+
+
+def _texts(origin: Origin) -> dict[str, str]:
+    """What the card says of the source, filled in."""
+    values = {"version": origin.version, "subjects": _SELECTIONS[origin.subjects or "bert"]}
+    texts = yaml.safe_load(_SOURCES.read_text(encoding="utf-8"))[origin.source]
+    return {part: TextTemplate(text).substitute(values).rstrip() for part, text in texts.items()}
 
 
 def _write_parquet(table: pa.Table, path: Path) -> None:
@@ -109,25 +120,20 @@ def card_text(origin: Origin, tables: Mapping[str, pa.Table], sizes: Mapping[str
         tables: Examples by configuration, as `Origin.table` makes them.
         sizes: Bytes of the Parquet file of each configuration.
     """
-    values = {"version": origin.version, "subjects": _SELECTIONS[origin.subjects or "bert"]}
-    if origin.source == "bundled":
-        limitations = (
-            "- The bundled attributes have not been rated by people; treat their scores as preliminary.\n"
-            "- Scores of the three sets with new attributes are not comparable with published ones."
-        )
-    else:
+    texts = _texts(origin)
+    if origin.source == "official":
         state = "mended here" if origin.fixes else "kept here as published; `fixes=True` mends them"
-        limitations = f"\nKnown defects of the published lists ({state}):\n\n" + "\n".join(f"- {fix}" for fix in FIXES)
-        limitations += "\n\nKept in any case:\n\n" + "\n".join(f"- {defect}" for defect in NOT_MENDED)
+        mended, kept = ("\n".join(f"- {defect}" for defect in defects) for defects in (FIXES, NOT_MENDED))
+        texts["limitations"] = (
+            f"\nKnown defects of the published lists ({state}):\n\n{mended}\n\nKept in any case:\n\n{kept}"
+        )
     body = TextTemplate(_CARD.read_text(encoding="utf-8")).substitute(
-        source_title=_TITLES[origin.source],
-        summary=TextTemplate(_SUMMARY[origin.source]).substitute(values),
-        creation=TextTemplate(_CREATION[origin.source]).substitute(values),
+        texts,
+        version=origin.version,
         statistics="\n".join(_statistics(config, table) for config, table in tables.items()),
-        limitations=limitations,
-        example="\n".join(_example(tables)),
+        gallery=_gallery(tables),
     )
-    head = yaml.safe_dump(_yaml_head(tables, sizes, origin), sort_keys=False, allow_unicode=True, width=120)
+    head = yaml.safe_dump(_yaml_head(tables, sizes, texts["title"]), sort_keys=False, allow_unicode=True, width=120)
     return f"---\n{head}---\n\n{body}"
 
 
@@ -135,32 +141,34 @@ def _statistics(config: str, table: pa.Table) -> str:
     one, two = (_codes(table, column).astype(np.int64) for column in ("subject1", "subject2"))
     n_pairs = len(np.unique(one * (two.max() + 1) + two))
     n_templates, n_attributes = (len(np.unique(_codes(table, column))) for column in ("template_id", "attribute"))
-    return f"| `{config}` | {table.num_rows:,} | {n_pairs:,} | {n_templates} | {n_attributes} |"
+    subjects = {name for column in ("subject1", "subject2") for name in table[column].chunk(0).dictionary.to_pylist()}
+    return f"| `{config}` | {table.num_rows:,} | {n_pairs:,} | {len(subjects)} | {n_templates} | {n_attributes} |"
 
 
-def _example(tables: Mapping[str, pa.Table]) -> list[str]:
-    """The middle example of every configuration, one line each."""
+def _gallery(tables: Mapping[str, pa.Table]) -> str:
+    """Examples from all over each configuration, one line each.
+
+    They lie at multiples of the golden ratio: steps that divide the rows evenly would always meet the same attribute.
+    """
     lines = [
         "| configuration | context (and with the order exchanged) | question and negated question |",
         "|---|---|---|",
     ]
     for config, table in tables.items():
-        [row] = table.slice(table.num_rows // 2, 1).to_pylist()
-        question, negated = (
-            (row["masked"], row["masked_negated"])
-            if config.endswith(MLM)
-            else (row["question"], row["negated_question"])
-        )
-        lines.append(f"| `{config}` | {row['context_12']}<br>{row['context_21']} | {question}<br>{negated} |")
-    return lines
+        rows = [int(table.num_rows * (i * _GOLDEN_RATIO % 1)) for i in range(1, _GALLERY_EXAMPLES + 1)]
+        asked = ("masked", "masked_negated") if config.endswith(MLM) else ("question", "negated_question")
+        for row in table.take(rows).to_pylist():
+            question, negated = (row[column] for column in asked)
+            lines.append(f"| `{config}` | {row['context_12']}<br>{row['context_21']} | {question}<br>{negated} |")
+    return "\n".join(lines)
 
 
-def _yaml_head(tables: Mapping[str, pa.Table], sizes: Mapping[str, int], origin: Origin) -> dict[str, Any]:
+def _yaml_head(tables: Mapping[str, pa.Table], sizes: Mapping[str, int], title: str) -> dict[str, Any]:
     default = DEFAULT if DEFAULT in tables else next(iter(tables))
     return {
         "language": ["en"],
         "license": "apache-2.0",
-        "pretty_name": f"UnQover ({_TITLES[origin.source]})",
+        "pretty_name": f"UnQover ({title})",
         "size_categories": [_size_category(sum(table.num_rows for table in tables.values()))],
         "source_datasets": ["extended"],
         "task_categories": ["question-answering", "fill-mask"],

@@ -49,7 +49,7 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores, prompt_format: s
         table: The examples, with the columns of `bbq_dataset`.
         answers: Parallel to them: `prediction`, and where there are any `loglikelihoods` or `outputs`.
         scores: The metric's result for them, with `by` for `paper_category`.
-        prompt_format: Name of the prompt format. With one of `QUESTION_ONLY` the ambiguous and the disambiguated example
+        prompt_format: Name of the prompt format. With one of `QUESTION_ONLY` the ambiguous and disambiguated example
             are the same question, of which nobody can know the answer; only the ambiguous ones are then analysed.
     """
     categories: dict[Key, Scores] = {(name,): of for name, of in scores["by"]["paper_category"].items()}

@@ -80,7 +80,9 @@ def results(
     to: Annotated[str, typer.Option(help="Model that was measured, ORG/NAME.", show_default=False)],
     dataset_id: Annotated[
         str | None,
-        typer.Option(help="Dataset that was asked, ORG/NAME; by default the one of qabias.", show_default=False),
+        typer.Option(
+            "--dataset", help="Dataset that was asked, ORG/NAME; by default the one of qabias.", show_default=False
+        ),
     ] = None,
     create_pr: CreatePr = True,
     dry_run: DryRun = False,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.analysis import estimate
-from qabias.analysis.bbq import QUESTION_ONLY
+from qabias.prompts.bbq import QUESTION_ONLY
 from qabias.report.checks import check_scores, require_object
 from qabias.report.page import Tile
 from qabias.report.values import percent, show
@@ -80,7 +80,7 @@ def _bbq(arguments: Mapping[str, Any], scores: Mapping[str, Any], file: Path) ->
     n_unparsed = scores["n_unparsed_ambig"] + scores["n_unparsed_disambig"]
     unparsed = f"{_counted(n_unparsed, 'output')} named no answer ({percent(scores['unparsed_share'])})"
     headlines: Sequence[_Headline] = _BBQ
-    if arguments.get("format") == QUESTION_ONLY:
+    if arguments.get("format") in QUESTION_ONLY:
         # Both examples of a question are then the same, and neither tells who it was.
         headlines = [one for one in _BBQ if one.key.endswith("_ambig")]
     limit = _limit(arguments, "it saw a part of the benchmark")

@@ -1,0 +1,204 @@
+"""What README.md and docs/ show works: Python runs, `<!-- run -->` shell blocks run, all other commands are parsed.
+
+The blocks of a page run in order, in one namespace and one empty folder from which the checkout's datasets and metrics
+can be reached. A shell block that cannot run everywhere (a Hub id, a server, a GPU) has its arguments read by the very
+parser that would read them, and files, make targets and other programs that it names must be known.
+"""
+
+import argparse
+import os
+import re
+import runpy
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import typer
+
+from qabias.cli import app
+
+from .conftest import ROOT
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# What is read but not run; no command may hide in it.
+DATA_LANGUAGES = ("text", "yaml", "json", "bibtex", "")
+SHELL_LANGUAGES = ("bash", "sh")
+RUN = "<!-- run -->"
+REACHABLE = ("bbq_dataset", "unqover_dataset", "bbnli_dataset", "metrics", "docs")
+# Programs of others, whose options only they know.
+FOREIGN = ("cd", "cp", "git", "hf", "lm_eval", "pip", "python3 -m venv", "python3 -m pip", "source", "twine", "python -m build")
+LAUNCHERS = ("accelerate", "torchrun")
+BLOCK = re.compile(r"(?P<mark>^<!-- run -->\n)?^```(?P<language>[a-z]*)[^\n]*\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    language: str
+    text: str
+    line: int
+    runs: bool
+
+
+def blocks_of(page: Path) -> list[Block]:
+    text = page.read_text("utf-8")
+    return [
+        Block(
+            found["language"],
+            found["text"],
+            text[: found.start("text")].count("\n"),
+            found["language"] == "python" or bool(found["mark"]),
+        )
+        for found in BLOCK.finditer(text)
+    ]
+
+
+def commands_of(block: Block) -> list[list[str]]:
+    """The commands of a shell block: comments and settings of variables dropped, continued lines joined."""
+    words = [shlex.split(line, comments=True) for line in block.text.replace("\\\n", " ").splitlines()]
+    commands = []
+    for command in words:
+        while command and (re.fullmatch(r"[A-Z_]+=.*", command[0]) or command[0] == "export"):
+            command.pop(0)
+        if command:
+            commands.append(command)
+    return commands
+
+
+def parse_qabias(arguments: list[str]) -> None:
+    """Read arguments as `qabias` does, without doing anything."""
+    command = typer.main.get_command(app)
+    context, name = None, "qabias"
+    while True:
+        context = command.make_context(name, list(arguments), parent=context)
+        if not hasattr(command, "commands"):
+            return
+        name, command, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
+
+
+class ParsedError(Exception):
+    """Stops a script as soon as its arguments are read."""
+
+
+def parse_script(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read arguments as a script with `argparse` does, and stop there."""
+    parse = argparse.ArgumentParser.parse_args
+
+    def parse_and_stop(self, *given):
+        parse(self, *given)
+        raise ParsedError
+
+    is_module = command[0] == "-m"
+    name, arguments = command[is_module], command[1 + is_module :]
+    with monkeypatch.context() as patch:
+        patch.setattr(argparse.ArgumentParser, "parse_args", parse_and_stop)
+        patch.setattr(sys, "argv", [name, *arguments])
+        patch.syspath_prepend(str(ROOT))
+        with pytest.raises(ParsedError):
+            runpy.run_module(name, run_name="__main__") if is_module else runpy.run_path(str(ROOT / name), run_name="__main__")
+
+
+def check(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check a command that is not run."""
+    program, *arguments = command
+    if program == "qabias":
+        parse_qabias(arguments)
+    elif program in LAUNCHERS:
+        at = next(i for i, word in enumerate(arguments) if arguments[i - 1] == "-m" and word == "qabias")
+        parse_qabias(arguments[at + 1 :])
+    elif program == "make":
+        targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+        assert [word for word in arguments if "=" not in word and word not in targets] == []
+    elif program == "bash":
+        assert (ROOT / arguments[0]).is_file(), arguments[0]
+    elif any(command[: len(known.split())] == known.split() for known in FOREIGN):
+        return
+    elif program == "python":
+        if arguments[0] == "-m" and importable_or_script(arguments[1]) is None:
+            pytest.skip(f"{arguments[1]} needs a package that is not installed")
+        parse_script(arguments, monkeypatch)
+    else:
+        raise AssertionError(f"unknown program: {shlex.join(command)}")
+
+
+def importable_or_script(module: str) -> Path | None:
+    path = ROOT / (module.replace(".", "/") + ".py")
+    return path if path.is_file() else None
+
+
+def run_qabias(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do what `python -m qabias ARGUMENTS` does, in this process: imports take most of the time of a small run."""
+    assert command[0] == "qabias", shlex.join(command)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "argv", command)
+        try:
+            runpy.run_module("qabias", run_name="__main__")
+        except SystemExit as end:
+            assert not end.code, shlex.join(command)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_blocks_that_run_do(page, tmp_path, monkeypatch):
+    blocks = [block for block in blocks_of(page) if block.runs]
+    if not blocks:
+        pytest.skip("shows nothing that runs")
+    for name in REACHABLE:
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks:
+        if block.language == "python":
+            # Blank lines in front, so that an error names the line of the page.
+            exec(compile("\n" * block.line + block.text, str(page), "exec"), namespace)
+        else:
+            for command in commands_of(block):
+                run_qabias(command, monkeypatch)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_that_do_not_run_are_spelt_right(page, monkeypatch):
+    for block in blocks_of(page):
+        if block.language in SHELL_LANGUAGES and not block.runs:
+            for command in commands_of(block):
+                try:
+                    check(command, monkeypatch)
+                except (SystemExit, Exception) as error:
+                    raise AssertionError(f"{page.name}:{block.line}: {shlex.join(command)}: {error}") from error
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_no_block_is_left_out(page):
+    text = page.read_text("utf-8")
+    blocks = blocks_of(page)
+    assert 2 * len(blocks) == len(re.findall(r"^\s*```", text, re.MULTILINE)), "a block that is indented or not closed"
+    assert text.count(RUN) == sum(block.runs and block.language != "python" for block in blocks), "a stray mark"
+    for block in blocks:
+        assert block.language in ("python", *SHELL_LANGUAGES, *DATA_LANGUAGES), f"line {block.line}: {block.language}"
+        if block.language in DATA_LANGUAGES:
+            hidden = re.search(r"^\s*(qabias [a-z]+ |from \w+ import|import \w+|python3? |make [a-z]+$)", block.text, re.MULTILINE)
+            assert hidden is None, f"line {block.line}: {hidden and hidden[0]}"
+
+
+def test_a_misspelt_option_is_found():
+    parse_qabias(["push", "dataset", "bbq", "--to", "me/bbq", "--dry-run"])
+    for arguments in (["run", "bbq", "--modle", "x"], ["push", "dataset"], ["walk"], ["validate", "score", "--kye", "x"]):
+        with pytest.raises(Exception, match=r"modle|to|walk|kye|Missing"):
+            parse_qabias(arguments)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_named_files_exist(page):
+    """Links to files; MkDocs checks those among pages with their anchors."""
+    for path in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8")):
+        if not path.startswith("http"):
+            assert (page.parent / path).exists(), path
+
+
+def test_every_page_is_in_the_navigation():
+    listed = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE))
+    assert listed == {page.name for page in PAGES if page.parent != ROOT}
+    assert os.path.isdir(ROOT / "docs")

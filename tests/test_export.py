@@ -1,0 +1,112 @@
+"""Exports: the numbers come back as they were, special characters print as they are, and files are what they claim."""
+
+import csv
+import io
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from qabias import cli
+from qabias.analysis import Analysis, Column, Estimate, Figure, Table, write_analysis
+from qabias.errors import QabiasError
+from qabias.export import export, latex, to_csv, to_latex, to_markdown
+
+TABLE = Table(
+    "bias_by_category",
+    "Bias & more: 100 %",
+    "Figure 3",
+    "How_to read #1",
+    (
+        Column("category", "Category|group", "text"),
+        Column("bias", "Bias $s$", "signed"),
+        Column("p", "p", "p"),
+        Column("n", "Examples", "count"),
+    ),
+    (
+        ('A, "quoted" & 50 %\nx_1', Estimate(1 / 3, -0.1, 2 / 3), 0.0001, 1234),
+        ("=B", Estimate(-0.25), 0.5, 10),
+        ("All", Estimate(None), None, 0),
+    ),
+    Figure("intervals", "category", ("bias",)),
+)
+PLAIN = Table("plain", "Plain", "", "", (Column("name", "Name", "text"),), (("a",),))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_analysis(Analysis((TABLE, PLAIN)), tmp_path / "run" / "analysis.json")
+    return tmp_path / "run"
+
+
+def test_csv_has_every_digit_and_no_zero_for_what_is_undefined():
+    header, *rows = csv.reader(io.StringIO(to_csv(TABLE)))
+    assert header == ["category", "bias", "bias_low", "bias_high", "p", "n"]
+    assert [row[0] for row in rows] == [row[0] for row in TABLE.rows]
+    assert [float(value) for value in rows[0][1:]] == [1 / 3, -0.1, 2 / 3, 0.0001, 1234]
+    assert rows[1][1:] == ["-0.25", "", "", "0.5", "10"]
+    assert rows[2][1:] == ["", "", "", "", "0"]
+
+
+def test_latex_prints_special_characters():
+    assert latex(r"50 % & $x_1$ #2 {a} ~ ^ \ [b]") == (
+        r"50 \% \& \$x\_1\$ \#2 \{a\} \textasciitilde{} \textasciicircum{} \textbackslash{} {[}b{]}"
+    )
+    text = to_latex(TABLE)
+    assert r"\toprule" in text
+    assert text.count(r" \\") == 4
+    assert all(line.count(" & ") == 3 for line in text.splitlines() if line.endswith(r"\\"))
+    assert "−" not in text
+    assert "\u00a0" not in text
+    assert r"+33.3~\% {[}$-$10.0, +66.7{]}" in text
+
+
+def test_markdown_keeps_its_columns():
+    lines = [line for line in to_markdown(TABLE).splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + len(TABLE.rows)
+    assert all(line.replace(r"\|", "").count("|") == 5 for line in lines)
+    assert "+33.3" in lines[2]
+    assert "<\u00a00.001" in lines[2].replace("\\", "")
+
+
+def test_all_formats_are_valid_files(folder):
+    files = {path.name: path for path in export(folder)}
+    assert set(files) == {
+        *(f"bias_by_category.{suffix}" for suffix in ("csv", "md", "tex", "svg", "pdf", "png")),
+        *(f"plain.{suffix}" for suffix in ("csv", "md", "tex")),
+    }
+    assert {path.parent for path in files.values()} == {folder / "export"}
+    assert files["bias_by_category.csv"].read_text("utf-8") == to_csv(TABLE)
+    assert ElementTree.parse(files["bias_by_category.svg"]).getroot().tag.endswith("svg")
+    assert files["bias_by_category.pdf"].read_bytes().startswith(b"%PDF-")
+    assert files["bias_by_category.pdf"].read_bytes().rstrip().endswith(b"%%EOF")
+    assert files["bias_by_category.png"].read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_one_table_in_one_format(folder, tmp_path):
+    (path,) = export(folder, tmp_path / "out", "latex", "bias_by_category")
+    assert path == tmp_path / "out" / "bias_by_category.tex"
+    assert export(folder, tmp_path / "again", "svg") == [tmp_path / "again" / "bias_by_category.svg"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kind": "svvg"}, "did you mean 'svg'"),
+        ({"name": "bias_by_categry"}, "did you mean 'bias_by_category'"),
+        ({"name": "plain", "kind": "png"}, "has no figure"),
+    ],
+)
+def test_what_is_not_there_is_refused(folder, arguments, message):
+    with pytest.raises(QabiasError, match=message):
+        export(folder, **arguments)
+
+
+def test_a_mistyped_folder_is_one_line_with_a_suggestion(folder, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["qabias", "export", str(folder.parent / "rnu")])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert f"did you mean {folder}?" in error

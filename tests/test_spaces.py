@@ -1,0 +1,151 @@
+"""The pages of the metrics: a table that is pasted or uploaded, scored as the metric scores it."""
+
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import datasets
+import evaluate
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from .conftest import ROOT
+
+METRICS = ("bbq", "unqover", "bbnli")
+
+
+def _app(name):
+    spec = importlib.util.spec_from_file_location(f"{name}_app", ROOT / "metrics" / name / "app.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module", params=METRICS)
+def app(request):
+    return _app(request.param)
+
+
+@pytest.fixture(scope="module")
+def bbq():
+    return _app("bbq")
+
+
+def _predictions(app, rows):
+    scores = getattr(app, "SCORES", None)
+    return [{name: row[name] for name in scores} if scores else row["prediction"] for row in rows]
+
+
+def test_the_sample_gets_the_scores_of_the_metric_and_each_is_shown(app):
+    rows = app.read(app.SAMPLE)
+    metric = evaluate.load(str(app.Path(app.__file__).parent))
+    expected = metric.compute(predictions=_predictions(app, rows), references=rows)
+    assert app.compute(rows) == expected
+    table, message = app.show(app.SAMPLE, None, "", "", "")
+    assert message == f"{len(rows)} rows scored"
+    shown = {score: (value, low, high) for _, score, value, low, high in table}
+    for name, interval in expected["ci"].items():
+        assert shown[name] == pytest.approx([expected[name], *interval], abs=5e-5)
+    assert shown["n"] == (len(rows), "", "")
+
+
+def test_files_hold_the_same_table_as_the_text(app, tmp_path):
+    rows = app.read(app.SAMPLE)
+    (tmp_path / "a.csv").write_text("\ufeff" + app.SAMPLE, encoding="utf-8")
+    (tmp_path / "a.tsv").write_text(app.SAMPLE.replace(",", "\t"), encoding="utf-8")
+    table = pa.Table.from_pylist(rows)
+    pq.write_table(table, tmp_path / "a.parquet")
+    datasets.Dataset.from_list(rows).to_json(tmp_path / "a.jsonl")
+    for ending in ("csv", "tsv", "parquet", "jsonl"):
+        assert app.read("not read", str(tmp_path / f"a.{ending}")) == rows
+
+
+def test_a_breakdown_is_shown_by_value(bbq):
+    table, _ = bbq.show(bbq.SAMPLE, None, "", "", "template_id")
+    groups = {(group, score): value for group, score, value, _, _ in table}
+    assert groups["template_id = Age-01", "bias_disambig"] == 1.0
+    assert groups["template_id = Age-02", "bias_disambig"] == 0.0
+    assert groups["template_id = Age-02", "accuracy_aligned"] == "undefined"
+
+
+def test_the_other_columns_are_looked_up_in_the_dataset(bbq):
+    dataset = datasets.load_dataset(str(ROOT / "bbq_dataset"), "Age", split="test")
+    rows = [{"example_id": row["example_id"], "prediction": row["biased_loc"]} for row in dataset]
+    rows.reverse()
+    result = bbq.compute(rows, dataset)
+    assert result["n"] == dataset.num_rows
+    assert result["bias_ambig"] == result["bias_disambig"] == 1.0
+
+
+def test_a_dataset_in_which_the_key_is_not_unique_asks_for_the_missing_column(bbq):
+    dataset = datasets.Dataset.from_list([{"category": name, "example_id": 0} for name in ("Age", "SES")])
+    with pytest.raises(ValueError, match=r"bbq: .*'category', 'example_id'"):
+        bbq.look_up([{"example_id": 0}], dataset)
+    with pytest.raises(ValueError, match=r"row 1: the dataset has no .*7"):
+        bbq.look_up([{"category": "Age", "example_id": 7}], dataset)
+
+
+def test_mistakes_are_told_in_place_of_scores(app, tmp_path):
+    head, _, first = app.SAMPLE.partition("\n")
+    broken = tmp_path / "a.parquet"
+    broken.write_bytes(b"no Parquet")
+    for text, path, told in (
+        ("", None, "the table is empty"),
+        (f"{head}\n{first.splitlines()[0]},1", None, "row 1 has not as many cells"),
+        ("example_id\n1", None, "column"),
+        (app.SAMPLE, str(broken), "not readable as .parquet"),
+    ):
+        table, message = app.show(text, path, "", "", "")
+        assert table == []
+        assert message.startswith("Error: ")
+        assert told in message
+
+
+def test_an_empty_prediction_is_unparsed_and_the_warning_of_the_metric_is_shown(bbq):
+    text = bbq.SAMPLE.removesuffix("1\n") + "\n"
+    _, message = bbq.show(text, None, "", "", "")
+    assert message.startswith("8 rows scored\nbbq: 1 of 8 predictions")
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_page_is_pinned_to_the_gradio_that_its_card_names(name):
+    folder = ROOT / "metrics" / name
+    head = yaml.safe_load((folder / "README.md").read_text("utf-8").split("---\n")[1])
+    pins = (folder / "requirements.txt").read_text("utf-8").splitlines()
+    assert (head["sdk"], head["app_file"]) == ("gradio", "app.py")
+    assert f"gradio=={head['sdk_version']}" in pins
+    assert all("==" in pin for pin in pins if not pin.startswith("#"))
+
+
+@pytest.mark.slow
+def test_the_page_starts_and_lists_its_function(app):
+    """QABIAS_GRADIO_PYTHON names an interpreter that has Gradio, where the one of the tests has none."""
+    python = os.environ.get("QABIAS_GRADIO_PYTHON", sys.executable)
+    if subprocess.run([python, "-c", "import gradio"], capture_output=True, check=False).returncode:
+        pytest.skip("no Gradio here (set QABIAS_GRADIO_PYTHON to an interpreter that has it)")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {**os.environ, "GRADIO_SERVER_PORT": str(port), "GRADIO_ANALYTICS_ENABLED": "False"}
+    page = subprocess.Popen([python, "app.py"], cwd=app.Path(app.__file__).parent, env=environment)
+    try:
+        deadline = time.monotonic() + 120
+        while True:
+            assert page.poll() is None, "the page has ended"
+            assert time.monotonic() < deadline
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/gradio_api/info", timeout=30) as answer:
+                    assert b'"/show"' in answer.read()
+                break
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                time.sleep(1)
+    finally:
+        page.terminate()
+        page.wait()
