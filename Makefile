@@ -9,7 +9,7 @@ DEMO_BBQ ?= 1380
 DEMO_UNQOVER ?= 220
 DEMO_BBNLI ?= 400
 
-.PHONY: help demo test check format data bench compat clean
+.PHONY: help demo test check format data docs bench compat clean
 
 help:
 	@echo "make demo    install, measure SmolLM2 on a sample of every benchmark, write a report"
@@ -18,6 +18,7 @@ help:
 	@echo "make format  ruff format and safe mends"
 	@echo "make data    rebuild the committed Parquet files and the dataset cards"
 	@echo "make bench   speed against named peers, and equality with lm-evaluation-harness"
+	@echo "make docs    build the documentation into build/site; stops at warnings and dead links"
 	@echo "make compat  load the datasets with datasets 2.14, 3, 4 and 5"
 
 $(INSTALLED): setup.cfg pyproject.toml constraints.txt
@@ -51,6 +52,10 @@ data: $(INSTALLED)
 	$(BIN)/qabias build bbq --output bbq_dataset
 	$(BIN)/qabias build unqover --config all --output unqover_dataset
 	$(BIN)/qabias build bbnli --output bbnli_dataset
+
+docs: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"

@@ -217,7 +217,7 @@ def print_table(table: AnalysisTable, console: Console, most_rows: int | None = 
         shown.add_column(escape(column.title), justify="left" if text else "right", no_wrap=not text)
     rows = table.rows[:most_rows]
     for row in rows:
-        shown.add_row(*map(escape, cells(table, row)), end_section=row is not rows[-1] and row[0] == "All")
+        shown.add_row(*map(escape, cells(table, row)))
     console.print(shown)
     return len(table.rows) - len(rows)
 

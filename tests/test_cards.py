@@ -199,7 +199,8 @@ def test_croissant_describes_every_configuration_and_column_and_says_what_the_ca
     for field, titles in RAI_SECTIONS.items():
         assert content[field] == "\n\n".join(plain(sections[title]) for title in titles)
         assert len(content[field]) > 15, field
-    assert content["citeAs"].count("@") == sections["Citation"].count("\n@")
+    entries = re.compile(r"^@\w+\{", re.MULTILINE)
+    assert len(entries.findall(content["citeAs"])) == len(entries.findall(sections["Citation"])) >= 2
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,23 @@ SHELL_LANGUAGES = ("bash", "sh")
 RUN = "<!-- run -->"
 REACHABLE = ("bbq_dataset", "unqover_dataset", "bbnli_dataset", "metrics", "docs")
 # Programs of others, whose options only they know.
-FOREIGN = ("cd", "cp", "git", "hf", "lm_eval", "pip", "python3 -m venv", "python3 -m pip", "source", "twine", "python -m build")
+FOREIGN = (
+    "cd",
+    "cp",
+    "git",
+    "hf",
+    "lm_eval",
+    "pip",
+    "python3 -m venv",
+    "python3 -m pip",
+    "source",
+    "twine",
+    "python -m build",
+)
 LAUNCHERS = ("accelerate", "torchrun")
-BLOCK = re.compile(r"(?P<mark>^<!-- run -->\n)?^```(?P<language>[a-z]*)[^\n]*\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(
+    r"(?P<mark>^<!-- run -->\n)?^```(?P<language>[a-z]*)[^\n]*\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -98,7 +112,9 @@ def parse_script(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
         patch.setattr(sys, "argv", [name, *arguments])
         patch.syspath_prepend(str(ROOT))
         with pytest.raises(ParsedError):
-            runpy.run_module(name, run_name="__main__") if is_module else runpy.run_path(str(ROOT / name), run_name="__main__")
+            runpy.run_module(name, run_name="__main__") if is_module else runpy.run_path(
+                str(ROOT / name), run_name="__main__"
+            )
 
 
 def check(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,10 +150,9 @@ def run_qabias(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert command[0] == "qabias", shlex.join(command)
     with monkeypatch.context() as patch:
         patch.setattr(sys, "argv", command)
-        try:
+        with pytest.raises(SystemExit) as end:
             runpy.run_module("qabias", run_name="__main__")
-        except SystemExit as end:
-            assert not end.code, shlex.join(command)
+    assert not end.value.code, shlex.join(command)
 
 
 @pytest.mark.slow
@@ -179,13 +194,20 @@ def test_no_block_is_left_out(page):
     for block in blocks:
         assert block.language in ("python", *SHELL_LANGUAGES, *DATA_LANGUAGES), f"line {block.line}: {block.language}"
         if block.language in DATA_LANGUAGES:
-            hidden = re.search(r"^\s*(qabias [a-z]+ |from \w+ import|import \w+|python3? |make [a-z]+$)", block.text, re.MULTILINE)
+            hidden = re.search(
+                r"^\s*(qabias [a-z]+ |from \w+ import|import \w+|python3? |make [a-z]+$)", block.text, re.MULTILINE
+            )
             assert hidden is None, f"line {block.line}: {hidden and hidden[0]}"
 
 
 def test_a_misspelt_option_is_found():
     parse_qabias(["push", "dataset", "bbq", "--to", "me/bbq", "--dry-run"])
-    for arguments in (["run", "bbq", "--modle", "x"], ["push", "dataset"], ["walk"], ["validate", "score", "--kye", "x"]):
+    for arguments in (
+        ["run", "bbq", "--modle", "x"],
+        ["push", "dataset"],
+        ["walk"],
+        ["validate", "score", "--kye", "x"],
+    ):
         with pytest.raises(Exception, match=r"modle|to|walk|kye|Missing"):
             parse_qabias(arguments)
 

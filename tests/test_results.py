@@ -1,0 +1,169 @@
+"""Results for the Hub: reasons for what is undefined, the two formats for models, and the tasks of the datasets."""
+
+import json
+
+import pytest
+import yaml
+from huggingface_hub import DatasetCard, ModelCard, parse_eval_result_entries
+
+from qabias.benchmarks import load_benchmark
+from qabias.cli import app
+from qabias.errors import QabiasError
+from qabias.reasons import RULES, reasons
+from qabias.results import headlines, model_index, result_files, update_card
+from qabias.results.tasks import DATASETS, HEADLINES, eval_yaml
+from qabias.runs import RunArguments, run
+
+from .conftest import ROOT
+
+MODEL = "somebody/some-model"
+CONFIGS = {"bbq": "Religion", "unqover": "religion", "bbnli": "man_is_to_surgeon", "bbq_nli": "Religion_nli"}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A small run of every benchmark, whose answers take no side where there is such an answer."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, config in CONFIGS.items():
+        arguments = RunArguments(benchmark=name, model="baseline:unknown", config=config, limit=40)
+        if name == "unqover":
+            arguments = RunArguments(benchmark=name, model="baseline:random", config=config, limit=40)
+        run(arguments, folder / name)
+    return folder
+
+
+def _scores(folder):
+    return json.loads((folder / "scores.json").read_text("utf-8"))
+
+
+def _undefined(value, at=""):
+    """Pointers of all nulls; of an interval without ends its own."""
+    if value is None or value == [None, None]:
+        yield at
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            yield from _undefined(part, f"{at}/{name}")
+    elif isinstance(value, list):
+        for number, part in enumerate(value):
+            yield from _undefined(part, f"{at}/{number}")
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_null_of_a_run_has_its_reason_and_nothing_else_has(runs, name):
+    content = _scores(runs / name)
+    assert set(content["reasons"]) == set(_undefined(content["scores"]))
+    assert "a ratio of nothing" not in " ".join(content["reasons"].values())
+
+
+def test_the_reason_names_what_is_missing(runs):
+    why = _scores(runs / "bbq")["reasons"]
+    assert why["/bias_disambig"] == "no answer other than UNKNOWN"
+    assert why["/ci/bias_disambig"] == "the score is undefined: no answer other than UNKNOWN"
+    assert why["/by/category/Religion/bias_disambig"] == why["/bias_disambig"]
+    assert _scores(runs / "bbq_nli")["reasons"]["/bias_score_disambig"] == "no answer takes a side"
+
+
+def test_counts_of_zero_are_asked_in_the_order_in_which_they_matter():
+    nan = float("nan")
+    counts = {"n_ambig": 0, "n_disambig": 4, "n_biased_disambig": 0, "n_counter_biased_disambig": 0}
+    scores = {"bias_ambig": nan, "bias_disambig": nan, **counts, "n_unknown_disambig": 0}
+    assert reasons("bbq", scores) == {
+        "/bias_ambig": "no example with an ambiguous context",
+        "/bias_disambig": "no readable answer to an example with a defined target",
+    }
+    interval = {"mu": 0.5, "n_templates": 1, "ci": {"mu": [nan, nan]}}
+    assert reasons("unqover", interval) == {"/ci/mu": "the bootstrap needs two templates, and there is 1"}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_eval_results_are_read_back_by_the_library_of_the_hub(runs, name):
+    content, signature = _scores(runs / name), _scores(runs / name)["signature"]
+    scores = content["scores"]["sets"]["religion"] if name == "unqover" else content["scores"]
+    ((path, text),) = result_files(runs / name, MODEL).items()
+    assert path == f".eval_results/{name}-{CONFIGS[name]}.yaml"
+    entries = parse_eval_result_entries(yaml.safe_load(text))
+    defined = [score for score in HEADLINES[name] if scores[score] is not None]
+    assert [(entry.task_id, entry.value) for entry in entries] == [
+        (f"{CONFIGS[name]}/{score}", scores[score]) for score in defined
+    ]
+    dataset = "qabias/bbq" if name == "bbq_nli" else f"qabias/{name}"
+    assert {(entry.dataset_id, entry.notes) for entry in entries} == {(dataset, signature)}
+    assert entries[0].date == json.loads((runs / name / "run.json").read_text("utf-8"))["created"]
+    for score in set(HEADLINES[name]) - set(defined):
+        reason = content["reasons"][f"/{score}"]
+        assert f"# {CONFIGS[name]}/{score} is left out: {reason}." in text.decode()
+
+
+def test_undefined_scores_are_left_out_of_the_baseline_that_says_unknown(runs):
+    assert {score.name: score.value is None for score in headlines(runs / "bbq")} == {
+        "accuracy_ambig": False,
+        "bias_ambig": False,
+        "accuracy_disambig": False,
+        "bias_disambig": True,
+    }
+
+
+def test_the_dataset_and_the_source_can_be_named(runs):
+    text = result_files(runs / "bbq", MODEL, "org/bbq", "https://example.org/report")[".eval_results/bbq-Religion.yaml"]
+    entry = parse_eval_result_entries(yaml.safe_load(text))[0]
+    assert (entry.dataset_id, entry.source_url) == ("org/bbq", "https://example.org/report")
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_model_index_survives_the_card(runs, name):
+    results = model_index(runs / name, MODEL)
+    card = update_card("---\nlicense: mit\n---\n# Model\n\nText.\n", results, MODEL)
+    parsed = ModelCard(card)
+    assert parsed.data.eval_results == results
+    assert (parsed.data.model_name, parsed.data.license) == ("some-model", "mit")
+    assert parsed.text.strip() == "# Model\n\nText."
+    assert {result.metric_args["signature"] for result in results} == {_scores(runs / name)["signature"]}
+    assert update_card(card, results, MODEL) == card
+
+
+def test_a_card_gets_a_head_and_keeps_the_results_of_others(runs):
+    card = update_card("", model_index(runs / "bbq", MODEL), MODEL)
+    card = update_card(card, model_index(runs / "bbnli", MODEL), MODEL)
+    both = [*model_index(runs / "bbq", MODEL), *model_index(runs / "bbnli", MODEL)]
+    assert ModelCard(card).data.eval_results == both
+
+
+def test_an_unfinished_run_is_refused(runs, tmp_path):
+    (tmp_path / "run.json").write_bytes((runs / "bbq" / "run.json").read_bytes())
+    for export in (result_files, model_index):
+        with pytest.raises(QabiasError, match="has no scores yet"):
+            export(tmp_path, MODEL)
+    with pytest.raises(QabiasError, match="write ORG/NAME"):
+        result_files(runs / "bbq", "some-model")
+
+
+def test_the_command_writes_the_files_and_tells_what_is_left_out(runs, tmp_path, capsys):
+    (tmp_path / "README.md").write_text("# Model\n", encoding="utf-8")
+    arguments = ["results", str(runs / "bbq"), "--model-id", MODEL, "--output", str(tmp_path), "--model-index"]
+    app(arguments, standalone_mode=False)
+    assert "Religion/bias_disambig is left out: no answer other than UNKNOWN" in capsys.readouterr().out
+    files = result_files(runs / "bbq", MODEL)
+    assert {path: (tmp_path / path).read_bytes() for path in files} == files
+    card = ModelCard.load(tmp_path / "README.md")
+    assert card.data.eval_results == model_index(runs / "bbq", MODEL)
+    assert "# Model" in card.text
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_the_tasks_of_a_dataset_are_its_configurations(dataset):
+    text = (ROOT / f"{dataset}_dataset" / "eval.yaml").read_text("utf-8")
+    assert text == eval_yaml(dataset), "write it anew with qabias.results.tasks.eval_yaml"
+    content = yaml.safe_load(text)
+    assert set(content) == {"name", "description", "evaluation_framework", "tasks"}
+    ids = [task["id"] for task in content["tasks"]]
+    assert len(set(ids)) == len(ids)
+    card = DatasetCard.load(ROOT / f"{dataset}_dataset" / "README.md")
+    assert {task["config"] for task in content["tasks"]} == {entry["config_name"] for entry in card.data["configs"]}
+
+
+def test_every_headline_and_rule_is_a_score(runs):
+    for name in CONFIGS:
+        scores = _scores(runs / name)["scores"]
+        scores = scores["sets"]["religion"] if name == "unqover" else scores
+        assert set(HEADLINES[name]) | set(RULES[name]) <= set(scores)
+        assert load_benchmark(name).name == name
