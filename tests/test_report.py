@@ -613,6 +613,11 @@ def test_a_heat_map_prints_values_hatches_the_undefined_and_leaves_out_what_is_n
     assert set("ABCabc") <= set(texts(svg))
 
 
+def test_a_heat_map_says_what_its_colours_mean(page):
+    text = page(analysis=Analysis((figure_of("heatmap", "x"),))).text
+    assert "Orange is above 0, blue below. Hatched cells are undefined, empty ones do not occur." in text
+
+
 def test_ranks_show_mean_and_spread_however_it_is_given():
     columns = [("mean", "Mean", "number"), ("spread", "Spread", "number")]
     rows = [("A", 1.5, 0.5), ("B", 4.0, 1.0), ("C", None, None)]

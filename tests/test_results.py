@@ -1,5 +1,6 @@
 """Results for the Hub: reasons for what is undefined, the two formats for models, and the tasks of the datasets."""
 
+import dataclasses
 import json
 
 import pytest
@@ -126,6 +127,14 @@ def test_a_card_gets_a_head_and_keeps_the_results_of_others(runs):
     card = update_card(card, model_index(runs / "bbnli", MODEL), MODEL)
     both = [*model_index(runs / "bbq", MODEL), *model_index(runs / "bbnli", MODEL)]
     assert ModelCard(card).data.eval_results == both
+
+
+def test_an_older_score_does_not_survive_where_the_new_run_leaves_it_undefined(runs):
+    results = model_index(runs / "bbq", MODEL)
+    older = [*results, dataclasses.replace(results[0], metric_type="bias_disambig", metric_value=0.7)]
+    other = dataclasses.replace(results[0], dataset_config="Age")
+    card = update_card("", [*older, other], MODEL)
+    assert ModelCard(update_card(card, results, MODEL)).data.eval_results == [other, *results]
 
 
 def test_an_unfinished_run_is_refused(runs, tmp_path):

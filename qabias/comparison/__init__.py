@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from qabias.comparison.runs import SAME, ScoredRun, differing_fields, mixed_fields, read_runs, read_scored, run_names
+from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
     from qabias.analysis import Analysis
@@ -69,16 +70,21 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
         benchmark = "bbq_nli"
         scores = [_inference_scores(run, answers) for run in runs]
         compared = []
-    across = (
-        [*tables.rank_tables(names, scores), *tables.shared_tables(names, scores)] if benchmark == "unqover" else []
-    )
-    found = (
-        tables.runs_table(runs, names),
-        *tables.score_tables(benchmark, names, scores),
-        *tables.heatmaps(benchmark, names, scores),
-        *tables.difference_tables(benchmark, names, compared),
-        *across,
-    )
+    try:
+        across = (
+            [*tables.rank_tables(names, scores), *tables.shared_tables(names, scores)] if benchmark == "unqover" else []
+        )
+        found = (
+            tables.runs_table(runs, names),
+            *tables.score_tables(benchmark, names, scores),
+            *tables.heatmaps(benchmark, names, scores),
+            *tables.difference_tables(benchmark, names, compared),
+            *across,
+        )
+    except KeyError as error:
+        raise QabiasError(
+            f"scores of another version of qabias, without {error}; score the runs again with `qabias score FOLDER`"
+        ) from error
     mixed = mixed_fields(runs)
     return Comparison(benchmark, runs, names, mixed, scores, Analysis(found, notes=tuple(_notes(runs, mixed))))
 

@@ -127,7 +127,7 @@ def model_index(run_folder: Path, model_id: str, dataset_id: str | None = None) 
             metric_type=score.name,
             metric_name=score.name,
             metric_value=score.value,
-            metric_args={"signature": run.signature, "interval": list(score.interval) if score.interval else None},
+            metric_args={"signature": run.signature} | ({"interval": list(score.interval)} if score.interval else {}),
             source_name=f"qabias {fields['qabias']}",
             source_url=f"https://huggingface.co/datasets/{dataset_id}",
         )
@@ -137,7 +137,7 @@ def model_index(run_folder: Path, model_id: str, dataset_id: str | None = None) 
 
 
 def update_card(card: str, results: list[EvalResult], model_id: str) -> str:
-    """Put results into the `model-index` of a model card; older values of the same scores are replaced.
+    """Put results into the `model-index` of a model card; older ones of the same configuration are replaced.
 
     Args:
         card: The text of `README.md`, or "" for a new card.
@@ -153,7 +153,14 @@ def update_card(card: str, results: list[EvalResult], model_id: str) -> str:
         raise QabiasError(f"the head of the model card of {model_id} is not readable: {error}") from error
     data = cast(ModelCardData, parsed.data)
     new = {(result.unique_identifier, result.metric_type) for result in results}
-    kept = [old for old in data.eval_results or [] if (old.unique_identifier, old.metric_type) not in new]
+    asked = {result.unique_identifier for result in results}
+
+    def is_replaced(old: EvalResult) -> bool:
+        # A score that the new run leaves undefined must not survive from an older run of qabias.
+        ours = (old.source_name or "").startswith("qabias ") and old.unique_identifier in asked
+        return ours or (old.unique_identifier, old.metric_type) in new
+
+    kept = [old for old in data.eval_results or [] if not is_replaced(old)]
     data.eval_results = [*kept, *results]
     data.model_name = data.model_name or _name(model_id)
     return str(parsed)
