@@ -35,7 +35,13 @@ def test_wheel_carries_datasets_metrics_and_templates(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     for name in (
         "qabias/pinned_files.json",
-        "qabias/report/templates/bbq.html.j2",
+        "qabias/report/templates/page.html.j2",
+        "qabias/report/templates/page.css",
+        "qabias/report/templates/page.js",
+        "qabias/report/templates/intro_bbq.html.j2",
+        "qabias/planning/hardware.yaml",
+        "qabias/suites/paper_bbq.yaml",
+        "qabias/validation/fillers.yaml",
         "qabias/share/bbq_dataset/README.md",
         "qabias/share/bbq_dataset/templates/Age.yaml",
         "qabias/share/bbq_dataset/vocabulary/names.csv",
