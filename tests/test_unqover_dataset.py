@@ -136,7 +136,7 @@ def test_card_counts_and_head(tables):
     rows = rows_of(tables["religion"])
     n_bytes = sum(4 + len(value.encode()) for row in rows for key, value in row.items() if key != "example_id")
     assert info["dataset_size"] == n_bytes + 4 * len(rows)
-    assert "| `nationality` | 1,154,232 | 2,346 | 12 | 64 |" in card
+    assert "| `nationality` | 1,154,232 | 2,346 | 69 | 12 | 64 |" in card
     assert "**Content warning.**" in card
 
 
