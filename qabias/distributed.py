@@ -134,7 +134,7 @@ def launched_processes() -> Processes:
     if not _is_launched():
         return Processes()
     import torch
-    from accelerate import PartialState  # type: ignore[import-untyped]
+    from accelerate import PartialState
 
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     on_cpu = not torch.cuda.is_available() or os.environ.get("ACCELERATE_USE_CPU", "false").lower() == "true"

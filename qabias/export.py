@@ -111,7 +111,7 @@ def _write(table: Table, output: Path, kinds: Sequence[str]) -> Iterator[Path]:
         elif table.figure is not None and table.rows:
             from qabias.report.plots import save  # takes a second, and only figures need it
 
-            write_atomically(path, lambda temporary, kind=kind: save(table, temporary, kind))  # type: ignore[misc]
+            write_atomically(path, partial(save, table, kind=kind))
         else:
             continue
         yield path

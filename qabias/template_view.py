@@ -217,8 +217,8 @@ def _unqover_lines(row: Row) -> list[str]:
     return lines
 
 
-def _no_kinds(row: Row) -> list[str]:
-    raise NotImplementedError("UnQover has scores, not answers")
+def _no_kinds(row: Row) -> Sequence[str]:
+    return ()  # UnQover has scores, not answers
 
 
 def _column(name: str) -> Callable[[pa.Table], pa.ChunkedArray]:

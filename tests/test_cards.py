@@ -198,7 +198,7 @@ def test_croissant_describes_every_configuration_and_column_and_says_what_the_ca
     sections = card_sections(body_of(name))
     for field, titles in RAI_SECTIONS.items():
         assert content[field] == "\n\n".join(plain(sections[title]) for title in titles)
-        assert len(content[field]) > 10, field
+        assert len(content[field]) > 15, field
     entries = re.compile(r"^@\w+\{", re.MULTILINE)
     assert len(entries.findall(content["citeAs"])) == len(entries.findall(sections["Citation"])) >= 2
 

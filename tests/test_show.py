@@ -1,7 +1,7 @@
 """A run in the terminal: its tables, whole or in part, and its templates."""
 
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 
 import pyarrow.parquet as pq
 import pytest
@@ -93,15 +93,20 @@ def test_the_rates_of_a_template_are_its_answers_counted(folders):
     ("benchmark", "template", "text"),
     [
         ("bbq", "Age-01", "UNKNOWN"),
-        ("bbnli", None, "(right: "),
+        ("bbnli", None, "(right: neutral)"),
         ("bbq_nli", "Age-01", "statement about"),
         ("unqover", "religion-1", "negated question"),
     ],
 )
 def test_a_template_is_shown_with_rates_and_items(folders, show, benchmark, template, text):
     if template is None:
-        part = pq.read_table(next((folders / benchmark / "predictions").iterdir()))
-        template = "-".join(part["example_id"][0].as_py().split("-")[:2])
+        arguments = RunArguments(benchmark=benchmark, model="baseline:random", **RUNS[benchmark])
+        # A premise that has a hypothesis about stereotypes, to which neutral is right, and no other.
+        table = load_examples(load_benchmark(benchmark), arguments)
+        kinds = defaultdict(set)
+        for row in table.to_pylist():
+            kinds["-".join(row["example_id"].split("-")[:2])].add(row["kind"])
+        template = next(name for name, of in kinds.items() if of == {"stereotypical"})
     code, output, error = show(folders / benchmark, "--template", template)
     assert code == 0, error
     assert text in output
@@ -111,7 +116,7 @@ def test_a_template_is_shown_with_rates_and_items(folders, show, benchmark, temp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--template", "Age-O1"), "did you mean 'Age-"),
+        (("--template", "Ag-01"), "did you mean 'Age-01'"),
         (("--table", "bias_by_categry"), "did you mean 'bias_by_category'"),
         (("--table", "a", "--template", "b"), "not both"),
     ],

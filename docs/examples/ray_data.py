@@ -54,7 +54,7 @@ def answer(files: list[str], options: dict[str, Any], actors: int, gpus: float) 
         actors: How many models work at once.
         gpus: GPUs of each actor.
     """
-    import ray  # type: ignore[import-not-found]
+    import ray
 
     # Read first: actors that hold all CPUs would leave none to the readers they wait for.
     examples = ray.data.read_parquet(files).materialize()

@@ -1,5 +1,6 @@
 """`qabias results`: the scores of a run as files for the repository of its model."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -35,7 +36,7 @@ def results(
         text = card.read_text(encoding="utf-8") if card.exists() else ""
         files["README.md"] = update_card(text, index_of(run, model_id, dataset), model_id).encode()
     for path, content in files.items():
-        write_atomically(output / path, lambda temporary, content=content: temporary.write_bytes(content))  # type: ignore[misc]
+        write_atomically(output / path, partial(Path.write_bytes, data=content))
         typer.echo(str(output / path))
     for score in headlines(run):
         if score.value is None:

@@ -210,7 +210,7 @@ def train(
         QabiasError: If the settings do not fit this machine, or the model answers with NaN.
     """
     import torch
-    from accelerate import PartialState  # type: ignore[import-untyped]
+    from accelerate import PartialState
     from transformers import Trainer, TrainingArguments
 
     checkpoints = folder / CHECKPOINTS
