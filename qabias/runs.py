@@ -130,7 +130,7 @@ def run(arguments: RunArguments, output: Path | None = None, machine: Machine = 
     processes = launched_processes()
     with processes.together():
         benchmark = load_benchmark(arguments.benchmark)
-        _check(benchmark, arguments, machine)
+        check_arguments(benchmark, arguments, machine)
         table = load_examples(benchmark, arguments, machine.upstream_dir)
         options = arguments.options
         arguments = replace(arguments, options=lasting_options(arguments.scorer, options))
@@ -263,7 +263,12 @@ def read_run(folder: Path) -> dict[str, Any]:
         raise QabiasError(f"{path}: not a run file of qabias {__version__}: {error!r}") from error
 
 
-def _check(benchmark: Benchmark, arguments: RunArguments, machine: Machine) -> None:
+def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Machine = Machine()) -> None:
+    """Refuse what no run can do, before anything heavy is loaded.
+
+    Raises:
+        QabiasError: If format or norm are unknown, or limit, token budget or shard out of range.
+    """
     if arguments.format is not None:
         choose(benchmark.formats, arguments.format)
     if arguments.norm not in benchmark.norms:

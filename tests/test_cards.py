@@ -61,6 +61,11 @@ def distinct(table, *columns):
 def test_the_card_has_every_section_of_the_template_in_order_and_none_is_empty(name):
     card = DatasetCard.load(FOLDERS[name] / "README.md")
     assert card.data.license == "apache-2.0"
+    n_rows = sum(pq.read_metadata(path).num_rows for path in (FOLDERS[name] / "data").rglob("*.parquet"))
+    [size] = card.data.size_categories
+    low, high = (int(bound.replace("K", "000").replace("M", "000000")) for bound in size.split("<n<"))
+    assert low < n_rows < high
+    assert card.data.annotations_creators == ["no-annotation"]
     sections = card_sections(card.text)
     titles = list(sections)
     assert [title for title in titles if title in SECTIONS] == list(SECTIONS)

@@ -29,6 +29,7 @@ RUN = "<!-- run -->"
 REACHABLE = ("bbq_dataset", "unqover_dataset", "bbnli_dataset", "metrics", "docs")
 # Programs of others, whose options only they know.
 FOREIGN = (
+    ".",
     "cd",
     "cp",
     "git",
@@ -155,8 +156,9 @@ def run_qabias(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert not end.value.code, shlex.join(command)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [PAGES[0], *(pytest.param(page, marks=pytest.mark.slow) for page in PAGES[1:])], ids=lambda page: page.stem
+)
 def test_blocks_that_run_do(page, tmp_path, monkeypatch):
     blocks = [block for block in blocks_of(page) if block.runs]
     if not blocks:
@@ -172,6 +174,15 @@ def test_blocks_that_run_do(page, tmp_path, monkeypatch):
         else:
             for command in commands_of(block):
                 run_qabias(command, monkeypatch)
+
+
+def test_the_three_lines_of_the_readme_print_what_their_comment_says(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    [block] = [block for block in blocks_of(PAGES[0]) if block.language == "python"]
+    exec(block.text, {})
+    said = re.search(r"^print.*# (.*):", block.text, re.MULTILINE)
+    assert said
+    assert capsys.readouterr().out.splitlines()[-1] == said[1]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

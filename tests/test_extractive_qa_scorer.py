@@ -465,7 +465,7 @@ def test_a_saved_model_loads_and_scores_alike(kind, tmp_path):
     loaded = load(kind)
     loaded.model.save_pretrained(tmp_path)
     loaded.tokenizer.save_pretrained(tmp_path)
-    found = models_encoders.load_question_answering(str(tmp_path), device="cpu")
+    found = models_encoders.load_encoder(str(tmp_path), "question_answering", device="cpu")
     assert (found.name, found.device, found.dtype, found.version) == (str(tmp_path), "cpu", "float32", "local")
     assert_close(ExtractiveQAScorer(found).score(cross()), ExtractiveQAScorer(loaded).score(cross()))
 
@@ -474,10 +474,10 @@ def test_a_model_without_a_head_for_spans_is_refused(tmp_path):
     load("bert", "AutoModelForMaskedLM").model.save_pretrained(tmp_path)
     make_tokenizer("wordpiece").save_pretrained(tmp_path)
     with pytest.raises(QabiasError, match=r"has no weights for qa_outputs.bias.*trained to answer by spans"):
-        models_encoders.load_question_answering(str(tmp_path), device="cpu")
+        models_encoders.load_encoder(str(tmp_path), "question_answering", device="cpu")
 
 
-@pytest.mark.parametrize("load_model", [models_encoders.load_question_answering, models_encoders.load_masked_lm])
+@pytest.mark.parametrize("head", models_encoders.HEADS)
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
@@ -487,7 +487,7 @@ def test_a_model_without_a_head_for_spans_is_refused(tmp_path):
         ("./no/such/folder", {"dtype": "int8"}, "unknown dtype 'int8'; choose one of auto, float32"),
     ],
 )
-def test_what_cannot_be_loaded_is_one_line(load_model, model, options, message):
+def test_what_cannot_be_loaded_is_one_line(head, model, options, message):
     with pytest.raises(QabiasError, match=message) as caught:
-        load_model(model, **options)
+        models_encoders.load_encoder(model, head, **options)
     assert "\n" not in str(caught.value)

@@ -85,10 +85,11 @@ def folder(tmp_path, monkeypatch):
 
 
 def dataset_files(benchmark, repository):
-    """What must lie in the repository of a dataset: its folder without code and the parts of the card."""
+    """What must lie in the repository of a dataset: its folder without code, parts of the card and eval.yaml."""
     folder = ROOT / f"{benchmark}_dataset"
     files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    files = {path: content for path, content in files.items() if not path.startswith("card") and ".py" not in path}
+    left_out = ("card", "eval")
+    files = {path: content for path, content in files.items() if not path.startswith(left_out) and ".py" not in path}
     card = files["README.md"].decode().replace(f"./{benchmark}_dataset", repository)
     return {**files, "README.md": card.encode(), ".gitattributes": b""}
 
@@ -108,11 +109,21 @@ def test_a_dataset_is_pushed_whole_without_code_and_a_second_push_changes_nothin
 
 
 @pytest.mark.parametrize("benchmark", NAMES)
+def test_the_hub_learns_of_a_benchmark_only_if_asked(benchmark, hub, pushed):
+    pushed("dataset", benchmark, "--to", f"org/{benchmark}", "--as-benchmark")
+    files = hub.repositories["dataset", f"org/{benchmark}"].files
+    own = (ROOT / f"{benchmark}_dataset" / "eval.yaml").read_bytes()
+    assert files == {**dataset_files(benchmark, f"org/{benchmark}"), "eval.yaml": own}
+
+
+@pytest.mark.parametrize("benchmark", NAMES)
 def test_a_metric_is_pushed_as_a_space_and_a_second_push_changes_nothing(hub, pushed, benchmark):
     assert "directly, since the repository is new" in pushed("metric", benchmark, "--to", f"org/{benchmark}")
     repository = hub.repositories["space", f"org/{benchmark}"]
     local = {path.name: path.read_bytes() for path in (ROOT / "metrics" / benchmark).glob("*.*")}
-    card = local["README.md"].decode().replace(f"./metrics/{benchmark}", f"org/{benchmark}").encode()
+    card = local["README.md"].decode().replace(f"./metrics/{benchmark}", f"org/{benchmark}")
+    card = card.replace(f"./{benchmark}_dataset", f"org/{benchmark}").encode()
+    assert b'"./' not in card
     del local["__init__.py"]
     assert repository.files == {**local, "README.md": card, ".gitattributes": b""}
     commits = list(repository.commits)
@@ -307,7 +318,7 @@ def test_mistakes_are_one_line_with_the_mend(hub, refused, monkeypatch, tmp_path
 def test_wrong_names_are_told_before_the_hub_is_asked(hub, refused):
     assert "write ORG/NAME" in refused("dataset", "bbq", "--to", "bbq", "--yes")
     assert "no name of a repository" in refused("dataset", "bbq", "--to", "org/b b q", "--yes")
-    assert "BBQ as inference is a part of bbq" in refused("dataset", "bbq_nli", "--to", "org/bbq", "--yes")
+    assert "BBQ as inference is a part of the bundled bbq" in refused("dataset", "bbq_nli", "--to", "org/bbq", "--yes")
     assert "another module of it" in refused("metric", "bbq", "--to", "org/scores", "--yes")
     assert "cannot be imported" in refused("metric", "bbq", "--to", "org/bbq.v2", "--yes")
     assert "unknown source" in refused("dataset", "bbq", "--to", "org/bbq", "--source", "nowhere", "--yes")
@@ -373,6 +384,18 @@ def run_folder(tmp_path_factory):
     return run(RunArguments("bbq", "baseline:stereotyped", "Age", limit=40), folder).folder
 
 
+def test_a_card_of_a_metric_names_the_dataset_that_it_is_told(hub, pushed):
+    pushed("metric", "bbq", "--to", "org/bbq", "--dataset", "other/questions")
+    card = hub.repositories["space", "org/bbq"].files["README.md"].decode()
+    assert 'load_dataset("other/questions", "Age"' in card
+    assert 'load("org/bbq")' in card
+
+
+def test_a_seed_that_would_change_nothing_is_refused(hub, refused):
+    assert "one fixed set" in refused("dataset", "bbq", "--to", "org/bbq", "--seed", "7", "--yes")
+    assert hub.log == []
+
+
 def test_results_come_to_the_model_as_a_pull_request_that_leaves_its_card_alone(hub, pushed, run_folder):
     from qabias.results import result_files
 
@@ -380,11 +403,11 @@ def test_results_come_to_the_model_as_a_pull_request_that_leaves_its_card_alone(
     repository.files["README.md"] = b"its card"
     repository.commit("main", "its card")
     before = dict(repository.files)
-    command = ("results", run_folder, "--to", "elsewhere/model", "--dataset", "org/bbq")
+    command = ("results", run_folder, "--to", "elsewhere/model", "--dataset", "org/bbq", "--sample")
     output = pushed(*command)
     assert f"pushed: {hub.url}/elsewhere/model/discussions/1" in output
     assert json.loads((run_folder / "run.json").read_text("utf-8"))["signature"] in output
-    expected = result_files(run_folder, "elsewhere/model", "org/bbq")
+    expected = result_files(run_folder, "elsewhere/model", "org/bbq", sample=True)
     assert repository.files == before
     assert repository.branches["refs/pr/1"] == {**before, **expected}
     assert "discussions/1 holds these" in pushed(*command)
@@ -393,9 +416,11 @@ def test_results_come_to_the_model_as_a_pull_request_that_leaves_its_card_alone(
 
 
 def test_results_need_a_model_that_is_there_and_a_run_that_is_finished(hub, refused, run_folder, tmp_path):
-    assert "no such model" in refused("results", run_folder, "--to", "org/model", "--yes")
+    command = ("--to", "org/model", "--dataset", "org/bbq", "--yes")
+    assert "no such model" in refused("results", run_folder, *command, "--sample")
+    assert "a sample of 40 examples" in refused("results", run_folder, *command)
     assert hub.repositories == {}
     unfinished = shutil.copytree(run_folder, tmp_path / "unfinished")
     (unfinished / "scores.json").unlink()
-    assert "unfinished" in refused("results", unfinished, "--to", "org/model", "--yes")
-    assert "holds no run" in refused("results", tmp_path, "--to", "org/model", "--yes")
+    assert "unfinished" in refused("results", unfinished, *command)
+    assert "holds no run" in refused("results", tmp_path, *command)

@@ -360,7 +360,7 @@ def test_a_saved_model_loads_and_scores_alike(kind, tmp_path):
     loaded = load(kind, "AutoModelForMaskedLM")
     loaded.model.save_pretrained(tmp_path)
     loaded.tokenizer.save_pretrained(tmp_path)
-    found = models_encoders.load_masked_lm(str(tmp_path), device="cpu", dtype="float32")
+    found = models_encoders.load_encoder(str(tmp_path), "masked_lm", device="cpu", dtype="float32")
     assert_close(MaskedLMScorer(found).score(cross()), MaskedLMScorer(loaded).score(cross()))
 
 
@@ -368,4 +368,4 @@ def test_a_model_without_a_head_for_masks_is_refused(tmp_path):
     load("bert").model.save_pretrained(tmp_path)
     make_tokenizer("wordpiece").save_pretrained(tmp_path)
     with pytest.raises(QabiasError, match=r"has no weights for cls.predictions.*use a complete masked language model"):
-        models_encoders.load_masked_lm(str(tmp_path), device="cpu")
+        models_encoders.load_encoder(str(tmp_path), "masked_lm", device="cpu")

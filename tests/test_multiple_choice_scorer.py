@@ -212,7 +212,7 @@ def test_a_tokenizer_saved_to_cut_texts_does_not(tmp_path):
     cutting = transformers.AutoTokenizer.from_pretrained(tmp_path)
     cutting.backend_tokenizer.enable_truncation(8)
     cutting.save_pretrained(tmp_path)
-    found = models_encoders.load_multiple_choice(str(tmp_path), device="cpu")
+    found = models_encoders.load_encoder(str(tmp_path), "multiple_choice", device="cpu")
     assert_same(MultipleChoiceScorer(found).score(REQUESTS), reference("bert"))
 
 
@@ -313,7 +313,7 @@ def test_models_for_other_tasks_are_refused_in_one_line(auto_class, kind, tmp_pa
     getattr(transformers, auto_class).from_config(config).save_pretrained(tmp_path)
     make_encoder_tokenizer(tokenizer).save_pretrained(tmp_path)
     with pytest.raises(QabiasError, match="trained for multiple choice") as caught:
-        models_encoders.load_multiple_choice(str(tmp_path), device="cpu")
+        models_encoders.load_encoder(str(tmp_path), "multiple_choice", device="cpu")
     assert "\n" not in str(caught.value)
 
 
@@ -336,7 +336,7 @@ def test_a_model_of_multiple_choice_answers_bbq(tmp_path, saved_model):
     assert "|format:pair@1|" in signature
     assert "|scorer:multiple_choice|" in signature
     answers = pq.read_table(tmp_path / "run" / "predictions")
-    loaded = models_encoders.load_multiple_choice(str(saved_model), device="cpu")
+    loaded = models_encoders.load_encoder(str(saved_model), "multiple_choice", device="cpu")
     examples = load_examples(BENCHMARK, RunArguments("bbq", config="Age", limit=16)).to_pylist()
     options = [[f"{row['question']} {row[f'ans{i}']}" for i in range(3)] for row in examples]
     requests = [Request(row["context"], tuple(own)) for row, own in zip(examples, options, strict=True)]

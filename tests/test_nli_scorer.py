@@ -207,7 +207,7 @@ def test_a_tokenizer_saved_to_cut_texts_does_not(tmp_path):
     cutting = transformers.AutoTokenizer.from_pretrained(tmp_path)
     cutting.backend_tokenizer.enable_truncation(8)
     cutting.save_pretrained(tmp_path)
-    found = models_encoders.load_sequence_classification(str(tmp_path), device="cpu")
+    found = models_encoders.load_encoder(str(tmp_path), "sequence_classification", device="cpu")
     found.model.double()
     assert_close(NLIScorer(found).classify(PAIRS), one_at_a_time(loaded, PAIRS))
 
@@ -260,13 +260,13 @@ def test_a_saved_model_loads_and_classifies_alike(kind, tmp_path):
     loaded = make_loaded(kind)
     loaded.model.save_pretrained(tmp_path)
     loaded.tokenizer.save_pretrained(tmp_path)
-    found = models_encoders.load_sequence_classification(str(tmp_path), device="cpu")
+    found = models_encoders.load_encoder(str(tmp_path), "sequence_classification", device="cpu")
     assert (found.name, found.device, found.dtype, found.version) == (str(tmp_path), "cpu", "float32", "local")
     scorer = NLIScorer(found)
     assert (scorer.name, scorer.labels, scorer.model_signature) == ("nli", GLUE, "local/float32")
     found.model.double()  # the weights were float32, so that nothing is lost
     assert_close(scorer.classify(PAIRS), NLIScorer(loaded).classify(PAIRS))
-    half = models_encoders.load_sequence_classification(str(tmp_path), device="cpu", dtype="bfloat16")
+    half = models_encoders.load_encoder(str(tmp_path), "sequence_classification", device="cpu", dtype="bfloat16")
     assert half.dtype == "bfloat16"
     assert half.model.dtype == torch.bfloat16
 
@@ -278,12 +278,12 @@ def test_a_model_without_a_trained_head_is_refused(kind, tmp_path):
     transformers.AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path)
     make_tokenizer(tokenizer).save_pretrained(tmp_path)
     with pytest.raises(QabiasError, match=r"has no weights for .*classifier.*trained to classify pairs of texts"):
-        models_encoders.load_sequence_classification(str(tmp_path), device="cpu")
+        models_encoders.load_encoder(str(tmp_path), "sequence_classification", device="cpu")
 
 
 def test_what_cannot_be_loaded_is_one_line():
     with pytest.raises(
         QabiasError, match=r"'./no/such/folder' cannot be loaded: .*trained to classify pairs"
     ) as caught:
-        models_encoders.load_sequence_classification("./no/such/folder")
+        models_encoders.load_encoder("./no/such/folder", "sequence_classification")
     assert "\n" not in str(caught.value)

@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 
 import pytest
@@ -17,17 +19,44 @@ def _clean_environment(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
+def distributions(tmp_path_factory):
+    """A folder with the source distribution and the wheel that is built from it."""
+    folder = tmp_path_factory.mktemp("distributions")
     # From a copy of what git tracks, so that a file that is not committed cannot help.
     source = folder / "source"
     source.mkdir()
     archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
     subprocess.run(["tar", "-x"], cwd=source, input=archive, check=True)
-    subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--outdir", folder, source], check=True, capture_output=True
+    subprocess.run([sys.executable, "-m", "build", "--outdir", folder, source], check=True, capture_output=True)
+    shutil.rmtree(source)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions):
+    [path] = distributions.glob("*.whl")
+    return path
+
+
+@pytest.mark.slow
+def test_the_package_index_would_take_both_distributions(distributions):
+    paths = sorted(distributions.iterdir())
+    assert [path.suffix for path in paths] == [".whl", ".gz"]
+    result = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", *paths], capture_output=True, text=True, check=False
     )
-    return next(folder.glob("*.whl"))
+    assert result.returncode == 0, result.stdout
+    assert result.stdout.count("PASSED") == 2
+
+
+@pytest.mark.slow
+def test_the_source_distribution_has_all_that_git_has_but_how_it_is_worked_on(distributions):
+    [path] = distributions.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    tracked = subprocess.run(["git", "ls-tree", "-r", "--name-only", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    missing = set(tracked.stdout.splitlines()) - packed
+    assert {path for path in missing if not path.startswith((".ci/", ".github/", ".git"))} == set()
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import pytest
 import yaml
@@ -17,7 +18,7 @@ from qabias.runs import RunArguments, run
 
 from .conftest import ROOT
 
-MODEL = "somebody/some-model"
+MODEL, DATASET = "somebody/some-model", "somebody/questions"
 CONFIGS = {"bbq": "Religion", "unqover": "religion", "bbnli": "man_is_to_surgeon", "bbq_nli": "Religion_nli"}
 
 
@@ -80,15 +81,15 @@ def test_counts_of_zero_are_asked_in_the_order_in_which_they_matter():
 def test_eval_results_are_read_back_by_the_library_of_the_hub(runs, name):
     content, signature = _scores(runs / name), _scores(runs / name)["signature"]
     scores = content["scores"]["sets"]["religion"] if name == "unqover" else content["scores"]
-    ((path, text),) = result_files(runs / name, MODEL).items()
-    assert path == f".eval_results/{name}-{CONFIGS[name]}.yaml"
+    ((path, text),) = result_files(runs / name, MODEL, DATASET, sample=True).items()
+    prompt = {"bbnli": "can_we_infer", "bbq_nli": "can_we_infer"}.get(name, "qa")
+    assert path == f".eval_results/{name}-{CONFIGS[name]}-{prompt}-baseline-sample40.yaml"
     entries = parse_eval_result_entries(yaml.safe_load(text))
     defined = [score for score in HEADLINES[name] if scores[score] is not None]
     assert [(entry.task_id, entry.value) for entry in entries] == [
         (f"{CONFIGS[name]}/{score}", scores[score]) for score in defined
     ]
-    dataset = "qabias/bbq" if name == "bbq_nli" else f"qabias/{name}"
-    assert {(entry.dataset_id, entry.notes) for entry in entries} == {(dataset, signature)}
+    assert {(entry.dataset_id, entry.notes) for entry in entries} == {(DATASET, signature)}
     assert entries[0].date == json.loads((runs / name / "run.json").read_text("utf-8"))["created"]
     for score in set(HEADLINES[name]) - set(defined):
         reason = content["reasons"][f"/{score}"]
@@ -105,14 +106,14 @@ def test_undefined_scores_are_left_out_of_the_baseline_that_says_unknown(runs):
 
 
 def test_the_dataset_and_the_source_can_be_named(runs):
-    text = result_files(runs / "bbq", MODEL, "org/bbq", "https://example.org/report")[".eval_results/bbq-Religion.yaml"]
+    [text] = result_files(runs / "bbq", MODEL, "org/bbq", "https://example.org/report", sample=True).values()
     entry = parse_eval_result_entries(yaml.safe_load(text))[0]
     assert (entry.dataset_id, entry.source_url) == ("org/bbq", "https://example.org/report")
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_model_index_survives_the_card(runs, name):
-    results = model_index(runs / name, MODEL)
+    results = model_index(runs / name, MODEL, DATASET, sample=True)
     card = update_card("---\nlicense: mit\n---\n# Model\n\nText.\n", results, MODEL)
     parsed = ModelCard(card)
     assert parsed.data.eval_results == results
@@ -123,14 +124,14 @@ def test_a_model_index_survives_the_card(runs, name):
 
 
 def test_a_card_gets_a_head_and_keeps_the_results_of_others(runs):
-    card = update_card("", model_index(runs / "bbq", MODEL), MODEL)
-    card = update_card(card, model_index(runs / "bbnli", MODEL), MODEL)
-    both = [*model_index(runs / "bbq", MODEL), *model_index(runs / "bbnli", MODEL)]
-    assert ModelCard(card).data.eval_results == both
+    card = update_card("", model_index(runs / "bbq", MODEL, DATASET, sample=True), MODEL)
+    card = update_card(card, model_index(runs / "bbnli", MODEL, DATASET, sample=True), MODEL)
+    both = [model_index(runs / name, MODEL, DATASET, sample=True) for name in ("bbq", "bbnli")]
+    assert ModelCard(card).data.eval_results == [*both[0], *both[1]]
 
 
 def test_an_older_score_does_not_survive_where_the_new_run_leaves_it_undefined(runs):
-    results = model_index(runs / "bbq", MODEL)
+    results = model_index(runs / "bbq", MODEL, DATASET, sample=True)
     older = [*results, dataclasses.replace(results[0], metric_type="bias_disambig", metric_value=0.7)]
     other = dataclasses.replace(results[0], dataset_config="Age")
     card = update_card("", [*older, other], MODEL)
@@ -141,20 +142,66 @@ def test_an_unfinished_run_is_refused(runs, tmp_path):
     (tmp_path / "run.json").write_bytes((runs / "bbq" / "run.json").read_bytes())
     for export in (result_files, model_index):
         with pytest.raises(QabiasError, match="has no scores yet"):
-            export(tmp_path, MODEL)
+            export(tmp_path, MODEL, DATASET)
     with pytest.raises(QabiasError, match="write ORG/NAME"):
-        result_files(runs / "bbq", "some-model")
+        result_files(runs / "bbq", "some-model", DATASET)
+    with pytest.raises(QabiasError, match="write ORG/NAME"):
+        result_files(runs / "bbq", MODEL, "bbq")
+
+
+def test_a_sample_is_published_only_if_asked(runs):
+    for export in (result_files, model_index):
+        with pytest.raises(QabiasError, match="a sample of 40 examples"):
+            export(runs / "bbq", MODEL, DATASET)
+
+
+def test_runs_that_were_asked_otherwise_have_other_files(runs, tmp_path):
+    """Each change of the run file is what another run would have written."""
+    paths = set()
+    run_file = json.loads((runs / "bbq" / "run.json").read_text("utf-8"))
+    signature = run_file["signature"]
+    changes = [
+        ({}, signature),
+        ({"limit": None}, signature.replace("limit:40", "limit:none")),
+        ({"format": "arc"}, signature.replace("format:qa@1", "format:arc@1")),
+        ({"norm": "byte"}, signature.replace("norm:none", "norm:byte")),
+        ({"options": {"mode": "generate"}}, signature.replace("scorer:baseline", "scorer:causal+mode=generate")),
+        ({"source": "official"}, signature.replace("source:bundled@1", "source:official")),
+        ({"source": "official", "fixes": True}, signature.replace("source:bundled@1", "source:official+fixes")),
+    ]
+    for number, (changed, changed_signature) in enumerate(changes):
+        folder = shutil.copytree(runs / "bbq", tmp_path / str(number))
+        content = {**run_file, "arguments": {**run_file["arguments"], **changed}, "signature": changed_signature}
+        (folder / "run.json").write_text(json.dumps(content), "utf-8")
+        scores = {**_scores(folder), "signature": changed_signature}
+        (folder / "scores.json").write_text(json.dumps(scores), "utf-8")
+        paths.update(result_files(folder, MODEL, DATASET, sample=True))
+    assert len(paths) == len(changes)
+
+
+def test_a_folder_of_the_users_disk_is_not_published(runs, tmp_path):
+    folder = shutil.copytree(runs / "bbq", tmp_path / "run")
+    for name in ("run.json", "scores.json"):
+        text = (
+            (folder / name).read_text("utf-8").replace("model:baseline:unknown|", "model:/home/me/model@local/float32|")
+        )
+        (folder / name).write_text(text.replace('"baseline:unknown"', '"/home/me/model"'), "utf-8")
+    [text] = result_files(folder, MODEL, DATASET, sample=True).values()
+    published = text.decode() + str(model_index(folder, MODEL, DATASET, sample=True))
+    assert "/home/me" not in published
+    assert f"model:{MODEL}@local/float32|" in published
 
 
 def test_the_command_writes_the_files_and_tells_what_is_left_out(runs, tmp_path, capsys):
     (tmp_path / "README.md").write_text("# Model\n", encoding="utf-8")
-    arguments = ["results", str(runs / "bbq"), "--model-id", MODEL, "--output", str(tmp_path), "--model-index"]
+    arguments = ["results", str(runs / "bbq"), "--model-id", MODEL, "--dataset", DATASET, "--output", str(tmp_path)]
+    arguments += ["--model-index", "--sample"]
     app(arguments, standalone_mode=False)
     assert "Religion/bias_disambig is left out: no answer other than UNKNOWN" in capsys.readouterr().out
-    files = result_files(runs / "bbq", MODEL)
+    files = result_files(runs / "bbq", MODEL, DATASET, sample=True)
     assert {path: (tmp_path / path).read_bytes() for path in files} == files
     card = ModelCard.load(tmp_path / "README.md")
-    assert card.data.eval_results == model_index(runs / "bbq", MODEL)
+    assert card.data.eval_results == model_index(runs / "bbq", MODEL, DATASET, sample=True)
     assert "# Model" in card.text
 
 

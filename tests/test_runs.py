@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq import BENCHMARK
 from qabias.choices import best_option
 from qabias.errors import QabiasError
@@ -322,6 +323,23 @@ def test_somebodys_predictions_are_joined_in_any_order(tmp_path, suffix, kind):
     answered, answers = join_predictions(BENCHMARK, table, _answers(tmp_path, rows, suffix))
     assert answered.equals(table)
     assert BENCHMARK.score(answered, answers)["bias_ambig"] == 1
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_somebodys_probabilities_of_unqover_are_scored_as_a_run_scores_them(tmp_path, suffix):
+    benchmark = load_benchmark("unqover")
+    whole = run(RunArguments("unqover", "baseline:random", config="religion", limit=60), tmp_path / "run")
+    [part] = (tmp_path / "run" / "predictions").iterdir()
+    rows = pq.read_table(part).drop_columns("set").to_pylist()
+    table = benchmark.load("religion", benchmark.origin("bundled", 0, False, None))
+    answered, answers = join_predictions(benchmark, table, _answers(tmp_path, rows[::-1], suffix))
+    assert benchmark.score(answered, answers) == whole.scores
+    with pytest.raises(QabiasError, match=r"no column s2_21_neg; it needs set, example_id and s1_12, s2_12"):
+        few = [{name: value for name, value in row.items() if name != "s2_21_neg"} for row in rows]
+        join_predictions(benchmark, table, _answers(tmp_path, few, suffix))
+    text = [{**row, "s1_12": "much"} for row in rows]
+    with pytest.raises(QabiasError, match="column s1_12 must hold probabilities as numbers"):
+        benchmark.score(*join_predictions(benchmark, table, _answers(tmp_path, text, suffix)))
 
 
 def test_wrong_predictions_files_are_named_with_row_and_mend(tmp_path):

@@ -581,3 +581,8 @@ def test_a_dry_run_of_a_model_on_this_machine_points_to_the_plan():
     with pytest.raises(QabiasError, match="qabias plan"):
         estimate_run(RunArguments("bbq"))
     assert parse_options({"url": "http://h/v1"}).concurrency == client.CONCURRENCY
+
+
+def test_a_dry_run_refuses_what_a_run_refuses():
+    with pytest.raises(QabiasError, match="limit is 0; it must be at least 1"):
+        estimate_run(RunArguments("bbq", scorer="server", limit=0, options={"url": "http://h/v1"}))

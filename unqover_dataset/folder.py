@@ -6,12 +6,12 @@ from pathlib import Path
 from string import Template as TextTemplate
 from typing import Any
 
-import datasets
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from qabias.cards import dataset_info, size_category
 from qabias.croissant import FILE_NAME, croissant_text
 from qabias.files import write_atomically
 
@@ -23,7 +23,6 @@ SPLIT = "test"
 PARQUET_NAME = f"{SPLIT}-00000-of-00001.parquet"
 _CARD = Path(__file__).with_name("card.md")
 _SOURCES = Path(__file__).with_name("card_sources.yaml")
-_EVALUATION = Path(__file__).with_name("eval.yaml")
 _GALLERY_EXAMPLES = 4
 _GOLDEN_RATIO = (5**0.5 - 1) / 2
 
@@ -63,10 +62,6 @@ def write_folder(
     write_atomically(output / "README.md", lambda path: path.write_text(card, encoding="utf-8"))
     described = croissant(origin, output, card)
     write_atomically(output / FILE_NAME, lambda path: path.write_text(described, encoding="utf-8"))
-    if origin.source == "bundled" and _EVALUATION.exists():
-        # The Hub's description of the benchmark speaks of the bundled configurations.
-        evaluation = _EVALUATION.read_bytes()
-        write_atomically(output / _EVALUATION.name, lambda path: path.write_bytes(evaluation))
     return tables
 
 
@@ -169,7 +164,7 @@ def _yaml_head(tables: Mapping[str, pa.Table], sizes: Mapping[str, int], title: 
         "language": ["en"],
         "license": "apache-2.0",
         "pretty_name": f"UnQover ({title})",
-        "size_categories": [_size_category(sum(table.num_rows for table in tables.values()))],
+        "size_categories": [size_category(sum(table.num_rows for table in tables.values()))],
         "source_datasets": ["extended"],
         "task_categories": ["question-answering", "fill-mask"],
         "task_ids": ["extractive-qa", "masked-language-modeling"],
@@ -185,27 +180,13 @@ def _yaml_head(tables: Mapping[str, pa.Table], sizes: Mapping[str, int], title: 
             for config in tables
         ],
         "dataset_info": [
-            {"config_name": config, **_dataset_info(config, table, sizes[config])} for config, table in tables.items()
+            {
+                "config_name": config,
+                **dataset_info(FEATURES[config], SPLIT, table.num_rows, _plain_bytes(table), sizes[config]),
+            }
+            for config, table in tables.items()
         ],
     }
-
-
-def _size_category(n_rows: int) -> str:
-    bounds = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
-    return next((name for bound, name in bounds if n_rows < bound), "1M<n<10M")
-
-
-def _dataset_info(config: str, table: pa.Table, size: int) -> dict[str, Any]:
-    n_bytes = _plain_bytes(table)
-    split = datasets.SplitInfo(name=SPLIT, num_bytes=n_bytes, num_examples=table.num_rows)
-    info = datasets.DatasetInfo(
-        features=FEATURES[config],
-        splits=datasets.SplitDict({SPLIT: split}),
-        download_size=size,
-        dataset_size=n_bytes,
-    )
-    # The form in which `datasets` itself writes a card's head.
-    return dict(info._to_yaml_dict())
 
 
 def _plain_bytes(table: pa.Table) -> int:

@@ -42,6 +42,7 @@ class Benchmark(Protocol):
         norms: Ways of making an option's log-likelihood a score, the default first.
         scorers: Names of the scorers that can answer it.
         key: Columns that identify an example.
+        answer_columns: Columns of the answers to an example that `score` needs, where others have asked the model.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Benchmark(Protocol):
     norms: Sequence[str]
     scorers: Sequence[str]
     key: Sequence[str]
+    answer_columns: Sequence[str]
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Origin:
         """Check the choice of a source.

@@ -36,6 +36,7 @@ class BBNLIBenchmark:
     norms: Sequence[str] = (*NORMS, *PARSE_RULES)
     scorers: Sequence[str] = inference.SCORERS
     key = ("example_id",)
+    answer_columns = ("prediction",)
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
         """Check the choice of a source; `fixes` leaves out what the published rows repeat (`unique`).

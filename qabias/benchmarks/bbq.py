@@ -40,6 +40,7 @@ class BBQBenchmark:
     norms: Sequence[str] = (*NORMS, *PARSE_RULES)
     scorers: Sequence[str] = ("causal", "seq2seq", "multiple_choice", "server", "baseline")
     key = ("category", "example_id")
+    answer_columns = ("prediction",)
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
         """Check the choice of a source (see `bbq_dataset.builder.Origin`)."""

@@ -52,6 +52,7 @@ class BBQInferenceBenchmark:
     norms: Sequence[str] = (*NORMS, *PARSE_RULES)
     scorers: Sequence[str] = inference.SCORERS
     key = ("category", "example_id")
+    answer_columns = ("prediction",)
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> InferenceOrigin:
         """Check the choice of a source (see `bbq_dataset.builder.Origin`).

@@ -44,6 +44,7 @@ class UnQoverBenchmark:
     norms: Sequence[str] = NORMS
     scorers: Sequence[str] = ("extractive_qa", "masked_lm", "causal", "seq2seq", "server", "baseline")
     key = ("set", "example_id")
+    answer_columns = tuple(f"s{subject}_{name}" for name in ASKED for subject in (1, 2))
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
         """Check the choice of a source (see `unqover_dataset.builder.Origin`)."""
@@ -117,18 +118,19 @@ class UnQoverBenchmark:
         import evaluate  # takes seconds, and only scoring needs it
 
         metric = evaluate.load(str(catalog.metric_folder("unqover")))
-        columns = [name for name in answers.column_names if name.startswith("s1_") or name.startswith("s2_")]
-        known = ~np.isnan(np.stack([answers[name].to_numpy() for name in columns])).any(axis=0)
+        given = {name: _numbers(answers, name) for name in self.answer_columns}
+        known = ~np.isnan(np.stack(list(given.values()))).any(axis=0)
         sets: dict[str, Any] = {}
         for name in pc.unique(table["set"]).to_pylist():
             of_set = pc.equal(table["set"], name).to_numpy()
-            kept = pa.array(of_set & known)
+            kept = of_set & known
             left_out = table.filter(pa.array(of_set & ~known))
             unknown = _unknown_subjects(left_out, answers.filter(pa.array(of_set & ~known)))
-            if not (of_set & known).any():
+            if not kept.any():
                 raise QabiasError(f"unqover: the model knows no pair of subjects of the set {name} as single tokens")
-            predictions = {column: answers[column].filter(kept).to_numpy() for column in columns}
-            scores = metric.compute(predictions=predictions, references=table.filter(kept), by=["attribute_class"])
+            predictions = {column: scores[kept] for column, scores in given.items()}
+            references = table.filter(pa.array(kept))
+            scores = metric.compute(predictions=predictions, references=references, by=["attribute_class"])
             sets[name] = {**scores, "n_left_out": left_out.num_rows, "subjects_left_out": unknown}
         return {"sets": sets}
 
@@ -144,6 +146,15 @@ class UnQoverBenchmark:
         if config not in self.configs:
             raise unknown_config(config, self.configs)
         return _GROUPS.get(config, [config])
+
+
+def _numbers(answers: pa.Table, column: str) -> np.ndarray:
+    """Scores of somebody's table; NaN where there is none."""
+    try:
+        numbers: np.ndarray = answers[column].cast(pa.float64()).to_numpy()
+    except pa.ArrowInvalid as error:
+        raise QabiasError(f"unqover: column {column} must hold probabilities as numbers: {error}") from error
+    return numbers
 
 
 def _unknown_subjects(rows: pa.Table, answers: pa.Table) -> list[str]:

@@ -12,7 +12,7 @@ import typer
 from qabias import __version__
 from qabias.cli.compare import compare
 from qabias.cli.export import export
-from qabias.cli.options import Config, Fixes, Seed, Source, UpstreamDir
+from qabias.cli.options import Config, Fixes, Seed, Source, UpstreamDir, parse_options
 from qabias.cli.plan import plan
 from qabias.cli.push import push
 from qabias.cli.results import results
@@ -38,7 +38,9 @@ app = typer.Typer(
 )
 app.add_typer(validate, name="validate")
 app.add_typer(push, name="push")
-app.command(epilog="Example: qabias results runs/my-run --model-id my-name/my-model --output model_clone")(results)
+app.command(epilog="Example: qabias results runs/my-run --model-id me/model --dataset me/bbq --output model_clone")(
+    results
+)
 app.command(epilog="Example: qabias plan all --parameters 70e9 --tokenizer smollm2 --hardware 8xH100")(plan)
 
 app.command(epilog="Example: qabias compare runs/ONE runs/OTHER --output comparison")(compare)
@@ -158,7 +160,7 @@ def run(
         norm=norm,
         limit=limit,
         seed=seed,
-        options=_parse_options(option or []),
+        options=parse_options(option or []),
         revision=revision,
         dtype=dtype,
     )
@@ -276,16 +278,6 @@ def _parse_shard(text: str) -> tuple[int, int]:
     if not (slash and index.isdecimal() and count.isdecimal() and int(count) > 0):
         raise QabiasError(f"shard {text!r} is not of the form i/n, such as 0/4")
     return int(index), int(count)
-
-
-def _parse_options(texts: list[str]) -> dict[str, str]:
-    options = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise QabiasError(f"option {text!r} is not of the form NAME=VALUE, such as span=released")
-        options[name] = value
-    return options
 
 
 def _print_result(result: "RunResult") -> None:

@@ -4,11 +4,29 @@ from typing import Annotated
 
 import typer
 
+from qabias.errors import QabiasError
+
 Config = Annotated[str, typer.Option(help="Configuration of the dataset (see `qabias list`).")]
 Source = Annotated[str, typer.Option(help="Source of the texts: bundled, official or release.")]
 Fixes = Annotated[bool, typer.Option("--fixes", help="Mend the known defects of official or released texts.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
+Sample = Annotated[bool, typer.Option("--sample", help="Take the scores of a sample (a run with --limit) too.")]
 UpstreamDir = Annotated[
     str | None,
     typer.Option(envvar="QABIAS_UPSTREAM", help="Local mirror of the authors' published files.", show_default=False),
 ]
+
+
+def parse_options(texts: list[str]) -> dict[str, str]:
+    """Options of a scorer from `--option NAME=VALUE`.
+
+    Raises:
+        QabiasError: If one is not of that form.
+    """
+    options = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise QabiasError(f"option {text!r} is not of the form NAME=VALUE, such as span=released")
+        options[name] = value
+    return options

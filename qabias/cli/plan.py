@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qabias.cli.options import Fixes, Seed, UpstreamDir
+from qabias.cli.options import Fixes, Seed, UpstreamDir, parse_options
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
@@ -91,7 +91,6 @@ def plan(
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Tell tokens, operations, memory, time and cost of a run without starting it."""
-    from qabias.cli import _parse_options
     from qabias.cli.suite import split_names
     from qabias.files import write_json
     from qabias.planning.cost import resolve_dtype
@@ -121,7 +120,7 @@ def plan(
         scorer=scorer,
         limit=limit,
         seed=seed,
-        options=_parse_options(option or []),
+        options=parse_options(option or []),
         revision=revision,
         dtype=dtype,
     )
@@ -181,14 +180,14 @@ def _choose_machines(
     names: list[str], measure: bool, tokens_per_second: float | None, device: str
 ) -> "tuple[list[Hardware], bool]":
     """The machines to plan for, and whether batches are those of a CPU."""
-    from qabias.models import _resolve_device
+    from qabias.models import resolve_device
     from qabias.planning.cost import CPU, all_hardware, load_hardware
 
     machines = [load_hardware(name) for name in names]
     if measure and (names or tokens_per_second is not None):
         raise QabiasError("--measure finds the speed of this machine; leave --hardware and --tokens-per-second out")
     if measure:
-        return [], _resolve_device(device).type == CPU
+        return [], resolve_device(device).type == CPU
     if CPU in names and len(names) > 1:
         raise QabiasError("a CPU takes other batches; plan for it by itself")
     if tokens_per_second is not None:

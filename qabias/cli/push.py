@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qabias.cli.options import Fixes, Seed, Source, UpstreamDir
+from qabias.cli.options import Fixes, Sample, Seed, Source, UpstreamDir
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
@@ -41,6 +41,13 @@ def dataset(
     upstream_dir: UpstreamDir = None,
     create_pr: CreatePr = True,
     private: Private = False,
+    as_benchmark: Annotated[
+        bool,
+        typer.Option(
+            "--as-benchmark",
+            help="Add eval.yaml, by which the Hub lists results on it; qabias must be on the Hub's list of frameworks.",
+        ),
+    ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
@@ -53,7 +60,14 @@ def dataset(
     _check_asking(dry_run, yes)
     with tempfile.TemporaryDirectory(prefix="qabias-push-") as scratch:
         plan = dataset_plan(
-            benchmark, to, Path(scratch), source=source, seed=seed, fixes=fixes, upstream_dir=upstream_dir
+            benchmark,
+            to,
+            Path(scratch),
+            source=source,
+            seed=seed,
+            fixes=fixes,
+            upstream_dir=upstream_dir,
+            as_benchmark=as_benchmark,
         )
         _push(plan, create_pr=create_pr, private=private, dry_run=dry_run, yes=yes)
 
@@ -62,6 +76,12 @@ def dataset(
 def metric(
     benchmark: Name,
     to: To,
+    dataset_id: Annotated[
+        str | None,
+        typer.Option(
+            "--dataset", help="Dataset of the example in the card; by default ORG/NAME too.", show_default=False
+        ),
+    ] = None,
     create_pr: CreatePr = True,
     private: Private = False,
     dry_run: DryRun = False,
@@ -71,19 +91,17 @@ def metric(
     from qabias.hub.contents import metric_plan
 
     _check_asking(dry_run, yes)
-    _push(metric_plan(benchmark, to), create_pr=create_pr, private=private, dry_run=dry_run, yes=yes)
+    _push(metric_plan(benchmark, to, dataset_id), create_pr=create_pr, private=private, dry_run=dry_run, yes=yes)
 
 
-@push.command(epilog="Example: qabias push results runs/my-run --to my-name/my-model --dry-run")
+@push.command(epilog="Example: qabias push results runs/my-run --to my-name/my-model --dataset my-name/bbq --dry-run")
 def results(
     run: Annotated[Path, typer.Argument(help="A run folder with scores.", show_default=False)],
     to: Annotated[str, typer.Option(help="Model that was measured, ORG/NAME.", show_default=False)],
     dataset_id: Annotated[
-        str | None,
-        typer.Option(
-            "--dataset", help="Dataset that was asked, ORG/NAME; by default the one of qabias.", show_default=False
-        ),
-    ] = None,
+        str, typer.Option("--dataset", help="Dataset on the Hub that was asked, ORG/NAME.", show_default=False)
+    ],
+    sample: Sample = False,
     create_pr: CreatePr = True,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -92,7 +110,9 @@ def results(
     from qabias.hub.contents import results_plan
 
     _check_asking(dry_run, yes)
-    _push(results_plan(run, to, dataset_id), create_pr=create_pr, private=False, dry_run=dry_run, yes=yes)
+    _push(
+        results_plan(run, to, dataset_id, sample=sample), create_pr=create_pr, private=False, dry_run=dry_run, yes=yes
+    )
 
 
 def _check_asking(dry_run: bool, yes: bool) -> None:

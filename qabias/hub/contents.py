@@ -10,6 +10,7 @@ from qabias import __version__, catalog, sources
 from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
 from qabias.hub.plan import Plan, check_repo_id
+from qabias.results.tasks import eval_yaml
 
 PUSHED = ("bbq", "unqover", "bbnli")
 """Benchmarks with a dataset and a metric of their own; BBQ as inference is a part of the dataset bbq."""
@@ -19,7 +20,6 @@ _DATASET_FILES = (
     "README.md",
     "TEMPLATES.md",
     "croissant.json",
-    "eval.yaml",
     "data/*/*.parquet",
     "templates/**/*.yaml",
     "vocabulary/*.csv",
@@ -37,6 +37,7 @@ def dataset_plan(
     seed: int = 0,
     fixes: bool = False,
     upstream_dir: str | None = None,
+    as_benchmark: bool = False,
 ) -> Plan:
     """The push of a dataset: the bundled folder as it is, or one that is built from the authors' files.
 
@@ -48,6 +49,8 @@ def dataset_plan(
         seed: Seed of generation.
         fixes: Mend the known defects of published texts.
         upstream_dir: Local mirror of the authors' files.
+        as_benchmark: Add the `eval.yaml` that makes the dataset a benchmark of the Hub, which checks it at push time
+            and refuses frameworks that its list does not have.
 
     Raises:
         QabiasError: If the choice is wrong, the texts cannot be had, or the card lacks licence or attribution.
@@ -56,6 +59,8 @@ def dataset_plan(
     _check_benchmark(benchmark)
     chosen = load_benchmark(benchmark)
     origin = chosen.origin(source, seed, fixes, upstream_dir)
+    if source == "bundled" and seed != 0:
+        raise QabiasError("the bundled examples are one fixed set, which no seed changes; leave --seed out")
     if source == "bundled":
         folder = catalog.dataset_folder(benchmark)
     else:
@@ -69,6 +74,9 @@ def dataset_plan(
     if source != "bundled":
         check_attribution(card, benchmark)
     files["README.md"] = card.encode()
+    if as_benchmark:
+        configs = [config["config_name"] for config in DatasetCard(card).data["configs"]]
+        files["eval.yaml"] = eval_yaml(benchmark, configs).encode()
     return Plan(
         repo_id,
         "dataset",
@@ -79,7 +87,7 @@ def dataset_plan(
     )
 
 
-def metric_plan(benchmark: str, repo_id: str) -> Plan:
+def metric_plan(benchmark: str, repo_id: str, dataset_id: str | None = None) -> Plan:
     """The push of a metric, which the Hub keeps as a Space.
 
     `evaluate.load("ORG/NAME")` reads NAME.py and the modules it imports. Under a name of its own the module is there
@@ -88,11 +96,13 @@ def metric_plan(benchmark: str, repo_id: str) -> Plan:
     Args:
         benchmark: One of `PUSHED`.
         repo_id: The Space as ORG/NAME.
+        dataset_id: The dataset that the card's example loads, as ORG/NAME; None if it has the name of the Space.
 
     Raises:
         QabiasError: If there is no such metric, or the name cannot be a module's.
     """
-    check_repo_id(repo_id)
+    for name in (repo_id, dataset_id or repo_id):
+        check_repo_id(name)
     _check_benchmark(benchmark)
     folder = catalog.metric_folder(benchmark)
     files: dict[str, bytes | Path] = {path.name: path for path in sorted(folder.glob("*.py"))}
@@ -107,30 +117,32 @@ def metric_plan(benchmark: str, repo_id: str) -> Plan:
     files.pop("__init__.py", None)
     files["requirements.txt"] = folder / "requirements.txt"
     card = _card(folder, f'"./metrics/{benchmark}"', repo_id)
+    card = card.replace(f'"./{benchmark}_dataset"', json.dumps(dataset_id or repo_id))
     files["README.md"] = card.encode()
     sdk = SpaceCard(card).data.get("sdk")
     return Plan(repo_id, "space", f"Metric {benchmark} by qabias", f"qabias {__version__}", files, sdk=sdk)
 
 
-def results_plan(run: Path, model_id: str, dataset_id: str | None = None) -> Plan:
+def results_plan(run: Path, model_id: str, dataset_id: str, *, sample: bool = False) -> Plan:
     """The push of a run's scores into the repository of the model that was measured.
 
     Args:
         run: A run folder with scores.
         model_id: The model's repository as ORG/NAME.
-        dataset_id: The repository of the dataset that was asked, as ORG/NAME; None for that of this project.
+        dataset_id: The repository of the dataset that was asked, as ORG/NAME.
+        sample: Take a run of a sample of the examples too.
 
     Raises:
-        QabiasError: If the folder holds no finished run.
+        QabiasError: If the folder holds no finished run, or a sample.
     """
-    from qabias.results import result_files
-    from qabias.runs import read_run
+    from qabias.comparison.runs import read_scored
+    from qabias.results import public_signature, result_files
 
     check_repo_id(model_id)
-    run_file = read_run(run)
-    benchmark, signature = run_file["arguments"]["benchmark"], run_file["signature"]
-    files: Mapping[str, bytes] = result_files(run, model_id, dataset_id)
-    return Plan(model_id, "model", f"Results on {benchmark} by qabias", signature, dict(files))
+    files: Mapping[str, bytes] = result_files(run, model_id, dataset_id, sample=sample)
+    scored = read_scored(run)
+    description = public_signature(scored, model_id)
+    return Plan(model_id, "model", f"Results on {scored.benchmark} by qabias", description, dict(files))
 
 
 def check_attribution(card: str, benchmark: str) -> None:
@@ -185,5 +197,5 @@ def _check_data_files(card: str, files: Mapping[str, object]) -> None:
 
 def _check_benchmark(name: str) -> None:
     if name not in PUSHED:
-        hint = "; BBQ as inference is a part of bbq" if name == "bbq_nli" else ""
+        hint = "; BBQ as inference is a part of the bundled bbq" if name == "bbq_nli" else ""
         raise QabiasError(f"unknown name {name!r}: choose one of {', '.join(PUSHED)}{hint}")

@@ -13,7 +13,7 @@ from qabias.errors import QabiasError
 from qabias.planning.counters import Work, make_counter
 from qabias.planning.subject import Subject
 from qabias.prompts import choose
-from qabias.runs import Machine, RunArguments, _check, cut_parts, load_examples
+from qabias.runs import RunArguments, check_arguments, cut_parts, load_examples
 from qabias.scorers.base import Scorer
 
 # Texts that are tokenised and arranged in less than a minute on two slow cores; more are counted from a sample.
@@ -77,7 +77,7 @@ def count_run(
         QabiasError: If an argument is wrong, the benchmark cannot be asked so, or a text is too long.
     """
     benchmark = load_benchmark(arguments.benchmark)
-    _check(benchmark, arguments, Machine())
+    check_arguments(benchmark, arguments)
     check_scorer(benchmark, subject)
     table = load_examples(benchmark, arguments, upstream_dir)
     scorer, work = make_counter(subject, arguments.options, token_budget, on_cpu, arguments.seed)

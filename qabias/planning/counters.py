@@ -16,12 +16,12 @@ import numpy as np
 
 from qabias.errors import QabiasError
 from qabias.planning.subject import Subject
-from qabias.scorers import _generates, _refuse_options, causal
+from qabias.scorers import causal, generates, refuse_options
 from qabias.scorers.base import OptionScores, Request, Scorer
 from qabias.scorers.causal import Limits, TokenSequence, encode_options, padded_size, plan_batches, split_by_layout
 from qabias.scorers.chat import ChatGenerationScorer, ChatTemplate, chat_template, take_chat
 from qabias.scorers.generation import GenerationScorer, parse_options
-from qabias.scorers.masked_lm import LOGITS_PER_BATCH, MaskedLMScorer, MaskedSentences, _distinct_rows
+from qabias.scorers.masked_lm import LOGITS_PER_BATCH, MaskedLMScorer, MaskedSentences, distinct_rows
 from qabias.scorers.seq2seq import Seq2SeqScorer, Tokens
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class MaskedLMCounter(MaskedLMScorer):
         self.model_signature = ""
 
     def _score_asked(self, items: MaskedSentences, asked: np.ndarray, *_: Any) -> np.ndarray:
-        rows = self._make_rows(_distinct_rows(items, asked)[0]).rows
+        rows = self._make_rows(distinct_rows(items, asked)[0]).rows
         self._runner.run(rows, lambda chosen, inputs: self._silent(**inputs))
         return np.zeros((len(asked), 2), dtype=np.float32)
 
@@ -233,9 +233,9 @@ def _make_causal(
 ) -> tuple[Scorer, Work]:
     budget = token_budget or (causal.CPU_TOKEN_BUDGET if on_cpu else causal.GPU_TOKEN_BUDGET)
     chat, system = take_chat(options)
-    if _generates("causal", options):
+    if generates("causal", options):
         return _make_generation(subject, options, budget, seed, chat, system)
-    _refuse_options("causal", options, ("chat", "system", "layout", "mode"))
+    refuse_options("causal", options, ("chat", "system", "layout", "mode"))
     layout = options.get("layout", "auto")
     if layout not in causal.LAYOUTS:
         raise QabiasError(f"causal: unknown layout {layout!r}; choose one of {', '.join(causal.LAYOUTS)}")
@@ -269,9 +269,9 @@ def _make_seq2seq(
     from qabias.scorers import memory
 
     budget = token_budget or (memory.CPU_TOKEN_BUDGET if on_cpu else memory.GPU_TOKEN_BUDGET)
-    if _generates("seq2seq", options):
+    if generates("seq2seq", options):
         return _make_generation(subject, options, budget, seed, "no", None)
-    _refuse_options("seq2seq", options, ("mode",))
+    refuse_options("seq2seq", options, ("mode",))
     counter = Seq2SeqCounter(subject, budget)
     return counter, counter.work
 
@@ -303,15 +303,15 @@ def _make_encoder(
     silent = SilentModel(subject.model)
     loaded = Subject(**{**vars(subject), "model": silent}).loaded
     if subject.scorer == "masked_lm":
-        _refuse_options("masked_lm", options, ("topk", "pronouns"))
+        refuse_options("masked_lm", options, ("topk", "pronouns"))
         return MaskedLMCounter(subject, silent, budget), silent.work
     if subject.scorer == "multiple_choice":
-        _refuse_options("multiple_choice", options, ())
+        refuse_options("multiple_choice", options, ())
         return MultipleChoiceScorer(loaded, token_budget=budget), silent.work
     if subject.scorer == "nli":
-        _refuse_options("nli", options, ("labels",))
+        refuse_options("nli", options, ("labels",))
         return NLIScorer(loaded, token_budget=budget, **options), silent.work
-    _refuse_options("extractive_qa", options, ("span", "header"))
+    refuse_options("extractive_qa", options, ("span", "header"))
     header = NEWSQA_HEADER if options.get("header") == "newsqa" else options.get("header", "")
     span: Any = options.get("span", "exact")
     return ExtractiveQAScorer(loaded, span=span, header=header, token_budget=budget), silent.work

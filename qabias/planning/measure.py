@@ -85,6 +85,6 @@ def measure(arguments: RunArguments, subject: Subject, machine: Machine, seconds
 
 
 def _device(device: str) -> str:
-    from qabias.models import _resolve_device
+    from qabias.models import resolve_device
 
-    return str(_resolve_device(device))
+    return str(resolve_device(device))

@@ -13,8 +13,8 @@ from qabias.models import (
     _find_smollm2,
     _gguf_read_once,
     _not_loaded,
-    _quiet_transformers,
     default_scorer,
+    quiet_transformers,
 )
 from qabias.scorers import BASELINE_PREFIX
 
@@ -148,7 +148,7 @@ def _load(auto_class: str, name: str, revision: str | None) -> Any:
     import transformers
 
     source, gguf = _find_smollm2() if name == SMOLLM2 else (name, {})
-    with _quiet_transformers():
+    with quiet_transformers():
         try:
             return getattr(transformers, auto_class).from_pretrained(source, revision=revision, **gguf)
         except Exception as error:  # from_pretrained raises whatever its readers raise

@@ -2,7 +2,8 @@
 
 Two forms are known to the Hub: files in `.eval_results/`, which the leaderboards of benchmark datasets read, and the
 older `model-index` in the head of the model's card. Both carry the signature of the run, so that nobody compares what
-was asked differently. Scores that are undefined are left out, with the reason.
+was asked differently; where that names a folder, the name of the model's repository stands in its place. Scores that
+are undefined are left out, with the reason.
 """
 
 import re
@@ -17,10 +18,7 @@ from qabias.benchmarks import load_benchmark
 from qabias.comparison.runs import ScoredRun, read_scored, signature_fields
 from qabias.errors import QabiasError
 from qabias.reasons import reasons
-from qabias.results.tasks import HEADLINES, dataset_of, task_id
-
-ORGANISATION = "qabias"
-"""Where the datasets lie on the Hub unless another place is named."""
+from qabias.results.tasks import HEADLINES, task_id
 
 _TASK_TYPES = {
     "bbq": "multiple-choice",
@@ -58,26 +56,29 @@ def headlines(run_folder: Path) -> list[Headline]:
 
 
 def result_files(
-    run_folder: Path, model_id: str, dataset_id: str | None = None, source_url: str | None = None
+    run_folder: Path, model_id: str, dataset_id: str, source_url: str | None = None, *, sample: bool = False
 ) -> dict[str, bytes]:
     """The file for `.eval_results/` of the model's repository.
 
     Args:
         run_folder: A finished run.
         model_id: The repository of the model, ORG/NAME.
-        dataset_id: The repository of the dataset that was asked, ORG/NAME; by default that of `default_dataset`.
+        dataset_id: The repository of the dataset that was asked, ORG/NAME.
         source_url: Where the evaluation can be looked at, e.g. the published report; by default the dataset.
+        sample: Take a run of a sample of the examples too.
 
     Returns:
-        Path in the repository to content. What is undefined stands in a comment with its reason. Runs of different
-        configurations or sources have different paths.
+        Path in the repository to content. What is undefined stands in a comment with its reason. Runs that asked
+        other questions, or asked them otherwise, have different paths.
 
     Raises:
-        QabiasError: If the run is not finished, none of its scores is defined, or an id is not of the form ORG/NAME.
+        QabiasError: If the run is not finished or a sample, none of its scores is defined, or an id is not of the form
+            ORG/NAME.
     """
-    run, dataset_id = _read(run_folder, model_id, dataset_id)
+    run = _read(run_folder, model_id, dataset_id, sample)
     found = list(_headlines(run))
     fields = signature_fields(run.signature)
+    signature = public_signature(run, model_id)
     entries = [
         EvalResultEntry(
             dataset_id=dataset_id,
@@ -86,7 +87,7 @@ def result_files(
             date=run.created,
             source_url=source_url or f"https://huggingface.co/datasets/{dataset_id}",
             source_name=f"qabias {fields['qabias']}",
-            notes=run.signature,
+            notes=signature,
         )
         for score in found
         if score.value is not None
@@ -103,19 +104,21 @@ def result_files(
     return {f".eval_results/{_file_name(run)}.yaml": ("".join(comments) + text).encode()}
 
 
-def model_index(run_folder: Path, model_id: str, dataset_id: str | None = None) -> list[EvalResult]:
+def model_index(run_folder: Path, model_id: str, dataset_id: str, *, sample: bool = False) -> list[EvalResult]:
     """The same scores for the `model-index` of the model's card; the metric's arguments hold signature and interval.
 
     Args:
         run_folder: A finished run.
         model_id: The repository of the model, ORG/NAME.
-        dataset_id: The repository of the dataset that was asked, ORG/NAME; by default that of `default_dataset`.
+        dataset_id: The repository of the dataset that was asked, ORG/NAME.
+        sample: Take a run of a sample of the examples too.
 
     Raises:
-        QabiasError: If the run is not finished or an id is not of the form ORG/NAME.
+        QabiasError: If the run is not finished or a sample, or an id is not of the form ORG/NAME.
     """
-    run, dataset_id = _read(run_folder, model_id, dataset_id)
+    run = _read(run_folder, model_id, dataset_id, sample)
     fields = signature_fields(run.signature)
+    signature = public_signature(run, model_id)
     return [
         EvalResult(
             task_type=_TASK_TYPES[run.benchmark],
@@ -127,7 +130,7 @@ def model_index(run_folder: Path, model_id: str, dataset_id: str | None = None) 
             metric_type=score.name,
             metric_name=score.name,
             metric_value=score.value,
-            metric_args={"signature": run.signature} | ({"interval": list(score.interval)} if score.interval else {}),
+            metric_args={"signature": signature} | ({"interval": list(score.interval)} if score.interval else {}),
             source_name=f"qabias {fields['qabias']}",
             source_url=f"https://huggingface.co/datasets/{dataset_id}",
         )
@@ -166,18 +169,24 @@ def update_card(card: str, results: list[EvalResult], model_id: str) -> str:
     return str(parsed)
 
 
-def default_dataset(run: ScoredRun) -> str:
-    """Where the dataset that a run asked is expected on the Hub; each source of the texts is a dataset of its own."""
-    source = "" if run.arguments["source"] == "bundled" else f"_{run.arguments['source']}"
-    return f"{ORGANISATION}/{dataset_of(run.benchmark)}{source}{'_fixed' if run.arguments['fixes'] else ''}"
-
-
-def _read(run_folder: Path, model_id: str, dataset_id: str | None) -> tuple[ScoredRun, str]:
-    for name in filter(None, (model_id, dataset_id)):
+def _read(run_folder: Path, model_id: str, dataset_id: str, sample: bool) -> ScoredRun:
+    for name in (model_id, dataset_id):
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
             raise QabiasError(f"{name!r} is not the name of a repository on the Hub; write ORG/NAME")
     run = read_scored(run_folder)
-    return run, dataset_id or default_dataset(run)
+    limit = run.arguments["limit"]
+    if limit is not None and not sample:
+        raise QabiasError(
+            f"{run_folder}: a sample of {limit} examples, which on the Hub would stand beside whole runs; measure "
+            "without --limit, or add --sample"
+        )
+    return run
+
+
+def public_signature(run: ScoredRun, model_id: str) -> str:
+    """The signature with the model's repository for a folder on the user's disk."""
+    model = str(run.arguments["model"])
+    return run.signature.replace(f"|model:{model}@local/", f"|model:{model_id}@local/")
 
 
 def _headlines(run: ScoredRun) -> Iterator[Headline]:
@@ -193,14 +202,20 @@ def _headlines(run: ScoredRun) -> Iterator[Headline]:
 
 
 def _file_name(run: ScoredRun) -> str:
-    """`bbq` for all bundled examples, else with source and configuration."""
-    config, source = str(run.arguments["config"]), str(run.arguments["source"])
-    parts = [run.benchmark]
-    if source != "bundled":
-        parts.append(f"{source}-fixed" if run.arguments["fixes"] else source)
-    if not config.startswith("all") or config == "all_mlm":
-        parts.append(config)
-    return "-".join(parts)
+    """What was asked and how, as a name, e.g. `bbq-Age-qa-causal`."""
+    fields = signature_fields(run.signature)
+    source = str(run.arguments["source"])
+    parts = [
+        run.benchmark,
+        "" if source == "bundled" else source,
+        "fixed" if run.arguments["fixes"] else "",
+        str(run.arguments["config"]),
+        fields["format"].partition("@")[0],
+        fields["scorer"],
+        "" if fields["norm"] == "none" else fields["norm"],
+        "" if run.arguments["limit"] is None else f"sample{run.arguments['limit']}",
+    ]
+    return re.sub(r"[^\w-]+", "-", "-".join(filter(None, parts)))
 
 
 def _name(model_id: str) -> str:

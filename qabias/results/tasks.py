@@ -50,11 +50,6 @@ def task_id(config: str, score: str) -> str:
     return f"{config}/{score}"
 
 
-def dataset_of(benchmark: str) -> str:
-    """The dataset that holds a benchmark; BBQ as inference is a part of BBQ."""
-    return next(dataset for dataset, held in DATASETS.items() if benchmark in held)
-
-
 def eval_yaml(dataset: str, configs: Sequence[str] | None = None) -> str:
     """The `eval.yaml` of a dataset repository.
 
@@ -70,7 +65,7 @@ def eval_yaml(dataset: str, configs: Sequence[str] | None = None) -> str:
         *textwrap.wrap(description, 110, initial_indent="  ", subsequent_indent="  "),
     ]
     lines += [
-        "# One of the Hub's list of frameworks: huggingface.js, packages/tasks/src/eval.ts.",
+        "# The Hub refuses a framework that is not on its list (huggingface.js, packages/tasks/src/eval.ts).",
         "evaluation_framework: qabias",
     ]
     lines.append("tasks:")

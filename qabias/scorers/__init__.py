@@ -54,7 +54,7 @@ def load_scorer(
     if model.startswith(BASELINE_PREFIX):
         from qabias.scorers.baseline import BaselineScorer
 
-        _refuse_options("baseline", options, ())
+        refuse_options("baseline", options, ())
         return BaselineScorer(model.removeprefix(BASELINE_PREFIX), seed=seed)
     if scorer is None:
         from qabias.models import default_scorer
@@ -82,10 +82,10 @@ def _load_causal(
     from qabias.scorers.chat import ChatCausalScorer, chat_template, take_chat
 
     chat, system = take_chat(options)
-    if _generates("causal", options):
+    if generates("causal", options):
         load = partial(load_causal, model, **loading)
         return _load_generation("causal", load, token_budget, options, seed, chat, system)
-    _refuse_options("causal", options, ("chat", "system", "layout", "mode", *_GENERATION_OPTIONS))
+    refuse_options("causal", options, ("chat", "system", "layout", "mode", *_GENERATION_OPTIONS))
     from qabias.scorers.causal import CausalScorer
 
     loaded = load_causal(model, **loading)
@@ -100,16 +100,20 @@ def _load_seq2seq(
 ) -> Scorer:
     from qabias.models import load_seq2seq
 
-    if _generates("seq2seq", options):
+    if generates("seq2seq", options):
         return _load_generation("seq2seq", partial(load_seq2seq, model, **loading), token_budget, options, seed)
-    _refuse_options("seq2seq", options, ("mode", *_GENERATION_OPTIONS))
+    refuse_options("seq2seq", options, ("mode", *_GENERATION_OPTIONS))
     from qabias.scorers.seq2seq import Seq2SeqScorer
 
     return Seq2SeqScorer(load_seq2seq(model, **loading), token_budget=token_budget)
 
 
-def _generates(scorer: str, options: dict[str, str]) -> bool:
-    """Take the option `mode` out of the options: whether the model writes its answers."""
+def generates(scorer: str, options: dict[str, str]) -> bool:
+    """Take the option `mode` out of the options: whether the model writes its answers.
+
+    Raises:
+        QabiasError: If there is no such mode, or options of written answers are given without it.
+    """
     mode = options.pop("mode", "likelihood")
     if mode not in ("likelihood", "generate"):
         raise QabiasError(f"{scorer}: mode is {mode!r}; give likelihood or generate")
@@ -142,31 +146,31 @@ def _load_generation(
 def _load_nli(
     model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str], seed: int
 ) -> Scorer:
-    _refuse_options("nli", options, ("labels",))
-    from qabias.models_encoders import load_sequence_classification
+    refuse_options("nli", options, ("labels",))
+    from qabias.models_encoders import load_encoder
     from qabias.scorers.nli import NLIScorer
 
-    return NLIScorer(load_sequence_classification(model, **loading), token_budget=token_budget, **options)
+    return NLIScorer(load_encoder(model, "sequence_classification", **loading), token_budget=token_budget, **options)
 
 
 def _load_extractive_qa(
     model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str], seed: int
 ) -> Scorer:
-    _refuse_options("extractive_qa", options, ("span", "header"))
-    from qabias.models_encoders import load_question_answering
+    refuse_options("extractive_qa", options, ("span", "header"))
+    from qabias.models_encoders import load_encoder
     from qabias.scorers.extractive_qa import NEWSQA_HEADER, ExtractiveQAScorer
 
     if options.get("header") == "newsqa":
         options["header"] = NEWSQA_HEADER
-    loaded = load_question_answering(model, **loading)
+    loaded = load_encoder(model, "question_answering", **loading)
     return ExtractiveQAScorer(loaded, token_budget=token_budget, **options)  # type: ignore[arg-type]  # the scorer checks values
 
 
 def _load_masked_lm(
     model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str], seed: int
 ) -> Scorer:
-    _refuse_options("masked_lm", options, ("topk", "pronouns"))
-    from qabias.models_encoders import load_masked_lm
+    refuse_options("masked_lm", options, ("topk", "pronouns"))
+    from qabias.models_encoders import load_encoder
     from qabias.scorers.masked_lm import MaskedLMScorer
 
     topk = options.get("topk", "all")
@@ -176,7 +180,7 @@ def _load_masked_lm(
     if pronouns not in ("no", "yes"):
         raise QabiasError(f"masked_lm: pronouns is {pronouns!r}; give yes or no")
     return MaskedLMScorer(
-        load_masked_lm(model, **loading),
+        load_encoder(model, "masked_lm", **loading),
         topk=None if topk == "all" else int(topk),
         pronouns={"female": "she", "male": "he"} if pronouns == "yes" else None,
         token_budget=token_budget,
@@ -186,11 +190,11 @@ def _load_masked_lm(
 def _load_multiple_choice(
     model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str], seed: int
 ) -> Scorer:
-    _refuse_options("multiple_choice", options, ())
-    from qabias.models_encoders import load_multiple_choice
+    refuse_options("multiple_choice", options, ())
+    from qabias.models_encoders import load_encoder
     from qabias.scorers.multiple_choice import MultipleChoiceScorer
 
-    return MultipleChoiceScorer(load_multiple_choice(model, **loading), token_budget=token_budget)
+    return MultipleChoiceScorer(load_encoder(model, "multiple_choice", **loading), token_budget=token_budget)
 
 
 def _load_server(
@@ -208,7 +212,12 @@ def _load_server(
     return load(model, options, journal)
 
 
-def _refuse_options(scorer: str, options: Mapping[str, str], known: tuple[str, ...]) -> None:
+def refuse_options(scorer: str, options: Mapping[str, str], known: tuple[str, ...]) -> None:
+    """Refuse options that a scorer does not have.
+
+    Raises:
+        QabiasError: If one is not in `known`.
+    """
     for name in options:
         if name not in known:
             offer = f"it has {', '.join(known)}" if known else "it has none"

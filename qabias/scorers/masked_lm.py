@@ -80,7 +80,7 @@ class MaskedLMScorer:
     """Scores two subjects by their probability at the mask of a sentence.
 
     Args:
-        loaded: The model, as `load_masked_lm` gives it.
+        loaded: The model, as `load_encoder` gives it.
         topk: Give 0 to what is not among so many likeliest tokens; None for the whole vocabulary.
         pronouns: For each cluster of subjects the pronoun that counts as any of them, e.g. `{"female": "she"}`: the
             larger probability is taken. Its capitalised form counts too, for a mask may begin a sentence. Subjects of
@@ -176,7 +176,7 @@ class MaskedLMScorer:
         self, items: MaskedSentences, asked: np.ndarray, accepted: np.ndarray, progress: Progress | None
     ) -> np.ndarray:
         """Score the asked items: every distinct row is run once, for all items that ask it."""
-        distinct, row_of = _distinct_rows(items, asked)
+        distinct, row_of = distinct_rows(items, asked)
         masked = self._make_rows(distinct)
         too_long = self._runner.find_too_long(masked.rows)
         if too_long:
@@ -423,7 +423,7 @@ def _spellings(tokenizer: Any) -> dict[str, tuple[int, ...]]:
     return {word: tuple(own) for word, own in spellings.items()}
 
 
-def _distinct_rows(items: MaskedSentences, asked: np.ndarray) -> tuple[_Texts, np.ndarray]:
+def distinct_rows(items: MaskedSentences, asked: np.ndarray) -> tuple[_Texts, np.ndarray]:
     """The distinct texts of the asked items, and for each of these items the number of its text."""
     used, sentence_of = in_use(items.text_of[asked], len(items.texts))
     sentences = [items.texts[i] for i in used]

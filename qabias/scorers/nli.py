@@ -34,7 +34,7 @@ class NLIScorer:
     user where it gives none.
 
     Args:
-        loaded: The model, as `load_sequence_classification` gives it.
+        loaded: The model, as `load_encoder` gives it.
         labels: The labels of the model's outputs in order, with commas between, e.g.
             `"contradiction,neutral,entailment"`. It goes before the names of the model itself; empty to use these.
         token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. It is halved when memory

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from qabias import __version__
-from qabias.comparison import SAME, ScoredRun, _read
+from qabias.comparison import SAME, ScoredRun, read_scored
 from qabias.errors import QabiasError
 from qabias.runs import Machine, RunArguments, read_run, run
 from qabias.suites import SuiteRun
@@ -67,7 +67,7 @@ def is_finished(folder: Path, arguments: RunArguments) -> bool:
         return False
     found = read_run(folder)
     same = found["arguments"] == json.loads(json.dumps(asdict(arguments)))
-    return same and found["qabias_version"] == __version__ and _read(folder).signature == found["signature"]
+    return same and found["qabias_version"] == __version__ and read_scored(folder).signature == found["signature"]
 
 
 def _run_one(suite_run: SuiteRun, folder: Path, machine: Machine) -> str:
@@ -83,6 +83,6 @@ def comparable(outcomes: Sequence[Outcome]) -> list[list[ScoredRun]]:
     groups: dict[str, list[ScoredRun]] = {}
     for outcome in outcomes:
         if not outcome.failure:
-            scored = _read(outcome.folder)
+            scored = read_scored(outcome.folder)
             groups.setdefault(json.dumps([scored.arguments[name] for name in SAME]), []).append(scored)
     return list(groups.values())

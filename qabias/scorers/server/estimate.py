@@ -9,7 +9,7 @@ import typer
 from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
 from qabias.prompts import choose
-from qabias.runs import RunArguments, load_examples
+from qabias.runs import RunArguments, check_arguments, load_examples
 from qabias.scorers.server.client import Body
 from qabias.scorers.server.journal import request_hash
 from qabias.scorers.server.scorer import ServerOptions, make_scorer, parse_options
@@ -73,6 +73,7 @@ def estimate_run(arguments: RunArguments, upstream_dir: str | None = None) -> Es
         )
     options = parse_options(arguments.options)
     benchmark = load_benchmark(arguments.benchmark)
+    check_arguments(benchmark, arguments)
     if "server" not in benchmark.scorers:
         raise QabiasError(f"{benchmark.name} cannot be asked by the scorer server")
     is_echo = options.mode == "echo"
