@@ -16,6 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import yaml
+
 TOKEN = "hf_standinTOKENthatMustNotBeSeen"
 USER = "tester"
 ORGANIZATIONS = ("org",)
@@ -115,6 +117,30 @@ class _Answer(Exception):
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
+# What the Hub takes in the head of a card, as far as ours have it.
+_CREATORS = {"no-annotation", "expert-generated", "crowdsourced", "machine-generated", "found", "other"}
+_ALLOWED = {
+    "license": {"apache-2.0", "mit", "cc-by-4.0"},
+    "size_categories": {"n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M"},
+    "annotations_creators": _CREATORS - {"found"},
+    "language_creators": _CREATORS - {"no-annotation"},
+    "source_datasets": {"original", "extended"},
+    "sdk": {"gradio", "docker", "static"},
+    "colorFrom": {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"},
+}
+_REQUIRED = {"dataset": ("license", "configs"), "space": ("sdk", "sdk_version", "app_file"), "model": ()}
+
+
+def _head_errors(card: str, kind: str) -> list[str]:
+    head = yaml.safe_load(card.split("---\n")[1])
+    errors = [f'"{name}" is required' for name in _REQUIRED[kind] if name not in head]
+    for name, allowed in _ALLOWED.items():
+        given = head.get(name, [])
+        wrong = set(given if isinstance(given, list) else [given]) - allowed
+        errors += [f'"{name}" must not be {value}' for value in sorted(map(str, wrong))]
+    return errors
+
+
 def _failure(status: int, message: str, code: str = "") -> _Answer:
     return _Answer(status, {"error": message}, X_Error_Message=message, **({"X_Error_Code": code} if code else {}))
 
@@ -172,7 +198,9 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/api/whoami-v2":
             raise _Answer(200, {"type": "user", "name": USER, "orgs": [{"name": name} for name in ORGANIZATIONS]})
         if path == "/api/validate-yaml":
-            raise _Answer(200, {"errors": [], "warnings": []})
+            asked = json.loads(body)
+            errors = [{"message": error} for error in _head_errors(asked["content"], asked["repoType"])]
+            raise _Answer(400 if errors else 200, {"errors": errors, "warnings": []})
         if path == "/api/repos/create":
             self._create(json.loads(body))
         if match := _BATCH.fullmatch(path):
