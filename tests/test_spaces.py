@@ -1,5 +1,6 @@
 """The pages of the metrics: a table that is pasted or uploaded, scored as the metric scores it."""
 
+import ast
 import importlib.util
 import os
 import socket
@@ -113,6 +114,16 @@ def test_an_empty_prediction_is_unparsed_and_the_warning_of_the_metric_is_shown(
     text = bbq.SAMPLE.removesuffix("1\n") + "\n"
     _, message = bbq.show(text, None, "", "", "")
     assert message.startswith("8 rows scored\nbbq: 1 of 8 predictions")
+
+
+def test_what_the_pages_repeat_is_the_same_in_all():
+    functions = []
+    for name in METRICS:
+        text = (ROOT / "metrics" / name / "app.py").read_text("utf-8").replace(f'"{name}: ', '"NAME: ')
+        nodes = ast.parse(text.replace(f'"{name}.py"', '"NAME.py"')).body
+        functions.append({node.name: ast.dump(node) for node in nodes if isinstance(node, ast.FunctionDef)})
+    for name in ("metric", "read", "_cell", "look_up", "lines", "show"):
+        assert len({own[name] for own in functions}) == 1, name
 
 
 @pytest.mark.parametrize("name", METRICS)

@@ -1,6 +1,6 @@
 """Page of the metric on the Hugging Face Hub: the scores of a table of predictions, pasted or uploaded.
 
-Everything but `page` works without Gradio.
+Everything but `page` works without Gradio. A Space stands alone, so the pages of all metrics repeat what they share.
 """
 
 import csv
