@@ -2,7 +2,8 @@
 
 The blocks of a page run in order, in one namespace and one empty folder from which the checkout's datasets and metrics
 can be reached. A shell block that cannot run everywhere (a Hub id, a server, a GPU) has its arguments read by the very
-parser that would read them, and files, make targets and other programs that it names must be known.
+parser that would read them, and files, make targets and other programs that it names must be known;
+`test_docs_commands.py` runs it with small models in place.
 """
 
 import argparse

@@ -1,0 +1,142 @@
+"""The commands of README.md and docs/ that name models, runs or servers do what they say, with small ones in place.
+
+A command is run as it stands but for the names of models, at most 12 examples a run, and `--dry-run` where it would
+send something to the Hub. What needs weights of the Hub to say anything (the experiments of the papers, plans of them)
+or hours is left to tests of its own.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import threading
+
+import pytest
+import torch
+import transformers
+
+from qabias.runs import RunArguments, run
+
+from . import tiny_models
+from .conftest import ROOT
+from .test_docs import PAGES, REACHABLE, SHELL_LANGUAGES, blocks_of, commands_of, run_qabias
+from .test_server_scorer import EchoModel, Server, chat_reply
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+
+LIMIT = 12
+CHAT = (
+    "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
+    "{% if add_generation_prompt %}me: {% endif %}"
+)
+LEFT_OUT = re.compile(r"qabias (run paper:|plan (all|paper:))")
+
+
+def save(folder, model, tokenizer):
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def make_t5():
+    torch.manual_seed(0)
+    sizes = {"d_model": 32, "d_ff": 48, "num_layers": 2, "num_heads": 4, "d_kv": 8}
+    config = transformers.T5Config(vocab_size=400, decoder_start_token_id=0, pad_token_id=1, eos_token_id=1, **sizes)
+    return transformers.T5ForConditionalGeneration(config)
+
+
+@pytest.fixture(scope="module")
+def stand_ins(tmp_path_factory):
+    """A folder for every name of a model."""
+    folder = tmp_path_factory.mktemp("models")
+    llama = tiny_models.make_model("llama", max_position_embeddings=2048)
+    tokenizer = tiny_models.make_tokenizer()
+    causal = save(folder / "causal", llama, tokenizer)
+    t5 = save(folder / "t5", make_t5(), tokenizer)
+    labels = dict(enumerate(("entailment", "neutral", "contradiction")))
+    encoder = {"max_position_embeddings": 512}
+    words = tiny_models.make_encoder_tokenizer("wordpiece")
+    classifier = tiny_models.make_encoder.__wrapped__(
+        "bert", "AutoModelForSequenceClassification", id2label=labels, num_labels=3, **encoder
+    )
+    spans = tiny_models.make_encoder("bert", "AutoModelForQuestionAnswering", **encoder)
+    choices = tiny_models.make_encoder("bert", "AutoModelForMultipleChoice", **encoder)
+    shutil.copytree(causal, folder / "chat")
+    chat = transformers.AutoTokenizer.from_pretrained(folder / "chat")
+    chat.chat_template = CHAT
+    chat.save_pretrained(folder / "chat")
+    return {
+        "ORG/NAME": causal,
+        "path/to/model": causal,
+        "path/to/folder": causal,
+        "ORG/UNIFIEDQA": t5,
+        "ORG/FLAN-T5": t5,
+        "ORG/MNLI-CLASSIFIER": save(folder / "classifier", classifier, words),
+        "ORG/BERT-SQUAD": save(folder / "spans", spans, words),
+        "ORG/CHAT-MODEL": str(folder / "chat"),
+        "models/roberta-race": save(folder / "choices", choices, words),
+    }
+
+
+@pytest.fixture
+def server_url():
+    echo = EchoModel()
+    server = Server(lambda path, body: (chat_reply if "chat" in path else echo)(path, body))
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield server.url
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with what the pages speak of: the checkout's datasets, two runs and a table of answers."""
+    for name in REACHABLE:
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    for name in ("ONE", "OTHER", "name"):
+        kind = "stereotyped" if name == "ONE" else "random"
+        run(RunArguments("bbq", f"baseline:{kind}", "Age"), tmp_path / "runs" / name)
+    (tmp_path / "answers.csv").write_text("example_id,prediction\n" + "".join(f"{i},0\n" for i in range(8)), "utf-8")
+    return tmp_path
+
+
+def concrete(command, stand_ins, server_url, page, number):
+    """The command with small models, a small sample and a folder of its own."""
+    words = [stand_ins.get(word, word).replace("http://localhost:8000/v1", server_url) for word in command]
+    if words[1] == "run":
+        words += ["--limit", str(LIMIT)]
+        if "--output" not in words and "--shard" not in words:
+            words += ["--output", f"done/{page.stem}-{number}"]
+    if words[1] == "push":
+        words += ["--dry-run"]
+    if words[1] == "plan":
+        words += ["--limit", "40"]
+    return words
+
+
+def commands_to_run(page):
+    for block in blocks_of(page):
+        if block.language in SHELL_LANGUAGES and not block.runs:
+            for command in commands_of(block):
+                if command[0] == "qabias" and not LEFT_OUT.match(shlex.join(command)):
+                    yield command
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(commands_to_run(page))], ids=lambda page: page.stem)
+def test_commands_do_what_they_say(page, stand_ins, server_url, folder, monkeypatch, capsys):
+    has_upstream = bool(os.environ.get("QABIAS_UPSTREAM"))
+    for number, command in enumerate(commands_to_run(page)):
+        of_the_authors = {"official", "release"} & set(command)
+        if of_the_authors and not has_upstream:
+            continue  # would download them
+        if command[:2] == ["qabias", "merge"]:
+            shards = [word for word in command[2:] if word.startswith("shard-")]
+            for index, name in enumerate(shards):
+                shutil.rmtree(name, ignore_errors=True)
+                shared = ["qabias", "run", "bbq", "--model", "baseline:random", "--output", name, "--limit", "4000"]
+                run_qabias([*shared, "--shard", f"{index}/{len(shards)}"], monkeypatch)
+        if command[:3] == ["qabias", "score", "age.parquet"]:
+            shutil.copy(next((folder / "runs" / "ONE" / "predictions").iterdir()), "age.parquet")
+        run_qabias(concrete(command, stand_ins, server_url, page, number), monkeypatch)
+    assert capsys.readouterr().out
