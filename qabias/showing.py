@@ -6,8 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from qabias.analysis import Table
-from qabias.export import find_table, read_folder
+from qabias.analysis import Table, find
+from qabias.export import read_folder
 from qabias.runs import read_run
 from qabias.tables import MIN_WIDTH, print_scores, print_table
 from qabias.template_view import show_template
@@ -43,7 +43,7 @@ def show_folder(folder: Path, console: Console) -> None:
 
 
 def _print_head(folder: Path, console: Console) -> None:
-    from qabias.comparison.runs import read_scored
+    from qabias.comparison.runs import is_question_only, read_scored
 
     run = read_scored(folder)
     facts = {
@@ -56,7 +56,7 @@ def _print_head(folder: Path, console: Console) -> None:
     for name, value in facts.items():
         if value:
             console.print(f"{name:<11}{value}", markup=False, soft_wrap=True, highlight=False)
-    print_scores(run.benchmark, run.scores, console)
+    print_scores(run.benchmark, run.scores, console, is_question_only(run.signature))
 
 
 def show_table(folder: Path, name: str, console: Console) -> None:
@@ -71,7 +71,7 @@ def show_table(folder: Path, name: str, console: Console) -> None:
         QabiasError: If there is no such folder or table.
     """
     console.width = max(console.width, MIN_WIDTH)
-    _print(find_table(read_folder(folder), name), console)
+    _print(find(read_folder(folder).tables, name), console)
 
 
 def _print(table: Table, console: Console, most_rows: int | None = None, whole: str = "") -> None:

@@ -1,8 +1,10 @@
 """Scores as tables for the terminal."""
 
 import math
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -10,9 +12,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from qabias.analysis import Table as AnalysisTable
+from qabias.comparison.measures import ALL, groups, measures_of
+from qabias.comparison.tables import score_tables
 
 # Numbers are worth more than a narrow window: tables are never cut.
 MIN_WIDTH = 152
+_HEADING_WIDTH = 24
+# A column of scores and one of examples, below a heading.
+_RUN_WIDTH = 52
 _BBQ_COLUMNS = (
     ("accuracy_ambig", "accuracy\nambiguous"),
     ("bias_ambig", "bias s_AMB\nambiguous"),
@@ -45,31 +52,35 @@ _BBQ_NLI_COLUMNS = (
 _LABELS = ("contradiction", "neutral", "entailment", "unparsed")
 
 
-def print_scores(benchmark: str, scores: Mapping[str, Any], console: Console | None = None) -> None:
+def print_scores(
+    benchmark: str, scores: Mapping[str, Any], console: Console | None = None, question_only: bool = False
+) -> None:
     """Print the scores of a benchmark as its metric returns them.
 
     Args:
         benchmark: Name of the benchmark.
         scores: What `Benchmark.score` returns.
         console: Where to print; standard output by default.
+        question_only: Whether the model saw no context (see `qabias.comparison.runs.is_question_only`); only scores of
+            ambiguous contexts are then printed.
     """
     console = console or Console()
     console.width = max(console.width, MIN_WIDTH)
-    _TABLES[benchmark](scores, console)
+    if benchmark == "bbq":
+        _print_bbq(scores, console, question_only)
+    else:
+        _TABLES[benchmark](scores, console)
 
 
-def _print_bbq(scores: Mapping[str, Any], console: Console) -> None:
+def _print_bbq(scores: Mapping[str, Any], console: Console, question_only: bool) -> None:
     table = Table(
         title="BBQ in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes", box=box.SIMPLE
     )
-    _add_columns(table, "category", _BBQ_COLUMNS)
-    categories = scores.get("by", {}).get("category", {})
-    for name, row in categories.items():
-        _add_row(table, name, row, _BBQ_COLUMNS, 100, 1)
-    if len(categories) != 1:
-        table.add_section()
-        _add_row(table, "all", scores, _BBQ_COLUMNS, 100, 1)
+    columns = tuple(column for column in _BBQ_COLUMNS if not question_only or column[0].endswith("_ambig"))
+    _add_groups(table, "category", groups("bbq", scores), columns, "n_ambig" if question_only else "n")
     console.print(table)
+    if question_only:
+        console.print("The model saw no context; every question counts once, and UNKNOWN is always right.")
     shares = ", ".join(
         f"{place} {_cell(scores[f'share_position_{number}'], None, 100, 1)}"
         for number, place in enumerate(("first", "second", "third"))
@@ -99,26 +110,14 @@ def _print_unqover(scores: Mapping[str, Any], console: Console) -> None:
     console.print(strongest)
 
 
-def _bbnli_groups(scores: Mapping[str, Any]) -> dict[str, Any]:
-    return {**scores["by"]["subtopic"], **scores["by"]["domain"]}
-
-
-def _bbq_nli_groups(scores: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        value if column == "category" else f"{column}: {value}": row
-        for column, rows in scores["by"].items()
-        for value, row in rows.items()
-    }
-
-
 def _print_bbnli(scores: Mapping[str, Any], console: Console) -> None:
     title = "BBNLI in percent [95 % interval over premises]; 0 bias is best, + follows stereotypes"
-    _print_inference(scores, console, title, "subtopic", _BBNLI_COLUMNS, _bbnli_groups(scores))
+    _print_inference(scores, console, title, "subtopic", _BBNLI_COLUMNS, groups("bbnli", scores))
 
 
 def _print_bbq_nli(scores: Mapping[str, Any], console: Console) -> None:
     title = "BBQ as inference in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes"
-    _print_inference(scores, console, title, "category", _BBQ_NLI_COLUMNS, _bbq_nli_groups(scores))
+    _print_inference(scores, console, title, "category", _BBQ_NLI_COLUMNS, groups("bbq_nli", scores))
 
 
 def _print_inference(
@@ -127,46 +126,30 @@ def _print_inference(
     title: str,
     first: str,
     columns: tuple[tuple[str, str], ...],
-    groups: Mapping[str, Mapping[str, Any]],
+    rows: Mapping[str, Mapping[str, Any]],
 ) -> None:
     table = Table(title=title, box=box.SIMPLE)
-    _add_columns(table, first, columns)
-    for name, row in groups.items():
-        _add_row(table, name, row, columns, 100, 1)
-    table.add_section()
-    _add_row(table, "all", scores, columns, 100, 1)
+    _add_groups(table, first, rows, columns)
     console.print(table)
     shares = ", ".join(f"{name} {100 * scores['label_share'][name]:.1f} %" for name in _LABELS)
     console.print(f"answers: {shares}", markup=False)
 
 
 _TABLES: dict[str, Callable[[Mapping[str, Any], Console], None]] = {
-    "bbq": _print_bbq,
     "unqover": _print_unqover,
     "bbnli": _print_bbnli,
     "bbq_nli": _print_bbq_nli,
 }
 
 
-class _Compared(NamedTuple):
-    """What of a benchmark is set side by side: measures with titles, rows by name, unit and digits."""
-
-    measures: tuple[tuple[str, str], ...]
-    groups: Callable[[Mapping[str, Any]], Mapping[str, Any]]
-    unit: int
-    digits: int
-
-
-_COMPARED = {
-    "bbq": _Compared(_BBQ_COLUMNS, lambda scores: scores["by"]["category"], 100, 1),
-    "unqover": _Compared(_UNQOVER_COLUMNS[:4], lambda scores: scores["sets"], 1, 3),
-    "bbnli": _Compared(_BBNLI_COLUMNS, _bbnli_groups, 100, 1),
-    "bbq_nli": _Compared(_BBQ_NLI_COLUMNS, _bbq_nli_groups, 100, 1),
-}
-
-
 def print_comparison(
-    benchmark: str, names: Sequence[str], scores: Sequence[Mapping[str, Any]], console: Console | None = None
+    benchmark: str,
+    names: Sequence[str],
+    scores: Sequence[Mapping[str, Any]],
+    console: Console | None = None,
+    *,
+    headings: Sequence[str] = (),
+    question_only: bool = False,
 ) -> None:
     """Print one table for each measure, one column for each run.
 
@@ -175,27 +158,24 @@ def print_comparison(
         names: What tells the runs apart.
         scores: Their scores as in `scores.json`.
         console: Where to print; standard output by default.
+        headings: Short names of the runs, which stand above their columns.
+        question_only: Whether no model saw a context; only scores of ambiguous contexts are then printed.
     """
     console = console or Console()
-    console.width = max(console.width, MIN_WIDTH)
-    compared = _COMPARED[benchmark]
+    console.width = max(console.width, MIN_WIDTH, _RUN_WIDTH * (1 + len(names)))
     for number, name in enumerate(names, start=1):
         console.print(f"run {number}: {name}", markup=False)
-    rows = [compared.groups(of_run) for of_run in scores]
-    if benchmark != "unqover":  # its sets have no common score
-        rows = [{**groups, "all": of_run} for groups, of_run in zip(rows, scores, strict=True)]
-    for key, title in compared.measures:
-        table = Table(title=f"{' '.join(title.split())} [95 % interval]", box=box.SIMPLE)
-        table.add_column("", no_wrap=True)
-        for number in range(1, len(names) + 1):
-            table.add_column(f"run {number}", justify="right", no_wrap=True)
-        for group in rows[0]:
-            cells = [
-                _cell(groups[group][key], groups[group]["ci"].get(key), compared.unit, compared.digits)
-                for groups in rows
-            ]
-            table.add_row(group, *cells)
-        console.print(table)
+    titles = [f"run {number}" for number in range(1, len(names) + 1)]
+    if headings:
+        titles = [
+            "\n".join([title, *textwrap.wrap(name, _HEADING_WIDTH)])
+            for title, name in zip(titles, headings, strict=True)
+        ]
+    for table in score_tables(benchmark, measures_of(benchmark, question_only), titles, scores):
+        title = f"{table.title[0].lower()}{table.title[1:]} [95 % interval]"
+        # An undefined score is an estimate without a value.
+        rows = tuple(tuple("not asked" if value is None else value for value in row) for row in table.rows)
+        print_table(replace(table, title=title, rows=rows), console)
 
 
 def print_table(table: AnalysisTable, console: Console, most_rows: int | None = None) -> int:
@@ -229,11 +209,34 @@ def _add_columns(table: Table, first: str, columns: tuple[tuple[str, str], ...])
         table.add_column(title, justify="right", no_wrap=True)
 
 
+def _add_groups(
+    table: Table,
+    first: str,
+    rows: Mapping[str, Mapping[str, Any]],
+    columns: tuple[tuple[str, str], ...],
+    count: str = "n",
+) -> None:
+    """Columns and rows of scores in percent; all together last, set apart, unless there is one group alone."""
+    _add_columns(table, first, columns)
+    for name, row in rows.items():
+        if name == ALL:
+            if len(rows) == 2:
+                continue
+            table.add_section()
+        _add_row(table, name, row, columns, 100, 1, count)
+
+
 def _add_row(
-    table: Table, name: str, scores: Mapping[str, Any], columns: tuple[tuple[str, str], ...], unit: int, digits: int
+    table: Table,
+    name: str,
+    scores: Mapping[str, Any],
+    columns: tuple[tuple[str, str], ...],
+    unit: int,
+    digits: int,
+    count: str = "n",
 ) -> None:
     cells = [_cell(scores[key], scores.get("ci", {}).get(key), unit, digits) for key, _ in columns]
-    table.add_row(name, f"{scores['n']:,}", *cells)
+    table.add_row(name, f"{scores[count]:,}", *cells)
 
 
 def _cell(value: float | None, interval: Sequence[float | None] | None, unit: int, digits: int) -> str:

@@ -16,6 +16,7 @@ from rich.console import Console
 from qabias.analysis import Column, Table, Value
 from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
+from qabias.prompts.bbq import QUESTION_ONLY
 from qabias.runs import RunArguments, load_examples, read_answers, read_run
 from qabias.tables import MIN_WIDTH, print_table
 
@@ -23,7 +24,9 @@ N_ITEMS = 4
 
 _LABELS = ("contradiction", "neutral", "entailment")
 _NO_ANSWER = "no answer"
-_A_PERSON = "a person"  # where the target is undefined
+_NO_TARGET = "no target"
+# An output that is none of the labels counts as neutral does: it takes no side.
+_INFERENCE_KINDS = (*_LABELS, _NO_ANSWER)
 Row = Mapping[str, Any]
 
 
@@ -33,7 +36,9 @@ class _View(NamedTuple):
     Attributes:
         template: Name of the template of every row.
         conditions: Columns that tell the conditions of a template apart.
-        kinds: Kinds of answers, in the order of the columns.
+        kinds: Kinds of answers that shares are of, in the order of the columns.
+        left_out: Kinds that are counted and have no part in the shares, as in the report.
+        columns: What `answers` reads.
         answers: The kinds of the answers to an item, one for each sample.
         lines: An item with its answers, in lines.
     """
@@ -41,6 +46,8 @@ class _View(NamedTuple):
     template: Callable[[pa.Table], pa.ChunkedArray]
     conditions: Sequence[str]
     kinds: Sequence[str]
+    left_out: Sequence[str]
+    columns: Sequence[str]
     answers: Callable[[Row], Sequence[str]]
     lines: Callable[[Row], Sequence[str]]
 
@@ -69,21 +76,22 @@ def show_template(folder: Path, name: str, console: Console, upstream_dir: str |
     chosen = pc.equal(templates, name)
     if not pc.any(chosen).as_py():
         raise _unknown(name, templates.unique().to_pylist())
-    rows = [
-        {**example, **answer}
-        for example, answer in zip(
-            table.filter(chosen).to_pylist(),
-            answers.drop_columns(list(benchmark.key)).filter(chosen).to_pylist(),
-            strict=True,
-        )
-    ]
+    if arguments.format in QUESTION_ONLY:  # both examples of a question are then the same; the report has one
+        chosen = pc.and_(chosen, pc.equal(table["context_condition"], "ambig"))
+    rows = table.filter(chosen)
+    of_rows = answers.drop_columns(list(benchmark.key)).filter(chosen)
+    for column in of_rows.column_names:
+        rows = rows.append_column(column, of_rows[column])
     console.width = max(console.width, MIN_WIDTH)
     print_table(rates(arguments.benchmark, name, rows), console)
-    for row in rows[:: max(1, len(rows) // N_ITEMS)][:N_ITEMS] if arguments.benchmark != "bbq" else rows[:N_ITEMS]:
+    # The first four of BBQ are a set; elsewhere the first would be all of one kind.
+    step = 1 if arguments.benchmark == "bbq" else max(1, rows.num_rows // N_ITEMS)
+    places = range(0, rows.num_rows, step)[:N_ITEMS]
+    for row in rows.take(list(places)).to_pylist():
         for line in view.lines(row):
             console.print(line, markup=False, highlight=False)
         console.print()
-    console.print(f"{min(N_ITEMS, len(rows))} of {len(rows):,} items", markup=False, highlight=False)
+    console.print(f"{len(places)} of {rows.num_rows:,} items", markup=False, highlight=False)
 
 
 def _unknown(name: str, known: Sequence[str]) -> QabiasError:
@@ -92,21 +100,29 @@ def _unknown(name: str, known: Sequence[str]) -> QabiasError:
     return QabiasError(f"the run has no template {name!r}{meant}")
 
 
-def rates(benchmark: str, name: str, rows: Sequence[Row]) -> Table:
-    """Shares of the kinds of answers by condition; the mean scores of UnQover."""
+def rates(benchmark: str, name: str, rows: pa.Table) -> Table:
+    """Shares of the kinds of answers by condition; the mean scores of UnQover.
+
+    Args:
+        benchmark: Name of the benchmark.
+        name: Name of the template.
+        rows: Its examples with their answers.
+    """
     return _scores(name, rows) if benchmark == "unqover" else _shares(_VIEWS[benchmark], name, rows)
 
 
-def _shares(view: _View, name: str, rows: Sequence[Row]) -> Table:
+def _shares(view: _View, name: str, rows: pa.Table) -> Table:
     counts: dict[tuple[str, ...], Counter[str]] = {}
-    for row in rows:
+    columns = [column for column in (*view.conditions, *view.columns) if column in rows.column_names]
+    for row in rows.select(columns).to_pylist():
         condition = tuple(str(row[column] or "none") for column in view.conditions)
         counts.setdefault(condition, Counter()).update(view.answers(row))
-    kinds = [
-        kind
-        for kind in (*view.kinds, _A_PERSON, _NO_ANSWER)
-        if kind in view.kinds or any(of[kind] for of in counts.values())
-    ]
+    left_out = [kind for kind in view.left_out if any(of[kind] for of in counts.values())]
+    cells: list[tuple[Value, ...]] = []
+    for condition, of in sorted(counts.items()):
+        n = sum(of[kind] for kind in view.kinds)
+        shares = [of[kind] / n if n else None for kind in view.kinds]
+        cells.append((*condition, *shares, n, *(of[kind] for kind in left_out)))
     return Table(
         "template",
         f"Answers to {name}",
@@ -114,22 +130,24 @@ def _shares(view: _View, name: str, rows: Sequence[Row]) -> Table:
         "",
         (
             *(Column(column, column.replace("_", " "), "text") for column in view.conditions),
-            *(Column(kind, kind, "share") for kind in kinds),
+            *(Column(kind, kind, "share") for kind in view.kinds),
             Column("n", "Answers", "count"),
+            *(Column(kind, kind, "count") for kind in left_out),
         ),
-        tuple(
-            (*condition, *(of[kind] / of.total() for kind in kinds), of.total())
-            for condition, of in sorted(counts.items())
-        ),
+        tuple(cells),
     )
 
 
-def _scores(name: str, rows: Sequence[Row]) -> Table:
-    cells: list[tuple[Value, ...]] = []
-    for order, order_title in (("12", "in this order"), ("21", "the other way round")):
-        for question, question_title in (("", "question"), ("_neg", "negated question")):
-            means = [_mean([row[f"s{subject}_{order}{question}"] for row in rows]) for subject in (1, 2)]
-            cells.append((order_title, question_title, *means, len(rows)))
+def _scores(name: str, rows: pa.Table) -> Table:
+    """Mean scores over the rows that have all eight, as in the report."""
+    orders = {"12": "in this order", "21": "the other way round"}
+    questions = {"": "question", "_neg": "negated question"}
+    asked = [f"{order}{question}" for order in orders for question in questions]
+    scores = np.stack([[rows[f"s{subject}_{which}"].to_numpy() for subject in (1, 2)] for which in asked])
+    scores = scores[:, :, ~np.isnan(scores).any(axis=(0, 1))]
+    n = scores.shape[-1]
+    means = scores.mean(axis=-1).tolist() if n else [[None, None]] * len(asked)
+    titles = [(order, question) for order in orders.values() for question in questions.values()]
     return Table(
         "template",
         f"Mean scores of the subjects, {name}",
@@ -142,29 +160,25 @@ def _scores(name: str, rows: Sequence[Row]) -> Table:
             Column("subject2", "Subject 2", "number"),
             Column("n", "Items", "count"),
         ),
-        tuple(cells),
+        tuple((*title, *of_title, n) for title, of_title in zip(titles, means, strict=True)),
     )
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None and not np.isnan(value)]
-    return float(np.mean(known)) if known else None
 
 
 # BBQ
 
 
 def _bbq_answers(row: Row) -> list[str]:
-    return [_bbq_kind(row, row["prediction"])]
-
-
-def _bbq_kind(row: Row, place: int | None) -> str:
+    place = row["prediction"]
     if place is None or place < 0:
-        return _NO_ANSWER
+        return [_NO_ANSWER]
+    return [_NO_TARGET if row["target_loc"] < 0 else _bbq_role(row, place)]
+
+
+def _bbq_role(row: Row, place: int) -> str:
     if place == row["unknown_loc"]:
         return "UNKNOWN"
     if row["target_loc"] < 0:
-        return _A_PERSON
+        return "a person"
     return "group member" if place == row["target_loc"] else "other person"
 
 
@@ -172,7 +186,7 @@ def _bbq_lines(row: Row) -> list[str]:
     lines = [f"#{row['example_id']} {row['context_condition']}, {row['question_polarity']}: {row['context']}"]
     lines.append(f"  {row['question']}")
     for place in range(3):
-        marks = [_bbq_kind(row, place)]
+        marks = [_bbq_role(row, place)]
         marks += ["right"] * (place == row["label"]) + ["stereotype"] * (place == row["biased_loc"])
         lines.append(f"  {'>' if place == row['prediction'] else ' '} {row[f'ans{place}']} ({', '.join(marks)})")
     return [*lines, *_written(row)]
@@ -235,15 +249,21 @@ _VIEWS = {
         _column("template_id"),
         ("context_condition", "question_polarity"),
         ("group member", "other person", "UNKNOWN"),
+        (_NO_ANSWER, _NO_TARGET),
+        ("prediction", "unknown_loc", "target_loc"),
         _bbq_answers,
         _bbq_lines,
     ),
-    "unqover": _View(_column("template_id"), (), (), _no_kinds, _unqover_lines),
-    "bbnli": _View(_premise, ("kind", "stance"), _LABELS, _labels, _inference_lines),
+    "unqover": _View(_column("template_id"), (), (), (), (), _no_kinds, _unqover_lines),
+    "bbnli": _View(
+        _premise, ("kind", "stance"), _INFERENCE_KINDS, (), ("prediction", "predictions"), _labels, _inference_lines
+    ),
     "bbq_nli": _View(
         _column("template_id"),
         ("context_condition", "context_stance", "question_polarity", "statement_about"),
-        _LABELS,
+        _INFERENCE_KINDS,
+        (),
+        ("prediction", "predictions"),
         _labels,
         _inference_lines,
     ),

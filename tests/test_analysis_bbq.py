@@ -13,7 +13,7 @@ import pytest
 from qabias.analysis import Estimate, find, read_analysis, write_analysis
 from qabias.analysis.bbq import analyse
 from qabias.analysis.bbq_breakdowns import MIN_ANSWERS, MIN_TEMPLATES
-from qabias.analysis.bbq_rows import N_EXAMPLES
+from qabias.analysis.rows import N_EXAMPLES
 from qabias.benchmarks.bbq import BENCHMARK, read
 from qabias.prompts.bbq import FORMATS
 from qabias.runs import RunArguments, run
@@ -544,6 +544,26 @@ def test_probabilities_are_a_softmax_and_none_where_there_is_none(examples):
     assert found[0] == pytest.approx([math.exp(value) / total for value in values[0]], abs=1e-6)
     assert found[1] == pytest.approx([1 / (1 + math.exp(-1)), 1 / (1 + math.e), 0], abs=1e-6)
     assert found[2:] == [[0.0, 0.5, 0.5], None]
+
+
+def test_examples_say_where_the_norm_chose_another_answer_than_the_most_probable(examples):
+    table = examples.slice(0, 8)
+    values = [[-1.0, -2.0, -3.0]] * 8
+    how = {}
+    for name, predictions in (("none", [0] * 7 + [-1]), ("token", [0, 0, 0, 0, 0, 1, 2, -1])):
+        answers = pa.table({"prediction": pa.array(predictions, pa.int8()), "loglikelihoods": values})
+        with pytest.warns(UserWarning, match="name no answer"):
+            how[name] = analyse(table, answers, BENCHMARK.score(table, answers)).how_chosen
+    assert "norm" not in how["none"]
+    assert how["token"].endswith(
+        "per token or byte (its norm): 2 of these answers are not the option with the highest probability."
+    )
+
+
+def test_intersectional_groups_are_drawn_in_both_contexts(patchy):
+    _, analysis = patchy
+    for table in named(analysis, "labels_"):
+        assert table.figure.values == ("bias_ambig", "bias_disambig")
 
 
 def test_analysis_is_read_as_it_was_written(patchy, tmp_path):

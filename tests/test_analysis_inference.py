@@ -346,6 +346,20 @@ def test_examples_show_what_the_answer_came_from():
     assert (example["labels"], example["probabilities"], example["generated"]) == (None, None, "<b>maybe</b>")
 
 
+@pytest.mark.parametrize("benchmark", [BBNLI, BBQ])
+def test_examples_say_where_the_norm_chose_another_answer_than_the_most_probable(benchmark):
+    table = _load(benchmark, "man_is_to_surgeon" if benchmark is BBNLI else "Religion_nli")
+    n = table.num_rows
+    how = []
+    for prediction in (1, 2):
+        predictions = pa.array([prediction] * n, pa.int8())
+        answers = pa.table({"prediction": predictions, "loglikelihoods": [[-3.0, -1.0, -2.0]] * n})
+        analysis = _analysis(benchmark, table, answers)
+        how.append(analysis.how_chosen)
+    assert "norm" not in how[0]
+    assert f"(its norm): {len(analysis.examples):,} of these answers are not the option with the highest" in how[1]
+
+
 def test_several_samples_count_as_so_many_answers():
     table = _load(BBNLI, "man_is_to_surgeon")
     rows = table.to_pylist()

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from statistics import fmean
 from xml.etree import ElementTree
 
 import matplotlib
@@ -18,12 +19,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qabias.analysis import FIGURES, Analysis, Column, Estimate, Figure, Table
+from qabias.analysis import FIGURES, Analysis, Column, Estimate, Figure, Table, read_analysis
 from qabias.errors import QabiasError
 from qabias.report import plots, write_combined_report, write_report
 from qabias.report.page import FOLDED, render_page
 from qabias.report.svg import inline_svg
-from qabias.report.values import percent, show, show_interval
+from qabias.runs import RunArguments, run
+from qabias.scorers.baseline import BaselineScorer
+from qabias.values import percent, show, show_interval
 
 SIGNATURE = "bbq|source:bundled@1|config:all|model:smollm2@1|scorer:causal|qabias:0.1.0"
 VOID = {"br", "hr", "img", "input", "link", "meta", "wbr"}
@@ -150,7 +153,7 @@ class Page(html.parser.HTMLParser):
     def __init__(self, source):
         super().__init__(convert_charrefs=True)
         self.open, self.tags, self.ids, self.addresses, self.attributes = [], [], [], [], []
-        self.rows, self.texts, self.styles, self.scripts = [], [], [], []
+        self.rows, self.texts, self.styles, self.scripts, self.quoted = [], [], [], [], []
         self.feed(source)
         self.close()
         assert self.open == []
@@ -166,6 +169,8 @@ class Page(html.parser.HTMLParser):
             self.rows.append([])
         if tag in {"td", "th"}:
             self.rows[-1].append("")
+        if tag == "pre":
+            self.quoted.append("")
 
     def handle_startendtag(self, tag, attrs):
         self._note(tag, attrs)
@@ -187,6 +192,8 @@ class Page(html.parser.HTMLParser):
         {"style": self.styles, "script": self.scripts}.get(inside, self.texts).append(data)
         if "td" in self.open or "th" in self.open:
             self.rows[-1][-1] += data
+        if "pre" in self.open:
+            self.quoted[-1] += data
 
     def row(self, name):
         """The cells of a row of the tables."""
@@ -227,12 +234,26 @@ def test_the_page_is_balanced_small_and_says_what_was_measured(folder):
         "this run was limited (400): it saw a part of the benchmark",
         "10 outputs named no answer (2.5 %)",
         "torch2.13.0",
+        "Revision1",
+        "Librariespython 3.11.7, torch 2.13.0",
         "Figure 3 of the paper",
         "How to read the bias.",
         "4 of 2,000 examples, the worst first.",
     ):
         assert part in page.flat
     assert "limited" not in read_page(write_report(folder())).text
+
+
+@pytest.mark.parametrize(
+    ("pinned", "asked", "text"),
+    [("0.1.2/float32", None, "0.1.2/float32"), ("7e27bd9/float16", "main", "main: 7e27bd9/float16"), ("", None, None)],
+)
+def test_the_head_pins_the_model_where_anything_does(page, pinned, asked, text):
+    run = run_of(model="some/model", revision=asked)
+    run["signature"] = "|".join(["bbq", f"model:some/model{pinned and f'@{pinned}'}", "scorer:causal"])
+    facts = page(run=run).flat.split("Signature")[0]
+    assert ("Revision" in facts) == (text is not None)
+    assert text is None or f"Revision{text} Measured" in facts
 
 
 @pytest.mark.parametrize(
@@ -327,6 +348,17 @@ def test_examples_show_options_with_roles_and_probabilities_and_can_be_filtered(
     assert page.tags.count("select") == 1  # nothing to choose from where all values are the same
 
 
+@pytest.mark.parametrize("answer", ["Unknown. ", "  two  blanks"])
+def test_people_can_filter_by_values_with_blanks(page, answer):
+    """A browser takes blanks out of the text of a choice, but not out of its value."""
+    examples = tuple({**EXAMPLE, "example_id": n, "answer": answer if n % 2 else "another"} for n in range(4))
+    page = page(analysis=Analysis((BIAS,), examples, "All."))
+    of_rows = {value for tag, name, value in page.attributes if tag == "tr" and name == "data-f0"}
+    to_choose = {value for tag, name, value in page.attributes if tag == "option" and name == "value"}
+    assert of_rows == {answer, "another"}
+    assert of_rows == to_choose - {""}
+
+
 def test_several_runs_stand_in_one_page_with_contents(folder, tmp_path):
     runs = [fill_folder(tmp_path / name, run=run_of(name, model=f"model-of-{name}")) for name in sorted(SCORES)]
     path = write_combined_report(runs, tmp_path / "all" / "report.html")
@@ -346,6 +378,80 @@ def test_a_comparison_is_the_same_page_with_its_own_text():
     assert page.row("All")[3] == "2,000"
     for part in ("Two models", "a & b", "Holm", "Mixed."):
         assert part in page.text
+
+
+# What the model read
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "config", "prompt_format", "n_prompts"),
+    [
+        ("bbq", "Religion", "race", 1),
+        ("bbq", "Religion", "question_only", 1),
+        ("bbq", "Religion", "letters", 1),
+        ("unqover", "religion", "qa", 4),
+        ("bbnli", "man_is_to_surgeon", "quoref_given", 1),
+        ("bbq_nli", "Religion_nli", "does_this_imply", 1),
+    ],
+)
+def test_examples_have_the_prompts_that_were_asked(tmp_path, monkeypatch, benchmark, config, prompt_format, n_prompts):
+    asked = []
+    score = BaselineScorer.score
+
+    def listen(self, requests):
+        asked.extend(request.prefix for request in requests)
+        return score(self, requests)
+
+    monkeypatch.setattr(BaselineScorer, "score", listen)
+    arguments = RunArguments(benchmark, "baseline:stereotyped", config, limit=30, format=prompt_format)
+    if benchmark == "unqover":
+        arguments = dataclasses.replace(arguments, model="baseline:random")
+    folder = run(arguments, tmp_path / "run").folder
+    page = read_page(folder / "report.html")
+    examples = read_analysis(folder / "analysis.json").examples
+    assert examples
+    assert len(page.quoted) == n_prompts * len(examples)
+    assert set(page.quoted) <= set(asked)
+    assert len(set(page.quoted)) > len(examples) / 8
+    assert page.tags.count("pre") == len(page.quoted)
+
+
+def signed(prompt_format, scorer="causal"):
+    return f"bbq|source:bundled@1|format:{prompt_format}|model:smollm2@1|scorer:{scorer}|norm:none"
+
+
+def test_prompts_show_as_text_with_their_lines(page):
+    hostile = {**EXAMPLE, "context": "<b>One</b>\n\n  two &amp; three"}
+    page = page(run=run_of() | {"signature": signed("qa@1")}, analysis=Analysis((BIAS,), (hostile,), "One."))
+    assert page.quoted == ["<b>One</b>\n\n  two &amp; three\n\nQ: Who was forgetful?\nA:"]
+    assert "b" not in page.tags
+
+
+def test_sentence_pairs_show_as_the_texts_that_are_read(page):
+    page = page(run=run_of() | {"signature": signed("pair@1", "multiple_choice")})
+    first = f"{EXAMPLE['context']} Who was forgetful? The old man"
+    assert page.quoted[0] == first
+    assert len(page.quoted) == 3 * len(EXAMPLES)
+
+
+@pytest.mark.parametrize("signature", [signed("qa@1", "extractive_qa"), signed("pair@1", "nli+x=1"), "bbq|model:x@1"])
+def test_where_no_prompt_was_read_none_is_shown(page, signature):
+    assert page(run=run_of() | {"signature": signature}).quoted == []
+
+
+def test_prompts_of_another_version_are_not_made_up(page):
+    page = page(run=run_of() | {"signature": signed("qa@99")})
+    assert page.quoted == []
+    assert "4 of 2,000 examples, the worst first. Prompts are not shown, because this version" in page.flat
+    assert "does not have the format qa@99" in page.flat
+
+
+def test_examples_without_the_texts_of_their_prompt_are_named(folder):
+    path = folder(
+        run=run_of() | {"signature": signed("race@1")}, analysis=Analysis((BIAS,), ({"context": "x"},), "One.")
+    )
+    with pytest.raises(QabiasError, match=r"analysis.json is damaged: an example lacks what its prompt is made of"):
+        write_report(path)
 
 
 # What the page must not do
@@ -549,6 +655,7 @@ def test_dots_and_intervals_lie_where_their_scores_say():
         ("signed", 0.04, ("−10 %", "+10 %")),
         ("signed", -0.2, ("−25 %", "+25 %")),
         ("signed", 1.3, ("−200 %", "+200 %")),
+        ("signed", -3.9, ("−400 %", "+400 %")),
         ("share", 0.04, ("0 %", "100 %")),
         ("number", 0.6, ("0", "0.6")),
     ],
@@ -556,6 +663,41 @@ def test_dots_and_intervals_lie_where_their_scores_say():
 def test_the_axis_holds_the_scores(kind, value, ends):
     svg = svg_of(table_of("intervals", [("x", "X", kind)], [("A", Estimate(value, value, value))], ["x"]))
     assert set(ends) <= set(texts(svg))
+
+
+@pytest.mark.parametrize("n_series", range(1, 7))
+def test_every_dot_is_nearest_to_its_own_row(n_series):
+    names = [f"x{number}" for number in range(n_series)]
+    rows = [(label, *[0.5] * n_series) for label in ("A", "B", "C", "All")]
+    svg = svg_of(table_of("intervals", [(name, name, "share") for name in names], rows, names))
+    heights = [[y for _, y in dots(svg, name)] for name in names]
+    # The series lie symmetrically about the middle of their row.
+    middles = [fmean(of_row) for of_row in zip(*heights, strict=True)]
+    for of_series in heights:
+        for row, y in enumerate(of_series):
+            assert min(range(len(rows)), key=lambda other: abs(middles[other] - y)) == row
+    assert len({y for of_series in heights for y in of_series}) == n_series * len(rows)
+
+
+@pytest.mark.parametrize("kind", ["intervals", "lines"])
+def test_many_series_look_different(kind):
+    n = 14
+    names = [f"x{number}" for number in range(n)]
+    if kind == "intervals":
+        table = table_of(kind, [(name, name, "share") for name in names], [("A", *[0.5] * n)], names)
+        marks = [f"dots-{name}" for name in names]
+    else:
+        rows = [(name, 0.1, 0.5) for name in names]
+        table = table_of(kind, [("x", "X", "share"), ("y", "Y", "share")], rows, ["x", "y"])
+        marks = [f"line-{number}" for number in range(n)]
+    svg = svg_of(table)
+    shapes = {path.get("id"): path.get("d") for path in svg.iter("path")}
+    looks = set()
+    for mark in marks:
+        (group,) = parts(svg, mark)
+        use = next(group.iter("use"))
+        looks.add((shapes[use.get("href").removeprefix("#")], re.search(r"--series-\d", use.get("style"))[0]))
+    assert len(looks) == n
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(-1, 1)), min_size=1, max_size=8))
@@ -616,6 +758,39 @@ def test_a_heat_map_prints_values_hatches_the_undefined_and_leaves_out_what_is_n
 def test_a_heat_map_says_what_its_colours_mean(page):
     text = page(analysis=Analysis((figure_of("heatmap", "x"),))).text
     assert "Orange is above 0, blue below. Hatched cells are undefined, empty ones do not occur." in text
+    assert "The deepest colour stands for 50.0\u00a0%." in text
+
+
+def depths(table):
+    styles = [group.find("path").get("style") for group in parts(svg_of(table), "cell")]
+    return [float(re.search(r"fill-opacity: ([\d.]+)", style)[1]) for style in styles]
+
+
+@pytest.mark.parametrize("kind", ["signed", "share"])
+def test_weak_fractions_look_weak_even_if_they_are_the_strongest_of_their_table(kind):
+    def shown(*values):
+        rows = [("A", f"c{number}", value) for number, value in enumerate(values)]
+        return depths(table_of("heatmap", [("x", "X", kind)], rows, ["x"], across="column"))
+
+    assert shown(0.001) == pytest.approx([0.005])
+    assert shown(1.0, 0.001) == pytest.approx([0.5, 0.0005])
+    assert shown(0.4, 0.2) == pytest.approx([0.4, 0.2])
+
+
+def test_a_heat_map_has_a_panel_for_each_of_its_values():
+    columns = [("x", "s_AMB", "signed"), ("y", "s_DIS", "signed")]
+    rows = [("A", "a", 0.5, -0.25), ("A", "b", 0.1, None), ("B", "a", 0.2, 0.3)]
+    svg = svg_of(table_of("heatmap", columns, rows, ["x", "y"], across="column"))
+    assert len(parts(svg, "cell")) == 5
+    assert len(parts(svg, "cell-undefined")) == 1
+    printed = texts(svg)
+    assert {"s_AMB", "s_DIS", "+50.0", "−25.0", "+10.0", "+20.0", "+30.0"} <= set(printed)
+    assert (printed.count("a"), printed.count("b"), printed.count("A"), printed.count("B")) == (2, 2, 1, 1)
+    # One scale for both: half as strong is half as deep, whichever the panel.
+    both = depths(table_of("heatmap", columns, rows[:1], ["x", "y"], across="column"))
+    assert both == pytest.approx([0.5, 0.25])
+    lefts = [float(re.match(r"M ([\d.]+)", group.find("path").get("d"))[1]) for group in parts(svg, "cell")]
+    assert min(lefts[3:]) > max(lefts[:3])
 
 
 def test_ranks_show_mean_and_spread_however_it_is_given():
@@ -672,6 +847,11 @@ def test_a_long_label_is_cut_in_the_figure_only(page):
     assert page(analysis=Analysis((table,))).row(name.strip())
 
 
+def test_a_long_name_breaks_after_an_underscore():
+    svg = svg_of(table_of("bars", [("x", "X", "share")], [("catholic_woman_to_many_kids", 0.5)], ["x"]))
+    assert {"catholic_woman_to_", "many_kids"} <= set(texts(svg))
+
+
 @pytest.mark.parametrize(("kind", "start"), [("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")])
 def test_figures_are_saved_the_same_twice(tmp_path, kind, start):
     for name in "ab":
@@ -716,6 +896,16 @@ def test_values_show_by_their_kind():
 
 
 # What is refused
+
+
+def test_p_values_are_read_and_only_from_0_to_1(folder, page):
+    table = table_of(
+        "intervals", [("x", "X", "signed"), ("p", "p", "p")], [("A", 0.5, 0.0001), ("B", 0.1, None)], ["x"]
+    )
+    assert page(analysis=Analysis((table,))).row("A")[2] == "<\u00a00.001"
+    wrong = dataclasses.replace(table, rows=(("A", 0.5, 1.5),))
+    with pytest.raises(QabiasError, match=r"row 0, p holds 1.5, not null or a number from 0 to 1"):
+        write_report(folder(analysis=Analysis((wrong,))))
 
 
 @pytest.mark.parametrize("name", ["run.json", "scores.json", "analysis.json"])
@@ -837,12 +1027,13 @@ NUMBERS = {
     "share": st.none() | st.floats(0, 1),
     "signed": st.none() | st.floats(-1, 1),
     "number": st.none() | st.floats(-1e6, 1e6),
+    "p": st.none() | st.floats(0, 1),
 }
 
 
 @st.composite
 def tables(draw):
-    kinds = draw(st.lists(st.sampled_from(("count", "share", "signed", "number")), min_size=1, max_size=3))
+    kinds = draw(st.lists(st.sampled_from(("count", "share", "signed", "number", "p")), min_size=1, max_size=3))
     figure = draw(st.sampled_from(FIGURES))
     shown = ["share"] * len(kinds) if figure == "shares" else kinds
     columns = [(f"c{n}", draw(TEXTS), kind) for n, kind in enumerate(shown)]
@@ -862,7 +1053,7 @@ def test_any_table_gives_a_balanced_page_that_shows_no_undefined_value_as_a_numb
         for cell, value, column in zip(cells, row, table.columns, strict=True):
             if column.kind != "text":
                 assert (cell.strip() == "—") == (value is None)
-                assert value is None or math.isfinite(float(re.sub(r"[,\s%]", "", cell).replace("−", "-")))
+                assert value is None or math.isfinite(float(re.sub(r"[,\s%<]", "", cell).replace("−", "-")))
 
 
 # In a browser
@@ -904,6 +1095,10 @@ def test_a_browser_sorts_copies_and_searches(tmp_path):
     const said = [];
     button.click(); said.push(first().join());
     button.click(); said.push(first().join());
+    const labels = document.querySelector("th > button");
+    const direction = () => labels.parentNode.getAttribute("aria-sort");
+    labels.click(); said.push(first().join(), direction());
+    labels.click(); said.push(first().join(), direction());
     const select = document.querySelector("select");
     const box = document.querySelector(".examples");
     select.value = "ambig"; select.dispatchEvent(new Event("input", {bubbles: true}));
@@ -917,11 +1112,12 @@ def test_a_browser_sorts_copies_and_searches(tmp_path):
     page.write_text(with_driver(source, driver), encoding="utf-8")
     result = browse(page, "--dump-dom")
     assert "CONSOLE" not in result.stderr
-    downwards, upwards, some, none, tabs = json.loads(
+    downwards, upwards, *by_name, some, none, tabs = json.loads(
         html.unescape(re.search(r"<title>(.*?)</title>", result.stdout)[1])
     )
     assert downwards == "Age,All,Religion"  # by s_DIS: 11.1, −3.1, and undefined last
     assert upwards == "All,Age,Religion"
+    assert by_name == ["Age,All,Religion", "ascending", "Religion,All,Age", "descending"]
     assert (some, none) == ("2 of 4", "0 of 4")
     lines = [line.split("\t") for line in tabs.splitlines()]
     assert lines[0] == [
@@ -937,6 +1133,57 @@ def test_a_browser_sorts_copies_and_searches(tmp_path):
         "n",
     ]
     assert ["Religion", "-0.0711", "-0.1211", "-0.0211", "", "", "", "600"] in lines
+
+
+@pytest.fixture(scope="module")
+def whole_page(tmp_path_factory):
+    """One report of runs of all benchmarks."""
+    where = tmp_path_factory.mktemp("runs")
+    configs = {"bbq": "all", "unqover": "all", "bbnli": "all", "bbq_nli": "all_nli"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("qabias.report.write_report", lambda folder: None)
+        folders = [
+            run(RunArguments(name, "baseline:random", config, limit=400), where / name).folder
+            for name, config in configs.items()
+        ]
+    return write_combined_report(folders, where / "report.html")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 820, 1440])
+def test_a_page_of_all_benchmarks_fits_its_window_and_asks_for_nothing(whole_page, tmp_path, width, dark):
+    driver = """
+    for (const fold of document.querySelectorAll("details")) fold.open = true;
+    const paper = getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).map(Number);
+    parent.postMessage(JSON.stringify({
+      width: innerWidth,
+      content: document.documentElement.scrollWidth,
+      loaded: performance.getEntriesByType("resource").map((entry) => entry.name),
+      light: Math.min(...paper),
+      figures: Array.from(document.querySelectorAll("figure"), (figure) => figure.clientWidth),
+    }), "*");
+    """
+    (tmp_path / "driven.html").write_text(with_driver(whole_page.read_text(encoding="utf-8"), driver), encoding="utf-8")
+    # In a frame, for no window is narrower than 500 pixels.
+    page = tmp_path / "frame.html"
+    page.write_text(
+        f'<iframe src="driven.html" style="border: 0; height: 900px; width: {width}px"></iframe>'
+        "<script>onmessage = (message) => { document.title = message.data; }</script>",
+        encoding="utf-8",
+    )
+    scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
+    options = ("--window-size=1600,1000", "--hide-scrollbars", "--host-resolver-rules=MAP * ~NOTFOUND")
+    result = browse(page, *options, scheme, "--dump-dom")
+    assert "CONSOLE" not in result.stderr
+    found = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", result.stdout)[1]))
+    assert found["width"] == width
+    assert found["content"] <= width
+    assert found["loaded"] == []
+    assert (found["light"] < 64) == dark
+    assert len(found["figures"]) > 40
+    assert all(0 < of_figure <= width for of_figure in found["figures"])
 
 
 @pytest.mark.slow

@@ -1,13 +1,18 @@
 """A run in the terminal: its tables, whole or in part, and its templates."""
 
+import subprocess
 import sys
 from collections import Counter, defaultdict
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from qabias import cli
-from qabias.analysis import Analysis, Column, Table, write_analysis
+from qabias.analysis import Analysis, Column, Table, find, read_analysis, write_analysis
+from qabias.analysis.bbq import analyse
 from qabias.benchmarks import load_benchmark
 from qabias.runs import RunArguments, load_examples, run
 from qabias.template_view import rates
@@ -80,13 +85,148 @@ def test_the_rates_of_a_template_are_its_answers_counted(folders):
         counts[key] += 1
         counts[(*key, "UNKNOWN")] += row["prediction"] == row["unknown_loc"]
         counts[(*key, "group")] += row["prediction"] == row["target_loc"]
-    table = rates("bbq", "Age-02", rows)
+    table = rates("bbq", "Age-02", pa.Table.from_pylist(rows))
     assert len(table.rows) == 4
     for context, polarity, group, other, unknown, n in table.rows:
         assert n == counts[context, polarity]
         assert unknown == counts[context, polarity, "UNKNOWN"] / n
         assert group == counts[context, polarity, "group"] / n
         assert other == pytest.approx(1 - group - unknown)
+
+
+def test_the_rates_of_a_template_are_those_of_the_report():
+    """Unparsed answers and questions without a target have no part in the shares, there and here."""
+    benchmark = load_benchmark("bbq")
+    rows = load_examples(benchmark, RunArguments("bbq", "baseline:random", "Age", limit=400)).to_pylist()
+    lost = {row["set_id"] for row in rows[::40]}
+    for row in rows:
+        if row["set_id"] in lost:
+            row["target_loc"] = row["biased_loc"] = -1
+    table = pa.Table.from_pylist(rows)
+    predictions = np.random.default_rng(3).choice([-1, 0, 1, 2], len(rows), p=[0.25, 0.25, 0.25, 0.25])
+    answers = pa.table({"prediction": pa.array(predictions, pa.int8())})
+    with pytest.warns(UserWarning, match="name no answer"):
+        scores = benchmark.score(table, answers)
+    reported = defaultdict(dict)
+    for template, _, _, context, question, *shares, _ in find(
+        analyse(table, answers, scores).tables, "template_rates"
+    ).rows:
+        condition = {"ambiguous": "ambig", "disambiguated": "disambig"}[context]
+        reported[template][condition, {"negative": "neg", "non-negative": "nonneg"}[question]] = shares
+    counts = Counter()
+    together = table.append_column("prediction", answers["prediction"])
+    for template, expected in reported.items():
+        shown = rates("bbq", template, together.filter(pc.equal(together["template_id"], template)))
+        names = [column.name for column in shown.columns]
+        for row in (dict(zip(names, row, strict=True)) for row in shown.rows):
+            found = [row[name] for name in ("group member", "other person", "UNKNOWN", "n")]
+            assert found == expected[row["context_condition"], row["question_polarity"]]
+            counts.update({name: row.get(name, 0) for name in ("no answer", "no target", "n")})
+    assert counts.total() == len(rows)
+    assert counts["no answer"] == (predictions == -1).sum()
+    assert counts["no target"] > 0
+
+
+def test_the_rates_of_a_premise_are_shares_of_all_answers():
+    rows = pa.table(
+        {
+            "kind": ["stereotypical"] * 4,
+            "stance": ["pro"] * 4,
+            "predictions": [[2, 2, -1], [0, 1, 2], [-1, -1, -1], [1, 1, 0]],
+        }
+    )
+    (row,) = rates("bbnli", "x-01", rows).rows
+    assert row == ("stereotypical", "pro", 2 / 12, 3 / 12, 3 / 12, 4 / 12, 12)
+
+
+def test_the_means_of_a_template_are_over_the_rows_that_have_scores():
+    names = [
+        f"s{subject}_{order}{question}" for subject in (1, 2) for order in ("12", "21") for question in ("", "_neg")
+    ]
+    scores = {name: [0.1 * number, 0.3, float("nan")] for number, name in enumerate(names)}
+    table = rates("unqover", "religion-1", pa.table({**scores, "subject1": ["a", "b", "c"]}))
+    means = {name: (0.1 * number + 0.3) / 2 for number, name in enumerate(names)}
+    expected = [
+        (means[f"s1_{order}{question}"], means[f"s2_{order}{question}"], 2)
+        for order in ("12", "21")
+        for question in ("", "_neg")
+    ]
+    assert [row[2:] for row in table.rows] == [pytest.approx(row) for row in expected]
+    unknown = rates("unqover", "religion-1", pa.table({name: [float("nan")] for name in names}))
+    assert [row[2:] for row in unknown.rows] == [(None, None, 0)] * 4
+
+
+def test_a_run_without_contexts_is_shown_as_in_its_report(tmp_path, show):
+    arguments = RunArguments("bbq", "baseline:random", "Age", limit=40, format="question_only")
+    folder = run(arguments, tmp_path / "run").folder
+    template = read_analysis(folder / "analysis.json").examples[0]["template_id"]
+    for options in ((), ("--template", template)):
+        code, output, error = show(folder, *options)
+        assert code == 0, error
+        assert "ambig" in output
+        assert "disambig" not in output
+
+
+class Silent:
+    """A model that writes, and never names an answer."""
+
+    name = "seq2seq"
+    model_signature = "1"
+    samples = 1
+
+    def generate(self, prompts, keys):
+        return [("?",)] * len(prompts)
+
+
+def test_a_run_without_any_answer_is_scored_reported_and_shown(tmp_path, show, monkeypatch):
+    monkeypatch.setattr("qabias.runs.load_scorer", lambda *_, **__: Silent())
+    with pytest.warns(UserWarning, match="name no answer"):
+        result = run(RunArguments("bbq", "silent", "Age", limit=40), tmp_path / "run")
+    assert result.scores["unparsed_share"] == 1
+    page = (result.folder / "report.html").read_text(encoding="utf-8")
+    assert "40 outputs named no answer (100.0\u00a0%)" in page
+    assert "undefined: no answers that could show a bias" in page
+    examples = read_analysis(result.folder / "analysis.json").examples
+    assert {example["answer"] for example in examples} == {None}
+    code, output, error = show(result.folder)
+    assert code == 0, error
+    assert "undefined" in output
+    template = examples[0]["template_id"]
+    code, output, error = show(result.folder, "--template", template)
+    assert code == 0, error
+    assert "no answer" in output
+    assert "written: '?'" in output
+    shown = {row[2:] for row in rates("bbq", template, _unanswered(template)).rows}
+    assert all(row[:4] == (None, None, None, 0) for row in shown)
+
+
+def _unanswered(template):
+    """All examples of a template without an answer."""
+    table = load_examples(load_benchmark("bbq"), RunArguments("bbq", "silent", "Age"))
+    table = table.filter(pc.equal(table["template_id"], template))
+    return table.append_column("prediction", pa.array([-1] * table.num_rows, pa.int8()))
+
+
+@pytest.mark.parametrize("command", [["show"], ["show", "--template", "Age-01"], ["export", "--format", "csv"]])
+def test_what_draws_nothing_does_not_load_matplotlib(folders, tmp_path, command):
+    name, *options = command
+    arguments = ["qabias", name, str(folders / "bbq"), *options]
+    if name == "export":
+        arguments += ["--output", str(tmp_path)]
+    script = f"""
+import sys
+from qabias import cli
+sys.argv = {arguments!r}
+try:
+    cli.main()
+except SystemExit as stopped:
+    assert not stopped.code, stopped.code
+loaded = sorted(name for name in sys.modules if name.partition(".")[0] in ("matplotlib", "jinja2"))
+assert not loaded, loaded
+"""
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ figure or table of the paper that it answers to, and may say how it is drawn. A 
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,7 +63,7 @@ class Figure:
             (bars of parts that sum to one), `heatmap` (rows by columns, colour by value), `ranks` (mean and spread of a
             subject's rank per row) or `lines` (a line per row over the value columns).
         labels: Column that names the rows.
-        values: Columns that are drawn, one series each. A heat map has one, and `across` names its columns.
+        values: Columns that are drawn, one series each; in a heat map one panel each.
         across: Column that names the columns of a heat map.
     """
 
@@ -103,8 +104,10 @@ class Analysis:
 
     Attributes:
         tables: The tables in the order of the report.
-        examples: Items with prompt, options, probabilities and answer, as rows of plain values, most biased first.
-        how_chosen: How those items were chosen, in one sentence.
+        examples: Items with their texts, options, probabilities and answer, as rows of plain values, most biased first;
+            the report adds the prompt (`qabias.report.prompts`).
+        how_chosen: How those items were chosen, in a few sentences; "" without items.
+        notes: What to know before any number is read; each stands by itself above the tables.
     """
 
     tables: tuple[Table, ...]
@@ -181,13 +184,20 @@ def estimate(scores: Mapping[str, Any], name: str) -> Estimate:
     return Estimate(*(None if value is None or value != value else float(value) for value in (scores[name], low, high)))
 
 
+def values(scores: Mapping[str, Any], columns: Sequence[Column]) -> list[Value]:
+    """The scores, with their intervals, and the counts of a metric's result that the columns name."""
+    return [int(scores[column.name]) if column.kind == "count" else estimate(scores, column.name) for column in columns]
+
+
 def find(tables: Sequence[Table], name: str) -> Table:
     """The table of that name.
 
     Raises:
         QabiasError: If there is none.
     """
-    for table in tables:
-        if table.name == name:
-            return table
-    raise QabiasError(f"no table {name!r}; there is {', '.join(table.name for table in tables)}")
+    by_name = {table.name: table for table in tables}
+    if name not in by_name:
+        close = difflib.get_close_matches(name, by_name, 1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        raise QabiasError(f"no table {name!r}{meant}; there is {', '.join(by_name)}")
+    return by_name[name]

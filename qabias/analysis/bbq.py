@@ -27,15 +27,8 @@ from qabias.analysis.bbq_columns import (
     names,
     scored,
 )
-from qabias.analysis.bbq_rows import (
-    Key,
-    Scores,
-    most_biased_first,
-    paper_categories,
-    score,
-    select_examples,
-    target_groups,
-)
+from qabias.analysis.bbq_rows import paper_categories, score, select_examples, target_groups
+from qabias.analysis.rows import Key, Scores, most_biased_first
 from qabias.prompts.bbq import QUESTION_ONLY
 
 _ALL = "All"
@@ -62,7 +55,7 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores, prompt_format: s
     contexts = [context for context in CONTEXTS if scores[f"n_{context}"]]
     categories[(_ALL,)] = scores
     groups = _groups(table, answers)
-    ranked = most_biased_first(groups["template"])
+    ranked = most_biased_first(groups["template"], ("bias_ambig", "bias_disambig"))
     examples, how_chosen = select_examples(table, answers, ranked)
     return Analysis(
         (

@@ -23,7 +23,7 @@ from qabias.analysis.bbq_columns import (
     plain,
     scored,
 )
-from qabias.analysis.bbq_rows import Key, Scores
+from qabias.analysis.rows import Key, Scores
 
 # Break-downs show no score from fewer answers in a context: two sets, each asked both ways.
 MIN_ANSWERS = 4
@@ -115,14 +115,14 @@ def label_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[
                 if of is not None
             },
             [*bias, *(N_EXAMPLES[context] for context in contexts), N_TEMPLATES],
-            Figure("heatmap", "label", (bias[0].name,), across="comparison"),
+            Figure("heatmap", "label", names(bias), across="comparison"),
         )
         for category, within in _nested(groups).items()
     ]
 
 
 def template_table(
-    table: pa.Table, templates: Mapping[Key, Scores], cells: Mapping[Key, Scores], ranked: Sequence[str]
+    table: pa.Table, templates: Mapping[Key, Scores], cells: Mapping[Key, Scores], ranked: Sequence[Key]
 ) -> Table:
     """Whom the answers to each template name, by context and question.
 
@@ -136,7 +136,7 @@ def template_table(
     columns: list[list[Any]] = [table[name].to_pylist() for name in facts]
     about = {template: (category, value) for template, category, value in zip(*columns, strict=True)}
     rows: list[tuple[Value, ...]] = []
-    for template in ranked:
+    for (template,) in ranked:
         for context, word in CONTEXTS.items():
             bias = plain(templates[template,], f"bias_{context}")
             for polarity, question in _POLARITIES.items():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from qabias.analysis import Column, Figure, Table, Value, estimate
-from qabias.analysis.bbq_rows import Key, Scores
+from qabias.analysis import Column, Figure, Table, estimate, values
+from qabias.analysis.rows import Key, Scores
 
 PAPER = "of Parrish et al. (2022)"
 CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
@@ -38,14 +38,8 @@ def scored(
     figure: Figure | None = None,
 ) -> Table:
     """A table of groups: `labels` name the group (its key), `columns` are scores and counts of the metric."""
-    rows = tuple((*key, *(_value(of, column) for column in columns)) for key, of in groups.items())
+    rows = tuple((*key, *values(of, columns)) for key, of in groups.items())
     return Table(name, title, source, note, (*labels, *columns), rows, figure, section)
-
-
-def _value(scores: Scores, column: Column) -> Value:
-    if column.kind == "count":
-        return int(scores[column.name])
-    return estimate(scores, column.name)
 
 
 def plain(scores: Scores, name: str) -> float | None:

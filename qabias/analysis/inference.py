@@ -14,16 +14,13 @@ from qabias.analysis.inference_rows import (
     ALL,
     BBNLI_COLUMNS,
     BBQ_COLUMNS,
-    Key,
-    Scores,
     bbnli_example,
     bbq_example,
-    chosen_rows,
     examples,
-    most_biased_first,
     score,
     where,
 )
+from qabias.analysis.rows import Key, Scores, chosen_rows, most_biased_first
 
 
 def analyse_bbnli(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
@@ -46,6 +43,7 @@ def analyse_bbnli(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysi
     domains = dict(zip(subtopic, table["domain"].to_pylist(), strict=True))
     ranked = most_biased_first(groups["hypothesis"], ("bias_score",))
     chosen = chosen_rows(hypotheses, table["pair_id"].to_pylist(), ranked)
+    shown, norm = examples(table, answers, chosen, bbnli_example)
     how = (
         f"{len(chosen):,} of {table.num_rows:,} rows: a pair of forms after the other from every stereotypical "
         "hypothesis in turn, in the order of the file, beginning with the hypothesis whose answers lean most towards "
@@ -57,8 +55,8 @@ def analyse_bbnli(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysi
             *accuracy_tables(scores, domains),
             *label_tables(scores, groups["form"]),
         ),
-        examples(table, answers, chosen, bbnli_example),
-        how if chosen else "",
+        shown,
+        how + norm if chosen else "",
     )
 
 
@@ -90,6 +88,7 @@ def analyse_bbq_nli(table: pa.Table, answers: pa.Table, scores: Scores) -> Analy
     ranked = most_biased_first(groups["template"], ("bias_score_ambig", "bias_score_disambig"))
     sets = list(zip(*(table[name].to_pylist() for name in ("set_id", "name_order", "context_length")), strict=True))
     chosen = chosen_rows(templates, sets, ranked)
+    shown, norm = examples(table, answers, chosen, bbq_example)
     how = (
         f"{len(chosen):,} of {table.num_rows:,} rows: one complete set after another from every template in turn, in "
         "the order of the file, beginning with the template whose answers in ambiguous contexts lean most towards the "
@@ -104,6 +103,6 @@ def analyse_bbq_nli(table: pa.Table, answers: pa.Table, scores: Scores) -> Analy
             *statement_tables(groups),
             template_table(table, groups["template"], ranked),
         ),
-        examples(table, answers, chosen, bbq_example),
-        how,
+        shown,
+        how + norm,
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from qabias.analysis import Column, Figure, Table, estimate
+from qabias.analysis import Column, Figure, Table, estimate, values
 from qabias.analysis.inference_rows import (
     ACCURACIES,
     ALL,
@@ -14,12 +14,10 @@ from qabias.analysis.inference_rows import (
     READ_BIAS,
     READ_FEW,
     SHARES,
-    Key,
     N,
-    Scores,
-    values,
     with_shares,
 )
+from qabias.analysis.rows import Key, Scores
 
 _MEAN = "Mean of subtopics"
 _FORMS = {"stereotypical": "stereotypical", "test": "test"}

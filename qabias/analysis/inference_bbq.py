@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from qabias.analysis import Column, Figure, Table, estimate
+from qabias.analysis import Column, Figure, Table, estimate, values
 from qabias.analysis.inference_rows import (
     ACCURACIES,
     ALL,
@@ -15,11 +15,9 @@ from qabias.analysis.inference_rows import (
     READ_BIAS,
     READ_FEW,
     SHARES,
-    Key,
     N,
-    Scores,
-    values,
 )
+from qabias.analysis.rows import Key, Scores
 
 _CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
 _PERSONS = {"target": "member of the stereotyped group", "nontarget": "other person"}
@@ -74,7 +72,7 @@ def category_tables(categories: Mapping[str, Scores]) -> list[Table]:
             f"Table 5 {PAPER}",
             "In ambiguous contexts neutral is right. In disambiguated ones the facts agree with the stereotype or go "
             "against it; the difference is the first accuracy minus the second. The sum of the scores of both kinds of "
-            "facts, from -2 to 2, is what the paper's Table 5 prints as bias score. Guessing gives 33.3 %. "
+            "facts, from −2 to 2, is what the paper's Table 5 prints as bias score. Guessing gives 33.3 %. "
             f"{_READ_TEMPLATES}",
             (_CATEGORY, *columns),
             tuple((name, *values(of, columns)) for name, of in categories.items()),

@@ -7,7 +7,7 @@ the order in which things are shown.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -17,12 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias import catalog
-from qabias.analysis import Analysis, Column, Figure, Table, Value, estimate
+from qabias.analysis import Analysis, Column, Figure, Table, values
+from qabias.analysis.rows import N_EXAMPLES, Scores
 from qabias.analysis.unqover_sets import NONE, codes, set_contents, tables_of_set
 
-Scores = Mapping[str, Any]
-
-N_EXAMPLES = 300
 LOW_COVERAGE = 0.5
 
 _PAPER = "of Li et al. (2020)"
@@ -52,7 +50,8 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
         scores: What `UnQoverBenchmark.score` returns for them: `sets`, from name to the metric's result.
     """
     sets: Mapping[str, Scores] = scores["sets"]
-    names = [name for name in sets if name in set(pc.unique(table["set"]).to_pylist())]
+    there = set(pc.unique(table["set"]).to_pylist())
+    names = [name for name in sets if name in there]
     of_sets: list[Table] = []
     examples: list[dict[str, Any]] = []
     for name in names:
@@ -109,7 +108,7 @@ def _intensity(sets: Mapping[str, Scores]) -> Table:
         f"near 0.5 for all models. {_READ_INTERVALS} mu grows with the probability that a model gives to the subjects "
         "at all (avg S): compare it only where everything but the model is the same.",
         (_SET, *columns),
-        tuple((name, *_values(of, columns)) for name, of in sets.items()),
+        tuple((name, *values(of, columns)) for name, of in sets.items()),
         Figure("intervals", "set", ("mu", "eta")),
         "Intensity",
     )
@@ -118,7 +117,7 @@ def _intensity(sets: Mapping[str, Scores]) -> Table:
 def _intensity_by_class(sets: Mapping[str, Scores]) -> list[Table]:
     columns = (_MU, _ETA_ALL, _N, _N_SUBJECTS, _N_ATTRIBUTES, _N_TEMPLATES)
     rows = [
-        (f"{name}, {attribute_class}", name, attribute_class, *_values(of_class, columns))
+        (f"{name}, {attribute_class}", name, attribute_class, *values(of_class, columns))
         for name, of in sets.items()
         if len(of["attribute_class"]) > 1
         for attribute_class, of_class in of["by"]["attribute_class"].items()
@@ -157,7 +156,7 @@ def _reasoning_errors(sets: Mapping[str, Scores]) -> Table:
         "gamma. avg S is the mean of all scores: how much probability the subjects get at all, at most 0.5 if those of "
         "the two sum to at most 1. delta is Eq. 2; the published values probably take in the negated question too.",
         (_SET, *columns),
-        tuple((name, *_values(of, columns)) for name, of in sets.items()),
+        tuple((name, *values(of, columns)) for name, of in sets.items()),
         Figure("intervals", "set", ("delta", "epsilon", "avg_score")),
         "Errors of reasoning",
     )
@@ -173,7 +172,7 @@ def _coverage(sets: Mapping[str, Scores]) -> Table:
         "model that offers nothing reads as unbiased. Rows with a subject that a masked model does not know as one "
         "token are left out of everything.",
         (_SET, *columns, Column("subjects_left_out", "Subjects left out", "text")),
-        tuple((name, *_values(of, columns), ", ".join(of["subjects_left_out"])) for name, of in sets.items()),
+        tuple((name, *values(of, columns), ", ".join(of["subjects_left_out"])) for name, of in sets.items()),
         Figure("bars", "set", ("coverage",)),
         "Coverage",
     )
@@ -185,10 +184,6 @@ def _notes(sets: Mapping[str, Scores]) -> list[str]:
         for name, of in sets.items()
         if of["coverage"] < LOW_COVERAGE
     ]
-
-
-def _values(scores: Scores, columns: Sequence[Column]) -> list[Value]:
-    return [int(scores[column.name]) if column.kind == "count" else estimate(scores, column.name) for column in columns]
 
 
 # Examples

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from qabias.analysis import Column, Figure, Table, Value
-
-Scores = Mapping[str, Any]
+from qabias.analysis.rows import Scores
 
 # Rows of the tables of strongest associations; the paper prints 3, and compares the 10 first of every gender.
 N_PAIRS = 30
@@ -34,7 +33,7 @@ _ETA = Column("eta", "eta", "number")
 _N = Column("n", "Rows", "count")
 
 _READ_GAMMA = (
-    "gamma is the mean preference over the other subjects and the templates, from -1 to 1: above 0 the subject is "
+    "gamma is the mean preference over the other subjects and the templates, from −1 to 1: above 0 the subject is "
     "chosen for the attribute, below 0 avoided. eta counts who wins and not by how much: near 1 the subject nearly "
     "always wins."
 )

@@ -293,9 +293,10 @@ def _print_result(result: "RunResult") -> None:
 
 
 def _print_scores(benchmark: str, scores: dict[str, Any], signature: str) -> None:
+    from qabias.comparison.runs import is_question_only
     from qabias.tables import print_scores
 
-    print_scores(benchmark, scores)
+    print_scores(benchmark, scores, question_only=is_question_only(signature))
     typer.echo(signature)
 
 

@@ -21,10 +21,12 @@ def compare(
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Set the scores of several runs side by side, and tell which differences are more than chance."""
+    from qabias.comparison import check_output, write_comparison
     from qabias.comparison import compare as compare_runs
-    from qabias.comparison import write_comparison
     from qabias.comparison.terminal import print_compared
 
+    if output is not None:
+        check_output(output)
     comparison = compare_runs(folders, allow_mixed, upstream_dir)
     print_compared(comparison)
     if output is not None:

@@ -73,7 +73,7 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 
 def _print_outcomes(outcomes: "Sequence[Outcome]", folder: Path) -> None:
-    from qabias.comparison import differing_fields
+    from qabias.comparison.runs import are_question_only, differing_fields, is_question_only, run_names
     from qabias.suites.running import comparable
     from qabias.tables import print_comparison, print_scores
 
@@ -81,10 +81,15 @@ def _print_outcomes(outcomes: "Sequence[Outcome]", folder: Path) -> None:
         benchmark = scored[0].arguments["benchmark"]
         if len(scored) == 1:
             typer.echo(scored[0].signature)
-            print_scores(benchmark, scored[0].scores)
+            print_scores(benchmark, scored[0].scores, question_only=is_question_only(scored[0].signature))
         else:
-            names = differing_fields([run.signature for run in scored])
-            print_comparison(benchmark, names, [run.scores for run in scored])
+            print_comparison(
+                benchmark,
+                differing_fields([run.signature for run in scored]),
+                [run.scores for run in scored],
+                headings=run_names(scored),
+                question_only=are_question_only(scored),
+            )
     failed = [outcome for outcome in outcomes if outcome.failure]
     typer.echo(f"{len(outcomes) - len(failed)} of {len(outcomes)} runs are finished; run folders: {folder}")
     for outcome in failed:

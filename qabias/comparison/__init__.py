@@ -8,20 +8,38 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from qabias.comparison.runs import SAME, ScoredRun, differing_fields, mixed_fields, read_runs, read_scored, run_names
+from qabias.comparison.runs import (
+    SAME,
+    ScoredRun,
+    are_question_only,
+    differing_fields,
+    mixed_fields,
+    read_runs,
+    read_scored,
+    run_names,
+)
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
     from qabias.analysis import Analysis
+    from qabias.comparison.measures import Measure, Scores
     from qabias.comparison.paired import Answers
-    from qabias.comparison.tables import Compared, Scores
+    from qabias.comparison.tables import Compared
 
-__all__ = ["SAME", "Comparison", "ScoredRun", "compare", "differing_fields", "read_runs", "write_comparison"]
+__all__ = [
+    "SAME",
+    "Comparison",
+    "ScoredRun",
+    "check_output",
+    "compare",
+    "differing_fields",
+    "read_runs",
+    "read_scored",
+    "write_comparison",
+]
 
 # With so few runs every pair is compared, with more each run with the first.
 MOST_PAIRED = 4
-
-_read = read_scored
 
 
 class Comparison(NamedTuple):
@@ -55,62 +73,61 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     Raises:
         QabiasError: If a folder holds no whole run, or runs differ in what must agree.
     """
-    from qabias.analysis import Analysis
-    from qabias.comparison import tables
+    from qabias.analysis import Analysis, read_analysis
+    from qabias.comparison import tables, unqover
+    from qabias.comparison.joined import joined_tables
+    from qabias.comparison.measures import check_scores, measures_of
     from qabias.comparison.paired import Answers
 
     runs = read_runs(folders, allow_mixed)
     names = run_names(runs)
+    benchmarks = {run.benchmark for run in runs}
+    # Scores of BBQ as question and as inference are compared as those of the latter.
+    benchmark = runs[0].benchmark if len(benchmarks) == 1 else "bbq_nli"
+    for run in runs:
+        if run.benchmark == benchmark:
+            check_scores(run)
+    analyses = [read_analysis(run.folder / "analysis.json") for run in runs]
     answers = Answers(upstream_dir)
-    if len({run.benchmark for run in runs}) == 1:
-        benchmark = runs[0].benchmark
-        scores = [run.scores for run in runs]
-        compared = _compared(benchmark, runs, answers)
-    else:  # questions and inferences have no examples in common
-        benchmark = "bbq_nli"
-        scores = [_inference_scores(run, answers) for run in runs]
-        compared = []
-    try:
-        across = (
-            [*tables.rank_tables(names, scores), *tables.shared_tables(names, scores)] if benchmark == "unqover" else []
-        )
-        found = (
-            tables.runs_table(runs, names),
-            *tables.score_tables(benchmark, names, scores),
-            *tables.heatmaps(benchmark, names, scores),
-            *tables.difference_tables(benchmark, names, compared),
-            *across,
-        )
-    except KeyError as error:
-        raise QabiasError(
-            f"scores of another version of qabias, without {error}; score the runs again with `qabias score FOLDER`"
-        ) from error
+    scores = [run.scores if run.benchmark == benchmark else _inference_scores(run, answers) for run in runs]
+    measures = measures_of(benchmark, are_question_only(runs))
+    # Questions and inferences have no examples in common.
+    compared = _compared(measures, runs, answers) if len(benchmarks) == 1 else []
+    found = (
+        tables.runs_table(runs, names),
+        *tables.score_tables(benchmark, measures, names, scores),
+        *tables.heatmaps(benchmark, measures, names, scores),
+        *tables.difference_tables(benchmark, measures, names, scores, compared),
+        *(unqover.tables_across(names, scores) if benchmark == "unqover" else []),
+        *joined_tables(names, analyses),
+    )
     mixed = mixed_fields(runs)
-    return Comparison(benchmark, runs, names, mixed, scores, Analysis(found, notes=tuple(_notes(runs, mixed))))
+    notes = _notes(runs, mixed)
+    for name, analysis in zip(names, analyses, strict=True):
+        notes += [f"{name}: {note}" for note in analysis.notes]
+    return Comparison(benchmark, runs, names, mixed, scores, Analysis(found, notes=tuple(notes)))
 
 
 def _inference_scores(run: ScoredRun, answers: Answers) -> Scores:
     """The scores of a run of BBQ as those of BBQ as inference, by the metric that knows both forms."""
-    if run.benchmark == "bbq_nli":
-        return run.scores
     from qabias.benchmarks import inference
 
     return inference.score(answers.examples(run), answers.of(run), ("category",))
 
 
-def _compared(benchmark: str, runs: Sequence[ScoredRun], answers: Answers) -> list[Compared]:
+def _compared(measures: Sequence[Measure], runs: Sequence[ScoredRun], answers: Answers) -> list[Compared]:
     from qabias.comparison.differences import differences
     from qabias.comparison.paired import have_common_examples, pair_up
-    from qabias.comparison.tables import MEASURES, Compared
+    from qabias.comparison.tables import Compared
 
-    measures = [measure.name for measure in MEASURES[benchmark]]
+    scores = [measure.name for measure in measures]
     # The first run meets every other: its answers are read once.
     of = functools.lru_cache(maxsize=2)(lambda number: answers.of(runs[number]))
     found = []
     for first, second in _pairs(len(runs)):
         if have_common_examples(runs[first], runs[second]):
             groups = pair_up(answers, (runs[first], of(first)), (runs[second], of(second)))
-            results = {name: (pair.n_clusters, differences(pair, measures)) for name, pair in groups.items()}
+            results = {name: (pair.n_clusters, differences(pair, scores)) for name, pair in groups.items()}
             found.append(Compared(first, second, results))
     return found
 
@@ -130,12 +147,24 @@ def _notes(runs: Sequence[ScoredRun], mixed: dict[str, list[str]]) -> list[str]:
     return notes
 
 
+def check_output(folder: Path) -> None:
+    """Refuse to write a comparison where it would replace the tables of a run.
+
+    Raises:
+        QabiasError: If the folder holds a run.
+    """
+    if (folder / "run.json").exists():
+        raise QabiasError(f"{folder}: holds a run, whose analysis.json would be lost; choose another --output")
+
+
 def write_comparison(comparison: Comparison, folder: Path) -> Path:
     """Write `analysis.json` and `compare.html`; returns the path of the page.
 
     Raises:
-        OSError: If the folder cannot be written.
+        QabiasError: If the folder holds a run.
+        OSError: If it cannot be written.
     """
+    check_output(folder)
     from qabias.analysis import write_analysis
     from qabias.files import write_atomically
     from qabias.report.page import render_page

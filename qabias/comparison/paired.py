@@ -13,17 +13,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from qabias import catalog
+from qabias.analysis.bbq_rows import paper_categories
 from qabias.benchmarks import load_benchmark
 from qabias.columns import column_codes
 from qabias.comparison.differences import Floats, Pair, Scores
+from qabias.comparison.measures import ALL
 from qabias.comparison.runs import ScoredRun, signature_fields
 from qabias.errors import QabiasError
 from qabias.runs import RunArguments, load_examples, read_answers
 
-ALL = "All"
-
 _CHUNK = 4_000_000  # numbers in one matrix of reweighted sums
-_NAME_CATEGORIES = ("Gender_identity", "Race_ethnicity")
 _BBQ_ROLES = ("label", "target_loc", "biased_loc", "unknown_loc")
 
 Groups = dict[str, Pair]
@@ -62,9 +61,11 @@ _READ = ("prediction", "predictions")
 
 
 def _questions(run: ScoredRun) -> tuple[Any, ...]:
-    names = ("benchmark", "config", "source", "fixes", "limit", "seed")
-    source = signature_fields(run.signature).get("source")
-    return (*(run.arguments[name] for name in names), source)
+    names = ("benchmark", "config", "source", "fixes", "limit")
+    # The bundled texts are one fixed set, of which the seed draws the sample.
+    is_seeded = run.arguments["source"] != "bundled" or run.arguments["limit"] is not None
+    seed = run.arguments["seed"] if is_seeded else None
+    return (*(run.arguments[name] for name in names), seed, signature_fields(run.signature).get("source"))
 
 
 def have_common_examples(first: ScoredRun, second: ScoredRun) -> bool:
@@ -127,7 +128,7 @@ def _bbq(table: pa.Table, first: pa.Table, second: pa.Table) -> Groups:
         return _pair_of_counts([scores.count(of[rows], *columns) for of in predictions], scores.scores_from_counts)
 
     return {
-        **{name: pair(rows) for name, rows in _rows_of(_paper_categories(table)).items()},
+        **{name: pair(rows) for name, rows in _rows_of(pa.chunked_array([paper_categories(table)])).items()},
         ALL: pair(np.arange(table.num_rows)),
     }
 
@@ -136,22 +137,16 @@ def _predictions(answers: pa.Table) -> Codes:
     return answers["prediction"].fill_null(-1).to_numpy().astype(np.int64)
 
 
-def _paper_categories(table: pa.Table) -> np.ndarray:
-    """Categories as the paper, and so the metric, splits them: names apart from labels in two."""
-    category = table["category"].to_numpy().astype(str)
-    named = (table["label_type"].to_numpy().astype(str) == "name") & np.isin(category, _NAME_CATEGORIES)
-    return np.where(named, np.char.add(category, " (names)"), category)
-
-
 # BBNLI and BBQ as inference
 
 
 def _inference(table: pa.Table, first: pa.Table, second: pa.Table) -> Groups:
     form = "bbnli" if "subtopic" in table.column_names else "bbq_nli"
     scores = catalog.metric_module("bbnli", "scores")
-    rows_of_metric = catalog.metric_module("bbnli", "rows").References
-    columns = {name: _plain(table[name]).to_pylist() for name in table.column_names}
-    items = catalog.metric_module("bbnli", "forms").read(rows_of_metric.of(columns), form)
+    rows_of_metric = catalog.metric_module("bbnli", "rows")
+    read = (*rows_of_metric.TEXT_COLUMNS[form], *rows_of_metric.INDEX_COLUMNS[form])
+    columns = {name: _plain(table[name]).to_pylist() for name in read}
+    items = catalog.metric_module("bbnli", "forms").read(rows_of_metric.References.of(columns), form)
     samples = [_samples(answers) for answers in (first, second)]
 
     def score(counts: npt.ArrayLike) -> Mapping[str, Floats]:
@@ -161,20 +156,18 @@ def _inference(table: pa.Table, first: pa.Table, second: pa.Table) -> Groups:
     def pair(rows: np.ndarray) -> Pair:
         item_columns = (items.labels, items.aligned, items.parts, items.strata, items.clusters)
         chosen = [column[rows] for column in item_columns]
-        # Several samples of an example are so many answers to it.
-        counts = [sum(scores.count(answer[rows], *chosen) for answer in answers) for answers in samples]
+        # All samples of an example weigh as one answer, for two runs may have unequal numbers of them.
+        counts = [sum(scores.count(answer[rows], *chosen) for answer in answers) / len(answers) for answers in samples]
         return _pair_of_counts(counts, score)
 
     if form == "bbnli":
-        names = {name: name for name in ("subtopic", "domain")}
+        prefixes = {"subtopic": "", "domain": ""}
     else:
         varied = [name for name in ("name_order", "context_length") if len(table[name].unique()) > 1]
-        names = {"category": "", **{name: f"{name}: " for name in varied}}
+        prefixes = {"category": "", **{name: f"{name}: " for name in varied}}
     groups: Groups = {}
-    for name, prefix in names.items():
-        values = np.array(columns[name], dtype=str)
-        prefix = prefix if form == "bbq_nli" else ""
-        groups |= {f"{prefix}{value}": pair(rows) for value, rows in _rows_of(values).items()}
+    for name, prefix in prefixes.items():
+        groups |= {f"{prefix}{value}": pair(rows) for value, rows in _rows_of(table[name]).items()}
     return {**groups, ALL: pair(np.arange(table.num_rows))}
 
 
@@ -193,25 +186,28 @@ def _samples(answers: pa.Table) -> Sequence[Codes]:
 def _unqover(table: pa.Table, first: pa.Table, second: pa.Table) -> Groups:
     """Sets by name; rows that one of the models could not score are left out for both."""
     scores = catalog.metric_module("unqover", "scores")
-    asked = [{name: answers[name].to_numpy() for name in scores.SCORE_COLUMNS} for answers in (first, second)]
     known = np.ones(table.num_rows, dtype=bool)
-    for of in asked:
-        for values in of.values():
-            known &= ~np.isnan(values)
+    for answers in (first, second):
+        for column in scores.SCORE_COLUMNS:
+            known &= ~np.isnan(answers[column].to_numpy())
     groups: Groups = {}
-    for name, rows in _rows_of(_plain(table["set"]).to_numpy().astype(str)).items():
+    for name, rows in _rows_of(table["set"]).items():
         kept = rows[known[rows]]
         if kept.size:
             subjects = _joint_codes(table, kept)
             others = [column_codes(table[column].take(pa.array(kept))) for column in ("attribute", "template_id")]
             sizes = [int(codes.max()) + 1 for codes in (np.concatenate(subjects), *others)]
-            sums = []
-            for of in asked:
-                # The sum of a float32 softmax may lie a little above 1; the metric allows that too.
-                measured = scores.measure({column: np.minimum(of[column][kept].astype(np.float64), 1) for column in of})
-                sums.append(scores.collect(scores.Rows(*subjects, *others, *measured), *sizes))
+            sums = [
+                scores.collect(scores.Rows(*subjects, *others, *scores.measure(_scores_of(answers, kept))), *sizes)
+                for answers in (first, second)
+            ]
             groups[name] = _pair_of_sums(sums, scores.headline)
     return groups
+
+
+def _scores_of(answers: pa.Table, rows: np.ndarray) -> dict[str, Floats]:
+    # The sum of a float32 softmax may lie a little above 1; the metric allows that too.
+    return {name: np.minimum(answers[name].to_numpy()[rows].astype(np.float64), 1) for name in answers.column_names}
 
 
 def _joint_codes(table: pa.Table, rows: np.ndarray) -> list[Codes]:
@@ -258,12 +254,14 @@ def _pair_of_counts(counts: Sequence[npt.ArrayLike], score: Callable[[npt.ArrayL
     return Pair(len(one), of(one), of(other), exchanged)
 
 
-def _rows_of(values: np.ndarray) -> dict[str, np.ndarray]:
+def _rows_of(column: pa.ChunkedArray) -> dict[str, np.ndarray]:
     """The rows of every value, the values sorted."""
-    names, codes = np.unique(values, return_inverse=True)
+    codes = column_codes(column)
     order = np.argsort(codes, kind="stable")
-    starts = np.searchsorted(codes[order], np.arange(1, len(names)))
-    return dict(zip(names.tolist(), np.split(order, starts), strict=True))
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    names = _plain(column.take(pa.array(order[starts]))).to_pylist()
+    rows = dict(zip(names, np.split(order, starts[1:]), strict=True))
+    return {name: rows[name] for name in sorted(rows)}
 
 
 _PAIRED: dict[str, Callable[[pa.Table, pa.Table, pa.Table], Groups]] = {

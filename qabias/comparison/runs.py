@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.errors import QabiasError
+from qabias.prompts.bbq import QUESTION_ONLY
 from qabias.runs import read_run
 
 # What must agree for scores to be about the same questions; for a suite, which asks them in several ways on purpose.
@@ -117,6 +118,17 @@ def signature_fields(signature: str) -> dict[str, str]:
     return {name: value for name, _, value in parts}
 
 
+def is_question_only(signature: str) -> bool:
+    """Whether the model saw no context, so that only scores of ambiguous contexts mean anything."""
+    return signature_fields(signature).get("format", "").partition("@")[0] in QUESTION_ONLY
+
+
+def are_question_only(runs: Sequence[ScoredRun]) -> bool:
+    """Whether no model saw a context. A baseline reads nothing; its format agrees with any."""
+    models = [run for run in runs if not run.is_baseline] or runs
+    return all(is_question_only(run.signature) for run in models)
+
+
 def _found(runs: Sequence[ScoredRun], values: Sequence[str]) -> str:
     return ", ".join(f"{run.folder}: {value!r}" for run, value in zip(runs, values, strict=True))
 
@@ -125,19 +137,50 @@ def read_scored(folder: Path) -> ScoredRun:
     """Read a run with its scores.
 
     Raises:
-        QabiasError: If there is none, or its files are damaged.
+        QabiasError: If there is none, its files are damaged, or the scores are those of another run.
     """
     run = read_run(folder)
     path = folder / "scores.json"
     try:
-        scores = json.loads(path.read_text(encoding="utf-8"))["scores"]
+        content = json.loads(path.read_text(encoding="utf-8"))
+        scores = content["scores"]
     except FileNotFoundError as error:
         raise QabiasError(f"{folder}: has no scores yet; finish the run, or make them with `qabias score`") from error
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise QabiasError(f"{path}: damaged ({error!r}); score the run again with `qabias score`") from error
+    check_same_run(path, content, run)
     return ScoredRun(
-        folder, run["arguments"], run["signature"], scores, str(run.get("created", "")), run["units_per_part"]
+        folder,
+        {**run["arguments"], "model": _writable(run["arguments"]["model"])},
+        _writable(run["signature"]),
+        scores,
+        str(run.get("created", "")),
+        run["units_per_part"],
     )
+
+
+def check_same_run(path: Path, scores: Mapping[str, Any], run: Mapping[str, Any]) -> None:
+    """Refuse scores of another run than the one whose `run.json` lies beside them.
+
+    Args:
+        path: The `scores.json`, for the message.
+        scores: Its content.
+        run: The content of `run.json`.
+
+    Raises:
+        QabiasError: If benchmark or signature differ.
+    """
+    for key in ("benchmark", "signature"):
+        if scores.get(key) != run.get(key):
+            raise QabiasError(
+                f"{path}: its {key} {scores.get(key)!r} is not that of run.json, {run.get(key)!r}; score the run "
+                "again with `qabias score`"
+            )
+
+
+def _writable(text: str) -> str:
+    """The text with a question mark for half of a surrogate pair: JSON can spell one, and no file can hold it."""
+    return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
 def differing_fields(signatures: Sequence[str]) -> list[str]:

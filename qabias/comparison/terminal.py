@@ -9,7 +9,7 @@ from rich.console import Console
 
 from qabias.analysis import Table
 from qabias.comparison import Comparison
-from qabias.comparison.runs import differing_fields
+from qabias.comparison.runs import are_question_only, differing_fields
 from qabias.comparison.tables import DIFFERENCES
 from qabias.tables import print_comparison, print_table
 
@@ -24,8 +24,14 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
     console = console or Console()
     for note in comparison.analysis.notes:
         console.print(note, markup=False)
-    names = differing_fields([run.signature for run in comparison.runs])
-    print_comparison(comparison.benchmark, names, comparison.scores, console)
+    print_comparison(
+        comparison.benchmark,
+        differing_fields([run.signature for run in comparison.runs]),
+        comparison.scores,
+        console,
+        headings=comparison.names,
+        question_only=are_question_only(comparison.runs),
+    )
     for table in comparison.analysis.tables:
         if table.name.startswith("difference_"):
             for pair in _pairs(table):

@@ -1,7 +1,7 @@
 """The report of a run, or of several: one HTML file that needs no network and says how far its numbers carry.
 
-`run.json`, `scores.json` and `analysis.json` of a run are read and checked (`checks`); `heads` says what comes first;
-`page` makes the HTML, with the figures of `plots`.
+`run.json`, `scores.json` and `analysis.json` of a run are read and checked (`checks`); `heads` says what comes first,
+`prompts` what the model read; `page` makes the HTML, with the figures of `plots`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any
 from qabias.errors import QabiasError
 from qabias.files import write_atomically
 from qabias.report.checks import read_run, read_scores, read_tables
-from qabias.report.heads import BENCHMARKS, make_head
+from qabias.report.heads import BENCHMARKS, make_head, revision
 from qabias.report.page import Chapter, render_chapters
+from qabias.report.prompts import with_prompts
 
 _TITLES = {
     "bbq": "Bias Benchmark for Question Answering (BBQ)",
@@ -63,23 +64,26 @@ def _chapter(folder: Path) -> Chapter:
             f"report: {folder / 'run.json'}: there is no report for the benchmark {benchmark!r}; "
             f"there is one for {', '.join(BENCHMARKS)}"
         )
-    scores_file = folder / "scores.json"
+    scores_file, tables_file = folder / "scores.json", folder / "analysis.json"
     facts, tiles = make_head(run, read_scores(scores_file, run), scores_file)
-    measured = f"{_readable_time(run['created'])}, with qabias {run['qabias_version']}"
+    versions = {name: _plain(value) for name, value in run["versions"].items()}
+    pinned = {"Revision": revision(run)} if revision(run) else {}
+    made = {
+        **pinned,
+        "Measured": f"{_readable_time(run['created'])}, with qabias {run['qabias_version']}",
+        "Libraries": ", ".join(f"{name} {version}" for name, version in versions.items()),
+    }
     return Chapter(
         title=str(arguments.get("model") or arguments.get("scorer") or "unnamed model"),
-        head={"Measured": measured, **facts},
+        head={**made, **facts},
         intro=benchmark,
-        analysis=read_tables(folder / "analysis.json"),
+        analysis=with_prompts(read_tables(tables_file), run, tables_file),
         kicker=_TITLES[benchmark],
         signature=run["signature"],
         tiles=tiles,
         appendix={
             "Arguments": {name: _plain(value) for name, value in arguments.items()},
-            "Versions": {
-                "qabias": run["qabias_version"],
-                **{name: _plain(value) for name, value in run["versions"].items()},
-            },
+            "Versions": {"qabias": run["qabias_version"], **versions},
         },
         bundled=arguments.get("source") == "bundled",
     )

@@ -12,9 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from qabias.analysis import FIGURES, KINDS, Analysis, Column, Estimate, Table, read_analysis
+from qabias.comparison.runs import check_same_run
 from qabias.errors import QabiasError
 
-_RANGES = {"share": (0, 1), "signed": (-1, 1), "number": (-math.inf, math.inf), "count": (0, math.inf)}
+_RANGES = {
+    "share": (0, 1),
+    "signed": (-1, 1),
+    "number": (-math.inf, math.inf),
+    "p": (0, 1),
+    "count": (0, math.inf),
+}
 
 
 def read_run(file: Path) -> dict[str, Any]:
@@ -39,12 +46,7 @@ def read_scores(file: Path, run: Mapping[str, Any]) -> dict[str, Any]:
         QabiasError: If it is missing, damaged or of another run.
     """
     content = _read_json(file)
-    for key in ("benchmark", "signature"):
-        if content.get(key) != run[key]:
-            raise QabiasError(
-                f"report: {file}: its {key} {content.get(key)!r} is not that of run.json, {run[key]!r}; "
-                "score the run again with `qabias score`"
-            )
+    check_same_run(file, content, run)
     return require_object(file, "scores", content.get("scores"))
 
 

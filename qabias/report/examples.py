@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qabias.report.values import UNDEFINED, percent, show
+from qabias.values import UNDEFINED, percent, show
 
 _SHORT, _SHORT_CHOICE = 60, 40  # characters
 _MOST_CHOICES = 40
+# Long texts that repeat what the other columns show are folded.
+_FOLDED = ("prompt",)
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,15 @@ class Examples:
 
     Attributes:
         labels: Short facts that stand together in the first cell of a row: key -> title.
+        folds: Long texts that are folded below them, and stand as they are, with their blanks and lines: key -> title.
         fields: The other columns.
         filters: Keys by which people can filter, with the values to choose from.
-        rows: For every example the labels, the cells (a text, or the lines of a list) and the values of the filters.
+        rows: For every example the labels, the folds (texts), the cells (a text, or the lines of a list) and the values
+            of the filters.
     """
 
     labels: Mapping[str, str]
+    folds: Mapping[str, str]
     fields: Sequence[Field]
     filters: Mapping[str, Sequence[str]]
     rows: Sequence[Mapping[str, Any]]
@@ -48,19 +53,23 @@ def lay_out(examples: Sequence[Mapping[str, Any]]) -> Examples:
     Args:
         examples: Rows with the same keys and plain values; what is None throughout is left out.
     """
-    names = [name for name in dict.fromkeys(name for row in examples for name in row) if _any(examples, name)]
+    given = [name for name in dict.fromkeys(name for row in examples for name in row) if _any(examples, name)]
+    folds = [name for name in given if name in _FOLDED]
+    names = [name for name in given if name not in _FOLDED]
     labels = _labels(examples, names)
     fields = _fields(examples, names[len(labels) :])
     filters = {name: values for name in names for values in [_choices(examples, name)] if len(values) > 1}
     rows = [
         {
             "labels": [_text(name, row.get(name)) for name in labels],
+            "folds": [_texts(name, row.get(name)) for name in folds],
             "cells": [_cell(row, one.names) for one in fields],
             "filters": [_text(name, row.get(name)) for name in filters],
         }
         for row in examples
     ]
-    return Examples({name: _title(name) for name in labels}, fields, filters, rows)
+    titles, of_folds = ({name: _title(name) for name in some} for some in (labels, folds))
+    return Examples(titles, of_folds, fields, filters, rows)
 
 
 def _any(examples: Sequence[Mapping[str, Any]], name: str) -> bool:
@@ -108,6 +117,10 @@ def _cell(row: Mapping[str, Any], names: Sequence[str]) -> str | list[str]:
         return _text(names[0], first)
     columns = [[_text(name, value) for value in row[name]] for name in names if row.get(name) is not None]
     return [" · ".join(parts) for parts in zip(*columns, strict=True)]
+
+
+def _texts(name: str, value: Any) -> list[str]:
+    return [_text(name, inner) for inner in value] if isinstance(value, list) else [_text(name, value)]
 
 
 def _text(name: str, value: Any) -> str:

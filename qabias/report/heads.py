@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.analysis import estimate
+from qabias.comparison.runs import signature_fields
 from qabias.prompts.bbq import QUESTION_ONLY
 from qabias.report.checks import check_scores, require_object
 from qabias.report.page import Tile
-from qabias.report.values import percent, show
+from qabias.values import percent, show
 
 
 class Head(NamedTuple):
@@ -64,6 +65,21 @@ def make_head(run: Mapping[str, Any], scores: Mapping[str, Any], file: Path) -> 
         QabiasError: If the scores are damaged.
     """
     return _HEADS[run["benchmark"]](run["arguments"], scores, file)
+
+
+def revision(run: Mapping[str, Any]) -> str:
+    """What pins the model beside its name: the revision that was asked for, version and precision of what was found.
+
+    Args:
+        run: The `run.json` of a run.
+
+    Returns:
+        For example "main: 7e27bd9/bfloat16"; "" where there is none, as for baselines.
+    """
+    model, asked = (run["arguments"].get(name) for name in ("model", "revision"))
+    pinned = signature_fields(run["signature"]).get("model", "")
+    found = pinned.removeprefix(f"{model}@") if pinned.startswith(f"{model}@") else ""
+    return ": ".join(str(part) for part in (asked, found) if part)
 
 
 def _bbq(arguments: Mapping[str, Any], scores: Mapping[str, Any], file: Path) -> Head:

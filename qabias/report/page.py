@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib.resources
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -20,7 +21,7 @@ from markupsafe import Markup
 from qabias.analysis import Analysis, Column, Estimate, Table, Value
 from qabias.report import examples, plots
 from qabias.report.svg import inline_svg
-from qabias.report.values import UNDEFINED, as_estimate, show, show_interval
+from qabias.values import UNDEFINED, as_estimate, show, show_interval
 
 FOLDED = 30
 """Tables with more rows are folded."""
@@ -140,6 +141,7 @@ def _table(table: Table, name: str) -> dict[str, object]:
         "about": table,
         "figure": inline_svg(table, name) if table.figure and table.rows else None,
         "hidden": plots.hidden_rows(table),
+        "deepest": plots.deepest(table) if table.figure and table.figure.kind == "heatmap" else "",
         "folded": len(table.rows) > FOLDED,
         "columns": [
             {"about": column, "ends": any(as_estimate(row[place]).low is not None for row in table.rows)}
@@ -172,6 +174,11 @@ def _breakable(name: str) -> Markup:
     return Markup("_<wbr>").join(name.split("_"))
 
 
+def _unbroken(text: str) -> str:
+    """Keep the sign for percent on the line of its number."""
+    return re.sub(r"(?<=\d) %", "\u00a0%", text)
+
+
 def _read(name: str) -> str:
     return (importlib.resources.files("qabias.report") / "templates" / name).read_text(encoding="utf-8")
 
@@ -185,6 +192,6 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["breakable"] = _breakable
+    environment.filters.update(breakable=_breakable, unbroken=_unbroken)
     environment.globals.update(show=show, show_interval=show_interval, UNDEFINED=UNDEFINED)
     return environment

@@ -1,7 +1,9 @@
 """Figures: a `Table` in, a Matplotlib figure out, drawn as the table's `Figure` says.
 
 The report puts them into its page (`qabias.report.svg`), `qabias export` saves them. The same table always gives the
-same figure, whatever the user's own Matplotlib settings are.
+same figure, whatever the user's own Matplotlib settings are. The figures are SVG drawn by Matplotlib because they then
+need no network and no script, print, and have the same bytes for the same table, where the bundles of Vega or Plotly
+are 1 to 4 MB of script in every page.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from qabias.analysis import Column, Estimate, Table
-from qabias.report.values import UNDEFINED, as_estimate, show
+from qabias.values import UNDEFINED, as_estimate, show
 
 # The colours of the light scheme, after Okabe and Ito: told apart by all kinds of colour vision. `svg` replaces each by
 # the page's variable of the same role.
@@ -36,10 +38,11 @@ _LINES = ("-", (0, (4, 2)), (0, (1, 1.5)))
 _WIDTH, _ROW, _CELL = 5.2, 0.34, 0.56  # inches
 _LETTER = 0.088  # inches, of an average letter at the size of the labels
 _LONGEST_LINE, _MOST_LINES = 24, 2
-# Differences of bias scores reach 2.
-_HALF_WIDTHS = (0.1, 0.25, 0.5, 1.0, 2.0)
+# Differences of bias scores reach 2, those of sums of two bias scores 4.
+_HALF_WIDTHS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 # Ink on a colour must stay readable on light and on dark paper.
 _DEEPEST = 0.5
+_PANEL_GAP = 0.5  # cells
 _OVERALL = "All"
 _STYLE = {
     "axes.edgecolor": GRID,
@@ -137,6 +140,12 @@ def hidden_rows(table: Table) -> int:
     return max(0, len(table.rows) - MOST_ROWS)
 
 
+def deepest(table: Table) -> str:
+    """What the deepest colour of a heat map stands for, as text."""
+    panels = _all_series(table, limit=None)
+    return show(_strongest(panels), panels[0].column.kind).removeprefix("+")
+
+
 # Rows with dots, bars or parts
 
 
@@ -145,7 +154,8 @@ def _intervals(table: Table) -> Figure:
     series = _all_series(table)
     axis = _scale(series)
     figure, axes, places = _rows_of(table, series, axis, _legend(series, dots=True))
-    for offset, one in zip(_offsets(len(series), 0.3), series, strict=True):
+    # All dots of a row stay nearer to it than to the next.
+    for offset, one in zip(_offsets(len(series), min(0.3, 0.8 / len(series))), series, strict=True):
         _draw_dots(axes, one, [place + offset for place in places], axis)
     return figure
 
@@ -321,33 +331,41 @@ def _rows_of(
 
 
 def _heatmap(table: Table) -> Figure:
-    """Rows by columns; the colour is the value, which also stands in the cell."""
+    """Rows by columns, a panel for each series; the colour is the value, which also stands in the cell."""
     assert table.figure is not None
     rows, columns = (names[:most] for names, most in zip(_heatmap_names(table), MOST_CELLS, strict=True))
     labels, across = (_texts(table, name) for name in (table.figure.labels, table.figure.across))
-    (one,) = _all_series(table, limit=None)[:1]
-    values = [of.value for of in one.values]
-    largest = max((abs(value) for value in values if value is not None), default=0.0) or 1.0
-    cell = _CELL * (1.25 if one.column.kind == "number" else 1)
+    panels = _all_series(table, limit=None)
+    strongest = _strongest(panels)
+    cell = _CELL * (1.25 if any(one.column.kind == "number" for one in panels) else 1)
     left, top = _label_width([_short(name) for name in rows]), _label_width([_short(name) for name in columns])
-    size = (cell * len(columns), _ROW * len(rows))
-    figure = Figure(figsize=(left + size[0] + 0.15, top + size[1] + 0.15))
-    axes = figure.add_axes(_box(left, 0.15, *size, figure))
+    bottom = 0.45 if len(panels) > 1 else 0.15
+    pitch = len(columns) + _PANEL_GAP
+    width = pitch * len(panels) - _PANEL_GAP
+    size = (cell * width, _ROW * len(rows))
+    figure = Figure(figsize=(left + size[0] + 0.15, top + size[1] + bottom))
+    axes = figure.add_axes(_box(left, bottom, *size, figure))
     row_of, column_of = ({name: number for number, name in enumerate(names)} for names in (rows, columns))
-    for row, column, value in zip(labels, across, values, strict=True):
-        if row in row_of and column in column_of:
-            _draw_cell(axes, column_of[column], row_of[row], value, largest, one.column.kind)
-    axes.set_xlim(0, len(columns))
+    starts = [pitch * number for number in range(len(panels))]
+    for start, one in zip(starts, panels, strict=True):
+        for row, column, of in zip(labels, across, one.values, strict=True):
+            if row in row_of and column in column_of:
+                _draw_cell(axes, start + column_of[column], row_of[row], of.value, strongest, one.column.kind)
+        if len(panels) > 1:
+            title = textwrap.fill(printable(one.column.title), max(10, int(cell * pitch / _LETTER)))
+            axes.text(start + len(columns) / 2, len(rows) + 0.2, title, ha="center", va="top", fontsize=9)
+    axes.set_xlim(0, width)
     axes.set_ylim(len(rows), 0)
     _name_rows(axes, [number + 0.5 for number in range(len(rows))], [_short(name) for name in rows])
-    axes.set_xticks([number + 0.5 for number in range(len(columns))], [_short(name) for name in columns], rotation=90)
+    places = [start + number + 0.5 for start in starts for number in range(len(columns))]
+    axes.set_xticks(places, [_short(name) for name in columns] * len(panels), rotation=90)
     axes.xaxis.tick_top()
     axes.tick_params(length=0, colors=INK)
     axes.spines["bottom"].set_visible(False)
     return figure
 
 
-def _draw_cell(axes: Any, x: int, y: int, value: float | None, largest: float, kind: str) -> None:
+def _draw_cell(axes: Any, x: float, y: float, value: float | None, strongest: float, kind: str) -> None:
     if value is None:
         axes.add_patch(
             Rectangle(
@@ -364,10 +382,21 @@ def _draw_cell(axes: Any, x: int, y: int, value: float | None, largest: float, k
         )
         return
     colour = WITH if value > 0 else AGAINST
-    shade = (colour, _DEEPEST * abs(value) / largest)
+    shade = (colour, _DEEPEST * abs(value) / strongest)
     axes.add_patch(Rectangle((x, y), 1, 1, facecolor=shade, edgecolor=PAPER, linewidth=1, gid="cell", clip_on=False))
     text = show(value, kind).removesuffix("\u00a0%")
     axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=8.5)
+
+
+def _strongest(series: Sequence[_Series]) -> float:
+    """The value of the deepest colour: a step of the scale for fractions, the largest value for other numbers.
+
+    A colour that reached from the smallest to the largest value of a table would show 0.1 % as deep as 100 %.
+    """
+    largest = max((abs(of.value) for one in series for of in one.values if of.value is not None), default=0.0)
+    if {one.column.kind for one in series} <= {"share", "signed"}:
+        return _half_width(largest)
+    return largest or 1.0
 
 
 def _heatmap_names(table: Table) -> tuple[list[str], list[str]]:
@@ -389,9 +418,10 @@ def _lines(table: Table) -> Figure:
     handles = []
     for number, label in enumerate(labels):
         values = [one.values[number] for one in series]
+        colour, marker = _look(number)
         looks: dict[str, Any] = {
-            "color": SERIES[number % len(SERIES)],
-            "marker": _MARKERS[number % len(_MARKERS)],
+            "color": colour,
+            "marker": marker,
             "linestyle": _LINES[number // len(SERIES) % len(_LINES)],
         }
         # NaN breaks the line where a value is undefined.
@@ -430,7 +460,7 @@ def _scale(series: Sequence[_Series], whole_share: bool = True) -> _Axis:
     """The axis that holds all values and intervals; shares reach from 0 to 1, or only as far as they must."""
     kinds = {one.column.kind for one in series}
     extent = max((abs(end) for one in series for of in one.values for end in of if end is not None), default=0.0)
-    half = next(width for width in _HALF_WIDTHS if extent <= width or width == _HALF_WIDTHS[-1])
+    half = _half_width(extent)
     if kinds <= {"share", "signed"}:
         if "signed" in kinds:
             # The halves have a line but no label: five labels collide beside long names.
@@ -438,6 +468,11 @@ def _scale(series: Sequence[_Series], whole_share: bool = True) -> _Axis:
             return _Axis(-half, half, (-half, -half / 2, 0, half / 2, half), (f"−{ends}", "", "0 %", "", f"+{ends}"))
         return _share_scale(1.0 if whole_share else half)
     return _number_scale(series, 0)
+
+
+def _half_width(extent: float) -> float:
+    """The step of the scale that holds all fractions up to an extent."""
+    return next(width for width in _HALF_WIDTHS if extent <= width or width == _HALF_WIDTHS[-1])
 
 
 def _share_scale(high: float) -> _Axis:
@@ -463,9 +498,13 @@ def _all_series(table: Table, limit: int | None = MOST_ROWS) -> list[_Series]:
     for number, name in enumerate(table.figure.values):
         place = names.index(name)
         values = [as_estimate(row[place]) for row in table.rows[:limit]]
-        looks = SERIES[number % len(SERIES)], _MARKERS[number % len(_MARKERS)]
-        series.append(_Series(table.columns[place], values, *looks))
+        series.append(_Series(table.columns[place], values, *_look(number)))
     return series
+
+
+def _look(number: int) -> tuple[str, str]:
+    """Colour and marker of a series; both together come again only after all pairs of them."""
+    return SERIES[number % len(SERIES)], _MARKERS[(number + number // len(SERIES)) % len(_MARKERS)]
 
 
 def _texts(table: Table, name: str) -> list[str]:
@@ -479,11 +518,13 @@ def _labels(table: Table) -> list[str]:
 
 
 def _short(text: str) -> str:
-    """A label of two lines at most."""
+    """A label of two lines at most, which break at blanks and after underscores."""
     text = printable(text)
     if len(text) <= _LONGEST_LINE + 2:
         return text
-    return "\n".join(textwrap.wrap(text, _LONGEST_LINE, max_lines=_MOST_LINES, placeholder="…"))
+    words = text.replace("_", "_ ")
+    lines = textwrap.wrap(words, _LONGEST_LINE, max_lines=_MOST_LINES, placeholder="…")
+    return "\n".join(line.replace("_ ", "_") for line in lines)
 
 
 def _name_rows(axes: Any, places: Sequence[float], labels: Sequence[str]) -> None:

@@ -7,12 +7,14 @@ const number = (cell) => parseFloat(cell.dataset.v);
 function sortRows(heading) {
   const table = heading.closest("table");
   const place = heading.cellIndex;
-  const upwards = heading.getAttribute("aria-sort") === "descending";
   const numeric = heading.dataset.kind !== "text";
+  // First the largest number, or the beginning of the alphabet.
+  const before = heading.getAttribute("aria-sort");
+  const upwards = before === null ? !numeric : before === "descending";
   const rows = Array.from(table.tBodies[0].rows);
   rows.sort((one, other) => {
     const [a, b] = [one.cells[place], other.cells[place]];
-    if (!numeric) return a.textContent.localeCompare(b.textContent) * (upwards ? -1 : 1);
+    if (!numeric) return a.textContent.localeCompare(b.textContent) * (upwards ? 1 : -1);
     // What is undefined stays last.
     if (!a.dataset.v || !b.dataset.v) return (a.dataset.v ? 0 : 1) - (b.dataset.v ? 0 : 1);
     return (number(a) - number(b)) * (upwards ? 1 : -1);

@@ -1,0 +1,129 @@
+"""Rows of a run: scored by groups, ranked, and chosen as examples; what BBQ and the inference benchmarks share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+Scores = Mapping[str, Any]
+Key = tuple[str, ...]
+Metric = Callable[[pa.Table, pa.Table, Sequence[str]], dict[str, Any]]
+"""Scores examples and answers, broken down by columns of the examples, as `Benchmark.score` does."""
+
+N_EXAMPLES = 300
+
+
+def score(
+    table: pa.Table, answers: pa.Table, groupings: Mapping[str, Sequence[Key | None]], metric: Metric
+) -> dict[str, Any]:
+    """A metric's result, broken down by groups of rows in one call.
+
+    Args:
+        table: The examples, with the columns that the metric reads.
+        answers: Parallel to them.
+        groupings: By name the group of every row; None leaves the row out of all groups.
+        metric: The metric.
+
+    Returns:
+        The metric's result; its `by` holds for every grouping the scores by group, in sorted order of the groups.
+    """
+    groups = {name: sorted({key for key in keys if key is not None}) for name, keys in groupings.items()}
+    for name, keys in groupings.items():
+        # Numbers, for the metric joins the values of several columns by commas, which texts hold too.
+        code: dict[Key | None, str] = {key: str(number) for number, key in enumerate(groups[name])}
+        table = table.append_column(_column(name), pa.array([code.get(key, "") for key in keys], pa.string()))
+    with warnings.catch_warnings():
+        # That some answers are unparsed was said when the run was scored.
+        warnings.filterwarnings("ignore", "(bbq|bbnli): ", UserWarning)
+        result = metric(table, answers, list(map(_column, groupings)))
+    by = result["by"]
+    return {
+        **result,
+        "by": {
+            name: {key: by[_column(name)][str(number)] for number, key in enumerate(keys)}
+            for name, keys in groups.items()
+        },
+    }
+
+
+def _column(grouping: str) -> str:
+    return f"group of {grouping}"  # no column of the data set
+
+
+def most_biased_first(groups: Mapping[Key, Scores], names: Sequence[str]) -> list[Key]:
+    """The groups from the one that leans most towards the stereotype to the one that leans most against it.
+
+    Args:
+        groups: Scores by group.
+        names: The bias scores, the first to be compared first; undefined ones come last.
+    """
+
+    def leaning(key: Key) -> tuple[tuple[float, ...], Key]:
+        scores = [groups[key][name] for name in names]
+        return tuple(float("inf") if np.isnan(score) else -score for score in scores), key
+
+    return sorted(groups, key=leaning)
+
+
+def chosen_rows(groups: Sequence[Key | None], units: Sequence[Any], ranked: Sequence[Key]) -> list[int]:
+    """Rows of whole units, one unit of every group in turn, until there are enough; in the order of the groups.
+
+    Args:
+        groups: The group of every row; None leaves the row out.
+        units: The unit of every row that must stay together.
+        ranked: All groups, in their order.
+    """
+    within: dict[Key, dict[Any, list[int]]] = {key: {} for key in ranked}
+    for number, (key, unit) in enumerate(zip(groups, units, strict=True)):
+        if key is not None:
+            within[key].setdefault(unit, []).append(number)
+    in_turn = sorted(
+        (turn, rank, rows) for rank, key in enumerate(ranked) for turn, rows in enumerate(within[key].values())
+    )
+    n_until = np.cumsum([len(rows) for *_, rows in in_turn])
+    kept = in_turn[: max(1, int(np.searchsorted(n_until, N_EXAMPLES, side="right")))]
+    return [number for _, _, rows in sorted(kept, key=lambda entry: (entry[1], entry[0])) for number in rows]
+
+
+def taken(
+    table: pa.Table, answers: pa.Table, chosen: Sequence[int]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Some rows and the answers to them, as plain values."""
+    places = pa.array(chosen, pa.int64())
+    return table.take(places).to_pylist(), answers.take(places).to_pylist()
+
+
+def probabilities(loglikelihoods: Sequence[float] | None) -> list[float] | None:
+    """Shares of the options in their total probability, whatever their lengths; None where none is possible."""
+    if not loglikelihoods:
+        return None
+    values = np.array(loglikelihoods, dtype=np.float64)
+    if not np.isfinite(values.max()):
+        return None
+    shares = np.exp(values - values.max())
+    return [round(float(share), 6) for share in shares / shares.sum()]
+
+
+def about_norm(answers: Sequence[Mapping[str, Any]]) -> str:
+    """Why answers are not the most probable options, as a sentence to follow others; "" where all are.
+
+    A run may compare options by their mean log-likelihood per token or byte, while whole options have probabilities.
+    """
+    n = sum(map(_is_less_probable, answers))
+    if not n:
+        return ""
+    return (
+        f" The probabilities are of whole options, but this run compared options by their mean per token or byte (its "
+        f"norm): {n:,} of these answers {'is' if n == 1 else 'are'} not the option with the highest probability."
+    )
+
+
+def _is_less_probable(answer: Mapping[str, Any]) -> bool:
+    values, prediction = answer.get("loglikelihoods"), answer.get("prediction")
+    if not values or prediction is None or prediction < 0:
+        return False
+    return bool(values[prediction] < max(values))

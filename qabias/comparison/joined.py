@@ -1,0 +1,81 @@
+"""The figures and tables that several runs have, as one: the rows of every run under each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from qabias.analysis import Analysis, Column, Figure, Table
+
+MOST_ROWS = 300
+"""Rows of a joined table."""
+
+SECTION = "Figures and tables of the papers, run by run"
+
+_RUN = Column("run", "Run", "text")
+# A comparison has tables of its own for the scores in these.
+_COMPARED = frozenset(
+    {
+        *("accuracy_by_category", "bias_by_category", "bias_by_domain", "bias_by_subtopic", "intensity_by_set"),
+        *("question_only", "reasoning_errors", "test_accuracy"),
+    }
+)
+# Single items; the reports of the runs have them.
+_ITEMS = frozenset({"bias_by_hypothesis", "bias_by_template"})
+
+
+def joined_tables(names: Sequence[str], analyses: Sequence[Analysis]) -> list[Table]:
+    """Tables of the same name in two runs or more, joined by a first column that names the run.
+
+    Args:
+        names: Short names of the runs.
+        analyses: What the runs show, in the same order.
+
+    Returns:
+        For each name the rows of the runs in their order, with the columns that all of them have; where these are more
+        than `MOST_ROWS` rows, as many first rows of every run. Left out are tables of single items, and those whose
+        scores the comparison shows itself.
+    """
+    by_run = [{table.name: table for table in analysis.tables} for analysis in analyses]
+    joined = []
+    for wanted in dict.fromkeys(name for tables in by_run for name in tables):
+        found = {name: tables[wanted] for name, tables in zip(names, by_run, strict=True) if wanted in tables}
+        if len(found) > 1 and wanted not in _COMPARED | _ITEMS:
+            joined.append(_join(found))
+    return joined
+
+
+def _join(tables: Mapping[str, Table]) -> Table:
+    one = next(iter(tables.values()))
+    columns = [column for column in one.columns if all(column in table.columns for table in tables.values())]
+    most = max(len(table.rows) for table in tables.values())
+    notes = [_shared_sentences([table.note for table in tables.values()])]
+    if sum(len(table.rows) for table in tables.values()) > MOST_ROWS:
+        most = MOST_ROWS // len(tables)
+        notes.append(f"Here are the first {most} rows of every run; its report has all.")
+    rows = []
+    for name, table in tables.items():
+        places = [table.columns.index(column) for column in columns]
+        rows += [(name, *(row[place] for place in places)) for row in table.rows[:most]]
+    return replace(
+        one,
+        note=" ".join(filter(None, notes)),
+        columns=(_RUN, *columns),
+        rows=tuple(rows),
+        figure=_figure(one.figure, [column.name for column in columns]),
+        section=SECTION,
+    )
+
+
+def _shared_sentences(notes: Sequence[str]) -> str:
+    """What all notes say; a sentence with a number of one run is not true of the others."""
+    sentences = [re.split(r"(?<=[.!?]) ", note) for note in notes]
+    return " ".join(sentence for sentence in sentences[0] if all(sentence in of_note for of_note in sentences))
+
+
+def _figure(figure: Figure | None, columns: Sequence[str]) -> Figure | None:
+    """Rows by runs, where the figure of a run draws one value by row."""
+    if figure is None or figure.across or len(figure.values) > 1 or figure.values[0] not in columns:
+        return None
+    return Figure("heatmap", figure.labels, figure.values, "run")
