@@ -334,12 +334,13 @@ def test_somebodys_probabilities_of_unqover_are_scored_as_a_run_scores_them(tmp_
     table = benchmark.load("religion", benchmark.origin("bundled", 0, False, None))
     answered, answers = join_predictions(benchmark, table, _answers(tmp_path, rows[::-1], suffix))
     assert benchmark.score(answered, answers) == whole.scores
+    few = [{name: value for name, value in row.items() if name != "s2_21_neg"} for row in rows]
     with pytest.raises(QabiasError, match=r"no column s2_21_neg; it needs set, example_id and s1_12, s2_12"):
-        few = [{name: value for name, value in row.items() if name != "s2_21_neg"} for row in rows]
         join_predictions(benchmark, table, _answers(tmp_path, few, suffix))
     text = [{**row, "s1_12": "much"} for row in rows]
+    joined = join_predictions(benchmark, table, _answers(tmp_path, text, suffix))
     with pytest.raises(QabiasError, match="column s1_12 must hold probabilities as numbers"):
-        benchmark.score(*join_predictions(benchmark, table, _answers(tmp_path, text, suffix)))
+        benchmark.score(*joined)
 
 
 def test_wrong_predictions_files_are_named_with_row_and_mend(tmp_path):
