@@ -170,7 +170,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
     from qabias.report.page import render_page
 
     runs = comparison.runs
-    title = f"{len(runs)} models on {' and '.join(dict.fromkeys(run.benchmark for run in runs))}"
+    title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(run.benchmark for run in runs))}"
     head = {f"Run {number}": name for number, name in enumerate(comparison.names, start=1)}
     marked = {f"MIXED: {name}": ", ".join(values) for name, values in comparison.mixed.items()}
     html = render_page(
