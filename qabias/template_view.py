@@ -95,7 +95,8 @@ def show_template(folder: Path, name: str, console: Console, upstream_dir: str |
 
 
 def _unknown(name: str, known: Sequence[str]) -> QabiasError:
-    close = difflib.get_close_matches(name, known, 3)
+    same_number = [one for one in known if one.replace("-0", "-") == name.replace("-0", "-")]
+    close = same_number or difflib.get_close_matches(name, known, 3)
     meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else f"; it has {known[0]!r} to {known[-1]!r}"
     return QabiasError(f"the run has no template {name!r}{meant}")
 

@@ -256,6 +256,7 @@ def test_a_template_is_shown_with_rates_and_items(folders, show, benchmark, temp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("--template", "Age-1"), "did you mean 'Age-01'?"),
         (("--template", "Ag-01"), "did you mean 'Age-01'"),
         (("--table", "bias_by_categry"), "did you mean 'bias_by_category'"),
         (("--table", "a", "--template", "b"), "not both"),
