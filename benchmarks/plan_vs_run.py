@@ -6,6 +6,7 @@ Example: python benchmarks/plan_vs_run.py --benchmark bbq --config Age --limit 4
 import argparse
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from qabias.benchmarks import load_benchmark
 from qabias.planning.count import ask, count_run
@@ -41,14 +42,14 @@ def compare(arguments: RunArguments, device: str = "auto") -> Comparison:
     speed = measure(arguments, subject, machine)
     count = count_run(arguments, subject, exact=True, on_cpu=speed.device.startswith("cpu"))
     benchmark = load_benchmark(arguments.benchmark)
-    scorer = load_scorer(arguments.scorer, arguments.model, device=device, scorer_options=arguments.options)
+    scorer: Any = load_scorer(arguments.scorer, arguments.model, device=device, scorer_options=arguments.options)
     parts = list(cut_parts(benchmark, load_examples(benchmark, arguments), benchmark.units_per_part(scorer.name)))
     started = time.perf_counter()
     for part in parts:
         ask(benchmark, part, scorer, arguments)
     seconds = time.perf_counter() - started
     tokens = count.work.tokens + count.work.decoder_tokens
-    run = scorer.stats.tokens_run  # type: ignore[attr-defined]  # the scorers that this is for count
+    run = scorer.stats.tokens_run  # the scorers that this is for count
     return Comparison(tokens, run, tokens / speed.tokens_per_second, seconds, speed.tokens_per_second)
 
 

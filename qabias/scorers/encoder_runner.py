@@ -7,7 +7,6 @@ when memory runs out.
 from __future__ import annotations
 
 import inspect
-import logging
 import math
 import sys
 from collections.abc import Callable
@@ -18,7 +17,7 @@ import numpy as np
 
 from qabias.errors import QabiasError
 from qabias.scorers.encoder_rows import TokenRows
-from qabias.scorers.memory import is_out_of_memory
+from qabias.scorers.memory import halved, is_out_of_memory
 
 if TYPE_CHECKING:
     import torch
@@ -30,8 +29,6 @@ CPU_TOKEN_BUDGET = 1024
 GPU_TOKEN_BUDGET = 65536
 # Rows share a batch with the longest if they have at least this share of its tokens.
 NEARLY_EQUAL = 0.9
-
-_log = logging.getLogger(__name__)
 
 Progress = Callable[[int], object]
 
@@ -193,18 +190,9 @@ class EncoderRunner:
         return min(start + n_rows, end)
 
     def _retreat(self, n_rows: int, longest: int) -> None:
-        """Halve the token budget after a batch did not fit in memory."""
-        import torch
-
-        if n_rows == 1:
-            raise QabiasError(
-                f"model {self._name!r}: {longest} tokens do not fit in memory; use a smaller model, --dtype bfloat16 "
-                "or a larger device"
-            )
-        self._token_budget = max(1, min(self._token_budget, n_rows * longest) // 2)
-        if self._device.startswith("cuda"):
-            torch.cuda.empty_cache()
-        _log.warning("%s: out of memory; going on with batches of %d tokens", self._scorer, self._token_budget)
+        self._token_budget = halved(
+            self._token_budget, n_rows, longest, scorer=self._scorer, model=self._name, device=self._device
+        )
 
 
 def longest_row(model: Any, tokenizer: Any) -> float:

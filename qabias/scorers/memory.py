@@ -60,18 +60,37 @@ class BatchRunner:
                 self._retreat(len(chosen), longest)
 
     def _retreat(self, n_rows: int, longest: int) -> None:
-        """Halve the token budget after a batch did not fit in memory."""
-        import torch
+        self._token_budget = halved(
+            self._token_budget, n_rows, longest, scorer=self._scorer, model=self._name, device=self._device
+        )
 
-        if n_rows == 1:
-            raise QabiasError(
-                f"model {self._name!r}: {longest} tokens do not fit in memory; use a smaller model, --dtype bfloat16 "
-                "or a larger device"
-            )
-        self._token_budget = max(1, min(self._token_budget, n_rows * longest) // 2)
-        if self._device.startswith("cuda"):
-            torch.cuda.empty_cache()
-        _log.warning("%s: out of memory; going on with batches of %d tokens", self._scorer, self._token_budget)
+
+def halved(token_budget: int, n_rows: int, longest: int, *, scorer: str, model: str, device: str) -> int:
+    """A smaller token budget after a batch did not fit in memory, which is freed; logs a warning.
+
+    Args:
+        token_budget: The budget until now.
+        n_rows: Rows of the batch.
+        longest: Tokens of its longest row.
+        scorer: Name of the scorer, for the warning.
+        model: Name of the model, for the error.
+        device: Where it was asked.
+
+    Raises:
+        QabiasError: If the batch was one row.
+    """
+    import torch
+
+    if n_rows == 1:
+        raise QabiasError(
+            f"model {model!r}: {longest} tokens do not fit in memory; use a smaller model, --dtype bfloat16 "
+            "or a larger device"
+        )
+    if device.startswith("cuda"):
+        torch.cuda.empty_cache()
+    smaller = max(1, min(token_budget, n_rows * longest) // 2)
+    _log.warning("%s: out of memory; going on with batches of %d tokens", scorer, smaller)
+    return smaller
 
 
 def _fits(chosen: list[int], ask: Callable[[list[int]], None]) -> bool:
