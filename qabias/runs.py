@@ -286,19 +286,22 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
 
 def _claim(folder: Path, arguments: RunArguments, signature: str, units_per_part: int, *, alone: bool) -> None:
     """Write `run.json`, or check that the folder holds this very run; alone in it, remove what a killed run left."""
-    if (folder / "run.json").exists():
-        found = read_run(folder)
-        ours = asdict(arguments)
-        different = [name for name in ours if found["arguments"][name] != ours[name]]
-        if different or found["signature"] != signature:
-            what = ", ".join(f"{name} {found['arguments'][name]!r} there, {ours[name]!r} here" for name in different)
-            raise QabiasError(
-                f"{folder}: holds another run ({what or found['signature']}); "
-                "choose another --output or remove the folder"
-            )
-    else:
-        check_free(folder)
-        _write_run(folder, arguments, signature, units_per_part)
+    run_file = folder / "run.json"
+    if not run_file.exists():
+        try:
+            check_free(folder)
+            _write_run(folder, arguments, signature, units_per_part)
+        except QabiasError:
+            if not run_file.exists():  # else another shard has begun meanwhile
+                raise
+    found = read_run(folder)
+    ours = asdict(arguments)
+    different = [name for name in ours if found["arguments"][name] != ours[name]]
+    if different or found["signature"] != signature:
+        what = ", ".join(f"{name} {found['arguments'][name]!r} there, {ours[name]!r} here" for name in different)
+        raise QabiasError(
+            f"{folder}: holds another run ({what or found['signature']}); choose another --output or remove the folder"
+        )
     if alone:
         for name in ("run.json", "scores.json", "analysis.json", "report.html"):
             remove_leftovers(folder / name)

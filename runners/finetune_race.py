@@ -1,8 +1,8 @@
 """Train a model for multiple choice on RACE, as Parrish et al. (2022) do before BBQ.
 
-Example: python runners/finetune_race.py --model FacebookAI/roberta-base --output models/roberta-race; then
-qabias run bbq --model models/roberta-race. Files have the columns article, question, options (a list) and answer (A to
-D). The same command again continues a run that was interrupted.
+Example: python runners/finetune_race.py --model FacebookAI/roberta-base --output models/roberta-base-race; then
+qabias run bbq --model models/roberta-base-race. Files have the columns article, question, options (a list) and answer
+(A to D). The same command again continues a run that was interrupted.
 """
 
 from qabias.errors import QabiasError

@@ -74,7 +74,7 @@ def stand_ins(tmp_path_factory):
         "ORG/MNLI-CLASSIFIER": save(folder / "classifier", classifier, words),
         "ORG/BERT-SQUAD": save(folder / "spans", spans, words),
         "ORG/CHAT-MODEL": str(folder / "chat"),
-        "models/roberta-race": save(folder / "choices", choices, words),
+        "models/roberta-base-race": save(folder / "choices", choices, words),
     }
 
 

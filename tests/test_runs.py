@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -323,6 +324,23 @@ def test_somebodys_predictions_are_joined_in_any_order(tmp_path, suffix, kind):
     answered, answers = join_predictions(BENCHMARK, table, _answers(tmp_path, rows, suffix))
     assert answered.equals(table)
     assert BENCHMARK.score(answered, answers)["bias_ambig"] == 1
+
+
+def test_shards_that_begin_at_once_in_one_folder_share_it(tmp_path, monkeypatch):
+    arguments = RunArguments("bbq", "baseline:random", config="Age")
+    run(arguments, tmp_path / "run", Machine(shard=(0, 2)))
+    looked = []
+
+    def exists(path, **options):
+        if path.name == "run.json" and not looked:
+            looked.append(path)
+            return False  # the other shard has not written it yet
+        return os.path.exists(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "exists", exists)
+        assert run(arguments, tmp_path / "run", Machine(shard=(1, 2))).scores is not None
+    assert looked
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

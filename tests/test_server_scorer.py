@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -399,7 +400,7 @@ def test_every_benchmark_can_be_asked_by_echo(serve, tmp_path, benchmark, config
     options = {"url": server.url, "mode": "echo"}
     result = run(RunArguments(benchmark, "m", config=config, scorer="server", limit=4, options=options), tmp_path / "r")
     assert result.scores is not None
-    assert "scorer:server+mode=echo+url=" in result.signature
+    assert "|scorer:server+mode=echo|" in result.signature
 
 
 def test_a_token_across_the_boundary_counts_with_the_option():
@@ -466,6 +467,8 @@ def test_a_server_without_log_probabilities_of_the_prompt_says_what_to_do(serve,
         (lambda path, body: "<html>a page</html>", "not a JSON object"),
         (lambda path, body: ["a list"], "not a JSON object"),
         (lambda path, body: {"choices": []}, r"no choices\[0\].message.content"),
+        (lambda path, body: {"error": {"message": f"no {KEY}", "code": 404}}, r"status 200: no \[key\]"),
+        (lambda path, body: (400, {"error": {"message": "too long", "code": "length"}}, {}), "status 400: too long"),
     ],
 )
 def test_a_server_that_refuses_is_quoted_without_the_key(serve, reply, message):
@@ -474,6 +477,58 @@ def test_a_server_that_refuses_is_quoted_without_the_key(serve, reply, message):
         written(chat(server), ["q"])
     assert KEY not in str(error.value)
     assert server.attempts["q"] == 1
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [
+        (408, {"error": {"message": "late"}}, {}),
+        (425, {}, {}),
+        (200, {"error": {"message": "the model behind is busy", "code": 429}}, {}),
+        (200, {"error": {"message": "the model behind is away", "code": "503"}}, {}),
+    ],
+)
+def test_a_failure_that_may_be_over_soon_is_tried_again(serve, monkeypatch, busy):
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.01)
+    server = serve(lambda path, body: busy if server.attempts["q"] < 3 else chat_reply(path, body))
+    assert written(chat(server), ["q"]) == [letter_of("q")]
+    assert server.attempts["q"] == 3
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"message": "filtered", "code": "content_filter"},
+        {"message": "against the rules", "code": None, "type": "content_policy_violation"},
+    ],
+)
+def test_a_prompt_that_a_filter_refuses_has_an_empty_answer_and_is_not_asked_again(serve, tmp_path, error):
+    server = serve(lambda path, body: (400, {"error": error}, {}))
+    for _ in range(2):
+        assert written(chat(server, tmp_path / "requests.jsonl"), ["q"]) == [""]
+    assert server.attempts["q"] == 1
+
+
+def test_a_run_goes_on_at_another_address(serve, tmp_path):
+    def ask(server):
+        arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=40, options={"url": server.url})
+        return run(arguments, tmp_path / "run").signature
+
+    first, second = serve(), serve()
+    assert ask(first) == ask(second)
+    assert (len(first.answered), len(second.answered)) == (40, 0)
+    shutil.rmtree(tmp_path / "run" / "predictions")
+    ask(second)
+    assert not second.answered
+    assert "127.0.0.1" not in (tmp_path / "run" / "run.json").read_text("utf-8")
+
+
+def test_models_that_want_another_limit_and_no_temperature_get_it(serve):
+    bodies = []
+    server = serve(lambda path, body: bodies.append(body) or {"choices": [{"message": {"content": "A"}}]})
+    options = {"url": server.url, "token_field": "max_completion_tokens", "temperature": "none", "max_new_tokens": "99"}
+    assert load_scorer("server", "m", scorer_options=options).generate(["q"], ["q"]) == [("A",)]
+    assert bodies == [{"model": "m", "messages": [{"role": "user", "content": "q"}], "max_completion_tokens": 99}]
 
 
 def test_an_answer_without_text_is_empty_and_unparsed(serve):
@@ -499,6 +554,9 @@ def test_an_answer_without_text_is_empty_and_unparsed(serve):
         ({"url": "http://h/v1", "timeout": "inf"}, "timeout is 'inf'"),
         ({"url": "http://h/v1", "max_new_tokens": "many"}, "max_new_tokens is 'many'"),
         ({"url": "http://h/v1", "mode": "echo", "max_new_tokens": "3"}, "for written answers"),
+        ({"url": "http://h/v1", "token_field": "tokens"}, "give max_tokens or max_completion_tokens"),
+        ({"url": "http://h/v1", "temperature": "1"}, "temperature is '1'; give 0 or none"),
+        ({"url": "http://h/v1", "mode": "echo", "temperature": "none"}, "for written answers"),
         ({"url": "http://h/v1", "price_in": "1"}, "both price_in and price_out"),
         ({"url": "http://h/v1", "price_in": "-1", "price_out": "1"}, "price_in is '-1'"),
     ],
@@ -509,12 +567,15 @@ def test_wrong_options_are_refused_and_secrets_not_repeated(options, message):
     assert "hunter2" not in str(error.value)
 
 
-def test_the_key_is_qabias_own_then_openais_and_a_broken_one_is_not_repeated(serve, monkeypatch):
+def test_the_key_is_qabias_own_then_openais_and_a_broken_one_is_not_repeated(serve, monkeypatch, caplog):
     server = serve()
     monkeypatch.setenv("OPENAI_API_KEY", "sk-other")
     written(chat(server), ["a"])
+    assert not caplog.records
     monkeypatch.setenv("QABIAS_API_KEY", "")
     written(chat(server), ["b"])
+    assert "the key in OPENAI_API_KEY goes to 127.0.0.1" in caplog.text
+    assert "sk-other" not in caplog.text
     monkeypatch.delenv("OPENAI_API_KEY")
     written(chat(server), ["c"])
     assert server.keys == {f"Bearer {KEY}", "Bearer sk-other", None}

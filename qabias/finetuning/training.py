@@ -241,6 +241,12 @@ def train(
         raise QabiasError(f"the training settings do not fit this machine: {error}") from error
     if arguments.process_index == 0:
         _write_record(folder, run, commit, None)
+        meant, actual = settings.batch_size * settings.gradient_accumulation, describe(settings)["examples_per_step"]
+        if actual != meant:
+            _log.warning(
+                "a step sees %d examples, %d on each device: for %d in all, as on one device, lower --batch-size",
+                actual, meant, meant,
+            )  # fmt: skip
     trainer = Trainer(
         model=model, args=arguments, data_collator=task.collate, train_dataset=task.train, processing_class=tokenizer
     )

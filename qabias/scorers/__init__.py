@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from qabias.scorers.base import Scorer
 
 BASELINE_PREFIX = "baseline:"
-# A run may go on with other values of these.
-_PASSING_OPTIONS = ("concurrency", "timeout", "tokenizer", "price_in", "price_out")
+# A run may go on with other values of these; a model that is served anew has another address and the same name.
+_PASSING_OPTIONS = ("url", "concurrency", "timeout", "tokenizer", "price_in", "price_out")
 _GENERATION_OPTIONS = ("samples", "temperature", "max_new_tokens")
 
 

@@ -1,8 +1,8 @@
 """HTTP to an OpenAI-compatible server: a few requests at a time, patiently repeated, every answer kept.
 
-Connection errors, timeouts, status 429 and 5xx pass, and the request is sent again: after a random wait of up to
-FIRST_WAIT seconds, doubled with every attempt up to LONGEST_WAIT, but never before the time that the server names in
-`Retry-After`. Every other status from 300 is the user's to mend.
+Connection errors, timeouts, status 408, 425, 429 and 5xx pass, and the request is sent again: after a random wait of
+up to FIRST_WAIT seconds, doubled with every attempt up to LONGEST_WAIT, but never before the time that the server names
+in `Retry-After`. Every other status from 300 is the user's to mend.
 
 The key comes from the environment (`QABIAS_API_KEY`, else `OPENAI_API_KEY`) and goes into the request's header and
 nowhere else: messages of a server that repeats it are cleaned.
@@ -18,7 +18,7 @@ import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2
 import tenacity
@@ -29,6 +29,7 @@ from qabias.scorers.server.journal import Journal, request_hash
 CONCURRENCY = 8
 TIMEOUT = 60.0
 KEY_VARIABLES = ("QABIAS_API_KEY", "OPENAI_API_KEY")
+OPENAI_HOST = "api.openai.com"
 # Seconds and times; in all a server may be away for a minute and a half on average, three minutes at most.
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 60.0
@@ -47,11 +48,13 @@ class RefusedError(QabiasError):
 
     Attributes:
         status: HTTP status.
+        code: What the server calls the reason; "" where it does not say.
     """
 
-    def __init__(self, message: str, status: int) -> None:
+    def __init__(self, message: str, status: int, code: str = "") -> None:
         super().__init__(message)
         self.status = status
+        self.code = code
 
 
 class _PassingError(Exception):
@@ -83,7 +86,14 @@ class Client:
         self, url: str, *, concurrency: int = CONCURRENCY, timeout: float = TIMEOUT, journal: Path | None = None
     ) -> None:
         self._url = check_url(url)
-        self._key = _read_key()
+        variable, self._key = _read_key()
+        host = urllib.parse.urlsplit(url).hostname
+        if variable == "OPENAI_API_KEY" and host != OPENAI_HOST:
+            _log.warning(
+                "server: the key in OPENAI_API_KEY goes to %s; if that is not meant, set %s",
+                host,
+                KEY_VARIABLES[0],
+            )
         self._concurrency = concurrency
         self._timeout = timeout
         self._journal = Journal(journal)
@@ -166,7 +176,7 @@ class Client:
         except httpx2.TransportError as error:
             raise _PassingError(self._clean(f"{type(error).__name__}: {error}")) from None
         status = response.status_code
-        if status == 429 or status >= 500:
+        if _passes(status):
             wait = _retry_after(response.headers.get("retry-after"))
             if wait > LONGEST_RETRY_AFTER:
                 raise QabiasError(
@@ -176,24 +186,24 @@ class Client:
             raise _PassingError(self._describe(response), wait)
         if status >= 300:
             where = f"; the key comes from the environment variable {KEY_VARIABLES[0]}" if status in (401, 403) else ""
-            raise RefusedError(f"server: {self._describe(response)}{where}", status)
+            raise RefusedError(f"server: {self._describe(response)}{where}", status, _error(response).code)
         try:
             answer = response.json()
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
             raise QabiasError("server: the answer is not a JSON object; is the url that of an OpenAI-compatible API?")
+        if answer.get("error") and "choices" not in answer:
+            # Some gateways wrap the failure of the server behind them like this.
+            code = _error(response).code
+            if code.isdecimal() and _passes(int(code)):
+                raise _PassingError(self._describe(response))
+            raise RefusedError(f"server: {self._describe(response)}", status, code)
         return answer
 
     def _describe(self, response: httpx2.Response) -> str:
         """Status and message of an answer that is none."""
-        try:
-            content = response.json()
-            error = content.get("error", content)
-            message = error.get("message", error) if isinstance(error, dict) else error
-        except (ValueError, AttributeError):
-            message = response.text
-        return f"status {response.status_code}: {self._clean(str(message))}"
+        return f"status {response.status_code}: {self._clean(_error(response).message)}"
 
     def _clean(self, message: str) -> str:
         message = " ".join(message.split())
@@ -204,6 +214,29 @@ class Client:
     def _warn_once(self, state: tenacity.RetryCallState) -> None:
         if self._has_warned.acquire(blocking=False) and state.outcome is not None:
             _log.warning("server: %s; such requests are sent up to %d times", state.outcome.exception(), ATTEMPTS)
+
+
+def _passes(status: int) -> bool:
+    """Whether a failure of that status may be over at the next attempt."""
+    return status in (408, 425, 429) or status >= 500
+
+
+class _Error(NamedTuple):
+    """What an answer says of a failure."""
+
+    message: str
+    code: str
+
+
+def _error(response: httpx2.Response) -> _Error:
+    try:
+        content = response.json()
+        error = content.get("error", content)
+        if not isinstance(error, dict):
+            return _Error(str(error), "")
+        return _Error(str(error.get("message", error)), str(error.get("code") or error.get("type") or ""))
+    except (ValueError, AttributeError):
+        return _Error(response.text, "")
 
 
 def check_url(url: str) -> str:
@@ -227,14 +260,15 @@ def check_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def _read_key() -> str:
+def _read_key() -> tuple[str, str]:
+    """The variable that holds a key, and the key; both "" where none does."""
     for name in KEY_VARIABLES:
         key = os.environ.get(name, "").strip()
         if key:
             if not (key.isascii() and key.isprintable() and " " not in key):
                 raise QabiasError(f"server: the key in {name} has characters that no key has; set it again")
-            return key
-    return ""
+            return name, key
+    return "", ""
 
 
 def _wait(state: tenacity.RetryCallState) -> float:

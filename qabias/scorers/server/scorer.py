@@ -1,7 +1,7 @@
 """Two ways of asking a model behind a server: it writes an answer, or tells how likely the answers are.
 
 `chat` sends the prompt as a user's message to `/chat/completions`, at temperature 0, and reads what comes back. The
-server puts its own chat template around it.
+server puts its own chat template around it. A prompt that the server's content filter refuses has an empty answer.
 
 `echo` sends prefix and option to `/completions` and asks for the log-probabilities of what it sent. The option's are
 those of the tokens that reach beyond the prefix; a token across the boundary counts with the option, and blanks at the
@@ -25,6 +25,10 @@ from qabias.scorers.server.client import CONCURRENCY, TIMEOUT, Body, Client, Ref
 
 MODES = ("chat", "echo")
 MAX_NEW_TOKENS = 16
+# Models that think before they answer know the limit by the second name, and often no temperature.
+TOKEN_FIELDS = ("max_tokens", "max_completion_tokens")
+TEMPERATURES = ("0", "none")
+_FILTERED = ("content_filter", "content_policy_violation")
 _CHAT_INSTEAD = "a server that cannot tell log-probabilities of a prompt can be asked with --option mode=chat"
 
 
@@ -38,6 +42,8 @@ class ServerOptions:
         concurrency: Most requests under way at once.
         timeout: Seconds to wait for a sign of life.
         max_new_tokens: Most tokens of a written answer.
+        token_field: What the server calls that limit, one of `TOKEN_FIELDS`.
+        temperature: "0", or "none" for a server that wants none to be named.
         tokenizer: Name or folder of the tokenizer that an estimate counts with.
         price_in: Dollars for a million tokens of prompts.
         price_out: Dollars for a million generated tokens.
@@ -48,6 +54,8 @@ class ServerOptions:
     concurrency: int = CONCURRENCY
     timeout: float = TIMEOUT
     max_new_tokens: int = MAX_NEW_TOKENS
+    token_field: str = TOKEN_FIELDS[0]
+    temperature: str = TEMPERATURES[0]
     tokenizer: str | None = None
     price_in: float | None = None
     price_out: float | None = None
@@ -70,8 +78,12 @@ def parse_options(options: Mapping[str, str]) -> ServerOptions:
     mode = options.get("mode", "chat")
     if mode not in MODES:
         raise QabiasError(f"server: mode is {mode!r}; give {' or '.join(MODES)}")
-    if mode == "echo" and "max_new_tokens" in options:
-        raise QabiasError("server: max_new_tokens is for written answers; leave it out, or mode=echo")
+    for name, known in (("token_field", TOKEN_FIELDS), ("temperature", TEMPERATURES)):
+        if options.get(name, known[0]) not in known:
+            raise QabiasError(f"server: {name} is {options[name]!r}; give {' or '.join(known)}")
+    for name in ("max_new_tokens", "token_field", "temperature"):
+        if mode == "echo" and name in options:
+            raise QabiasError(f"server: {name} is for written answers; leave it out, or mode=echo")
     if ("price_in" in options) != ("price_out" in options):
         raise QabiasError("server: give both price_in and price_out, in dollars per million tokens")
     return ServerOptions(
@@ -80,6 +92,8 @@ def parse_options(options: Mapping[str, str]) -> ServerOptions:
         concurrency=_whole(options, "concurrency", CONCURRENCY),
         timeout=_positive(options, "timeout", TIMEOUT),
         max_new_tokens=_whole(options, "max_new_tokens", MAX_NEW_TOKENS),
+        token_field=options.get("token_field", TOKEN_FIELDS[0]),
+        temperature=options.get("temperature", TEMPERATURES[0]),
         tokenizer=options.get("tokenizer"),
         price_in=_price(options, "price_in"),
         price_out=_price(options, "price_out"),
@@ -137,6 +151,8 @@ class ServerChatScorer:
         model: Name that the server knows the model by.
         client: Asks the server.
         max_new_tokens: Most tokens of an answer.
+        token_field: What the server calls that limit.
+        temperature: See `ServerOptions`.
 
     Attributes:
         model_signature: Empty: a server does not tell what it runs.
@@ -147,30 +163,39 @@ class ServerChatScorer:
     model_signature = ""
     samples = 1
 
-    def __init__(self, model: str, client: Asker, max_new_tokens: int = MAX_NEW_TOKENS) -> None:
+    def __init__(
+        self,
+        model: str,
+        client: Asker,
+        max_new_tokens: int = MAX_NEW_TOKENS,
+        token_field: str = TOKEN_FIELDS[0],
+        temperature: str = TEMPERATURES[0],
+    ) -> None:
         self._model = model
         self._client = client
-        self._max_new_tokens = max_new_tokens
+        self._settings: Body = {token_field: max_new_tokens}
+        if temperature != "none":
+            self._settings["temperature"] = int(temperature)
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
-        """One answer to every prompt, in order; an answer without text (a refusal, or thoughts only) is empty.
+        """One answer to every prompt, in order; one without text (a refusal, a filter, or thoughts only) is empty.
 
         Raises:
             QabiasError: If the server refuses, fails for good or does not answer as it should.
         """
         bodies: list[Body] = [
-            {
-                "model": self._model,
-                "messages": [{"role": "user", "content": prompt}],
-                "temperature": 0,
-                "max_tokens": self._max_new_tokens,
-            }
+            {"model": self._model, "messages": [{"role": "user", "content": prompt}], **self._settings}
             for prompt in prompts
         ]
         return [(text,) for text in self._client.ask(bodies, self._ask_one)]
 
     def _ask_one(self, body: Body) -> str:
-        answer = self._client.post("chat/completions", body)
+        try:
+            answer = self._client.post("chat/completions", body)
+        except RefusedError as error:
+            if error.code in _FILTERED:
+                return ""  # the answer of this service, which a run without it would never end for
+            raise
         try:
             content = answer["choices"][0]["message"]["content"]
         except (KeyError, IndexError, TypeError):
@@ -306,4 +331,4 @@ def make_scorer(model: str, client: Asker, options: ServerOptions) -> ServerChat
     """The scorer of a mode."""
     if options.mode == "echo":
         return ServerEchoScorer(model, client)
-    return ServerChatScorer(model, client, options.max_new_tokens)
+    return ServerChatScorer(model, client, options.max_new_tokens, options.token_field, options.temperature)
