@@ -2,8 +2,8 @@
 
 Example: python runners/finetune_qa.py --model FacebookAI/roberta-base --output models/roberta-base-squad; then
 qabias run unqover --model models/roberta-base-squad. NewsQA is given with --train and --dev. Files have the columns
-context, question and answers (an object of the lists text and answer_start). A model that was trained on NewsQA is measured with
---option header=newsqa. The same command again continues a run that was interrupted.
+context, question and answers (an object of the lists text and answer_start). A model that was trained on NewsQA is
+measured with --option header=newsqa. The same command again continues a run that was interrupted.
 """
 
 from qabias.errors import QabiasError
