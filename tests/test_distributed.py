@@ -24,7 +24,8 @@ from qabias.predictions import join_predictions
 from qabias.runs import Machine, RunArguments, read_run, run
 
 from .conftest import ROOT
-from .tiny_models import make_model, make_tokenizer
+from .test_docs_commands import make_t5, save
+from .tiny_models import make_encoder, make_encoder_tokenizer, make_model, make_tokenizer
 
 RANDOM = RunArguments(benchmark="bbq", model="baseline:random", config="Age")  # 15 parts
 RUN = ["run", "bbq", "--model", "baseline:random", "--config", "Age", "--output", "run"]
@@ -71,13 +72,14 @@ def shards(tmp_path_factory):
     return [run(RANDOM, folder / str(i), Machine(shard=(i, 3))).folder for i in range(3)]
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    """A folder with a small causal model."""
-    folder = tmp_path_factory.mktemp("tiny")
-    make_model("llama").save_pretrained(folder)
-    make_tokenizer().save_pretrained(folder)
-    return folder
+@pytest.fixture(scope="module", params=["causal", "seq2seq", "multiple_choice"])
+def tiny(tmp_path_factory, request):
+    """A folder with a small model that is asked so."""
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "multiple_choice":
+        model = make_encoder("bert", "AutoModelForMultipleChoice", max_position_embeddings=512)
+        return save(folder, model, make_encoder_tokenizer("wordpiece"))
+    return save(folder, make_model("llama") if request.param == "causal" else make_t5(), make_tokenizer())
 
 
 # Shares.
@@ -231,6 +233,17 @@ def test_shards_in_folders_of_their_own_are_merged_to_the_same_bytes(tmp_path, w
     assert _bytes(tmp_path / "half") == _bytes(whole)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
+def test_shards_that_a_model_answered_are_merged_to_the_same_bytes(tmp_path, tiny):
+    arguments = RunArguments(benchmark="bbq", model=tiny, config="Age", limit=1040)
+    alone = run(arguments, tmp_path / "alone").folder
+    folders = [run(arguments, tmp_path / str(i), Machine(shard=(i, 3))).folder for i in range(3)]
+    assert [len(list((folder / "predictions").iterdir())) for folder in folders] == [2, 2, 1]
+    merge(folders, tmp_path / "merged")
+    assert _bytes(tmp_path / "merged") == _bytes(alone)
+
+
 def test_merge_is_a_command(tmp_path, monkeypatch, capsys):
     from qabias import cli
 
@@ -339,14 +352,16 @@ def test_the_slurm_script_submits_its_tasks_and_a_job_that_merges_them(tmp_path)
         "BENCHMARK": "bbnli",
         "MODEL": "baseline:random",
         "RUNS": str(runs),
+        "SHARDS": "2",
     }
     script = str(EXAMPLES / "slurm_array.sbatch")
     subprocess.run(["bash", script], env=environment, cwd=tmp_path, check=True)
     submitted = (tmp_path / "log").read_text("utf-8").splitlines()
-    assert submitted[:2] == ["--parsable", script]
+    assert submitted[:3] == ["--parsable", "--array=0-1", script]
     assert "--dependency=afterok:77" in submitted
     for task in range(2):
-        variables = {"SLURM_JOB_ID": "77", "SLURM_ARRAY_TASK_ID": str(task), "SLURM_ARRAY_TASK_COUNT": "2"}
+        # As if each had been submitted by itself, after it was stopped.
+        variables = {"SLURM_JOB_ID": "77", "SLURM_ARRAY_TASK_ID": str(task), "SLURM_ARRAY_TASK_COUNT": "1"}
         subprocess.run(
             ["bash", script], env={**environment, **variables}, cwd=tmp_path, check=True, capture_output=True
         )

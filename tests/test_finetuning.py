@@ -41,7 +41,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 def save_pretrained(folder, kind):
     """Write a small language model without a head for what it is about to learn."""
-    positions = {"bert": 256, "roberta": 257}[kind]
+    positions = {"bert": 256, "roberta": 257, "deberta-v2": 256}[kind]
     make_encoder(kind, "AutoModelForMaskedLM", max_position_embeddings=positions).save_pretrained(folder)
     make_encoder_tokenizer(TOKENIZERS[kind]).save_pretrained(folder)
     return str(folder)
@@ -236,6 +236,25 @@ def test_the_labelled_tokens_spell_the_answer(words, kind, data):
             assert not (seen[:, 0].min() <= start and start + len(answer) <= seen[:, 1].max())
 
 
+def test_a_window_is_labelled_with_the_first_reference_that_lies_in_it():
+    context = "Mary left Ann . " * 12 + "James left Mali . " + "Mary left Ann . " * 12 + "Somalia"
+    answers = ("Somalia", "Mali", "James")
+    example = qa.QAExample(context, "Who ?", answers, tuple(context.index(answer) for answer in answers))
+    windows = windows_of([example], max_length=32)
+    spelt = []
+    for window in windows:
+        assert window.holds_answer == (window.start > 0)
+        if window.holds_answer:
+            spelt.append(context[window.offsets[window.start, 0] : window.offsets[window.end, 1]])
+    assert len(spelt) < len(windows)
+    # "Mali" stands behind "James" in the text and before it among the references.
+    assert set(spelt) == {"Mali", "Somalia"}
+    tokenizer, model = make_encoder_tokenizer("wordpiece"), make_encoder("bert")
+    trained_on = qa.make_task(model, tokenizer, [example], [example], 32, 8, "answer").train
+    assert len(trained_on) == len(spelt)
+    assert all(window.start > 0 for window in trained_on)
+
+
 def test_neighbouring_windows_share_the_stride_and_fill_the_length():
     example = qa.QAExample("Mary left Ann . " * 40, "Who ?", ("Mary",), (0,))
     windows = windows_of([example], max_length=32, stride=8)
@@ -340,11 +359,13 @@ def test_a_dataset_that_cannot_be_had_is_named():
 # Training
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_a_model_trained_on_race_answers_its_rule_and_is_measured_on_bbq(tmp_path, monkeypatch, capsys, kind):
+@pytest.mark.parametrize(
+    ("kind", "epochs"), [("bert", 5), ("roberta", 5), pytest.param("deberta-v2", 20, marks=pytest.mark.slow)]
+)
+def test_a_model_trained_on_race_answers_its_rule_and_is_measured_on_bbq(tmp_path, monkeypatch, capsys, kind, epochs):
     data = write_lines(tmp_path / "race.jsonl", race_rows(200))
     model = save_pretrained(tmp_path / "pretrained", kind)
-    options = command(data, model, tmp_path / "out", epochs=5, learning_rate=2e-3, batch_size=16)
+    options = command(data, model, tmp_path / "out", epochs=epochs, learning_rate=2e-3, batch_size=16)
     printed = call(finetune_race, options, monkeypatch, capsys)
     record = json.loads((tmp_path / "out" / "finetuning.json").read_text("utf-8"))
     assert record["score"]["accuracy"] > 0.9

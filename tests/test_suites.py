@@ -1,17 +1,24 @@
 """The experiments of the papers: who is asked what, and what comes of a list of runs of which some fail."""
 
+import copy
 import json
 import sys
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from qabias import cli
 from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.unqover import BENCHMARK as UNQOVER
 from qabias.errors import QabiasError
+from qabias.parse import UNPARSED, parse_inference, parse_inference_released
 from qabias.scorers import SCORERS
 from qabias.suites import choose_models, expand, load_suite, suite_names
-from tests.tiny_models import make_model, make_tokenizer
+from tests.test_docs_commands import make_t5, save
+from tests.tiny_models import make_encoder, make_encoder_tokenizer, make_model, make_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -22,6 +29,26 @@ def tiny(tmp_path_factory):
     make_model("llama", max_position_embeddings=1024).save_pretrained(folder)
     make_tokenizer().save_pretrained(folder)
     return str(folder)
+
+
+@pytest.fixture(scope="module")
+def papers_models(tmp_path_factory):
+    """Folders with small models of the kinds that the papers asked; the masked one would say "she" or "he"."""
+    folder = tmp_path_factory.mktemp("models")
+    examples = UNQOVER.load("all_mlm", UNQOVER.origin("bundled", 0, False, None))
+    subjects = {subject for column in ("answer1", "answer2") for subject in examples[column].unique().to_pylist()}
+    plain = make_encoder_tokenizer("wordpiece")
+    knowing = copy.deepcopy(plain)  # masked models are asked for subjects that are one token to them
+    knowing.add_tokens(sorted(subjects))
+    size = {"max_position_embeddings": 512}
+    masked = make_encoder.__wrapped__("bert", "AutoModelForMaskedLM", vocab_size=len(knowing), **size)
+    masked.get_output_embeddings().bias.data[knowing.convert_tokens_to_ids(["she", "he"])] += 8
+    return {
+        "t5": save(folder / "tiny-t5", make_t5(), make_tokenizer()),
+        "choices": save(folder / "tiny-choices", make_encoder("bert", "AutoModelForMultipleChoice", **size), plain),
+        "spans": save(folder / "tiny-spans", make_encoder("bert", **size), plain),
+        "masks": save(folder / "tiny-masks", masked, knowing),
+    }
 
 
 def runs_of(name, *models, **changes):
@@ -148,6 +175,96 @@ def test_a_suite_runs_compares_and_skips_what_is_finished(tmp_path, tiny, monkey
     again = invoke(*command)
     assert again.exit_code == 0, again.output
     assert again.output.count(": finished\n") == 3
+
+
+GENERATED = ("seq2seq", "released", {"mode": "generate"})
+INFERENCE = ("can_we_infer", "gpt3", "does_this_imply")
+# For each run of a suite what it asks of which data, and how.
+PAPERS_WAYS = {
+    "paper:bbq": {
+        "tiny-t5-race": ("bbq", "all", "race", *GENERATED),
+        "tiny-t5-arc": ("bbq", "all", "arc", *GENERATED),
+        "tiny-t5-race_question_only": ("bbq", "all", "race_question_only", *GENERATED),
+        "tiny-choices-pair": ("bbq", "all", "pair", "multiple_choice", "none", {}),
+    },
+    "paper:unqover": {
+        "tiny-spans-qa": ("unqover", "all", "qa", "extractive_qa", "none", {"span": "released"}),
+        "tiny-masks-qa": ("unqover", "all_mlm", "qa", "masked_lm", "none", {"topk": "10", "pronouns": "yes"}),
+    },
+    "paper:bbnli": {
+        f"tiny-t5-{kind}{prompt}": (benchmark, config, prompt, *GENERATED)
+        for kind, benchmark, config, prompts in (
+            ("", "bbnli", "all", INFERENCE),
+            ("", "bbnli", "all", ("quoref_answer", "quoref_given", "quoref_extract")),
+            ("", "bbnli", "all", ("novel_1", "novel_2", "novel_3", "novel_4")),
+            ("bbq-gender-", "bbq_nli", "Gender_identity_nli", INFERENCE),
+            ("bbq-race-", "bbq_nli", "Race_ethnicity_nli", INFERENCE),
+            ("bbq-religion-", "bbq_nli", "Religion_nli", INFERENCE),
+            ("bbq-length-", "bbq_nli", "Gender_identity_nli_context", INFERENCE),
+        )
+        for prompt in prompts
+    },
+}
+
+
+def check_answers(answers, way):
+    """What was written is what the way of asking makes of a model whose words are no answers."""
+    benchmark, _, prompt_format, scorer, _, _ = way
+    if scorer == "seq2seq":
+        texts = [text for (text,) in answers["outputs"].to_pylist()]
+        assert any(texts)
+        if benchmark == "bbq":
+            assert set(answers["prediction"].to_pylist()) == {UNPARSED}
+        else:
+            form = "nli" if prompt_format in INFERENCE else "qa"
+            labels = [parse_inference_released(text, form) for text in texts]
+            assert answers["prediction"].to_pylist() == labels != [parse_inference(text) for text in texts]
+    elif scorer == "multiple_choice":
+        likelihoods = answers["loglikelihoods"].to_pylist()
+        assert {len(row) for row in likelihoods} == {3}
+        assert answers["prediction"].to_pylist() == [
+            row.index(max(row)) if row.count(max(row)) == 1 else UNPARSED for row in likelihoods
+        ]
+    else:
+        scores = np.stack([answers[column].to_numpy() for column in UNQOVER.answer_columns])
+        assert ((scores >= 0) & (scores <= 1)).all()
+        if scorer == "extractive_qa":
+            assert (scores > 0).all()
+        else:
+            # A pronoun counts as a name; what is not among the ten likeliest counts as nothing.
+            named = np.array(answers["set"].to_pylist()) == "gender_mlm"
+            assert named.any()
+            assert (scores[:, named] > 0).all()
+            assert (scores[:, ~named] == 0).any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("suite", "kinds"),
+    [("paper:bbq", ("t5", "choices")), ("paper:unqover", ("spans", "masks")), ("paper:bbnli", ("t5",))],
+)
+def test_models_of_the_papers_kinds_are_asked_in_the_papers_ways(tmp_path, papers_models, suite, kinds):
+    models = ",".join(papers_models[kind] for kind in kinds)
+    result = invoke("run", suite, "--models", models, "--source", "bundled", "--limit", 16, "--output", tmp_path)
+    assert result.exit_code == 0, result.output
+    ways = PAPERS_WAYS[suite]
+    assert f"{len(ways)} of {len(ways)} runs are finished" in result.output
+    folder = tmp_path / suite.replace(":", "-")
+    assert {path.name for path in folder.iterdir()} == set(ways)
+    for name, way in ways.items():
+        made = json.loads((folder / name / "run.json").read_text("utf-8"))
+        asked = made["arguments"]
+        assert tuple(asked[key] for key in ("benchmark", "config", "format", "scorer", "norm", "options")) == way
+        assert (asked["source"], asked["limit"]) == ("bundled", 16)
+        _, _, prompt_format, scorer, norm, options = way
+        asked_by = "+".join((scorer, *sorted(f"{option}={value}" for option, value in options.items())))
+        assert f"|format:{prompt_format}@1|" in made["signature"]
+        assert f"|scorer:{asked_by}|norm:{norm}|" in made["signature"]
+        assert json.loads((folder / name / "scores.json").read_text("utf-8"))["scores"]
+        parts = sorted((folder / name / "predictions").iterdir())
+        answers = pa.concat_tables([pq.read_table(part) for part in parts])
+        assert answers.num_rows >= 16
+        check_answers(answers, way)
 
 
 def test_a_run_that_fails_is_told_at_the_end_and_the_others_go_on(tmp_path):

@@ -1,9 +1,9 @@
 """SQuAD and NewsQA: questions whose answer is a span of a context, read through windows of tokens.
 
 A context that is longer than a window is read in several, each with the question before it; neighbours share some
-tokens. For training a window is labelled with the first reference answer, or with the classification token if the
-answer does not lie in it. The answer to a question is the span with the largest sum of start and end logit among all
-its windows.
+tokens. For training a window is labelled with the first reference answer that lies in it, or with the classification
+token if none does. The answer to a question is the span with the largest sum of start and end logit among all its
+windows.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class Window:
         inputs: What the model takes, by name; lists of length n_tokens.
         offsets: int32 array of shape (n_tokens, 2); characters of the context that each token stands for, (-1, -1) for
             those of the question and special ones.
-        start: First token of the answer, or the classification token if the answer is not in the window.
-        end: Last token of the answer, likewise.
+        start: First token of the first reference answer that is in the window, or the classification token if none is.
+        end: Last token of that answer, likewise.
         holds_answer: Whether some reference answer is in the window.
     """
 
@@ -175,7 +175,7 @@ def _label(
     ]
     tokens = inputs["input_ids"]
     nowhere = tokens.index(cls_token) if cls_token in tokens else 0
-    start, end = spans[0] or (nowhere, nowhere)
+    start, end = next((span for span in spans if span), (nowhere, nowhere))
     return Window(number, inputs, offsets, start, end, any(spans))
 
 
