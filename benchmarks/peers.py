@@ -13,7 +13,9 @@ trained on the texts.
     python -m benchmarks.peers
     python -m benchmarks.peers --quick
 
-Exits with 1 if figures differ by more than 1e-4 of their size.
+Exits with 1 if figures differ by more than 1e-4 of their size, a bound that twelve layers in float32 keep. The size of
+a probability is the probability itself, however small; a log-likelihood above -1 counts as one of -1, for its
+difference is already a share of the probability.
 """
 
 import argparse
@@ -43,6 +45,9 @@ from qabias.runs import RunArguments, load_examples
 from qabias.scorers.base import OptionScores, Request
 
 TOLERANCE = 1e-4
+# Figures nearer to 0 count as so large: a probability as it is, a log-likelihood as 1 (see `_difference`).
+PROBABILITY = float(np.finfo(np.float32).tiny)
+LOGLIKELIHOOD = 1.0
 BATCH = 32
 # The model, and its sizes: layers, width of a layer.
 BASE, QUICK = (12, 768), (2, 128)
@@ -57,12 +62,14 @@ class Comparison:
         n_questions: Questions of one turn.
         ours: Asks all questions; float array with one figure for each option.
         peers: The same by others, in the same order.
+        least_size: What the figures are, `PROBABILITY` or `LOGLIKELIHOOD`.
     """
 
     model: str
     n_questions: int
     ours: Callable[[], np.ndarray]
     peers: dict[str, Callable[[], np.ndarray]]
+    least_size: float
 
 
 def main() -> int:
@@ -111,7 +118,7 @@ def _measure(name: str, comparison: Comparison, repeats: int) -> list[tuple[str,
         turns.append(seconds)
     rows = []
     for peer in comparison.peers:
-        difference = _difference(figures[""], figures[peer])
+        difference = _difference(figures[""], figures[peer], comparison.least_size)
         ours, theirs = (statistics.median(turn[way][0] for turn in turns) for way in ("", peer))
         ratios = " | ".join(_spread([turn[peer][i] / turn[""][i] for turn in turns]) for i in (0, 1))
         cells = f"{comparison.model} | {comparison.n_questions} | {peer} | {theirs:.2f} | {ours:.2f} | {ratios}"
@@ -130,11 +137,19 @@ def _spread(values: Sequence[float]) -> str:
     return f"{statistics.median(values):.2f} ({min(values):.2f}-{max(values):.2f})"
 
 
-def _difference(ours: np.ndarray, theirs: np.ndarray) -> float:
-    """Largest difference of two figures, by the size of the figure where that is above 1."""
-    if ours.shape != theirs.shape or not np.isfinite(ours).all():
+def _difference(ours: np.ndarray, theirs: np.ndarray, least_size: float) -> float:
+    """Largest difference of two figures as a share of their size.
+
+    A log-likelihood near 0 has no digits left in float32; but a difference of logarithms is a share of the probability.
+
+    Args:
+        ours: Figures.
+        theirs: The same by a peer.
+        least_size: Size of smaller figures; `PROBABILITY` or `LOGLIKELIHOOD`.
+    """
+    if ours.shape != theirs.shape or not np.isfinite([ours, theirs]).all():
         return math.inf
-    return float((np.abs(ours - theirs) / np.maximum(1.0, np.abs(theirs))).max())
+    return float((np.abs(ours - theirs) / np.maximum(least_size, np.abs(theirs))).max())
 
 
 # Questions and models
@@ -226,11 +241,12 @@ def compare_causal(arguments: argparse.Namespace) -> Comparison:
         n_questions=len(requests),
         ours=lambda: _loglikelihoods(scorer.score(requests)),
         peers={f"lm-evaluation-harness, batches of {best}": lambda: ask(harness, requests)},
+        least_size=LOGLIKELIHOOD,
     )
 
 
 def compare_seq2seq(arguments: argparse.Namespace) -> Comparison:
-    """Log-likelihoods of the three answers of BBQ, each by the training loss of one call of the model."""
+    """Log-likelihoods of the three answers of BBQ, by the training loss of padded batches and of single options."""
     from qabias.scorers.seq2seq import Seq2SeqScorer
 
     requests = _bbq_requests(arguments.questions, "race")
@@ -254,12 +270,25 @@ def compare_seq2seq(arguments: argparse.Namespace) -> Comparison:
         labels = tokenizer(text_target=option, return_tensors="pt")["input_ids"]
         return np.array([-float(model(**source, labels=labels).loss) * labels.shape[1]])
 
+    def batch(chosen: slice) -> np.ndarray:
+        prefixes, options = map(list, zip(*pairs[chosen], strict=True))
+        sources = tokenizer(prefixes, padding=True, return_tensors="pt", return_token_type_ids=False)
+        targets = tokenizer(text_target=options, padding=True, return_tensors="pt")
+        labels = targets["input_ids"].masked_fill(targets["attention_mask"] == 0, -100)
+        logits = model(**sources, labels=labels).logits
+        losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
+        return -losses.sum(dim=1).numpy()
+
     scorer = Seq2SeqScorer(loaded)
     return Comparison(
         model="T5 2 x 128" if arguments.quick else "T5-small",
         n_questions=len(requests),
         ours=lambda: _loglikelihoods(scorer.score(requests)),
-        peers={"transformers, one option at a time": lambda: _in_batches(len(pairs), 1, one).reshape(-1, 3)},
+        peers={
+            f"transformers, batches of {BATCH}": lambda: _in_batches(len(pairs), BATCH, batch).reshape(-1, 3),
+            "transformers, one option at a time": lambda: _in_batches(len(pairs), 1, one).reshape(-1, 3),
+        },
+        least_size=LOGLIKELIHOOD,
     )
 
 
@@ -280,6 +309,7 @@ def compare_extractive_qa(arguments: argparse.Namespace) -> Comparison:
             f"transformers, batches of {BATCH}": lambda: unqover_score.run_loop(loaded, items, BATCH)[0],
             "transformers, one question at a time": lambda: unqover_score.run_loop(loaded, items, 1)[0],
         },
+        least_size=PROBABILITY,
     )
 
 
@@ -305,29 +335,36 @@ def compare_nli(arguments: argparse.Namespace) -> Comparison:
         n_questions=len(pairs),
         ours=lambda: scorer.classify(pairs),
         peers={f"transformers, batches of {BATCH}": lambda: _in_batches(len(pairs), BATCH, batch)},
+        least_size=PROBABILITY,
     )
 
 
 def compare_multiple_choice(arguments: argparse.Namespace) -> Comparison:
-    """Probabilities of the three answers of BBQ from a multiple-choice head, one question a call."""
+    """Log-probabilities of the three answers of BBQ from a multiple-choice head, in padded batches and one by one."""
     from qabias.scorers.multiple_choice import MultipleChoiceScorer
 
     requests = _bbq_requests(arguments.questions, "pair")
     tokenizer = _tokenizer(_texts(requests))
     loaded = _encoder("BertForMultipleChoice", tokenizer, arguments)
 
-    def one(chosen: slice) -> np.ndarray:
-        (request,) = requests[chosen]
-        endings = [option.strip() for option in request.options]
-        inputs = tokenizer([request.prefix] * len(endings), endings, padding=True, return_tensors="pt")
-        return loaded.model(**{name: values[None] for name, values in inputs.items()}).logits.log_softmax(-1).numpy()
+    def batch(chosen: slice) -> np.ndarray:
+        asked = requests[chosen]
+        contexts = [request.prefix for request in asked for _ in request.options]
+        endings = [option.strip() for request in asked for option in request.options]
+        inputs = tokenizer(contexts, endings, padding=True, return_tensors="pt")
+        by_question = {name: values.unflatten(0, (len(asked), -1)) for name, values in inputs.items()}
+        return loaded.model(**by_question).logits.log_softmax(-1).numpy()
 
     scorer = MultipleChoiceScorer(loaded)
     return Comparison(
         model=loaded.name,
         n_questions=len(requests),
         ours=lambda: _loglikelihoods(scorer.score(requests)),
-        peers={"transformers, one question at a time": lambda: _in_batches(len(requests), 1, one)},
+        peers={
+            f"transformers, batches of {BATCH}": lambda: _in_batches(len(requests), BATCH, batch),
+            "transformers, one question at a time": lambda: _in_batches(len(requests), 1, batch),
+        },
+        least_size=LOGLIKELIHOOD,
     )
 
 
@@ -364,6 +401,7 @@ def compare_masked_lm(arguments: argparse.Namespace) -> Comparison:
         n_questions=len(asked),
         ours=lambda: ask_masks(kept, scorer).transpose(0, 2, 1).reshape(-1, 2),
         peers={f"transformers, batches of {BATCH}": lambda: _in_batches(len(asked), BATCH, batch)},
+        least_size=PROBABILITY,
     )
 
 

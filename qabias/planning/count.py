@@ -35,6 +35,7 @@ class Count:
         error: Standard errors of `work`; zeros where everything was counted.
         n_parts: Parts of the run.
         n_counted: Parts among them that were counted.
+        on_cpu: Whether batches are those of a CPU.
     """
 
     arguments: RunArguments
@@ -44,6 +45,7 @@ class Count:
     error: Work
     n_parts: int
     n_counted: int
+    on_cpu: bool
 
     @property
     def is_exact(self) -> bool:
@@ -97,7 +99,7 @@ def count_run(
         error = n_parts * counts.std(axis=0, ddof=1) * remaining
     else:
         total = counts.sum(axis=0)
-    return Count(arguments, subject, table.num_rows, Work(*total), Work(*error), n_parts, len(chosen))
+    return Count(arguments, subject, table.num_rows, Work(*total), Work(*error), n_parts, len(chosen), on_cpu)
 
 
 def check_scorer(benchmark: Benchmark, subject: Subject) -> None:

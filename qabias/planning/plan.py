@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from qabias.benchmarks import BENCHMARKS, Benchmark, load_benchmark
 from qabias.errors import QabiasError
 from qabias.planning.cost import (
-    CPU,
     FORMULA,
     Hardware,
     Memory,
@@ -24,6 +23,7 @@ from qabias.runs import RunArguments
 from qabias.suites import PREFIX, choose_models, expand, load_suite
 
 ALL = "all"
+FITS = "yes"
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,12 @@ class Planned:
         """How long it takes without sharing the beginnings of texts and without pads, as a server without a cache."""
         work = self.count.work
         return self.seconds(hardware) * (work.tokens_flat + work.decoder_tokens) / max(self.tokens, 1)
+
+    def paid_seconds(self, hardware: Hardware | None, dtype: str) -> float:
+        """The time that costs: with every text by itself where only a server can hold the model."""
+        if hardware is None or fits(largest_memory([self], dtype)[0], hardware) == FITS:
+            return self.seconds(hardware)
+        return self.seconds_alone(hardware)
 
 
 class Meant(NamedTuple):
@@ -144,9 +150,9 @@ def make_planned(name: str, count: Count, tokens_per_second: float | None) -> Pl
     return Planned(name, count, count_flops(count.subject, count.work), tokens_per_second)
 
 
-def largest_memory(planned: Sequence[Planned], on_cpu: bool, dtype: str) -> tuple[Memory, str]:
+def largest_memory(planned: Sequence[Planned], dtype: str) -> tuple[Memory, str]:
     """Memory of the run that takes most, and the precision that it is for."""
-    resolved = resolve_dtype(dtype, on_cpu)
+    resolved = resolve_dtype(dtype, planned[0].count.on_cpu)
 
     def memory(run: Planned) -> Memory:
         work = run.count.work
@@ -159,7 +165,7 @@ def largest_memory(planned: Sequence[Planned], on_cpu: bool, dtype: str) -> tupl
 def fits(memory: Memory, hardware: Hardware) -> str:
     """Whether a machine holds the model, in words."""
     if memory.total <= hardware.memory_bytes:
-        return "yes"
+        return FITS
     if memory.total <= hardware.devices * hardware.memory_bytes:
         # A run has a whole copy on every device.
         return f"only spread over {hardware.devices} devices: behind a server"
@@ -171,6 +177,22 @@ def total_seconds(planned: Sequence[Planned], hardware: Hardware | None) -> floa
     return sum(run.seconds(hardware) for run in planned)
 
 
+def total_seconds_alone(planned: Sequence[Planned], hardware: Hardware | None) -> float:
+    """Time of all runs with every text by itself."""
+    return sum(run.seconds_alone(hardware) for run in planned)
+
+
+def total_cost(
+    planned: Sequence[Planned], hardware: Hardware | None, dtype: str, price_per_hour: float | None
+) -> float | None:
+    """Cost of all runs, each in the way that its model can be asked there; None without a price."""
+    return _price(sum(run.paid_seconds(hardware, dtype) for run in planned), price_per_hour)
+
+
+def _price(seconds: float, price_per_hour: float | None) -> float | None:
+    return None if price_per_hour is None else seconds / 3600 * price_per_hour
+
+
 def total_error(planned: Sequence[Planned], of: Callable[[Planned], float]) -> float:
     """Standard error of a sum over runs that were sampled independently."""
     return math.sqrt(sum((of(run) * run.relative_error) ** 2 for run in planned))
@@ -179,7 +201,14 @@ def total_error(planned: Sequence[Planned], of: Callable[[Planned], float]) -> f
 def as_dict(
     planned: Sequence[Planned], machines: Sequence[Hardware], dtype: str, price_per_hour: float | None
 ) -> dict[str, Any]:
-    """Everything as numbers, for a file."""
+    """Everything as numbers, for a file.
+
+    Args:
+        planned: The runs, at least one.
+        machines: Machines; none where speeds were measured or given, which then stand with the runs.
+        dtype: Precision, or `auto`.
+        price_per_hour: Of the machine, in any currency; None leaves costs null.
+    """
     runs = [
         {
             "name": run.name,
@@ -195,20 +224,33 @@ def as_dict(
             "flops": float(run.flops),
             "has_attention_term": run.count.subject.shape is not None,
             "tokens_per_second": run.tokens_per_second,
+            **({} if machines else _takes([run], None, dtype, price_per_hour)),
         }
         for run in planned
     ]
-    rows: dict[str, Any] = {}
-    for hardware in machines:
-        memory, resolved = largest_memory(planned, hardware.name == CPU, dtype)
-        seconds = total_seconds(planned, hardware)
-        rows[hardware.name] = {
+    rows = {
+        hardware.name: {
             **asdict(hardware),
-            "dtype": resolved,
-            "weights_bytes": memory.weights,
-            "working_bytes_estimate": memory.working,
-            "fits": fits(memory, hardware),
-            "seconds": seconds,
-            "cost": None if price_per_hour is None else seconds / 3600 * price_per_hour,
+            "fits": fits(largest_memory(planned, dtype)[0], hardware),
+            **_takes(planned, hardware, dtype, price_per_hour),
         }
+        for hardware in machines
+    }
     return {"formula": FORMULA, "runs": runs, "hardware": rows}
+
+
+def _takes(
+    planned: Sequence[Planned], hardware: Hardware | None, dtype: str, price_per_hour: float | None
+) -> dict[str, Any]:
+    """Memory, time and cost of runs on a machine, or at their own speeds."""
+    memory, resolved = largest_memory(planned, dtype)
+    seconds_alone = total_seconds_alone(planned, hardware)
+    return {
+        "dtype": resolved,
+        "weights_bytes": memory.weights,
+        "working_bytes_estimate": memory.working,
+        "seconds": total_seconds(planned, hardware),
+        "seconds_alone": seconds_alone,
+        "cost": total_cost(planned, hardware, dtype, price_per_hour),
+        "cost_alone": _price(seconds_alone, price_per_hour),
+    }

@@ -6,8 +6,17 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from qabias.planning.cost import CPU, FORMULA, Hardware
-from qabias.planning.plan import Planned, fits, largest_memory, total_error, total_seconds
+from qabias.planning.cost import FORMULA, Hardware
+from qabias.planning.plan import (
+    FITS,
+    Planned,
+    fits,
+    largest_memory,
+    total_cost,
+    total_error,
+    total_seconds,
+    total_seconds_alone,
+)
 
 _MIN_WIDTH = 176
 _PREFIXES = ((1e21, "Z"), (1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -36,10 +45,11 @@ def print_plan(
         console.print("Written tokens are the most that may be written; answers that end sooner take fewer.")
     if machines:
         console.print(_machines(planned, machines, dtype, price_per_hour))
-        if any(fits(largest_memory(planned, machine.name == CPU, dtype)[0], machine) != "yes" for machine in machines):
+        memory, _ = largest_memory(planned, dtype)
+        if any(fits(memory, machine) != FITS for machine in machines):
             console.print(
                 "A run has a copy of the model on every device. A larger model is served (the scorer server), and a "
-                "server is sent every text by itself.",
+                "server is sent every text by itself: that time is what it costs.",
                 markup=False,
             )
         console.print(
@@ -103,8 +113,7 @@ def _machines(
     ):
         table.add_column(heading, no_wrap=True)
     for hardware in machines:
-        memory, resolved = largest_memory(planned, hardware.name == "cpu", dtype)
-        seconds = total_seconds(planned, hardware)
+        memory, resolved = largest_memory(planned, dtype)
         speed = f"{hardware.devices} x {si(hardware.peak_flops)}FLOP/s x {hardware.share_of_peak}"
         if planned[0].tokens_per_second is not None:
             speed = f"{si(planned[0].tokens_per_second)}tokens/s (given)"
@@ -114,9 +123,9 @@ def _machines(
             f"{si(memory.weights)}B {resolved}",
             "unknown" if memory.working is None else f"{si(memory.working)}B",
             fits(memory, hardware),
-            duration(seconds),
-            duration(sum(run.seconds_alone(hardware) for run in planned)),
-            "--price-per-hour" if price_per_hour is None else f"{seconds / 3600 * price_per_hour:,.2f}",
+            duration(total_seconds(planned, hardware)),
+            duration(total_seconds_alone(planned, hardware)),
+            _money(total_cost(planned, hardware, dtype, price_per_hour)) or "--price-per-hour",
         )
     return table
 
@@ -125,12 +134,18 @@ def _print_known_speed(console: Console, planned: Sequence[Planned], dtype: str,
     for run in planned:
         speed, time = si(run.tokens_per_second or 0), duration(run.seconds(None))
         console.print(f"{run.name}: {time} at {speed}tokens a second", markup=False, highlight=False)
-    seconds = total_seconds(planned, None)
-    cost = "" if price_per_hour is None else f", cost {seconds / 3600 * price_per_hour:,.2f}"
-    memory, resolved = largest_memory(planned, on_cpu=True, dtype=dtype)
+    price = _money(total_cost(planned, None, dtype, price_per_hour))
+    cost = price and f", cost {price}"
+    memory, resolved = largest_memory(planned, dtype)
     console.print(
-        f"in all: {duration(seconds)}{cost}; weights {si(memory.weights)}B in {resolved}", markup=False, highlight=False
+        f"in all: {duration(total_seconds(planned, None))}{cost}; weights {si(memory.weights)}B in {resolved}",
+        markup=False,
+        highlight=False,
     )
+
+
+def _money(cost: float | None) -> str:
+    return "" if cost is None else f"{cost:,.2f}"
 
 
 def _number(value: float, error: float) -> str:
