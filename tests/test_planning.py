@@ -445,7 +445,7 @@ def test_peers_agree_only_if_figures_agree_by_their_own_size(least_size):
         step[place] = max(abs(theirs[place]), least_size)
         assert peers._difference(theirs + 2e-3 * step, theirs, least_size) == pytest.approx(2e-3)
         assert peers._difference(theirs + 1e-4 * step, theirs, least_size) == pytest.approx(1e-4)
-    assert 1e-4 < peers.TOLERANCE < 2e-3
+    assert peers.TOLERANCE <= 1e-4
     assert peers._difference(theirs, np.full(3, np.nan), least_size) == np.inf
     assert peers._difference(theirs[:2], theirs, least_size) == np.inf
 
