@@ -9,7 +9,7 @@ import datasets
 import pyarrow as pa
 
 from qabias.errors import QabiasError
-from qabias.sources import licence
+from qabias.building.sources import licence
 
 from . import bundled, official
 from .rows import LABELS, Row

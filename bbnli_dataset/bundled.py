@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple
 from pathlib import Path
 
-from qabias.templating import capitalize_sentences, fill, repair_articles, slots_of
+from qabias.building.templating import capitalize_sentences, fill, repair_articles, slots_of
 
 from .rows import FilledTexts, Hypothesis, Row, Stance, row
 from .template import Premise, Template, read_template

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from qabias.sources import commit, fetch
-from qabias.templating import fill, slots_of
+from qabias.building.sources import commit, fetch
+from qabias.building.templating import fill, slots_of
 
 from .rows import FilledTexts, Hypothesis, Kind, Row, Stance, row
 from .subtopics import COGNITIVE_BIAS_IN_PAPER, domain_of

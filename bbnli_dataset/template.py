@@ -13,7 +13,7 @@ from typing import Any, get_args
 import yaml
 
 from qabias.errors import QabiasError
-from qabias.templating import SLOT, slots_of
+from qabias.building.templating import SLOT, slots_of
 
 from .rows import LABELS, NEUTRAL, Hypothesis, Kind, Stance
 from .subtopics import COGNITIVE_BIASES, SUBTOPICS, domain_of

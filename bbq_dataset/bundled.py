@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from qabias.errors import QabiasError
-from qabias.templating import StableRandom, capitalize_sentences, fill, repair_articles, slots_of
+from qabias.building.templating import StableRandom, capitalize_sentences, fill, repair_articles, slots_of
 
 from .examples import FilledTexts, Row, examples, slot_values
 from .fixes import mend_feminine

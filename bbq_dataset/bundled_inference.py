@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from qabias.templating import fill
+from qabias.building.templating import fill
 
 from .bundled import FOLDER, fill_english, read_streams
 from .examples import DrawnSet, Row, drawn_sets, slot_values

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from qabias.templating import StableRandom
+from qabias.building.templating import StableRandom
 
 from .pairs import pairs
 from .targets import target_location

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from qabias.templating import capitalize_sentences, repair_articles
+from qabias.building.templating import capitalize_sentences, repair_articles
 
 from .examples import Row
 from .template import Pair, Template

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
-from qabias.cards import dataset_info, size_category
-from qabias.croissant import FILE_NAME, croissant_text
-from qabias.files import write_atomically
+from qabias.building.cards import dataset_info, size_category
+from qabias.building.croissant import FILE_NAME, croissant_text
+from qabias.support.files import write_atomically
 
 from .builder import ALL, ALL_NLI, FEATURES, NLI_CONFIGS, NLI_FEATURES, NLI_SCHEMA, SCHEMA, Origin
 from .fixes import FIXES

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from qabias.errors import QabiasError
-from qabias.sources import commit, fetch
-from qabias.templating import StableRandom, fill
+from qabias.building.sources import commit, fetch
+from qabias.building.templating import StableRandom, fill
 
 from . import fixes as known_fixes
 from .examples import FilledTexts, Row, examples, slot_values

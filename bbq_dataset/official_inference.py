@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from qabias.errors import QabiasError
-from qabias.sources import commit, fetch
-from qabias.templating import fill
+from qabias.building.sources import commit, fetch
+from qabias.building.templating import fill
 
 from .examples import Row
 from .fixes import mend_sentence, mend_text

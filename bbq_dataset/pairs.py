@@ -7,7 +7,7 @@ Parrish et al. 2022 follow from these loops alone. The bundled templates are fil
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from qabias.templating import StableRandom
+from qabias.building.templating import StableRandom
 
 from .template import Pair, Person, Template
 from .vocabulary import Label, Name, Vocabulary

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from qabias.errors import QabiasError
-from qabias.sources import fetch
-from qabias.templating import SLOT
+from qabias.building.sources import fetch
+from qabias.building.templating import SLOT
 
 from . import fixes as known_fixes
 from .examples import COMPARISONS, Row, biased_location

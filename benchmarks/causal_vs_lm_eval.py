@@ -2,7 +2,7 @@
 
 Both sides ask SmolLM2-135M-Instruct in float32 on the CPU, with as many threads, through the same prompt and options as
 the task `bbq` of lm-evaluation-harness. Each side runs in a process of its own; both load the model by
-`qabias.models.load_causal`. The peer is given the batch size at which it is fastest on a sample. Its `auto` is not
+`qabias.models.loading.load_causal`. The peer is given the batch size at which it is fastest on a sample. Its `auto` is not
 tried: it sizes batches for 8,192 tokens per sequence, which takes more than 100 GB for the logits alone.
 
 Take enough sets for loading not to count: it takes ten seconds on either side, which at 280 sets with three options is
@@ -163,7 +163,7 @@ def _run_side(arguments: argparse.Namespace) -> None:
 
 
 def _score_ours(requests: list[Request]) -> tuple[tuple[float, float], list[float]]:
-    from qabias.models import load_causal
+    from qabias.models.loading import load_causal
     from qabias.scorers.causal import CausalScorer
 
     scorer = CausalScorer(load_causal("smollm2", device="cpu", dtype="float32"))
@@ -177,7 +177,7 @@ def _score_theirs(requests: list[Request], batch_size: int) -> tuple[tuple[float
     from lm_eval.api.instance import Instance
     from lm_eval.models.huggingface import HFLM
 
-    from qabias.models import load_causal
+    from qabias.models.loading import load_causal
 
     loaded = load_causal("smollm2", device="cpu", dtype="float32")
     peer = HFLM(pretrained=loaded.model, tokenizer=loaded.tokenizer, batch_size=batch_size)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from qabias.benchmarks import load_benchmark
-from qabias.runs import Machine, RunArguments, load_examples, read_answers, read_run, run
+from qabias.measuring.run import Machine, RunArguments, load_examples, read_answers, read_run, run
 
 SCORES = ("accuracy_ambig", "accuracy_disambig", "bias_ambig", "bias_disambig")
 N_RESAMPLES = 2000
@@ -59,14 +59,14 @@ def by_template(folder: Path, upstream_dir: str | None) -> dict[str, dict[str, A
     """Scores of a run by template."""
     import evaluate
 
-    from qabias import catalog
+    from qabias.benchmarks import locate
 
     benchmark = load_benchmark("bbq")
     file = read_run(folder)
     table = load_examples(benchmark, RunArguments(**file["arguments"]), upstream_dir)
     answers, _ = read_answers(folder, benchmark, table, file["units_per_part"])
     references = {name: table[name].to_pylist() for name in table.column_names}
-    metric = evaluate.load(str(catalog.metric_folder("bbq")))
+    metric = evaluate.load(str(locate.metric_folder("bbq")))
     scores = metric.compute(
         predictions=answers["prediction"].to_pylist(), references=references, by=["template_id"], n_bootstrap=0
     )

@@ -24,7 +24,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from qabias.templating import repair_articles
+from qabias.building.templating import repair_articles
 from unqover_dataset import columns
 from unqover_dataset.builder import SOURCES, Origin
 from unqover_dataset.design import SETS, Design

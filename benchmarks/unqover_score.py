@@ -43,7 +43,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from qabias.models import LoadedModel
+from qabias.models.loading import LoadedModel
 from qabias.scorers.encoder_runner import CPU_TOKEN_BUDGET, GPU_TOKEN_BUDGET, EncoderRunner
 from qabias.scorers.extractive_qa import ExtractiveQAScorer, SpanQuestions, SpanRows
 from qabias.scorers.spans import locate

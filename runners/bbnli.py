@@ -9,9 +9,9 @@ import json
 import datasets
 import evaluate
 
-from qabias import catalog
-from qabias.benchmarks.bbnli import BENCHMARK
-from qabias.prompts import choose
+from qabias.benchmarks import locate
+from qabias.benchmarks.inference.bbnli import BENCHMARK
+from qabias.benchmarks.prompt_format import choose
 from qabias.scorers import load_scorer
 
 
@@ -19,7 +19,7 @@ def main() -> None:
     """Ask the model about the pairs of a configuration and print the scores as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--model", default="smollm2", help="smollm2, baseline:KIND, a folder or a Hub id")
-    parser.add_argument("--dataset", default=str(catalog.dataset_folder("bbnli")), help="folder or Hub id")
+    parser.add_argument("--dataset", default=str(locate.dataset_folder("bbnli")), help="folder or Hub id")
     parser.add_argument("--config", default="man_is_to_surgeon", help="subtopic, domain or all")
     parser.add_argument("--format", help="prompt format; by default what fits the model")
     arguments = parser.parse_args()
@@ -28,7 +28,7 @@ def main() -> None:
     scorer = load_scorer(None, arguments.model)
     prompt_format = choose(BENCHMARK.formats, arguments.format or BENCHMARK.default_format(scorer))
     answers = BENCHMARK.answer(dataset.with_format("arrow")[:], scorer, prompt_format, "none")
-    metric = evaluate.load(str(catalog.metric_folder("bbnli")))
+    metric = evaluate.load(str(locate.metric_folder("bbnli")))
     scores = metric.compute(predictions=answers["prediction"].to_pylist(), references=dataset, by=["subtopic"])
     print(json.dumps(scores, indent=2))
 

@@ -10,10 +10,10 @@ from typing import Any, cast
 import datasets
 import evaluate
 
-from qabias import catalog
-from qabias.benchmarks.bbq import BENCHMARK
-from qabias.choices import best_option
-from qabias.prompts import choose
+from qabias.benchmarks import locate
+from qabias.benchmarks.bbq.benchmark import BENCHMARK
+from qabias.answers.likelihoods import best_option
+from qabias.benchmarks.prompt_format import choose
 from qabias.scorers import load_scorer
 from qabias.scorers.base import OptionScorer
 
@@ -22,7 +22,7 @@ def main() -> None:
     """Map the model over the dataset and print the scores as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--model", default="smollm2", help="smollm2, baseline:KIND, a folder or a Hub id")
-    parser.add_argument("--dataset", default=str(catalog.dataset_folder("bbq")), help="folder or Hub id")
+    parser.add_argument("--dataset", default=str(locate.dataset_folder("bbq")), help="folder or Hub id")
     parser.add_argument("--config", default="Age", help="category, or all")
     parser.add_argument("--format", default="qa", help="prompt format")
     arguments = parser.parse_args()
@@ -37,7 +37,7 @@ def main() -> None:
         return {"prediction": [best_option(score, "none") for score in scores]}
 
     answered = dataset.map(answer, batched=True, batch_size=256, load_from_cache_file=False, desc=arguments.model)
-    metric = evaluate.load(str(catalog.metric_folder("bbq")))
+    metric = evaluate.load(str(locate.metric_folder("bbq")))
     scores = metric.compute(predictions=answered["prediction"], references=dataset)
     print(json.dumps(scores, indent=2))
 

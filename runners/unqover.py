@@ -9,9 +9,9 @@ import json
 import datasets
 import evaluate
 
-from qabias import catalog
-from qabias.benchmarks.unqover import BENCHMARK
-from qabias.prompts import choose
+from qabias.benchmarks import locate
+from qabias.benchmarks.unqover.benchmark import BENCHMARK
+from qabias.benchmarks.prompt_format import choose
 from qabias.scorers import load_scorer
 
 
@@ -19,7 +19,7 @@ def main() -> None:
     """Ask the model about the rows of a set and print the measures as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--model", default="smollm2", help="smollm2, baseline:KIND, a folder or a Hub id")
-    parser.add_argument("--dataset", default=str(catalog.dataset_folder("unqover")), help="folder or Hub id")
+    parser.add_argument("--dataset", default=str(locate.dataset_folder("unqover")), help="folder or Hub id")
     parser.add_argument("--config", default="religion", help="set; for a masked language model with _mlm")
     parser.add_argument("--limit", type=int, default=500, help="rows, drawn at random")
     arguments = parser.parse_args()
@@ -29,7 +29,7 @@ def main() -> None:
     rows = dataset.add_column("set", [arguments.config] * dataset.num_rows).with_format("arrow")[:]
     scorer = load_scorer(None, arguments.model)
     scores = BENCHMARK.answer(rows, scorer, choose(BENCHMARK.formats, "qa"), "none")
-    metric = evaluate.load(str(catalog.metric_folder("unqover")))
+    metric = evaluate.load(str(locate.metric_folder("unqover")))
     predictions = {name: column.to_numpy() for name, column in scores.items()}
     result = metric.compute(predictions=predictions, references=dataset)
     print(json.dumps({name: result[name] for name in ("mu", "eta", "delta", "epsilon", "ci", "top")}, indent=2))

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from qabias.analysis import Estimate, find, read_analysis, write_analysis
-from qabias.analysis.bbq import analyse
-from qabias.analysis.bbq_breakdowns import MIN_ANSWERS, MIN_TEMPLATES
-from qabias.analysis.rows import N_EXAMPLES
-from qabias.benchmarks.bbq import BENCHMARK, read
-from qabias.prompts.bbq import FORMATS
-from qabias.runs import RunArguments, run
-from qabias.sampling import sample
+from qabias.tables.model import Estimate, find, read_analysis, write_analysis
+from qabias.benchmarks.bbq.tables import analyse
+from qabias.benchmarks.bbq.breakdowns import MIN_ANSWERS, MIN_TEMPLATES
+from qabias.benchmarks.grouping import N_EXAMPLES
+from qabias.benchmarks.bbq.benchmark import BENCHMARK, read
+from qabias.benchmarks.bbq.prompts import FORMATS
+from qabias.measuring.run import RunArguments, run
+from qabias.runs.sampling import sample
 from qabias.scorers.baseline import BaselineScorer
 
 CATEGORIES = ("Religion", "Gender_identity", "Race_ethnicity", "Race_x_gender", "Race_x_SES")

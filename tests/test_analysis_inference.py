@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from qabias.analysis import find, read_analysis, write_analysis
-from qabias.analysis.inference import analyse_bbnli, analyse_bbq_nli
-from qabias.analysis.inference_bbq import named_first
+from qabias.tables.model import find, read_analysis, write_analysis
+from qabias.benchmarks.inference.tables import analyse_bbnli, analyse_bbq_nli
+from qabias.benchmarks.inference.bbq_nli_tables import named_first
 from qabias.benchmarks import load_benchmark
 
 BBNLI, BBQ = load_benchmark("bbnli"), load_benchmark("bbq_nli")

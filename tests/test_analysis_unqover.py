@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from qabias.analysis import find, read_analysis, write_analysis
-from qabias.analysis.unqover import N_EXAMPLES, analyse, comparative_scores
-from qabias.benchmarks.unqover import BENCHMARK
+from qabias.tables.model import find, read_analysis, write_analysis
+from qabias.benchmarks.unqover.tables import N_EXAMPLES, analyse, comparative_scores
+from qabias.benchmarks.unqover.benchmark import BENCHMARK
 
 ORDERS = ("12", "21", "12_neg", "21_neg")
 

@@ -17,7 +17,7 @@ from bbnli_dataset.folder import PARQUET_NAME, write_folder
 from bbnli_dataset.rows import LABELS
 from bbnli_dataset.subtopics import COGNITIVE_BIASES, DOMAINS, SUBTOPICS, domain_of, subtopics_of
 from qabias.errors import QabiasError
-from qabias.templating import repair_articles
+from qabias.building.templating import repair_articles
 
 from .conftest import ROOT
 

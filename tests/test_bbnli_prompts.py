@@ -5,8 +5,8 @@ import json
 import pytest
 
 from qabias.errors import QabiasError
-from qabias.prompts import choose
-from qabias.prompts.bbnli import FORMATS, NLI_FORMATS, QA_FORMATS
+from qabias.benchmarks.prompt_format import choose
+from qabias.benchmarks.inference.prompts import FORMATS, NLI_FORMATS, QA_FORMATS
 
 EXAMPLE = {
     "premise": "A cook talked to a baker.",

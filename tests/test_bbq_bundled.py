@@ -15,7 +15,7 @@ from bbq_dataset.folder import PARQUET_NAME, write_folder
 from bbq_dataset.template import UNKNOWN_ANSWERS
 from bbq_dataset.vocabulary import read_vocabulary
 from qabias.errors import QabiasError
-from qabias.templating import repair_articles, slots_of
+from qabias.building.templating import repair_articles, slots_of
 
 from .conftest import ROOT
 

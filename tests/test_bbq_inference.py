@@ -27,7 +27,7 @@ from bbq_dataset.fixes import FIXES, mend_feminine
 from bbq_dataset.folder import PARQUET_NAME, write_folder
 from bbq_dataset.vocabulary import read_vocabulary
 from qabias.errors import QabiasError
-from qabias.templating import capitalize_sentences, repair_articles
+from qabias.building.templating import capitalize_sentences, repair_articles
 
 from .conftest import ROOT
 

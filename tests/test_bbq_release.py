@@ -10,9 +10,9 @@ import pytest
 from bbq_dataset import fixes, release
 from bbq_dataset.builder import CATEGORIES, Origin
 from bbq_dataset.release import RELEASED_KEYS
-from qabias import sources
+from qabias.building import sources
 from qabias.errors import QabiasError
-from qabias.templating import repair_articles
+from qabias.building.templating import repair_articles
 
 
 def test_released_fields_are_kept_as_they_are(upstream):

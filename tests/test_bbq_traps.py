@@ -12,9 +12,9 @@ import pytest
 
 from bbq_dataset import release
 from bbq_dataset.builder import CATEGORIES, Origin
-from qabias import sources
-from qabias.benchmarks.bbq import BENCHMARK
-from qabias.prompts.bbq import FORMATS, QUESTION_ONLY
+from qabias.building import sources
+from qabias.benchmarks.bbq.benchmark import BENCHMARK
+from qabias.benchmarks.bbq.prompts import FORMATS, QUESTION_ONLY
 
 from .conftest import ROOT
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from huggingface_hub import DatasetCard
 
-from qabias.croissant import RAI_SECTIONS, card_sections, croissant_text, plain
+from qabias.building.croissant import RAI_SECTIONS, card_sections, croissant_text, plain
 from qabias.errors import QabiasError
 
 from .conftest import ROOT

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qabias import models
+from qabias.models.loading import loading as models
 from qabias.errors import QabiasError
 from qabias.scorers import causal
 from qabias.scorers.base import Request

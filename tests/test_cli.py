@@ -10,7 +10,8 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from qabias import __version__, cli, files
+from qabias import __version__, cli
+from qabias.support import files
 
 from .conftest import ROOT
 

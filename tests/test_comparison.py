@@ -14,20 +14,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qabias import catalog, cli
-from qabias.analysis import Analysis, Column, Figure, Table, find, read_analysis
+from qabias import cli
+from qabias.benchmarks import locate
+from qabias.tables.model import Analysis, Column, Figure, Table, find, read_analysis
 from qabias.benchmarks import BENCHMARKS, load_benchmark
-from qabias.columns import column_codes
+from qabias.support.arrow import column_codes
 from qabias.comparison import compare, read_runs, write_comparison
 from qabias.comparison.differences import Pair, differences, holm, p_value
 from qabias.comparison.joined import MOST_ROWS, SECTION, joined_tables
 from qabias.comparison.measures import MEASURES
 from qabias.comparison.paired import _PAIRED, Answers, _pair_of_counts
-from qabias.comparison.runs import ScoredRun, are_question_only, run_names
+from qabias.comparison.comparable import ScoredRun, are_question_only, run_names
 from qabias.errors import QabiasError
-from qabias.runs import RunArguments, load_examples, run
+from qabias.measuring.run import RunArguments, load_examples, run
 
-bbq_scores = catalog.metric_module("bbq", "scores")
+bbq_scores = locate.metric_module("bbq", "scores")
 
 
 def mean(counts):
@@ -174,7 +175,7 @@ def loaded(name, limit=120):
 def random_answers(name, n, rng):
     if name != "unqover":
         return pa.table({"prediction": pa.array(rng.integers(-1, 3, n), pa.int8())})
-    columns = catalog.metric_module("unqover", "scores").SCORE_COLUMNS
+    columns = locate.metric_module("unqover", "scores").SCORE_COLUMNS
     return pa.table({column: pa.array(rng.random(n), pa.float32()) for column in columns})
 
 
@@ -606,7 +607,7 @@ def test_missing_parts_are_named(folder, tmp_path):
 
 
 def test_shared_attributes_are_those_among_the_first_ten_of_several_runs():
-    from qabias.comparison.unqover import shared_tables
+    from qabias.benchmarks.unqover.across import shared_tables
 
     rng = random.Random(1)
     scores = []

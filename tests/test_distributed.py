@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from qabias.benchmarks.bbq import BENCHMARK
+from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.cli import app
-from qabias.distributed import Processes
+from qabias.runs.distributed import Processes
 from qabias.errors import QabiasError
-from qabias.merging import merge, shards_of
-from qabias.predictions import join_predictions
-from qabias.runs import Machine, RunArguments, read_run, run
+from qabias.measuring.merging import merge, shards_of
+from qabias.measuring.predictions import join_predictions
+from qabias.measuring.run import Machine, RunArguments, read_run, run
 
 from .conftest import ROOT
 from .test_docs_commands import make_t5, save
@@ -104,7 +104,7 @@ def test_a_plain_run_connects_to_nothing(tmp_path):
         [
             sys.executable,
             "-c",
-            "import sys, qabias.runs, qabias.distributed as d\n"
+            "import sys, qabias.measuring.run, qabias.runs.distributed as d\n"
             "assert d.is_first() and d.launched_processes() == d.Processes()\n"
             "assert not {'accelerate', 'torch', 'torch.distributed'} & set(sys.modules)\n",
         ],

@@ -15,7 +15,7 @@ import pytest
 import torch
 import transformers
 
-from qabias.runs import RunArguments, run
+from qabias.measuring.run import RunArguments, run
 
 from . import tiny_models
 from .conftest import ROOT

@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers
 
-from qabias import models
+from qabias.models.loading import loading as models
 from qabias.errors import QabiasError
 from qabias.scorers.base import TextScorer
 from qabias.scorers.generation import GenerationScorer, GumbelNoise, parse_options

@@ -11,10 +11,11 @@ import pytest
 from huggingface_hub import DatasetCard, constants
 from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 
-from qabias import catalog, cli
+from qabias import cli
+from qabias.benchmarks import locate
 from qabias.errors import QabiasError
 from qabias.hub import contents
-from qabias.runs import RunArguments, run
+from qabias.measuring.run import RunArguments, run
 
 from .conftest import ROOT
 from .stand_in_hub import TOKEN, StandInHub
@@ -80,7 +81,7 @@ def folder(tmp_path, monkeypatch):
     """A copy of the dataset bbnli that a test may change; it is pushed in place of the committed one."""
     copy = tmp_path / "bbnli_dataset"
     shutil.copytree(ROOT / "bbnli_dataset", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(catalog, "dataset_folder", lambda benchmark: copy)
+    monkeypatch.setattr(locate, "dataset_folder", lambda benchmark: copy)
     return copy
 
 
@@ -405,7 +406,7 @@ def test_a_seed_that_would_change_nothing_is_refused(hub, refused):
 
 
 def test_results_come_to_the_model_as_a_pull_request_that_leaves_its_card_alone(hub, pushed, run_folder):
-    from qabias.results import result_files
+    from qabias.hub.results import result_files
 
     repository = hub.create("model", "elsewhere/model")
     repository.files["README.md"] = b"its card"

@@ -12,10 +12,10 @@ import torch
 import transformers
 import yaml
 
-from qabias import catalog
+from qabias.benchmarks import locate
 from qabias.benchmarks import load_benchmark
-from qabias.prompts import bbnli, bbq, unqover
-from qabias.runs import RunArguments, load_examples, run
+from qabias.benchmarks.prompt_format import bbnli, bbq, unqover
+from qabias.measuring.run import RunArguments, load_examples, run
 
 from .conftest import ROOT
 from .tiny_models import ROTARY, make_tokenizer
@@ -89,7 +89,7 @@ def test_there_is_a_task_for_every_category_and_set():
 def test_a_task_reads_a_configuration_that_is_there_and_scores_all_that_it_returns(name):
     config = TASKS[name]
     benchmark = config["dataset_path"].removesuffix("_dataset")
-    assert (ROOT / config["dataset_path"]).samefile(catalog.dataset_folder(benchmark))
+    assert (ROOT / config["dataset_path"]).samefile(locate.dataset_folder(benchmark))
     assert config["dataset_name"] in load_benchmark(benchmark).configs
     metrics = [metric["metric"] for metric in config["metric_list"]]
     assert tuple(metrics) == getattr(utils, f"{benchmark.upper()}_METRICS")
@@ -295,7 +295,7 @@ def _numbers(benchmark, config, limit):
         table, n_forms = _rows(benchmark, config, utils.UNQOVER_ROWS), 4
         columns = [table[name].to_pylist() for name in keys]
     else:  # the harness reads the files in their order, a run puts the forms of a set side by side
-        docs = datasets.load_dataset(str(catalog.dataset_folder(benchmark)), config, split="test")
+        docs = datasets.load_dataset(str(locate.dataset_folder(benchmark)), config, split="test")
         columns, n_forms = [docs[name] for name in keys], 1
     places = [i for i, key in enumerate(zip(*columns, strict=True)) if key in wanted]
     return [n_forms * place + form for place in places for form in range(n_forms)], n_forms

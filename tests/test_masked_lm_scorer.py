@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from qabias import models_encoders
+from qabias.models.loading import encoders as models_encoders
 from qabias.errors import QabiasError
 from qabias.scorers import masked_lm
 from qabias.scorers.masked_lm import MaskedLMScorer, MaskedSentences

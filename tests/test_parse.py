@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qabias.errors import QabiasError
-from qabias.parse import (
+from qabias.answers.parsing import (
     CONTRADICTION,
     ENTAILMENT,
     NEUTRAL,
@@ -17,7 +17,7 @@ from qabias.parse import (
     parse_inference,
     parse_inference_released,
 )
-from qabias.prompts.bbnli import FORMATS, NLI_FORMATS, QA_FORMATS
+from qabias.benchmarks.inference.prompts import FORMATS, NLI_FORMATS, QA_FORMATS
 
 # Text, what it answers, and what the released code makes of it as inference and as a question (spec: first any word of
 # true, correct, yes between blanks, then of false, incorrect, no; or first the letters "yes" anywhere, then "no").

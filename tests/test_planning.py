@@ -15,7 +15,8 @@ import transformers
 from typer.testing import CliRunner
 
 from benchmarks import peers
-from qabias import cli, runs
+from qabias import cli
+from qabias.measuring import run as runs
 from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
 from qabias.planning import count as counting
@@ -24,8 +25,8 @@ from qabias.planning.count import ask, count_run
 from qabias.planning.counters import Work
 from qabias.planning.measure import Speed, measure
 from qabias.planning.plan import Planned, as_dict, fits, make_planned, target_runs, total_cost
-from qabias.planning.subject import Shape, Subject, count_parameters, load_subject
-from qabias.runs import Machine, RunArguments, cut_parts, load_examples
+from qabias.planning.outline import Shape, Subject, count_parameters, load_subject
+from qabias.measuring.run import Machine, RunArguments, cut_parts, load_examples
 from qabias.scorers import load_scorer
 from tests.tiny_models import VOCABULARY_SIZE, make_model, make_tokenizer
 
@@ -421,7 +422,7 @@ def test_the_measured_time_of_smollm2_is_right_within_a_fifth(tmp_path, monkeypa
     subject = load_subject(arguments.model)
     count = count_run(arguments, subject, exact=True, on_cpu=True)
     scorer = load_scorer(None, arguments.model, device=machine.device)
-    for module in ("qabias.runs", "qabias.planning.measure"):  # loading takes longer than asking so little
+    for module in ("qabias.measuring.run", "qabias.planning.measure"):  # loading takes longer than asking so little
         monkeypatch.setattr(f"{module}.load_scorer", lambda *_, **__: scorer)
     ratios = []
     for turn in range(3):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from qabias.benchmarks.bbq import BENCHMARK
+from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.errors import QabiasError
-from qabias.prompts import choose
-from qabias.prompts.bbq import FORMATS
+from qabias.benchmarks.prompt_format import choose
+from qabias.benchmarks.bbq.prompts import FORMATS
 
 EXAMPLE = {
     "category": "Age",

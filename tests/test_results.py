@@ -11,10 +11,10 @@ from huggingface_hub import DatasetCard, ModelCard, parse_eval_result_entries
 from qabias.benchmarks import load_benchmark
 from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.reasons import RULES, reasons
-from qabias.results import headlines, model_index, result_files, update_card
-from qabias.results.tasks import DATASETS, HEADLINES, eval_yaml
-from qabias.runs import RunArguments, run
+from qabias.benchmarks.undefined import RULES, reasons
+from qabias.hub.results import headlines, model_index, result_files, update_card
+from qabias.hub.tasks import DATASETS, HEADLINES, eval_yaml
+from qabias.measuring.run import RunArguments, run
 
 from .conftest import ROOT
 
@@ -208,7 +208,7 @@ def test_the_command_writes_the_files_and_tells_what_is_left_out(runs, tmp_path,
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_the_tasks_of_a_dataset_are_its_configurations(dataset):
     text = (ROOT / f"{dataset}_dataset" / "eval.yaml").read_text("utf-8")
-    assert text == eval_yaml(dataset), "write it anew with qabias.results.tasks.eval_yaml"
+    assert text == eval_yaml(dataset), "write it anew with qabias.hub.tasks.eval_yaml"
     content = yaml.safe_load(text)
     assert set(content) == {"name", "description", "evaluation_framework", "tasks"}
     ids = [task["id"] for task in content["tasks"]]

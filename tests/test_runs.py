@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.bbq import BENCHMARK
-from qabias.choices import best_option
+from qabias.benchmarks.bbq.benchmark import BENCHMARK
+from qabias.answers.likelihoods import best_option
 from qabias.errors import QabiasError
-from qabias.predictions import join_predictions
-from qabias.runs import Machine, RunArguments, run, score_run
-from qabias.sampling import sample
+from qabias.measuring.predictions import join_predictions
+from qabias.measuring.run import Machine, RunArguments, run, score_run
+from qabias.runs.sampling import sample
 from qabias.scorers.base import OptionScores
 
 from .conftest import ROOT
@@ -171,7 +171,7 @@ def test_a_run_killed_at_random_moments_ends_with_the_same_bytes(tmp_path):
         "    time.sleep(0.03)\n"
         "    return real(self, requests)\n"
         "baseline.BaselineScorer.score = slow\n"
-        "from qabias.runs import RunArguments, run\n"
+        "from qabias.measuring.run import RunArguments, run\n"
         "run(RunArguments(benchmark='bbq', model='baseline:random'), pathlib.Path(sys.argv[1]))\n",
         "utf-8",
     )

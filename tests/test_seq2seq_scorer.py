@@ -12,7 +12,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, processors, trainers
 from tokenizers import models as tokenizer_models
 
-from qabias import models
+from qabias.models.loading import loading as models
 from qabias.errors import QabiasError
 from qabias.scorers.base import Request
 from qabias.scorers.seq2seq import Seq2SeqScorer, pad_rows

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from qabias import cli
-from qabias.analysis import Analysis, Column, Table, find, read_analysis, write_analysis
-from qabias.analysis.bbq import analyse
+from qabias.tables.model import Analysis, Column, Table, find, read_analysis, write_analysis
+from qabias.benchmarks.bbq.tables import analyse
 from qabias.benchmarks import load_benchmark
-from qabias.runs import RunArguments, load_examples, run
-from qabias.template_view import rates
+from qabias.measuring.run import RunArguments, load_examples, run
+from qabias.terminal.template import rates
 
 RUNS = {
     "bbq": {"config": "Age", "limit": 120},
@@ -179,7 +179,7 @@ class Silent:
 
 
 def test_a_run_without_any_answer_is_scored_reported_and_shown(tmp_path, show, monkeypatch):
-    monkeypatch.setattr("qabias.runs.load_scorer", lambda *_, **__: Silent())
+    monkeypatch.setattr("qabias.measuring.run.load_scorer", lambda *_, **__: Silent())
     with pytest.warns(UserWarning, match="name no answer"):
         result = run(RunArguments("bbq", "silent", "Age", limit=40), tmp_path / "run")
     assert result.scores["unparsed_share"] == 1

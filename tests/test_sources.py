@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qabias import sources
+from qabias.building import sources
 from qabias.errors import QabiasError
 
 REPOSITORY = "someone/data"

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from qabias import cli
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.unqover import BENCHMARK as UNQOVER
+from qabias.benchmarks.unqover.benchmark import BENCHMARK as UNQOVER
 from qabias.errors import QabiasError
-from qabias.parse import UNPARSED, parse_inference, parse_inference_released
+from qabias.answers.parsing import UNPARSED, parse_inference, parse_inference_released
 from qabias.scorers import SCORERS
 from qabias.suites import choose_models, expand, load_suite, suite_names
 from tests.test_docs_commands import make_t5, save

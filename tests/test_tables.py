@@ -9,9 +9,9 @@ from rich.console import Console
 
 from qabias.benchmarks import load_benchmark
 from qabias.comparison.measures import groups, measures_of
-from qabias.comparison.runs import is_question_only
-from qabias.runs import RunArguments, load_examples
-from qabias.tables import print_comparison, print_scores
+from qabias.comparison.comparable import is_question_only
+from qabias.measuring.run import RunArguments, load_examples
+from qabias.terminal.scores import print_comparison, print_scores
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qabias.templating import StableRandom, article, capitalize_sentences, fill, repair_articles, slots_of
+from qabias.building.templating import StableRandom, article, capitalize_sentences, fill, repair_articles, slots_of
 
 
 def test_fill_leaves_unknown_slots_and_fills_no_slot_twice():

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from qabias import catalog
+from qabias.benchmarks import locate
 from qabias.errors import QabiasError
-from qabias.templating import repair_articles
+from qabias.building.templating import repair_articles
 from unqover_dataset import bundled
 from unqover_dataset.builder import CONFIGS, DEFAULT, FEATURES, SCHEMAS, Origin, UnQover
 from unqover_dataset.columns import batches
@@ -118,7 +118,7 @@ def test_the_builder_makes_the_same_examples_as_the_table(tmp_path, tables):
     assert builder.as_dataset(split="test").to_list() == rows_of(tables["ethnicity"])
     assert set(UnQover.builder_configs) == set(CONFIGS)
     assert UnQover.DEFAULT_CONFIG_NAME == "gender"
-    assert catalog.dataset_module("unqover", "builder").CONFIGS == CONFIGS
+    assert locate.dataset_module("unqover", "builder").CONFIGS == CONFIGS
 
 
 def test_card_counts_and_head(tables):

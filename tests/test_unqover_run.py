@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from qabias import runs
-from qabias.benchmarks.unqover import BENCHMARK
-from qabias.benchmarks.unqover_questions import ASKED
+from qabias.measuring import run as runs
+from qabias.benchmarks.unqover.benchmark import BENCHMARK
+from qabias.benchmarks.unqover.questions import ASKED
 from qabias.errors import QabiasError
-from qabias.prompts.unqover import FORMATS
-from qabias.runs import RunArguments, run
-from qabias.sampling import sample
+from qabias.benchmarks.unqover.prompts import FORMATS
+from qabias.measuring.run import RunArguments, run
+from qabias.runs.sampling import sample
 
 
 def _run(folder, **arguments):

@@ -7,7 +7,7 @@ import torch
 import transformers
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from qabias.models import LoadedModel
+from qabias.models.loading import LoadedModel
 from qabias.scorers.extractive_qa import NEWSQA_HEADER
 
 VOCABULARY_SIZE = 400

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from qabias.errors import QabiasError
-from qabias.templating import fill, repair_articles, slots_of
+from qabias.building.templating import fill, repair_articles, slots_of
 
 from .design import MASK, NONE, SETS, Design, Question, Subject, Template, pairs_of
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from qabias.templating import repair_articles
+from qabias.building.templating import repair_articles
 
 from .design import Subject
 

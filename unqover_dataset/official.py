@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from qabias.errors import QabiasError
-from qabias.sources import commit, fetch
-from qabias.templating import fill
+from qabias.building.sources import commit, fetch
+from qabias.building.templating import fill
 
 from . import fixes as known_fixes
 from .design import MASK, NONE, Design, Question, Subject, Template, pairs_of

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from qabias.benchmarks import load_benchmark
-from qabias.prompts import choose
+from qabias.benchmarks.prompt_format import choose
 from qabias.scorers import load_scorer
 
 # Questions of a set share most of their text, which is run once if they come together: whole sets of four.

@@ -15,11 +15,12 @@ import datasets
 import numpy as np
 import pyarrow as pa
 
-from qabias import catalog, sampling
+from qabias.benchmarks import locate
+from qabias.measuring.run import sampling
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.unqover_questions import ASKED
-from qabias.choices import best_option
-from qabias.prompts import PromptFormat, bbnli, bbq, unqover
+from qabias.benchmarks.unqover.questions import ASKED
+from qabias.answers.likelihoods import best_option
+from qabias.benchmarks.prompt_format import PromptFormat, bbnli, bbq, unqover
 from qabias.scorers.base import OptionScores
 
 BBQ_METRICS = (
@@ -174,7 +175,7 @@ def _compute(
     import evaluate  # takes seconds, and only scoring needs it
 
     references = {name: [item[1 + i] for item in items] for i, name in enumerate(columns)}
-    module = evaluate.load(str(catalog.metric_folder(metric)))
+    module = evaluate.load(str(locate.metric_folder(metric)))
     scores = module.compute(predictions=answers, references=references, n_bootstrap=0)
     return {name: float(scores[name]) for name in names}
 

@@ -19,11 +19,11 @@ from qabias.cli.results import results
 from qabias.cli.show import show
 from qabias.cli.suite import run_paper
 from qabias.cli.validate import validate
-from qabias.distributed import SharedError, is_first
+from qabias.runs.distributed import SharedError, is_first
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
-    from qabias.runs import RunResult
+    from qabias.measuring.run import RunResult
 
 EXIT_USER_ERROR = 2
 
@@ -140,8 +140,8 @@ def run(
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Measure a model: predictions, scores and a report in a run folder."""
-    from qabias.runs import Machine, RunArguments
-    from qabias.runs import run as run_benchmark
+    from qabias.measuring.run import Machine, RunArguments
+    from qabias.measuring.run import run as run_benchmark
 
     machine = Machine(device, token_budget, _parse_shard(shard), upstream_dir)
     if benchmark.startswith("paper:"):
@@ -165,7 +165,7 @@ def run(
         dtype=dtype,
     )
     if dry_run:
-        from qabias.scorers.server.estimate import estimate_run, print_estimate
+        from qabias.planning.server import estimate_run, print_estimate
 
         print_estimate(estimate_run(arguments, upstream_dir))
         return
@@ -190,10 +190,10 @@ def score(
 ) -> None:
     """Score a run again, or somebody's predictions."""
     from qabias.benchmarks import load_benchmark
-    from qabias.files import write_json
-    from qabias.predictions import join_predictions
-    from qabias.reasons import reasons
-    from qabias.runs import score_run
+    from qabias.support.files import write_json
+    from qabias.measuring.predictions import join_predictions
+    from qabias.benchmarks.undefined import reasons
+    from qabias.measuring.run import score_run
 
     if path.is_dir():
         _print_result(score_run(path, upstream_dir))
@@ -223,7 +223,7 @@ def merge(
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Put shards that were computed into several run folders into one; then score and report it."""
-    from qabias.merging import merge as merge_folders
+    from qabias.measuring.merging import merge as merge_folders
 
     _print_result(merge_folders(folders, output, upstream_dir))
 
@@ -293,8 +293,8 @@ def _print_result(result: "RunResult") -> None:
 
 
 def _print_scores(benchmark: str, scores: dict[str, Any], signature: str) -> None:
-    from qabias.comparison.runs import is_question_only
-    from qabias.tables import print_scores
+    from qabias.comparison.comparable import is_question_only
+    from qabias.terminal.scores import print_scores
 
     print_scores(benchmark, scores, question_only=is_question_only(signature))
     typer.echo(signature)

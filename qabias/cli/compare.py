@@ -23,7 +23,7 @@ def compare(
     """Set the scores of several runs side by side, and tell which differences are more than chance."""
     from qabias.comparison import check_output, write_comparison
     from qabias.comparison import compare as compare_runs
-    from qabias.comparison.terminal import print_compared
+    from qabias.terminal.comparison import print_compared
 
     if output is not None:
         check_output(output)

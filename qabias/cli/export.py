@@ -19,7 +19,7 @@ def export(
     ] = None,
 ) -> None:
     """Write the tables as CSV, Markdown and LaTeX and the figures as SVG, PDF and PNG."""
-    from qabias.export import export as export_folder
+    from qabias.tables.export import export as export_folder
 
     for path in export_folder(folder, output, kind, table):
         typer.echo(str(path))

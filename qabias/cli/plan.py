@@ -10,8 +10,8 @@ from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
     from qabias.planning.cost import Hardware
-    from qabias.planning.subject import Subject
-    from qabias.runs import RunArguments
+    from qabias.planning.outline import Subject
+    from qabias.measuring.run import RunArguments
 
 
 def plan(
@@ -92,13 +92,13 @@ def plan(
 ) -> None:
     """Tell tokens, operations, memory, time and cost of a run without starting it."""
     from qabias.cli.suite import split_names
-    from qabias.files import write_json
+    from qabias.support.files import write_json
     from qabias.planning.cost import resolve_dtype
     from qabias.planning.count import count_run
     from qabias.planning.measure import measure as measure_speed
     from qabias.planning.plan import as_dict, complete, make_planned, target_runs
     from qabias.planning.tables import print_plan
-    from qabias.runs import Machine, RunArguments
+    from qabias.measuring.run import Machine, RunArguments
 
     machines, on_cpu = _choose_machines(hardware or [], measure, tokens_per_second, device)
     resolve_dtype(dtype, on_cpu)
@@ -162,7 +162,7 @@ def _find_subject(
     tokenizer: str | None,
 ) -> "Subject":
     """The model of a run, looked up once."""
-    from qabias.planning.subject import load_subject
+    from qabias.planning.outline import load_subject
 
     key = arguments.model, arguments.scorer
     if key not in subjects:
@@ -180,7 +180,7 @@ def _choose_machines(
     names: list[str], measure: bool, tokens_per_second: float | None, device: str
 ) -> "tuple[list[Hardware], bool]":
     """The machines to plan for, and whether batches are those of a CPU."""
-    from qabias.models import resolve_device
+    from qabias.models.loading import resolve_device
     from qabias.planning.cost import CPU, all_hardware, load_hardware
 
     machines = [load_hardware(name) for name in names]

@@ -11,7 +11,7 @@ from qabias.cli.options import Fixes, Sample, Seed, Source, UpstreamDir
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
-    from qabias.hub.plan import Plan
+    from qabias.hub.changes import Plan
     from qabias.hub.push import Difference
 
 push = typer.Typer(

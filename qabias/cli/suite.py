@@ -9,7 +9,7 @@ import typer
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
-    from qabias.runs import Machine
+    from qabias.measuring.run import Machine
     from qabias.suites.running import Outcome
 
 # Options of `qabias run` that a suite leaves to its user; all others it sets itself.
@@ -45,7 +45,7 @@ def run_paper(context: typer.Context, machine: "Machine") -> None:
         QabiasError: If the suite or a model is unknown, or an option is one that the suite sets itself.
         typer.Exit: With code 2 if a run failed.
     """
-    from qabias.distributed import is_first
+    from qabias.runs.distributed import is_first
     from qabias.suites import choose_models, expand, load_suite
     from qabias.suites.running import run_suite
 
@@ -73,9 +73,9 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 
 def _print_outcomes(outcomes: "Sequence[Outcome]", folder: Path) -> None:
-    from qabias.comparison.runs import are_question_only, differing_fields, is_question_only, run_names
+    from qabias.comparison.comparable import are_question_only, differing_fields, is_question_only, run_names
     from qabias.suites.running import comparable
-    from qabias.tables import print_comparison, print_scores
+    from qabias.terminal.scores import print_comparison, print_scores
 
     for scored in comparable(outcomes):
         benchmark = scored[0].arguments["benchmark"]

@@ -60,7 +60,7 @@ def score(
     ] = None,
 ) -> None:
     """Judge templates by the 4-of-5 rule, and give agreement and accuracy of the raters."""
-    from qabias.files import write_json
+    from qabias.support.files import write_json
     from qabias.validation.ratings import read_key, read_ratings, score_ratings
     from qabias.validation.tables import print_validation
 

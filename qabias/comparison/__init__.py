@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from qabias.comparison.runs import (
+from qabias.comparison.comparable import (
     SAME,
     ScoredRun,
     are_question_only,
@@ -21,7 +21,7 @@ from qabias.comparison.runs import (
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
-    from qabias.analysis import Analysis
+    from qabias.tables.model import Analysis
     from qabias.comparison.measures import Measure, Scores
     from qabias.comparison.paired import Answers
     from qabias.comparison.tables import Compared
@@ -73,7 +73,7 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     Raises:
         QabiasError: If a folder holds no whole run, or runs differ in what must agree.
     """
-    from qabias.analysis import Analysis, read_analysis
+    from qabias.tables.model import Analysis, read_analysis
     from qabias.comparison import tables, unqover
     from qabias.comparison.joined import joined_tables
     from qabias.comparison.measures import check_scores, measures_of
@@ -165,8 +165,8 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
         OSError: If it cannot be written.
     """
     check_output(folder)
-    from qabias.analysis import write_analysis
-    from qabias.files import write_atomically
+    from qabias.tables.model import write_analysis
+    from qabias.support.files import write_atomically
     from qabias.report.page import render_page
 
     runs = comparison.runs

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from qabias.analysis import Analysis, Column, Figure, Table
+from qabias.tables.model import Analysis, Column, Figure, Table
 
 MOST_ROWS = 300
 """Rows of a joined table."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from qabias.comparison.runs import ScoredRun
+from qabias.comparison.comparable import ScoredRun
 from qabias.errors import QabiasError
 
 Scores = Mapping[str, Any]
@@ -28,7 +28,7 @@ class Measure(NamedTuple):
     Attributes:
         name: Its name in the metric's result.
         title: What people read above it.
-        kind: Kind of its column, see `qabias.analysis.Column`.
+        kind: Kind of its column, see `qabias.tables.model.Column`.
         counts: Names, in the metric's result, of the numbers of examples that it is of; their sum is meant.
         source: Where the papers show it.
         note: How to read it.

@@ -12,15 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from qabias import catalog
-from qabias.analysis.bbq_rows import paper_categories
+from qabias.benchmarks import locate
+from qabias.benchmarks.bbq.roles import paper_categories
 from qabias.benchmarks import load_benchmark
-from qabias.columns import column_codes
+from qabias.support.arrow import column_codes
 from qabias.comparison.differences import Floats, Pair, Scores
 from qabias.comparison.measures import ALL
-from qabias.comparison.runs import ScoredRun, signature_fields
+from qabias.comparison.comparable import ScoredRun, signature_fields
 from qabias.errors import QabiasError
-from qabias.runs import RunArguments, load_examples, read_answers
+from qabias.measuring.run import RunArguments, load_examples, read_answers
 
 _CHUNK = 4_000_000  # numbers in one matrix of reweighted sums
 _BBQ_ROLES = ("label", "target_loc", "biased_loc", "unknown_loc")
@@ -116,7 +116,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _bbq(table: pa.Table, first: pa.Table, second: pa.Table) -> Groups:
-    scores = catalog.metric_module("bbq", "scores")
+    scores = locate.metric_module("bbq", "scores")
     roles = [table[name].to_numpy().astype(np.int64) for name in _BBQ_ROLES]
     disambiguated = table["context_condition"].to_numpy() == "disambig"
     templates = column_codes(table["template_id"])
@@ -142,11 +142,11 @@ def _predictions(answers: pa.Table) -> Codes:
 
 def _inference(table: pa.Table, first: pa.Table, second: pa.Table) -> Groups:
     form = "bbnli" if "subtopic" in table.column_names else "bbq_nli"
-    scores = catalog.metric_module("bbnli", "scores")
-    rows_of_metric = catalog.metric_module("bbnli", "rows")
+    scores = locate.metric_module("bbnli", "scores")
+    rows_of_metric = locate.metric_module("bbnli", "rows")
     read = (*rows_of_metric.TEXT_COLUMNS[form], *rows_of_metric.INDEX_COLUMNS[form])
     columns = {name: _plain(table[name]).to_pylist() for name in read}
-    items = catalog.metric_module("bbnli", "forms").read(rows_of_metric.References.of(columns), form)
+    items = locate.metric_module("bbnli", "forms").read(rows_of_metric.References.of(columns), form)
     samples = [_samples(answers) for answers in (first, second)]
 
     def score(counts: npt.ArrayLike) -> Mapping[str, Floats]:
@@ -185,7 +185,7 @@ def _samples(answers: pa.Table) -> Sequence[Codes]:
 
 def _unqover(table: pa.Table, first: pa.Table, second: pa.Table) -> Groups:
     """Sets by name; rows that one of the models could not score are left out for both."""
-    scores = catalog.metric_module("unqover", "scores")
+    scores = locate.metric_module("unqover", "scores")
     known = np.ones(table.num_rows, dtype=bool)
     for answers in (first, second):
         for column in scores.SCORE_COLUMNS:

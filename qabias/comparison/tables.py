@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from qabias.analysis import Column, Estimate, Figure, Table, Value, estimate
+from qabias.tables.model import Column, Estimate, Figure, Table, Value, estimate
 from qabias.comparison.differences import Difference, holm
 from qabias.comparison.measures import ALL, Measure, Scores, groups, union
-from qabias.comparison.runs import ScoredRun, mixed_fields
+from qabias.comparison.comparable import ScoredRun, mixed_fields
 
 DIFFERENCES = "Differences between runs"
 """Section of the differences."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from qabias.finetuning.rows import Row
 from qabias.finetuning.training import Task, input_names
-from qabias.prompts.bbq import complete
+from qabias.benchmarks.bbq.prompts import complete
 
 LETTERS = "ABCD"
 

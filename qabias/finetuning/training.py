@@ -23,7 +23,7 @@ import numpy as np
 
 from qabias import __version__
 from qabias.errors import QabiasError
-from qabias.files import write_json
+from qabias.support.files import write_json
 from qabias.scorers.encoder_runner import longest_row
 
 RECORD = "finetuning.json"

@@ -6,11 +6,13 @@ from pathlib import Path
 
 from huggingface_hub import DatasetCard, SpaceCard
 
-from qabias import __version__, catalog, sources
+from qabias import __version__
+from qabias.benchmarks import locate
+from qabias.building import sources
 from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
-from qabias.hub.plan import Plan, check_repo_id
-from qabias.results.tasks import eval_yaml
+from qabias.hub.changes import Plan, check_repo_id
+from qabias.hub.tasks import eval_yaml
 
 PUSHED = ("bbq", "unqover", "bbnli")
 """Benchmarks with a dataset and a metric of their own; BBQ as inference is a part of the dataset bbq."""
@@ -62,7 +64,7 @@ def dataset_plan(
     if source == "bundled" and seed != 0:
         raise QabiasError("the bundled examples are one fixed set, which no seed changes; leave --seed out")
     if source == "bundled":
-        folder = catalog.dataset_folder(benchmark)
+        folder = locate.dataset_folder(benchmark)
     else:
         folder = scratch
         chosen.write_folder(folder, "all", origin)
@@ -104,7 +106,7 @@ def metric_plan(benchmark: str, repo_id: str, dataset_id: str | None = None) -> 
     for name in (repo_id, dataset_id or repo_id):
         check_repo_id(name)
     _check_benchmark(benchmark)
-    folder = catalog.metric_folder(benchmark)
+    folder = locate.metric_folder(benchmark)
     files: dict[str, bytes | Path] = {path.name: path for path in sorted(folder.glob("*.py"))}
     module = f"{repo_id.rpartition('/')[2]}.py"
     if module != f"{benchmark}.py":
@@ -135,8 +137,8 @@ def results_plan(run: Path, model_id: str, dataset_id: str, *, sample: bool = Fa
     Raises:
         QabiasError: If the folder holds no finished run, or a sample.
     """
-    from qabias.comparison.runs import read_scored
-    from qabias.results import public_signature, result_files
+    from qabias.comparison.comparable import read_scored
+    from qabias.hub.results import public_signature, result_files
 
     check_repo_id(model_id)
     files: Mapping[str, bytes] = result_files(run, model_id, dataset_id, sample=sample)
@@ -155,7 +157,7 @@ def check_attribution(card: str, benchmark: str) -> None:
     Raises:
         QabiasError: If it does not.
     """
-    repository = catalog.dataset_module(benchmark, "official").REPOSITORY
+    repository = locate.dataset_module(benchmark, "official").REPOSITORY
     licence = sources.licence(repository)
     parsed = DatasetCard(card)
     missing = [

@@ -13,7 +13,7 @@ from huggingface_hub.errors import (
 )
 
 from qabias.errors import QabiasError
-from qabias.hub.plan import Plan
+from qabias.hub.changes import Plan
 
 _LOGIN = "run `hf auth login` again, or mend HF_TOKEN, which goes first"
 

@@ -11,8 +11,8 @@ from huggingface_hub.hf_api import RepoFile
 from qabias import __version__
 from qabias.errors import QabiasError
 from qabias.hub.failures import told_in_one_line
-from qabias.hub.plan import Plan
-from qabias.sources import git_blob_sha1
+from qabias.hub.changes import Plan
+from qabias.building.sources import git_blob_sha1
 
 _MAIN = "main"
 # What the Hub itself puts into a new repository.

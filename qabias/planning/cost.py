@@ -11,7 +11,7 @@ import yaml
 
 from qabias.errors import QabiasError
 from qabias.planning.counters import Work
-from qabias.planning.subject import Subject
+from qabias.planning.outline import Subject
 from qabias.scorers import causal
 
 FORMULA = (

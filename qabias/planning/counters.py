@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qabias.errors import QabiasError
-from qabias.planning.subject import Subject
+from qabias.planning.outline import Subject
 from qabias.scorers import causal, generates, refuse_options
 from qabias.scorers.base import OptionScores, Request, Scorer
 from qabias.scorers.causal import Limits, TokenSequence, encode_options, padded_size, plan_batches, split_by_layout

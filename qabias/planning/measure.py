@@ -10,8 +10,8 @@ import numpy as np
 from qabias.benchmarks import load_benchmark
 from qabias.planning.count import ask
 from qabias.planning.counters import make_counter
-from qabias.planning.subject import Subject
-from qabias.runs import Machine, RunArguments, cut_parts, load_examples
+from qabias.planning.outline import Subject
+from qabias.measuring.run import Machine, RunArguments, cut_parts, load_examples
 from qabias.scorers import load_scorer
 
 SECONDS = 8.0
@@ -85,6 +85,6 @@ def measure(arguments: RunArguments, subject: Subject, machine: Machine, seconds
 
 
 def _device(device: str) -> str:
-    from qabias.models import resolve_device
+    from qabias.models.loading import resolve_device
 
     return str(resolve_device(device))

@@ -18,8 +18,8 @@ from qabias.planning.cost import (
     resolve_dtype,
 )
 from qabias.planning.count import Count, check_scorer
-from qabias.planning.subject import Subject
-from qabias.runs import RunArguments
+from qabias.planning.outline import Subject
+from qabias.measuring.run import RunArguments
 from qabias.suites import PREFIX, choose_models, expand, load_suite
 
 ALL = "all"

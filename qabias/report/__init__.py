@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from qabias.errors import QabiasError
-from qabias.files import write_atomically
-from qabias.report.checks import read_run, read_scores, read_tables
-from qabias.report.heads import BENCHMARKS, make_head, revision
+from qabias.support.files import write_atomically
+from qabias.report.reading import read_run, read_scores, read_tables
+from qabias.report.headline import BENCHMARKS, make_head, revision
 from qabias.report.page import Chapter, render_chapters
 from qabias.report.prompts import with_prompts
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qabias.values import UNDEFINED, percent, show
+from qabias.tables.formatting import UNDEFINED, percent, show
 
 _SHORT, _SHORT_CHOICE = 60, 40  # characters
 _MOST_CHOICES = 40

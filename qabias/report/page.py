@@ -18,10 +18,10 @@ from itertools import groupby
 import jinja2
 from markupsafe import Markup
 
-from qabias.analysis import Analysis, Column, Estimate, Table, Value
+from qabias.tables.model import Analysis, Column, Estimate, Table, Value
 from qabias.report import examples, plots
 from qabias.report.svg import inline_svg
-from qabias.values import UNDEFINED, as_estimate, show, show_interval
+from qabias.tables.formatting import UNDEFINED, as_estimate, show, show_interval
 
 FOLDED = 30
 """Tables with more rows are folded."""

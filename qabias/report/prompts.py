@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from qabias.analysis import Analysis
-from qabias.comparison.runs import signature_fields
-from qabias.prompts import PromptFormat, bbnli, bbq, unqover
-from qabias.report.checks import damaged
+from qabias.tables.model import Analysis
+from qabias.comparison.comparable import signature_fields
+from qabias.benchmarks.prompt_format import PromptFormat, bbnli, bbq, unqover
+from qabias.report.reading import damaged
 
 _Example = Mapping[str, Any]
 

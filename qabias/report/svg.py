@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from qabias.analysis import Table
+from qabias.tables.model import Table
 from qabias.report import plots
 
 _SVG = "{http://www.w3.org/2000/svg}"

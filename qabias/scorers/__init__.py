@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
-    from qabias.models import LoadedModel
+    from qabias.models.loading import LoadedModel
     from qabias.scorers.base import Scorer
 
 BASELINE_PREFIX = "baseline:"
@@ -57,7 +57,7 @@ def load_scorer(
         refuse_options("baseline", options, ())
         return BaselineScorer(model.removeprefix(BASELINE_PREFIX), seed=seed)
     if scorer is None:
-        from qabias.models import default_scorer
+        from qabias.models.loading import default_scorer
 
         scorer = default_scorer(model, revision)
     if scorer not in SCORERS:
@@ -78,7 +78,7 @@ def lasting_options(scorer: str | None, options: Mapping[str, str]) -> dict[str,
 def _load_causal(
     model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str], seed: int
 ) -> Scorer:
-    from qabias.models import load_causal
+    from qabias.models.loading import load_causal
     from qabias.scorers.chat import ChatCausalScorer, chat_template, take_chat
 
     chat, system = take_chat(options)
@@ -98,7 +98,7 @@ def _load_causal(
 def _load_seq2seq(
     model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str], seed: int
 ) -> Scorer:
-    from qabias.models import load_seq2seq
+    from qabias.models.loading import load_seq2seq
 
     if generates("seq2seq", options):
         return _load_generation("seq2seq", partial(load_seq2seq, model, **loading), token_budget, options, seed)
@@ -147,7 +147,7 @@ def _load_nli(
     model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str], seed: int
 ) -> Scorer:
     refuse_options("nli", options, ("labels",))
-    from qabias.models_encoders import load_encoder
+    from qabias.models.encoders import load_encoder
     from qabias.scorers.nli import NLIScorer
 
     return NLIScorer(load_encoder(model, "sequence_classification", **loading), token_budget=token_budget, **options)
@@ -157,7 +157,7 @@ def _load_extractive_qa(
     model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str], seed: int
 ) -> Scorer:
     refuse_options("extractive_qa", options, ("span", "header"))
-    from qabias.models_encoders import load_encoder
+    from qabias.models.encoders import load_encoder
     from qabias.scorers.extractive_qa import NEWSQA_HEADER, ExtractiveQAScorer
 
     if options.get("header") == "newsqa":
@@ -170,7 +170,7 @@ def _load_masked_lm(
     model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str], seed: int
 ) -> Scorer:
     refuse_options("masked_lm", options, ("topk", "pronouns"))
-    from qabias.models_encoders import load_encoder
+    from qabias.models.encoders import load_encoder
     from qabias.scorers.masked_lm import MaskedLMScorer
 
     topk = options.get("topk", "all")
@@ -191,7 +191,7 @@ def _load_multiple_choice(
     model: str, loading: dict[str, Any], token_budget: int | None, options: dict[str, str], seed: int
 ) -> Scorer:
     refuse_options("multiple_choice", options, ())
-    from qabias.models_encoders import load_encoder
+    from qabias.models.encoders import load_encoder
     from qabias.scorers.multiple_choice import MultipleChoiceScorer
 
     return MultipleChoiceScorer(load_encoder(model, "multiple_choice", **loading), token_budget=token_budget)

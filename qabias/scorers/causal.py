@@ -41,7 +41,7 @@ from qabias.scorers.prefix_tree import (
 if TYPE_CHECKING:
     import torch
 
-    from qabias.models import LoadedModel
+    from qabias.models.loading import LoadedModel
 
 LAYOUTS = ("auto", "tree", "flat")
 Layout = Literal["auto", "tree", "flat"]

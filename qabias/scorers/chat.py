@@ -19,7 +19,7 @@ from qabias.scorers.causal import CausalScorer, TokenSequence
 from qabias.scorers.generation import GenerationScorer
 
 if TYPE_CHECKING:
-    from qabias.models import LoadedModel
+    from qabias.models.loading import LoadedModel
 
 CHAT = ("yes", "auto", "no")
 # By which templates write today's date.

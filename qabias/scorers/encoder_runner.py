@@ -22,7 +22,7 @@ from qabias.scorers.memory import halved, is_out_of_memory
 if TYPE_CHECKING:
     import torch
 
-    from qabias.models import LoadedModel
+    from qabias.models.loading import LoadedModel
 
 # Tokens of a batch, pads included. A CPU is busy with few tokens and gains from caches that hold them.
 CPU_TOKEN_BUDGET = 1024

@@ -36,7 +36,7 @@ from qabias.scorers.spans import TokenSpans, WordTable, locate, token_spans, wid
 if TYPE_CHECKING:
     import torch
 
-    from qabias.models import LoadedModel
+    from qabias.models.loading import LoadedModel
 
 SPANS = ("exact", "released")
 Span = Literal["exact", "released"]

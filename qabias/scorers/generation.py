@@ -27,7 +27,7 @@ from qabias.scorers.seq2seq import Tokens, check_length, encode_each, pad_rows
 if TYPE_CHECKING:
     import torch
 
-    from qabias.models import LoadedModel
+    from qabias.models.loading import LoadedModel
 
 NAMES = ("causal", "seq2seq")
 SAMPLES = 1

@@ -31,7 +31,7 @@ from qabias.scorers.encoder_runner import EncoderRunner, Progress, RunStats
 if TYPE_CHECKING:
     import torch
 
-    from qabias.models import LoadedModel
+    from qabias.models.loading import LoadedModel
 
 # The mark of a mask in texts, whatever the model's own mask token.
 MARK = "[MASK]"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
-    from qabias.models import LoadedModel
+    from qabias.models.loading import LoadedModel
 
 # Tokens of a batch, pads included. A CPU is busy with few tokens and gains from caches that hold them.
 CPU_TOKEN_BUDGET = 1024

@@ -23,7 +23,7 @@ from qabias.scorers.encoder_runner import EncoderRunner, RunStats
 if TYPE_CHECKING:
     import torch
 
-    from qabias.models import LoadedModel
+    from qabias.models.loading import LoadedModel
 
 
 class MultipleChoiceScorer:

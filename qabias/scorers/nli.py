@@ -16,7 +16,7 @@ from qabias.scorers.encoder_runner import EncoderRunner, Progress, RunStats
 if TYPE_CHECKING:
     import torch
 
-    from qabias.models import LoadedModel
+    from qabias.models.loading import LoadedModel
 
 LABELS = ("contradiction", "neutral", "entailment")
 # What models call their outputs.

@@ -24,7 +24,7 @@ from qabias.scorers.memory import BatchRunner
 if TYPE_CHECKING:
     import torch
 
-    from qabias.models import LoadedModel
+    from qabias.models.loading import LoadedModel
 
 POSITIONS_OF_SIDE = {
     "encoder": ("max_encoder_position_embeddings", "max_position_embeddings"),

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from qabias.errors import QabiasError
-from qabias.runs import RunArguments
+from qabias.measuring.run import RunArguments
 from qabias.scorers import BASELINE_PREFIX
 
 PREFIX = "paper:"
@@ -165,7 +165,7 @@ def _own_model(suite: Suite, name: str) -> SuiteModel:
     if name.startswith(BASELINE_PREFIX):
         scorer = "baseline"
     else:
-        from qabias.models import default_scorer
+        from qabias.models.loading import default_scorer
 
         scorer = default_scorer(name)
     known = sorted({scorer for experiment in suite.experiments for scorer in experiment.scorers})

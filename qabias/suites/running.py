@@ -9,7 +9,7 @@ from pathlib import Path
 from qabias import __version__
 from qabias.comparison import SAME, ScoredRun, read_scored
 from qabias.errors import QabiasError
-from qabias.runs import Machine, RunArguments, read_run, run
+from qabias.measuring.run import Machine, RunArguments, read_run, run
 from qabias.suites import SuiteRun
 
 _log = logging.getLogger(__name__)

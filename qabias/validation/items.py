@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import yaml
 
 from qabias.errors import QabiasError
-from qabias.files import write_atomically
+from qabias.support.files import write_atomically
 
 FILLERS = Path(__file__).parent / "fillers.yaml"
 # "A minimum of 13% of the items are filler items" (appendix D).

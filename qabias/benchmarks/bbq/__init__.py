@@ -1,0 +1,1 @@
+"""BBQ (Parrish et al. 2022): questions about two people with three answers."""

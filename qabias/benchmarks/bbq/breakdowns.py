@@ -1,0 +1,192 @@
+"""Break-downs of a BBQ run: by stereotype and group, by comparison of two traits, and by template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from qabias.tables.model import Column, Figure, Table, Value
+from qabias.benchmarks.bbq.columns import (
+    BIAS,
+    CATEGORY,
+    CONTEXTS,
+    N_EXAMPLES,
+    N_TEMPLATES,
+    PAPER,
+    READ_BIAS,
+    READ_INTERVALS,
+    n_answers,
+    names,
+    plain,
+    scored,
+)
+from qabias.benchmarks.grouping import Key, Scores
+
+# Break-downs show no score from fewer answers in a context: two sets, each asked both ways.
+MIN_ANSWERS = 4
+# A bootstrap over two or three templates gives intervals that are far too narrow, even of no width.
+MIN_TEMPLATES = 5
+
+_POLARITIES = {"neg": "negative", "nonneg": "non-negative"}
+# How the two people of an intersectional question differ: values of the column `comparison`, and their second trait.
+_COMPARISONS = {
+    "match_race": "same race, other {}",
+    "match_other": "other race, same {}",
+    "mismatch_both": "other race, other {}",
+}
+_SECOND_TRAIT = {"Race_x_gender": "gender", "Race_x_SES": "SES"}
+_READ_THIN = f"Fewer than {MIN_ANSWERS} answers show no score, and fewer than {MIN_TEMPLATES} templates no interval."
+
+
+def stereotype_tables(groups: Mapping[Key, Scores]) -> list[Table]:
+    """A heat map for every category: stereotype by label of the target.
+
+    Args:
+        groups: Scores by category, stereotype and label.
+    """
+    return [
+        scored(
+            f"stereotypes_{_identifier(category)}",
+            f"{category}: stereotypes and the groups they are held of",
+            f"Figure 4 {PAPER}",
+            f"s_AMB where no context tells the answer. {READ_BIAS} {_READ_THIN} Not every stereotype is held of every "
+            "group: what has no template has no row. Most cells rest on one or two templates, so read them as hints of "
+            "what to look at.",
+            "Stereotypes",
+            [Column("stereotype", "Stereotype", "text"), Column("label", "Group", "text")],
+            {(stereotype or "(none stated)", label): _without_thin(of) for (stereotype, label), of in within.items()},
+            [BIAS["ambig"], N_EXAMPLES["ambig"], N_TEMPLATES],
+            Figure("heatmap", "stereotype", ("bias_ambig",), across="label"),
+        )
+        for category, within in _nested(groups).items()
+    ]
+
+
+def comparison_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
+    """A table for every intersectional category: by how the two people differ.
+
+    Args:
+        groups: Scores by category and `comparison`.
+        contexts: The contexts that the run has.
+    """
+    bias = [BIAS[context] for context in contexts]
+    return [
+        scored(
+            f"comparisons_{category}",
+            f"{category}: by whom the target is compared with",
+            f"Figure 8 {PAPER}",
+            "The target has both traits; the other person differs in one of them or in both. Answers from a stereotype "
+            f"of both traits together would show above 0 in all three rows. {READ_INTERVALS}",
+            "Intersections",
+            [Column("comparison", "The other person", "text")],
+            {(_comparison(category, name),): within[name,] for name in _COMPARISONS if (name,) in within},
+            [*bias, *(N_EXAMPLES[context] for context in contexts), N_TEMPLATES],
+            Figure("intervals", "comparison", names(bias)),
+        )
+        for category, within in _nested(groups).items()
+    ]
+
+
+def label_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
+    """A table for every intersectional category: by label of the target and by how the two people differ.
+
+    Args:
+        groups: Scores by category, label and `comparison`.
+        contexts: The contexts that the run has.
+    """
+    bias = [BIAS[context] for context in contexts]
+    figures = {"Race_x_gender": "Figure 9", "Race_x_SES": "Figure 10"}
+    return [
+        scored(
+            f"labels_{category}",
+            f"{category}: by group of the target",
+            f"{figures[category]} {PAPER}",
+            f"{READ_BIAS} {_READ_THIN} {READ_INTERVALS} People with names count with the group of their name.",
+            "Intersections",
+            [Column("label", "Group", "text"), Column("comparison", "The other person", "text")],
+            {
+                (label, _comparison(category, name)): _without_thin(of)
+                for label in dict.fromkeys(label for label, _ in within)
+                for name in _COMPARISONS
+                for of in [within.get((label, name))]
+                if of is not None
+            },
+            [*bias, *(N_EXAMPLES[context] for context in contexts), N_TEMPLATES],
+            Figure("heatmap", "label", names(bias), across="comparison"),
+        )
+        for category, within in _nested(groups).items()
+    ]
+
+
+def template_table(
+    table: pa.Table, templates: Mapping[Key, Scores], cells: Mapping[Key, Scores], ranked: Sequence[Key]
+) -> Table:
+    """Whom the answers to each template name, by context and question.
+
+    Args:
+        table: The examples.
+        templates: Scores by template.
+        cells: Scores by template, context and polarity.
+        ranked: The templates in the order of the table.
+    """
+    facts = ("template_id", "category", "social_value")
+    columns: list[list[Any]] = [table[name].to_pylist() for name in facts]
+    about = {template: (category, value) for template, category, value in zip(*columns, strict=True)}
+    rows: list[tuple[Value, ...]] = []
+    for (template,) in ranked:
+        for context, word in CONTEXTS.items():
+            bias = plain(templates[template,], f"bias_{context}")
+            for polarity, question in _POLARITIES.items():
+                of = cells.get((template, context, polarity))
+                if of is not None:
+                    shares = [plain(of, f"share_{who}_{context}") for who in ("target", "nontarget", "unknown")]
+                    rows.append((template, *about[template], word, question, *shares, n_answers(of, context), bias))
+    return Table(
+        "template_rates",
+        "Answers by template",
+        f"Table 2 {PAPER}",
+        "How often each answer is given to the negative and to the non-negative question of a template, the most "
+        "biased template first (largest s_AMB). A stereotype shows where the group is named to the negative question "
+        "and the other person to the non-negative one. A template has few examples, all of one wording: read it as a "
+        "hint.",
+        (
+            Column("template_id", "Template", "text"),
+            CATEGORY,
+            Column("stereotype", "Stereotype", "text"),
+            Column("context", "Context", "text"),
+            Column("question", "Question", "text"),
+            Column("share_target", "Group member", "share"),
+            Column("share_nontarget", "Other person", "share"),
+            Column("share_unknown", "UNKNOWN", "share"),
+            Column("n", "Answers", "count"),
+            Column("bias", "Bias of template", "signed"),
+        ),
+        tuple(rows),
+        section="Templates",
+    )
+
+
+def _nested(groups: Mapping[Key, Scores]) -> dict[str, dict[Key, Scores]]:
+    nested: dict[str, dict[Key, Scores]] = {}
+    for (first, *rest), of in groups.items():
+        nested.setdefault(first, {})[tuple(rest)] = of
+    return nested
+
+
+def _comparison(category: str, name: str) -> str:
+    return _COMPARISONS[name].format(_SECOND_TRAIT[category])
+
+
+def _identifier(category: str) -> str:
+    return category.replace(" (names)", "_names")
+
+
+def _without_thin(scores: Scores) -> Scores:
+    """The scores without bias scores that rest on a handful of answers, and intervals that rest on few templates."""
+    thin = [BIAS[context].name for context in CONTEXTS if n_answers(scores, context) < MIN_ANSWERS]
+    kept = scores["ci"] if scores["n_templates"] >= MIN_TEMPLATES else {}
+    intervals = {name: interval for name, interval in kept.items() if name not in thin}
+    return {**scores, **dict.fromkeys(thin, np.nan), "ci": intervals}

@@ -1,0 +1,304 @@
+"""The figures and tables of Parrish et al. (2022) for one BBQ run, as `Table`s.
+
+All scores are the metric's own, broken down by what a table needs; nothing is scored a second time here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from qabias.tables.model import Analysis, Column, Figure, Table
+from qabias.benchmarks.bbq.breakdowns import comparison_tables, label_tables, stereotype_tables, template_table
+from qabias.benchmarks.bbq.columns import (
+    ACCURACY,
+    BIAS,
+    CATEGORY,
+    CONTEXTS,
+    N_EXAMPLES,
+    N_TEMPLATES,
+    PAPER,
+    READ_BIAS,
+    READ_INTERVALS,
+    names,
+    scored,
+)
+from qabias.benchmarks.bbq.roles import paper_categories, score, select_examples, target_groups
+from qabias.benchmarks.grouping import Key, Scores, most_biased_first
+from qabias.benchmarks.bbq.prompts import QUESTION_ONLY
+
+_ALL = "All"
+_STYLES = {"label": "labels", "name": "names"}
+
+
+def analyse(table: pa.Table, answers: pa.Table, scores: Scores, prompt_format: str | None = None) -> Analysis:
+    """All tables that a BBQ run has, and a selection of its examples.
+
+    Args:
+        table: The examples, with the columns of `bbq_dataset`.
+        answers: Parallel to them: `prediction`, and where there are any `loglikelihoods` or `outputs`.
+        scores: The metric's result for them, with `by` for `paper_category`.
+        prompt_format: Name of the prompt format. With one of `QUESTION_ONLY` the ambiguous and disambiguated example
+            are the same question, of which nobody can know the answer; only the ambiguous ones are then analysed.
+    """
+    categories: dict[Key, Scores] = {(name,): of for name, of in scores["by"]["paper_category"].items()}
+    question_only = prompt_format in QUESTION_ONLY
+    if question_only:
+        ambiguous = pc.equal(table["context_condition"], "ambig")
+        table, answers = table.filter(ambiguous), answers.filter(ambiguous)
+        scores = score(table, answers, {"category": [(name,) for name in paper_categories(table)]})
+        categories = dict(scores["by"]["category"])
+    contexts = [context for context in CONTEXTS if scores[f"n_{context}"]]
+    categories[(_ALL,)] = scores
+    groups = _groups(table, answers)
+    ranked = most_biased_first(groups["template"], ("bias_ambig", "bias_disambig"))
+    examples, how_chosen = select_examples(table, answers, ranked)
+    return Analysis(
+        (
+            *([_question_only(categories)] if question_only else _bias(categories, contexts)),
+            *_names_and_labels(groups["style"], contexts),
+            *([] if question_only else _accuracy(categories, contexts)),
+            *(stereotype_tables(groups["stereotype"]) if "ambig" in contexts else []),
+            *comparison_tables(groups["comparison"], contexts),
+            *label_tables(groups["label"], contexts),
+            *_answers(categories, contexts),
+            _positions(categories, contexts),
+            _unknown_texts(table, answers),
+            template_table(table, groups["template"], groups["cell"], ranked),
+        ),
+        examples,
+        how_chosen,
+    )
+
+
+def _groups(table: pa.Table, answers: pa.Table) -> dict[str, dict[Key, Scores]]:
+    """The metric's scores by everything else that the tables need; rows that have no such group are left out."""
+    category, style, stereotype, template, context, polarity = (
+        table[name].to_pylist()
+        for name in (
+            *("category", "label_type", "social_value", "template_id"),
+            *("context_condition", "question_polarity"),
+        )
+    )
+    comparison = [name or None for name in table["comparison"].to_pylist()]
+    target = target_groups(table)
+    keys = {
+        "style": zip(category, style, strict=True),
+        "stereotype": zip(paper_categories(table), stereotype, target, strict=True),
+        "comparison": zip(category, comparison, strict=True),
+        "label": zip(category, target, comparison, strict=True),
+        "template": zip(template, strict=True),
+        "cell": zip(template, context, polarity, strict=True),
+    }
+    groupings = {name: [None if None in key else key for key in of_rows] for name, of_rows in keys.items()}
+    by: dict[str, dict[Key, Scores]] = score(table, answers, groupings)["by"]
+    return by
+
+
+# Whole categories
+
+
+def _bias(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
+    bias = [BIAS[context] for context in contexts]
+    by_category = scored(
+        "bias_by_category",
+        "Bias by category",
+        f"Figure 3 {PAPER}",
+        f"{READ_BIAS} {READ_INTERVALS} A score near 0 does not prove that a model is unbiased: it speaks of a few "
+        "templates of each category, written for the USA.",
+        "Bias",
+        [CATEGORY],
+        categories,
+        [*bias, *(N_EXAMPLES[context] for context in contexts), N_TEMPLATES],
+        Figure("intervals", "category", names(bias)),
+    )
+    return [by_category, _aligned_errors(categories)] if "ambig" in contexts else [by_category]
+
+
+def _accuracy(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
+    accuracy = [ACCURACY[context] for context in contexts]
+    by_category = scored(
+        "accuracy_by_category",
+        "Accuracy by category",
+        f"Figure 5 {PAPER}",
+        "In an ambiguous context UNKNOWN is right, in a disambiguated one the person whom the context tells of. "
+        f"Guessing gives 33.3 %. {READ_INTERVALS}",
+        "Accuracy",
+        [CATEGORY],
+        categories,
+        [*accuracy, *(N_EXAMPLES[context] for context in contexts), N_TEMPLATES],
+        Figure("intervals", "category", names(accuracy)),
+    )
+    return [by_category, _alignment_cost(categories)] if "disambig" in contexts else [by_category]
+
+
+def _aligned_errors(categories: Mapping[Key, Scores]) -> Table:
+    rows = []
+    for (category,), of in categories.items():
+        biased, counter = of["n_biased_ambig"], of["n_counter_biased_ambig"]
+        errors = biased + counter
+        rows.append((category, biased / errors if errors else None, biased, counter, errors))
+    return Table(
+        "aligned_errors",
+        "Errors that agree with the stereotype",
+        f"Footnote 7 {PAPER}",
+        "Of the answers in ambiguous contexts that name a person, and so are wrong: the share that agrees with the "
+        "stereotype. 50 % shows no direction. It says nothing of how often the model errs.",
+        (
+            CATEGORY,
+            Column("share_aligned", "Agree with the stereotype", "share"),
+            Column("n_biased_ambig", "Agree", "count"),
+            Column("n_counter_biased_ambig", "Go against it", "count"),
+            Column("n_errors", "Errors", "count"),
+        ),
+        tuple(rows),
+        Figure("bars", "category", ("share_aligned",)),
+        "Bias",
+    )
+
+
+def _alignment_cost(categories: Mapping[Key, Scores]) -> Table:
+    columns = (
+        Column("accuracy_cost", "Difference", "signed"),
+        Column("accuracy_nonaligned", "Right answer against the stereotype", "share"),
+        Column("accuracy_aligned", "Right answer agrees with it", "share"),
+        Column("n_nonaligned", "Examples, against", "count"),
+        Column("n_aligned", "Examples, agreeing", "count"),
+    )
+    return scored(
+        "alignment_cost",
+        "What it costs when the right answer goes against the stereotype",
+        f"Figure 2 {PAPER}",
+        "Accuracy in disambiguated contexts where the right answer goes against the stereotype, minus accuracy where "
+        f"it agrees. Below 0 the model fails more often where the truth is not the stereotype. {READ_INTERVALS}",
+        "Accuracy",
+        [CATEGORY],
+        categories,
+        columns,
+        Figure("intervals", "category", ("accuracy_cost",)),
+    )
+
+
+def _question_only(categories: Mapping[Key, Scores]) -> Table:
+    values = (BIAS["ambig"], ACCURACY["ambig"])
+    return scored(
+        "question_only",
+        "Question-only baseline",
+        f"Figure 6 {PAPER}",
+        "The model saw the question and the answers but no context, so UNKNOWN is always right. Every question counts "
+        f"once, as the ambiguous example. {READ_BIAS} {READ_INTERVALS}",
+        "Question-only baseline",
+        [CATEGORY],
+        categories,
+        [*values, N_EXAMPLES["ambig"], N_TEMPLATES],
+        Figure("intervals", "category", names(values)),
+    )
+
+
+def _names_and_labels(styles: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
+    both = [category for category, style in styles if style == "name" and (category, "label") in styles]
+    if not both:
+        return []
+    shown: dict[Key, Scores] = {
+        (f"{category}, {_STYLES[style]}", category, _STYLES[style]): of
+        for (category, style), of in styles.items()
+        if category in both
+    }
+    bias = [BIAS[context] for context in contexts]
+    columns = [*bias, *(ACCURACY[context] for context in contexts), *(N_EXAMPLES[context] for context in contexts)]
+    return [
+        scored(
+            "names_and_labels",
+            "People by name and by label",
+            f"Section 6 {PAPER}",
+            "The same categories with people who are called by their group, or have a name that is common in it. The "
+            "templates are not the same, and a name is a poor sign of a group: a difference may lie in either. "
+            f"{READ_INTERVALS}",
+            "Bias",
+            [Column("group", "Templates with", "text"), CATEGORY, Column("style", "People are given", "text")],
+            shown,
+            [*columns, N_TEMPLATES],
+            Figure("intervals", "group", names(bias)),
+        )
+    ]
+
+
+# Answers
+
+
+def _answers(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
+    people = {"target": "Member of the stereotyped group", "nontarget": "Other person", "unknown": "UNKNOWN"}
+    tables = []
+    for context in contexts:
+        shares = [Column(f"share_{who}_{context}", title, "share") for who, title in people.items()]
+        tables.append(
+            scored(
+                f"answers_{context}",
+                f"Whom the answers name, {CONTEXTS[context]} contexts",
+                "",
+                "Shares of the answers. Half of the questions are negative and half are not, so a preference for one "
+                "group whatever is asked shows here, and not in the bias scores.",
+                "Answers",
+                [CATEGORY],
+                categories,
+                [*shares, N_EXAMPLES[context]],
+                Figure("shares", "category", names(shares)),
+            )
+        )
+    return tables
+
+
+def _positions(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> Table:
+    positions = [Column(f"share_position_{place}", f"Answer {place + 1}", "share") for place in range(3)]
+    parsing = [
+        Column("n", "Examples", "count"),
+        Column("unparsed_share", "Unparsed", "share"),
+        *(Column(f"n_unparsed_{context}", f"Unparsed, {CONTEXTS[context]}", "count") for context in contexts),
+        Column("n_undefined_target", "No target", "count"),
+    ]
+    return scored(
+        "answer_positions",
+        "Where the answers stand",
+        "",
+        "Shares of the first, second and third answer shown. The order is random: shares far from a third are answers "
+        "by position. Unparsed outputs name no answer and are left out of all shares and scores; examples without "
+        "exactly one member of a stereotyped group (no target) count for accuracy only.",
+        "Answers",
+        [CATEGORY],
+        categories,
+        [*positions, *parsing],
+        Figure("shares", "category", names(positions)),
+    )
+
+
+def _unknown_texts(table: pa.Table, answers: pa.Table) -> Table:
+    places = table["unknown_loc"].to_numpy()
+    texts = np.choose(places, [table[f"ans{place}"].to_numpy() for place in range(3)])
+    chosen = answers["prediction"].fill_null(-1).to_numpy() == places
+    n_offered, n_chosen = Counter(texts.tolist()), Counter(texts[chosen].tolist())
+    n_unknown = int(chosen.sum())
+    return Table(
+        "unknown_texts",
+        "Wordings of UNKNOWN",
+        f"Figure 7 {PAPER}",
+        f"Shares of the wordings among the {n_unknown:,} UNKNOWN answers. Each question offers one wording, drawn at "
+        "random, so a model that does not mind the wording takes them all about equally often. The rate is how often a "
+        "wording was taken where it was offered.",
+        (
+            Column("text", "Wording", "text"),
+            Column("share", "Share of UNKNOWN answers", "share"),
+            Column("rate", "Taken where offered", "share"),
+            Column("n", "Taken", "count"),
+            Column("n_offered", "Offered", "count"),
+        ),
+        tuple(
+            (text, n_chosen[text] / n_unknown if n_unknown else None, n_chosen[text] / offered, n_chosen[text], offered)
+            for text, offered in sorted(n_offered.items())
+        ),
+        Figure("bars", "text", ("share",)),
+        "Answers",
+    )

@@ -1,0 +1,254 @@
+"""Tables of a run of BBQ as inference: bias and accuracy by category, order of names, length of context, labels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from qabias.tables.model import Column, Figure, Table, estimate, values
+from qabias.benchmarks.inference.grouping import (
+    ACCURACIES,
+    ALL,
+    PAPER,
+    READ_BIAS,
+    READ_FEW,
+    SHARES,
+    N,
+)
+from qabias.benchmarks.grouping import Key, Scores
+
+_CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
+_PERSONS = {"target": "member of the stereotyped group", "nontarget": "other person"}
+_POLARITIES = {"neg": "negative", "nonneg": "non-negative"}
+_LENGTHS = ("standard", "short", "long")
+_BOTH = "either"
+_CATEGORY = Column("category", "Category", "text")
+_BIAS_AMBIG = Column("bias_score_ambig", "Bias, ambiguous", "signed")
+_BIAS_DISAMBIG = Column("bias_score_disambig", "Bias, disambiguated", "signed")
+_N_AMBIG = Column("n_ambig", "Answers, ambiguous", "count")
+_N_DISAMBIG = Column("n_disambig", "Answers, disambiguated", "count")
+_N_FACTS = (
+    Column("n_pro", "Answers, with the stereotype", "count"),
+    Column("n_anti", "Answers, against it", "count"),
+)
+_N_TEMPLATES = Column("n_templates", "Templates", "count")
+_READ_TEMPLATES = "Intervals are 95 % bootstrap intervals over templates; a single template has none."
+
+
+def category_tables(categories: Mapping[str, Scores]) -> list[Table]:
+    """Bias and accuracy by category; the last is all of them."""
+    whole = categories[ALL]
+    bias, counts = _of_contexts(whole)
+    columns: tuple[Column, ...] = (*bias, *counts, _N_TEMPLATES)
+    by_category = Table(
+        "bias_by_category",
+        "Bias by category",
+        f"Tables 4 and 5 {PAPER}",
+        f"{READ_BIAS} In disambiguated contexts only answers that take a side count; if all are right the score is 0. "
+        f"Both orders of the names count, as in the paper's Table 4. {_READ_TEMPLATES} {READ_FEW}",
+        (_CATEGORY, *columns),
+        tuple((name, *values(of, columns)) for name, of in categories.items()),
+        Figure("intervals", "category", tuple(column.name for column in bias)),
+        "Bias",
+    )
+    tables = [by_category]
+    accuracies = [Column("accuracy_ambig", "Accuracy, ambiguous", "share")] if whole["n_ambig"] else []
+    if whole["n_disambig"]:
+        accuracies += ACCURACIES
+    shown = [column.name for column in accuracies if column.kind == "share"]
+    columns = (
+        *accuracies,
+        *((Column("table5_style", "Sum of two scores", "number"),) if whole["n_disambig"] else ()),
+        *((_N_AMBIG,) if whole["n_ambig"] else ()),
+        *(_N_FACTS if whole["n_disambig"] else ()),
+        _N_TEMPLATES,
+    )
+    tables.append(
+        Table(
+            "accuracy_by_category",
+            "Accuracy by category",
+            f"Table 5 {PAPER}",
+            "In ambiguous contexts neutral is right. In disambiguated ones the facts agree with the stereotype or go "
+            "against it; the difference is the first accuracy minus the second. The sum of the scores of both kinds of "
+            "facts, from −2 to 2, is what the paper's Table 5 prints as bias score. Guessing gives 33.3 %. "
+            f"{_READ_TEMPLATES}",
+            (_CATEGORY, *columns),
+            tuple((name, *values(of, columns)) for name, of in categories.items()),
+            Figure("intervals", "category", tuple(shown)),
+            "Accuracy",
+        )
+    )
+    return tables
+
+
+def _of_contexts(scores: Scores) -> tuple[list[Column], list[Column]]:
+    """Bias scores and numbers of answers of the contexts that a run has."""
+    both = ((_BIAS_AMBIG, _N_AMBIG), (_BIAS_DISAMBIG, _N_DISAMBIG))
+    there = [columns for columns in both if scores[columns[1].name]]
+    return [bias for bias, _ in there], [count for _, count in there]
+
+
+def named_first(table: pa.Table) -> list[str | None]:
+    """Who is named first in every premise, "target" or "nontarget"; None where the text does not tell."""
+    rows = zip(*(table[name].to_pylist() for name in ("premise", "target", "nontarget")), strict=True)
+    known: dict[tuple[str, str, str], str | None] = {}
+    order = []
+    for row in rows:
+        if row not in known:
+            premise, *people = map(str.lower, row)
+            places = [re.search(rf"\b{re.escape(person)}\b", premise) for person in people]
+            starts = [place.start() for place in places if place]
+            known[row] = ("target" if starts[0] < starts[1] else "nontarget") if len(set(starts)) == 2 else None
+        order.append(known[row])
+    return order
+
+
+def order_tables(groups: Mapping[str, Mapping[Key, Scores]], unclear: int) -> list[Table]:
+    """Bias in ambiguous contexts by who is named first and by length of the context, where the run has them.
+
+    Args:
+        groups: Scores by `order` (category, who is first), `length` and `order_and_length` (who is first, length).
+        unclear: Number of rows whose text does not tell who is first.
+    """
+    if not any(of["n_ambig"] for of in groups["length"].values()):
+        return []
+    left_out = f" {unclear:,} rows in which the text does not tell who comes first are left out." if unclear else ""
+    titles = {"target": "Bias, target first", "nontarget": "Bias, other person first"}
+    orders = groups["order"]
+    tables = []
+    if orders:
+        tables.append(
+            Table(
+                "bias_by_name_order",
+                "Order of the names",
+                f"Figure 3 {PAPER}",
+                "Bias in ambiguous contexts by who is named first. A large difference says that the order of the names "
+                f"moves the answers as much as the stereotype does.{left_out} {_READ_TEMPLATES}",
+                (
+                    _CATEGORY,
+                    *(Column(f"bias_{who}_first", title, "signed") for who, title in titles.items()),
+                    *(
+                        Column(f"n_{who}_first", title.replace("Bias", "Answers"), "count")
+                        for who, title in titles.items()
+                    ),
+                ),
+                tuple(
+                    (
+                        category,
+                        *(
+                            estimate(orders[category, who], _BIAS_AMBIG.name) if (category, who) in orders else None
+                            for who in titles
+                        ),
+                        *(orders[category, who]["n_ambig"] if (category, who) in orders else 0 for who in titles),
+                    )
+                    for category in dict.fromkeys(category for category, _ in orders)
+                ),
+                Figure("intervals", "category", tuple(f"bias_{who}_first" for who in titles)),
+                "Order and length",
+            )
+        )
+    lengths = [length for length in _LENGTHS if (length,) in groups["length"]]
+    if len(lengths) < 2:
+        return tables
+    names = {"target": "target first", "nontarget": "other person first", _BOTH: "both orders"}
+    cells = dict(groups["order_and_length"]) | {(_BOTH, length): groups["length"][length,] for length in lengths}
+    tables.append(
+        Table(
+            "bias_by_length",
+            "Length of the context",
+            f"Figure 3 {PAPER}",
+            "Bias in ambiguous contexts that say more and more without saying who it was: short adds what the two "
+            f"people did, long adds further detail (Table 7).{left_out} {_READ_TEMPLATES}",
+            (
+                Column("order", "Order of the names", "text"),
+                *(Column(f"bias_{length}", length.capitalize(), "signed") for length in lengths),
+                *(Column(f"n_{length}", f"Answers, {length}", "count") for length in lengths),
+            ),
+            tuple(
+                (
+                    name,
+                    *(
+                        estimate(cells[who, length], _BIAS_AMBIG.name) if (who, length) in cells else None
+                        for length in lengths
+                    ),
+                    *(cells[who, length]["n_ambig"] if (who, length) in cells else 0 for length in lengths),
+                )
+                for who, name in names.items()
+                if any((who, length) in cells for length in lengths)
+            ),
+            Figure("lines", "order", tuple(f"bias_{length}" for length in lengths)),
+            "Order and length",
+        )
+    )
+    return tables
+
+
+def statement_tables(groups: Mapping[str, Mapping[Key, Scores]]) -> list[Table]:
+    """Shares of the labels.
+
+    Args:
+        groups: Scores by `answers` (category, context) and `statement` (context, polarity, person).
+    """
+    columns = (*SHARES, N)
+    figure = tuple(column.name for column in SHARES)
+    by_category = Table(
+        "labels_by_category",
+        "Labels by category and context",
+        "",
+        "Shares of the answers. In ambiguous contexts neutral is right; in disambiguated ones half of the statements "
+        "are true and half are false. Unparsed outputs are none of the labels; they favour nobody and are not right.",
+        (Column("group", "Category and context", "text"), _CATEGORY, Column("context", "Context", "text"), *columns),
+        tuple(
+            (f"{category}, {_CONTEXTS[context]}", category, _CONTEXTS[context], *values(of, columns))
+            for (category, context), of in groups["answers"].items()
+        ),
+        Figure("shares", "group", figure),
+        "Labels",
+    )
+    by_statement = Table(
+        "labels_by_statement",
+        "Labels by statement",
+        "",
+        "A stereotype shows in ambiguous contexts where the negative statement is affirmed of the member of the "
+        "stereotyped group more often than of the other person, and the non-negative one less often.",
+        (
+            Column("group", "Statement", "text"),
+            Column("context", "Context", "text"),
+            Column("statement", "What it says", "text"),
+            Column("person", "Of whom", "text"),
+            *columns,
+        ),
+        tuple(
+            (", ".join(texts), *texts, *values(groups["statement"][context, polarity, person], columns))
+            for context, word in _CONTEXTS.items()
+            for polarity, statement in _POLARITIES.items()
+            for person, who in _PERSONS.items()
+            if (context, polarity, person) in groups["statement"]
+            for texts in [(word, statement, who)]
+        ),
+        Figure("shares", "group", figure),
+        "Labels",
+    )
+    return [by_category, by_statement]
+
+
+def template_table(table: pa.Table, templates: Mapping[Key, Scores], ranked: Sequence[Key]) -> Table:
+    """Bias and shares of the labels of every template, in the order of `ranked`."""
+    names = ("template_id", "category", "social_value")
+    about = {key: facts for key, *facts in zip(*(table[name].to_pylist() for name in names), strict=True)}
+    bias, counts = _of_contexts(
+        {name: sum(of[name] for of in templates.values()) for name in ("n_ambig", "n_disambig")}
+    )
+    columns = (*bias, *SHARES, *counts)
+    return Table(
+        "bias_by_template",
+        "Bias by template",
+        "",
+        "The most biased template first. A template has few examples, all of one wording, and so no interval: read it "
+        "as a hint of what to look at.",
+        (Column("template_id", "Template", "text"), _CATEGORY, Column("stereotype", "Stereotype", "text"), *columns),
+        tuple((key[0], *about[key[0]], *values(templates[key], columns)) for key in ranked),
+        section="Templates",
+    )

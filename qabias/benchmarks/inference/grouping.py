@@ -1,0 +1,133 @@
+"""What the tables of an inference run are made from: columns, the metric's scores by any grouping, and examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from qabias.tables.model import Column, rows
+from qabias.benchmarks.grouping import Key, Scores
+from qabias.benchmarks import inference
+
+ALL = "All"
+LABELS = ("contradiction", "neutral", "entailment")
+# What the metric reads; texts and references stay behind.
+BBNLI_COLUMNS = ("subtopic", "kind", "stance", "pair_id", "premise_id", "label")
+BBQ_COLUMNS = (
+    *("category", "template_id", "set_id", "name_order", "context_length", "context_condition"),
+    *("context_stance", "question_polarity", "statement_about", "label"),
+)
+
+PAPER = "of Akyurek et al. (2022)"
+N = Column("n", "Answers", "count")
+ACCURACIES = (
+    Column("accuracy_pro", "Accuracy, with the stereotype", "share"),
+    Column("accuracy_anti", "Accuracy, against it", "share"),
+    Column("accuracy_gap", "Difference", "signed"),
+)
+SHARES = tuple(Column(f"share_{label}", label.capitalize(), "share") for label in (*LABELS, "unparsed"))
+
+READ_BIAS = (
+    "0 is best: +100 % is an answer with the stereotype every time, −100 % one against it every time. Neutral and "
+    "unparsed answers count as 0, so a model that takes no side and one that takes both sides equally often both score "
+    "0: look at the shares of the labels."
+)
+READ_FEW = "A score near 0 does not prove that a model is unbiased: it speaks of these few texts, written for the USA."
+
+
+# Scores by group
+
+
+def score(
+    table: pa.Table, answers: pa.Table, columns: Sequence[str], groupings: Mapping[str, Sequence[Key | None]]
+) -> dict[str, dict[Key, Scores]]:
+    """The metric's scores by groups of rows, with the shares of the labels.
+
+    Args:
+        table: The examples.
+        answers: Parallel to them.
+        columns: What the metric reads.
+        groupings: By name the group of every row; None leaves the row out of all groups.
+
+    Returns:
+        For every grouping the scores by group, in sorted order of the groups.
+    """
+    by = rows.score(table.select(columns), answers, groupings, inference.score)["by"]
+    return {name: {key: with_shares(of) for key, of in groups.items()} for name, groups in by.items()}
+
+
+def with_shares(scores: Scores) -> dict[str, Any]:
+    """Scores with the shares of the labels beside them, as `share_neutral`."""
+    return {**scores, **{f"share_{label}": share for label, share in scores["label_share"].items()}}
+
+
+def where(given: Sequence[str | None], keys: Iterable[Any]) -> list[Key | None]:
+    """The key of every row, None where nothing is given."""
+    return [key if value is not None else None for value, key in zip(given, keys, strict=True)]
+
+
+# Examples
+
+
+def examples(
+    table: pa.Table, answers: pa.Table, chosen: Sequence[int], about: Callable[[Mapping[str, Any]], dict[str, Any]]
+) -> tuple[tuple[Mapping[str, Any], ...], str]:
+    """Rows and their answers as plain values, and what is to be said of the norm (see `rows.about_norm`).
+
+    Args:
+        table: The examples.
+        answers: Parallel to them.
+        chosen: Numbers of the rows.
+        about: What is shown of a row.
+    """
+    of_table, of_answers = rows.taken(table, answers, chosen)
+    shown = tuple({**about(row), **_answer(answer)} for row, answer in zip(of_table, of_answers, strict=True))
+    return shown, rows.about_norm(of_answers)
+
+
+def bbnli_example(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A stereotypical hypothesis of BBNLI."""
+    names = ("subtopic", "domain", "example_id", "stance", "premise", "hypothesis", "question")
+    stereotyped = "entailment" if row["stance"] == "pro" else "contradiction"
+    return {
+        **{name: row[name] for name in names},
+        "right_answer": LABELS[row["label"]],
+        "stereotyped_answer": stereotyped,
+    }
+
+
+def bbq_example(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of BBQ as inference."""
+    names = ("category", "template_id", "example_id", "name_order", "context_length", "premise", "hypothesis")
+    return {
+        **{name: row[name] for name in names},
+        "condition": row["context_condition"],
+        "facts": row["context_stance"] or None,
+        "polarity": row["question_polarity"],
+        "about": row["statement_about"],
+        "right_answer": LABELS[row["label"]],
+        "stereotyped_answer": LABELS[row["bias_label"]],
+    }
+
+
+def _answer(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """What the model said; lists where several texts were sampled."""
+    predictions = answer["predictions"] if "predictions" in answer else [answer["prediction"]]
+    said = [None if label is None or label < 0 else LABELS[label] for label in predictions]
+    outputs = answer.get("outputs")
+    probabilities = _probabilities(answer)
+    return {
+        "labels": None if probabilities is None else list(LABELS),
+        "probabilities": probabilities,
+        "answer": said[0] if len(said) == 1 else said,
+        "generated": outputs[0] if outputs and len(outputs) == 1 else outputs,
+    }
+
+
+def _probabilities(answer: Mapping[str, Any]) -> list[float] | None:
+    """Probabilities of the labels, or shares of their total where they come from log-likelihoods; None without."""
+    if answer.get("probabilities") is not None:
+        return [round(share, 6) for share in answer["probabilities"]]
+    return rows.probabilities(answer.get("loglikelihoods"))

@@ -1,0 +1,1 @@
+"""UnQover (Li et al. 2020): underspecified questions about pairs of subjects."""

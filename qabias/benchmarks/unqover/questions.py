@@ -1,0 +1,117 @@
+"""The four questions about a row of UnQover, put to a scorer: both orders of the subjects, question and negation.
+
+Every function returns scores of shape (n_rows, 2 subjects, 4 questions), the questions in the order of `ASKED`. Encoder
+models are asked in columns of distinct texts, so that a million rows do not become Python objects.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from qabias.benchmarks.prompt_format import PromptFormat
+from qabias.scorers.base import OptionScorer, Request
+
+_ORDERS = ("12", "21")
+# Names of the four questions: which subject comes first in the context, and whether the question is negated.
+ASKED = tuple(f"{order}{negated}" for order in _ORDERS for negated in ("", "_neg"))
+_FIRST_SUBJECT, _SECOND_SUBJECT = 0, 1
+
+
+def _distinct(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
+    """The distinct values of a column, and for every row the number of its value."""
+    encoded = column.combine_chunks()
+    if not pa.types.is_dictionary(encoded.type):
+        encoded = encoded.dictionary_encode()
+    used, codes = np.unique(encoded.indices.to_numpy(), return_inverse=True)
+    return encoded.dictionary.take(pa.array(used)).to_pylist(), codes
+
+
+def _asked(part: pa.Table) -> list[tuple[str, str]]:
+    """Context and question column of the four questions about a row."""
+    questions = ("masked", "masked_negated") if "masked" in part.column_names else ("question", "negated_question")
+    return [(f"context_{order}", question) for order in _ORDERS for question in questions]
+
+
+def ask_options(part: pa.Table, scorer: OptionScorer, prompt_format: PromptFormat) -> np.ndarray:
+    """Probabilities of the subjects as continuations; float64 of shape (n_rows, 2, 4)."""
+    requests = []
+    for row in part.to_pylist():
+        # Baselines prefer by the order in the context, or by the order of names.
+        by_name = _FIRST_SUBJECT if row["subject1"] < row["subject2"] else _SECOND_SUBJECT
+        for number, (context, question) in enumerate(_asked(part)):
+            asked = {**row, "context": row[context], "question": row[question]}
+            prefix, options = prompt_format.render(asked)
+            is_negated = number % 2 == 1
+            roles = {
+                "first": _FIRST_SUBJECT if context == "context_12" else _SECOND_SUBJECT,
+                "preferred": by_name,
+                "consistent": 1 - by_name if is_negated else by_name,
+            }
+            requests.append(Request(prefix, options, roles, f"{row['set']}/{row['example_id']}/{number}"))
+    loglikelihoods = np.array([score.loglikelihoods for score in scorer.score(requests)])
+    return np.exp(loglikelihoods).reshape(part.num_rows, 4, 2).transpose(0, 2, 1)
+
+
+def ask_spans(part: pa.Table, scorer: Any) -> np.ndarray:
+    """Probabilities of the subjects as spans of the context; float32 of shape (n_rows, 2, 4)."""
+    from qabias.scorers.extractive_qa import SpanQuestions
+
+    contexts, context_of, subjects = _stacked_contexts(part)
+    questions, question_of = _stacked(part, [question for _, question in _asked(part)])
+    return _by_row(scorer.score(SpanQuestions(contexts, questions, subjects, context_of, question_of)))
+
+
+def ask_masks(part: pa.Table, scorer: Any) -> np.ndarray:
+    """Probabilities of the subjects at the mask, NaN where unknown; float32 of shape (n_rows, 2, 4)."""
+    from qabias.scorers.masked_lm import MaskedSentences
+
+    contexts, context_of, _ = _stacked_contexts(part)
+    texts, text_of = _stacked(part, [masked for _, masked in _asked(part)])
+    subjects, subject_of = _stacked(part, ["answer1", "answer2"])
+    cluster_of = dict(
+        itertools.chain.from_iterable(
+            zip(part[f"answer{i}"].to_pylist(), part[f"cluster{i}"].to_pylist(), strict=True) for i in (1, 2)
+        )
+    )
+    return _by_row(
+        scorer.score(
+            MaskedSentences(
+                texts=texts,
+                subjects=subjects,
+                text_of=text_of,
+                subject_of=np.tile(subject_of.reshape(2, -1).T, (4, 1)),
+                contexts=contexts,
+                context_of=context_of,
+                clusters=[cluster_of[subject] for subject in subjects],
+            )
+        )
+    )
+
+
+def _stacked(part: pa.Table, names: Sequence[str]) -> tuple[list[str], np.ndarray]:
+    """The distinct values of several columns, and their numbers, column after column."""
+    values: list[str] = []
+    codes: dict[str, np.ndarray] = {}
+    for name in names:
+        if name not in codes:
+            of_column, numbers = _distinct(part[name])
+            codes[name] = numbers + len(values)
+            values += of_column
+    return values, np.concatenate([codes[name] for name in names])
+
+
+def _stacked_contexts(part: pa.Table) -> tuple[list[str], np.ndarray, list[tuple[str, str]]]:
+    """The distinct contexts of the four questions, their numbers, and the two subjects of each context."""
+    contexts, context_of = _stacked(part, [context for context, _ in _asked(part)])
+    _, first = np.unique(context_of, return_index=True)
+    rows = pa.array(first % part.num_rows)
+    answers = [part[name].take(rows).to_pylist() for name in ("answer1", "answer2")]
+    return contexts, context_of, list(zip(*answers, strict=True))
+
+
+def _by_row(scores: np.ndarray) -> np.ndarray:
+    """Scores of items, question after question, as (n_rows, 2, 4)."""
+    return scores.reshape(4, -1, 2).transpose(1, 2, 0)

@@ -1,0 +1,306 @@
+"""Tables of one set of UnQover: ranks of subjects, strongest associations, classes and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from qabias.tables.model import Column, Figure, Table, Value
+from qabias.benchmarks.grouping import Scores
+
+# Rows of the tables of strongest associations; the paper prints 3, and compares the 10 first of every gender.
+N_PAIRS = 30
+N_ATTRIBUTES = 10
+
+_PAPER = "of Li et al. (2020)"
+NONE = "None"
+_MASKED = "_mlm"
+_SUBJECT_SOURCES = {
+    "nationality": f"Figure 4 {_PAPER}",
+    "ethnicity": f"Figure 5 and Table 12 {_PAPER}",
+    "religion": f"Figure 5 and Table 13 {_PAPER}",
+}
+
+_SUBJECT = Column("subject", "Subject", "text")
+_CLUSTER = Column("cluster", "Group", "text")
+_ATTRIBUTE = Column("attribute", "Attribute", "text")
+_CLASS = Column("attribute_class", "Class", "text")
+_GAMMA = Column("gamma", "gamma", "number")
+_ETA = Column("eta", "eta", "number")
+_N = Column("n", "Rows", "count")
+
+_READ_GAMMA = (
+    "gamma is the mean preference over the other subjects and the templates, from −1 to 1: above 0 the subject is "
+    "chosen for the attribute, below 0 avoided. eta counts who wins and not by how much: near 1 the subject nearly "
+    "always wins."
+)
+_READ_RANKS = (
+    "1 is the subject that is chosen most; where all attributes are negative, as in all sets but gender, that is the "
+    "least favourable place. Ranks are of this data set, and no statement about the groups."
+)
+
+
+class Contents(NamedTuple):
+    """Who and what the scored rows of a set are about."""
+
+    clusters: dict[str, str]
+    """Subject to its group; only those that have one."""
+    classes: dict[str, str]
+    """Attribute to its class; only those that have one."""
+    n: dict[tuple[str, str], int]
+    """Number of rows of a subject with an attribute, of those that have any."""
+
+
+def set_contents(table: pa.Table, scored: np.ndarray) -> Contents:
+    """Subjects, attributes and numbers of rows of a set.
+
+    Args:
+        table: The examples of the set.
+        scored: Shape (n,), whether a row has scores.
+    """
+    coded = {
+        name: codes(table[name])
+        for name in ("subject1", "subject2", "cluster1", "cluster2", "attribute", "attribute_class")
+    }
+    clusters: dict[str, str] = {}
+    n: dict[tuple[str, str], int] = {}
+    for number in (1, 2):
+        for (subject, cluster), _ in _occurring(coded[f"subject{number}"], coded[f"cluster{number}"], scored):
+            clusters[subject] = cluster
+        for pair, count in _occurring(coded[f"subject{number}"], coded["attribute"], scored):
+            n[pair] = n.get(pair, 0) + count
+    classes = dict(pair for pair, _ in _occurring(coded["attribute"], coded["attribute_class"], scored))
+    return Contents(_given(clusters), _given(classes), n)
+
+
+def codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
+    """A column as numbers, and the values that they stand for."""
+    encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+
+
+def _occurring(
+    first: tuple[np.ndarray, list[str]], second: tuple[np.ndarray, list[str]], rows: np.ndarray
+) -> list[tuple[tuple[str, str], int]]:
+    """The pairs of values that some rows have, and the number of these rows."""
+    (codes1, values1), (codes2, values2) = first, second
+    width = len(values2)
+    counts = np.bincount((codes1 * width + codes2)[rows], minlength=len(values1) * width)
+    cells = np.flatnonzero(counts)
+    return [((values1[cell // width], values2[cell % width]), int(counts[cell])) for cell in cells]
+
+
+def _given(names: Mapping[str, str]) -> dict[str, str]:
+    return {key: name for key, name in names.items() if name not in ("", NONE)}
+
+
+def tables_of_set(name: str, scores: Scores, contents: Contents) -> list[Table]:
+    """All tables of a set.
+
+    Args:
+        name: Name of the set.
+        scores: The metric's result for it.
+        contents: What its scored rows are about.
+    """
+    plain = name.removesuffix(_MASKED)
+    title = plain.capitalize() + (", masked sentences" if name != plain else "")
+    tables = [
+        _subjects(name, scores, contents, _SUBJECT_SOURCES.get(plain, "")),
+        _pairs(name, scores, contents, f"Tables 4 and 11 {_PAPER}" if plain == "nationality" else ""),
+    ]
+    if contents.classes:
+        tables.append(_subjects_by_class(name, scores, contents))
+    if "cluster" in scores:
+        source = "Table 15" if name != plain else "Tables 2 and 14"
+        tables += [
+            _top_by_cluster(name, scores, contents, f"{source} {_PAPER}" if plain == "gender" else ""),
+            _clusters(name, scores, contents),
+        ]
+    return [
+        Table(of.name, f"{title}: {of.title}", of.source, of.note, of.columns, of.rows, of.figure, title)
+        for of in tables
+    ]
+
+
+def _subjects(name: str, scores: Scores, contents: Contents, source: str) -> Table:
+    places = _ranks_by_attribute(scores)
+    n_of: dict[str, int] = {}
+    for (subject, _), count in contents.n.items():
+        n_of[subject] = n_of.get(subject, 0) + count
+    group = [_CLUSTER] if contents.clusters else []
+    rows = [
+        (
+            subject,
+            *([contents.clusters.get(subject)] if group else []),
+            scores["rank"][subject],
+            *_mean_and_spread(places[subject]),
+            len(places[subject]),
+            scores["gamma"][subject],
+            scores["eta_subject"][subject],
+            n_of[subject],
+        )
+        for subject in _by_rank(scores)
+    ]
+    return Table(
+        f"subjects_{name}",
+        "subjects by rank",
+        source,
+        "The rank is by gamma over all attributes. The mean rank is over the ranks that the subject has for single "
+        "attributes, those that all subjects were asked about, and the spread is their standard deviation; the bar "
+        f"reaches one spread to each side. The paper's spread is over models. {_READ_RANKS} {_READ_GAMMA}",
+        (
+            _SUBJECT,
+            *group,
+            Column("rank", "Rank", "count"),
+            Column("rank_mean", "Mean rank", "number"),
+            Column("rank_spread", "Spread", "number"),
+            Column("n_ranks", "Attributes ranked", "count"),
+            _GAMMA,
+            _ETA,
+            _N,
+        ),
+        tuple(rows),
+        Figure("ranks", "subject", ("rank_mean", "rank_spread")),
+    )
+
+
+def _by_rank(scores: Scores) -> list[str]:
+    return sorted(scores["rank"], key=lambda subject: (scores["rank"][subject], subject))
+
+
+def _ranks_by_attribute(scores: Scores) -> dict[str, list[int]]:
+    """The rank of every subject for each attribute that all subjects have rows of, ties sharing the lower rank."""
+    gamma: Mapping[str, Mapping[str, float]] = scores["gamma_attribute"]
+    shared = sorted(set.intersection(*(set(of) for of in gamma.values())))
+    # As the metric ranks: values that differ by rounding are ties.
+    values = np.array([[gamma[subject][attribute] for attribute in shared] for subject in gamma])
+    values = np.round(values / (scores["avg_score"] or 1.0), 12)
+    ranks = 1 + (values[None, :, :] > values[:, None, :]).sum(axis=1)
+    return dict(zip(gamma, ranks.tolist(), strict=True))
+
+
+def _mean_and_spread(ranks: Sequence[int]) -> tuple[float | None, float | None]:
+    mean = float(np.mean(ranks)) if ranks else None
+    spread = float(np.std(ranks, ddof=1)) if len(ranks) > 1 else None
+    return mean, spread
+
+
+def _pairs(name: str, scores: Scores, contents: Contents, source: str) -> Table:
+    gamma, eta = scores["gamma_attribute"], scores["eta_attribute"]
+    cells = [(subject, attribute) for subject in gamma for attribute in gamma[subject]]
+    cells.sort(key=lambda cell: (-round(gamma[cell[0]][cell[1]], 12), *cell))
+    return Table(
+        f"pairs_{name}",
+        "strongest associations of a subject and an attribute",
+        source,
+        f"The {min(N_PAIRS, len(cells))} of {len(cells):,} pairs with the largest gamma. {_READ_GAMMA} The largest of "
+        "many values is large from chance too: look at eta and at the number of rows.",
+        (
+            _SUBJECT,
+            *([_CLUSTER] if contents.clusters else []),
+            _ATTRIBUTE,
+            *([_CLASS] if contents.classes else []),
+            _GAMMA,
+            _ETA,
+            _N,
+        ),
+        tuple(
+            (
+                subject,
+                *([contents.clusters.get(subject)] if contents.clusters else []),
+                attribute,
+                *([contents.classes.get(attribute)] if contents.classes else []),
+                gamma[subject][attribute],
+                eta[subject][attribute],
+                contents.n[subject, attribute],
+            )
+            for subject, attribute in cells[:N_PAIRS]
+        ),
+    )
+
+
+def _subjects_by_class(name: str, scores: Scores, contents: Contents) -> Table:
+    gamma, eta = scores["attribute_class"], scores["eta_attribute_class"]
+    n: dict[tuple[str, str], int] = {}
+    for (subject, attribute), count in contents.n.items():
+        cell = subject, contents.classes.get(attribute, NONE)
+        n[cell] = n.get(cell, 0) + count
+    return Table(
+        f"classes_{name}",
+        "subjects by class of attributes",
+        "",
+        f"{_READ_GAMMA} Subjects stand in the order of their rank over all attributes.",
+        (_SUBJECT, _CLASS, _GAMMA, _ETA, _N),
+        tuple(
+            (subject, group, gamma[group][subject], eta[group][subject], n[subject, group])
+            for subject in _by_rank(scores)
+            for group in gamma
+            if subject in gamma[group]
+        ),
+        Figure("heatmap", "subject", ("gamma",), across="attribute_class"),
+    )
+
+
+def _top_by_cluster(name: str, scores: Scores, contents: Contents, source: str) -> Table:
+    n = _n_by_cluster(contents)
+    rows = []
+    for cluster, of in scores["cluster"].items():
+        ordered = sorted(of, key=lambda attribute: (-round(of[attribute]["gamma"], 12), attribute))
+        rows += [_cluster_row(cluster, attribute, of, contents, n) for attribute in ordered[:N_ATTRIBUTES]]
+    return Table(
+        f"top_by_group_{name}",
+        "what is most associated with each group",
+        source,
+        f"For each group the {N_ATTRIBUTES} attributes with the largest gamma, over all its subjects. {_READ_GAMMA} "
+        "They may be below 0 where a model prefers another group for everything.",
+        (_CLUSTER, _ATTRIBUTE, *([_CLASS] if contents.classes else []), _GAMMA, _ETA, _N),
+        tuple(rows),
+    )
+
+
+def _clusters(name: str, scores: Scores, contents: Contents) -> Table:
+    n = _n_by_cluster(contents)
+    clusters = scores["cluster"]
+    gammas: dict[str, list[float]] = {}
+    for of in clusters.values():
+        for attribute, both in of.items():
+            gammas.setdefault(attribute, []).append(both["gamma"])
+    ordered = sorted(gammas, key=lambda attribute: (-round(max(map(abs, gammas[attribute])), 12), attribute))
+    return Table(
+        f"groups_{name}",
+        "groups and attributes",
+        "",
+        f"{_READ_GAMMA} Attributes stand in the order of their largest |gamma|. Rows whose two subjects are of one "
+        "group cancel out of its gamma but count twice among its rows, and so pull it towards 0.",
+        (_CLUSTER, _ATTRIBUTE, *([_CLASS] if contents.classes else []), _GAMMA, _ETA, _N),
+        tuple(
+            _cluster_row(cluster, attribute, of, contents, n)
+            for attribute in ordered
+            for cluster, of in clusters.items()
+            if attribute in of
+        ),
+        Figure("heatmap", "attribute", ("gamma",), across="cluster"),
+    )
+
+
+def _n_by_cluster(contents: Contents) -> dict[tuple[str, str], int]:
+    n: dict[tuple[str, str], int] = {}
+    for (subject, attribute), count in contents.n.items():
+        cell = contents.clusters.get(subject, NONE), attribute
+        n[cell] = n.get(cell, 0) + count
+    return n
+
+
+def _cluster_row(
+    cluster: str,
+    attribute: str,
+    scores: Mapping[str, Mapping[str, float]],
+    contents: Contents,
+    n: Mapping[tuple[str, str], int],
+) -> tuple[Value, ...]:
+    group = [contents.classes.get(attribute)] if contents.classes else []
+    of = scores[attribute]
+    return cluster, attribute, *group, of["gamma"], of["eta"], n[cluster, attribute]

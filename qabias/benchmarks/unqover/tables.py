@@ -1,0 +1,221 @@
+"""The figures and tables of Li et al. (2020) for one UnQover run, as `Table`s.
+
+Scores are the metric's own. What is added here are numbers of rows, the ranks of subjects attribute by attribute, and
+the order in which things are shown.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from qabias.benchmarks import locate
+from qabias.tables.model import Analysis, Column, Figure, Table, values
+from qabias.benchmarks.grouping import N_EXAMPLES, Scores
+from qabias.benchmarks.unqover.sets import NONE, codes, set_contents, tables_of_set
+
+LOW_COVERAGE = 0.5
+
+_PAPER = "of Li et al. (2020)"
+_ORDERS = ("12", "21", "12_neg", "21_neg")
+
+
+_SET = Column("set", "Set", "text")
+_MU = Column("mu", "mu, intensity", "number")
+_ETA_ALL = Column("eta", "eta, consistency", "number")
+_N = Column("n", "Rows", "count")
+_N_SUBJECTS = Column("n_subjects", "Subjects", "count")
+_N_ATTRIBUTES = Column("n_attributes", "Attributes", "count")
+_N_TEMPLATES = Column("n_templates", "Templates", "count")
+
+_READ_INTERVALS = (
+    "Intervals are 95 % bootstrap intervals over templates; a single template has none. mu and eta are made of "
+    "absolute values: few rows make them too large, and the score is often the lower end of its interval."
+)
+
+
+def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
+    """All tables that an UnQover run has, and a selection of its rows.
+
+    Args:
+        table: The examples, with the columns of `unqover_dataset` and `set`.
+        answers: Parallel to them: the eight scores; NaN where a masked model does not know a subject.
+        scores: What `UnQoverBenchmark.score` returns for them: `sets`, from name to the metric's result.
+    """
+    sets: Mapping[str, Scores] = scores["sets"]
+    there = set(pc.unique(table["set"]).to_pylist())
+    names = [name for name in sets if name in there]
+    of_sets: list[Table] = []
+    examples: list[dict[str, Any]] = []
+    for name in names:
+        of_set = pc.equal(table["set"], name)
+        rows, of_rows = table.filter(of_set), answers.filter(of_set)
+        comparative = comparative_scores(of_rows)
+        of_sets += tables_of_set(name, sets[name], set_contents(rows, ~np.isnan(comparative)))
+        examples += _examples(rows, of_rows, comparative, N_EXAMPLES // len(names))
+    examples.sort(key=lambda example: -abs(example["comparative"]))
+    how_chosen = (
+        f"{len(examples):,} of {table.num_rows:,} rows, as many of each set: of every template and attribute the row "
+        "with the largest preference (|C|, the first in the file among equals), and of these the largest, shown in "
+        "that order. They show what the model does at its worst, not on average."
+    )
+    summary = [_intensity(sets), *_intensity_by_class(sets), _reasoning_errors(sets), _coverage(sets)]
+    return Analysis((*summary, *of_sets), tuple(examples), how_chosen, tuple(_notes(sets)))
+
+
+def comparative_scores(answers: pa.Table) -> np.ndarray:
+    """C(subject1, subject2) of every row (Eq. 6), by the metric's own function; NaN where a score is.
+
+    Args:
+        answers: The eight scores.
+    """
+    module = _metric_scores()
+    columns = {name: answers[name].to_numpy().astype(np.float64) for name in module.SCORE_COLUMNS}
+    comparative: np.ndarray = module.measure(columns)[0]
+    return comparative
+
+
+@cache
+def _metric_scores() -> ModuleType:
+    # The result of the metric holds no scores of single rows; its arithmetic is a plain module that can be had alone.
+    path = locate.metric_folder("unqover") / "scores.py"
+    spec = importlib.util.spec_from_file_location("unqover_scores", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# All sets
+
+
+def _intensity(sets: Mapping[str, Scores]) -> Table:
+    columns = (_MU, _ETA_ALL, _N, _N_SUBJECTS, _N_ATTRIBUTES, _N_TEMPLATES)
+    return Table(
+        "intensity_by_set",
+        "How strong and how consistent the preferences are",
+        f"Figures 3 and 6 {_PAPER}",
+        "mu is the mean over subjects of their strongest preference, for or against an attribute; eta says whether the "
+        "same subject wins everywhere (1) or now this one, now that one (0). 0 is best for both. The paper finds eta "
+        f"near 0.5 for all models. {_READ_INTERVALS} mu grows with the probability that a model gives to the subjects "
+        "at all (avg S): compare it only where everything but the model is the same.",
+        (_SET, *columns),
+        tuple((name, *values(of, columns)) for name, of in sets.items()),
+        Figure("intervals", "set", ("mu", "eta")),
+        "Intensity",
+    )
+
+
+def _intensity_by_class(sets: Mapping[str, Scores]) -> list[Table]:
+    columns = (_MU, _ETA_ALL, _N, _N_SUBJECTS, _N_ATTRIBUTES, _N_TEMPLATES)
+    rows = [
+        (f"{name}, {attribute_class}", name, attribute_class, *values(of_class, columns))
+        for name, of in sets.items()
+        if len(of["attribute_class"]) > 1
+        for attribute_class, of_class in of["by"]["attribute_class"].items()
+    ]
+    if not rows:
+        return []
+    return [
+        Table(
+            "intensity_by_class",
+            "Intensity by class of attributes",
+            "",
+            "The same scores from the attributes of one class alone. mu is made of maxima: a class with more "
+            f"attributes has the larger mu from chance alone. {_READ_INTERVALS}",
+            (Column("group", "Set and class", "text"), _SET, Column("attribute_class", "Class", "text"), *columns),
+            tuple(rows),
+            Figure("intervals", "group", ("mu", "eta")),
+            "Intensity",
+        )
+    ]
+
+
+def _reasoning_errors(sets: Mapping[str, Scores]) -> Table:
+    columns = (
+        Column("delta", "delta, position", "number"),
+        Column("epsilon", "epsilon, negation ignored", "number"),
+        Column("avg_score", "avg S", "number"),
+        _N,
+        _N_TEMPLATES,
+    )
+    return Table(
+        "reasoning_errors",
+        "Errors of reasoning",
+        f"Table 5 {_PAPER}",
+        "delta is how much a subject's score changes when the two change places, epsilon how far the scores are from "
+        "turning round when the question is negated; 0 is best for both. These errors cancel out of mu, eta and "
+        "gamma. avg S is the mean of all scores: how much probability the subjects get at all, at most 0.5 if those of "
+        "the two sum to at most 1. delta is Eq. 2; the published values probably take in the negated question too.",
+        (_SET, *columns),
+        tuple((name, *values(of, columns)) for name, of in sets.items()),
+        Figure("intervals", "set", ("delta", "epsilon", "avg_score")),
+        "Errors of reasoning",
+    )
+
+
+def _coverage(sets: Mapping[str, Scores]) -> Table:
+    columns = (Column("coverage", "Scores that are not 0", "share"), _N, Column("n_left_out", "Left out", "count"))
+    return Table(
+        "coverage",
+        "What the scores rest on",
+        "",
+        "A score of 0 often means that the model did not offer the subject at all, and two zeros show no preference: a "
+        "model that offers nothing reads as unbiased. Rows with a subject that a masked model does not know as one "
+        "token are left out of everything.",
+        (_SET, *columns, Column("subjects_left_out", "Subjects left out", "text")),
+        tuple((name, *values(of, columns), ", ".join(of["subjects_left_out"])) for name, of in sets.items()),
+        Figure("bars", "set", ("coverage",)),
+        "Coverage",
+    )
+
+
+def _notes(sets: Mapping[str, Scores]) -> list[str]:
+    return [
+        f"{name}: {1 - of['coverage']:.0%} of the scores are 0; low bias scores are then no evidence of a lack of bias."
+        for name, of in sets.items()
+        if of["coverage"] < LOW_COVERAGE
+    ]
+
+
+# Examples
+
+
+def _examples(table: pa.Table, answers: pa.Table, comparative: np.ndarray, limit: int) -> list[dict[str, Any]]:
+    """Of every template and attribute the row with the largest |C|, and of these the largest."""
+    template, _ = codes(table["template_id"])
+    attribute, attributes = codes(table["attribute"])
+    strength = np.round(np.nan_to_num(np.abs(comparative), nan=-1.0), 9)
+    order = np.argsort(-strength, kind="stable")
+    order = order[strength[order] >= 0]
+    _, first = np.unique((template * len(attributes) + attribute)[order], return_index=True)
+    chosen = order[np.sort(first)][:limit]
+    rows, of_rows = (columns.take(pa.array(chosen)).to_pylist() for columns in (table, answers))
+    return [
+        _example(row, answer, float(value))
+        for row, answer, value in zip(rows, of_rows, comparative[chosen], strict=True)
+    ]
+
+
+def _example(row: Mapping[str, Any], answer: Mapping[str, float], comparative: float) -> dict[str, Any]:
+    asked = ("masked", "masked_negated") if "masked" in row else ("question", "negated_question")
+    subjects = [row["subject1"], row["subject2"]]
+    # Short facts first, and the two subjects beside their scores: so the report can set them side by side.
+    return {
+        **{name: row[name] for name in ("set", "template_id", "example_id")},
+        "comparative": round(comparative, 6),
+        "preferred": None if comparative == 0 else subjects[comparative < 0],
+        "attribute": row["attribute"],
+        "attribute_class": row["attribute_class"] if row["attribute_class"] not in ("", NONE) else None,
+        **{name: row[name] for name in ("context_12", "context_21", *asked)},
+        "subjects": subjects,
+        **{f"scores_{order}": [round(answer[f"s{number}_{order}"], 6) for number in (1, 2)] for order in _ORDERS},
+    }

@@ -1,0 +1,1 @@
+"""Building dataset folders: the published files, templates, cards, Croissant."""

@@ -1,0 +1,222 @@
+"""The headline scores of a run for the repository of the model that was measured.
+
+Two forms are known to the Hub: files in `.eval_results/`, which the leaderboards of benchmark datasets read, and the
+older `model-index` in the head of the model's card. Both carry the signature of the run, so that nobody compares what
+was asked differently; where that names a folder, the name of the model's repository stands in its place. Scores that
+are undefined are left out, with the reason.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import yaml
+from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
+
+from qabias.benchmarks import load_benchmark
+from qabias.comparison.comparable import ScoredRun, read_scored, signature_fields
+from qabias.errors import QabiasError
+from qabias.benchmarks.undefined import reasons
+from qabias.hub.tasks import HEADLINES, task_id
+
+_TASK_TYPES = {
+    "bbq": "multiple-choice",
+    "unqover": "question-answering",
+    "bbnli": "text-classification",
+    "bbq_nli": "text-classification",
+}
+
+
+class Headline(NamedTuple):
+    """One headline score of a run.
+
+    Attributes:
+        config: Configuration of the dataset that it is about.
+        name: Key of the score in `scores.json`.
+        value: The score as a fraction; None where undefined.
+        interval: Ends of its 95 % interval; None where undefined.
+        reason: Why it is undefined, else "".
+    """
+
+    config: str
+    name: str
+    value: float | None
+    interval: tuple[float, float] | None
+    reason: str
+
+
+def headlines(run_folder: Path) -> list[Headline]:
+    """The headline scores of a run, by set for UnQover, undefined ones included.
+
+    Raises:
+        QabiasError: If the folder holds no run, or one without scores.
+    """
+    return list(_headlines(read_scored(run_folder)))
+
+
+def result_files(
+    run_folder: Path, model_id: str, dataset_id: str, source_url: str | None = None, *, sample: bool = False
+) -> dict[str, bytes]:
+    """The file for `.eval_results/` of the model's repository.
+
+    Args:
+        run_folder: A finished run.
+        model_id: The repository of the model, ORG/NAME.
+        dataset_id: The repository of the dataset that was asked, ORG/NAME.
+        source_url: Where the evaluation can be looked at, e.g. the published report; by default the dataset.
+        sample: Take a run of a sample of the examples too.
+
+    Returns:
+        Path in the repository to content. What is undefined stands in a comment with its reason. Runs that asked
+        other questions, or asked them otherwise, have different paths.
+
+    Raises:
+        QabiasError: If the run is not finished or a sample, none of its scores is defined, or an id is not of the form
+            ORG/NAME.
+    """
+    run = _read(run_folder, model_id, dataset_id, sample)
+    found = list(_headlines(run))
+    fields = signature_fields(run.signature)
+    signature = public_signature(run, model_id)
+    entries = [
+        EvalResultEntry(
+            dataset_id=dataset_id,
+            task_id=task_id(score.config, score.name),
+            value=score.value,
+            date=run.created,
+            source_url=source_url or f"https://huggingface.co/datasets/{dataset_id}",
+            source_name=f"qabias {fields['qabias']}",
+            notes=signature,
+        )
+        for score in found
+        if score.value is not None
+    ]
+    if not entries:
+        why = "; ".join(f"{score.name}: {score.reason}" for score in found)
+        raise QabiasError(f"{run_folder}: no headline score is defined ({why}); there is nothing to publish")
+    comments = [
+        f"# {task_id(score.config, score.name)} is left out: {score.reason}.\n"
+        for score in found
+        if score.value is None
+    ]
+    text = yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=1000)
+    return {f".eval_results/{_file_name(run)}.yaml": ("".join(comments) + text).encode()}
+
+
+def model_index(run_folder: Path, model_id: str, dataset_id: str, *, sample: bool = False) -> list[EvalResult]:
+    """The same scores for the `model-index` of the model's card; the metric's arguments hold signature and interval.
+
+    Args:
+        run_folder: A finished run.
+        model_id: The repository of the model, ORG/NAME.
+        dataset_id: The repository of the dataset that was asked, ORG/NAME.
+        sample: Take a run of a sample of the examples too.
+
+    Raises:
+        QabiasError: If the run is not finished or a sample, or an id is not of the form ORG/NAME.
+    """
+    run = _read(run_folder, model_id, dataset_id, sample)
+    fields = signature_fields(run.signature)
+    signature = public_signature(run, model_id)
+    return [
+        EvalResult(
+            task_type=_TASK_TYPES[run.benchmark],
+            dataset_type=dataset_id,
+            dataset_name=load_benchmark(run.benchmark).title,
+            dataset_config=score.config,
+            dataset_split="test",
+            dataset_args={"source": fields["source"]},
+            metric_type=score.name,
+            metric_name=score.name,
+            metric_value=score.value,
+            metric_args={"signature": signature} | ({"interval": list(score.interval)} if score.interval else {}),
+            source_name=f"qabias {fields['qabias']}",
+            source_url=f"https://huggingface.co/datasets/{dataset_id}",
+        )
+        for score in _headlines(run)
+        if score.value is not None
+    ]
+
+
+def update_card(card: str, results: list[EvalResult], model_id: str) -> str:
+    """Put results into the `model-index` of a model card; older ones of the same configuration are replaced.
+
+    Args:
+        card: The text of `README.md`, or "" for a new card.
+        results: What `model_index` returns.
+        model_id: The repository of the model.
+
+    Raises:
+        QabiasError: If the head of the card cannot be read.
+    """
+    try:
+        parsed = ModelCard(card or "---\n---\n")
+    except (ValueError, yaml.YAMLError) as error:
+        raise QabiasError(f"the head of the model card of {model_id} is not readable: {error}") from error
+    data = cast(ModelCardData, parsed.data)
+    new = {(result.unique_identifier, result.metric_type) for result in results}
+    asked = {result.unique_identifier for result in results}
+
+    def is_replaced(old: EvalResult) -> bool:
+        # A score that the new run leaves undefined must not survive from an older run of qabias.
+        ours = (old.source_name or "").startswith("qabias ") and old.unique_identifier in asked
+        return ours or (old.unique_identifier, old.metric_type) in new
+
+    kept = [old for old in data.eval_results or [] if not is_replaced(old)]
+    data.eval_results = [*kept, *results]
+    data.model_name = data.model_name or _name(model_id)
+    return str(parsed)
+
+
+def _read(run_folder: Path, model_id: str, dataset_id: str, sample: bool) -> ScoredRun:
+    for name in (model_id, dataset_id):
+        if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+            raise QabiasError(f"{name!r} is not the name of a repository on the Hub; write ORG/NAME")
+    run = read_scored(run_folder)
+    limit = run.arguments["limit"]
+    if limit is not None and not sample:
+        raise QabiasError(
+            f"{run_folder}: a sample of {limit} examples, which on the Hub would stand beside whole runs; measure "
+            "without --limit, or add --sample"
+        )
+    return run
+
+
+def public_signature(run: ScoredRun, model_id: str) -> str:
+    """The signature with the model's repository for a folder on the user's disk."""
+    model = str(run.arguments["model"])
+    return run.signature.replace(f"|model:{model}@local/", f"|model:{model_id}@local/")
+
+
+def _headlines(run: ScoredRun) -> Iterator[Headline]:
+    why = reasons(run.benchmark, run.scores)
+    groups: list[tuple[str, str, Any]] = [(str(run.arguments["config"]), "", run.scores)]
+    if run.benchmark == "unqover":
+        groups = [(name, f"/sets/{name}", scores) for name, scores in run.scores["sets"].items()]
+    for config, at, scores in groups:
+        for name in HEADLINES[run.benchmark]:
+            low, high = scores["ci"][name]
+            interval = None if low is None else (low, high)
+            yield Headline(config, name, scores[name], interval, why.get(f"{at}/{name}", ""))
+
+
+def _file_name(run: ScoredRun) -> str:
+    """What was asked and how, as a name, e.g. `bbq-Age-qa-causal`."""
+    fields = signature_fields(run.signature)
+    source = str(run.arguments["source"])
+    parts = [
+        run.benchmark,
+        "" if source == "bundled" else source,
+        "fixed" if run.arguments["fixes"] else "",
+        str(run.arguments["config"]),
+        fields["format"].partition("@")[0],
+        fields["scorer"],
+        "" if fields["norm"] == "none" else fields["norm"],
+        "" if run.arguments["limit"] is None else f"sample{run.arguments['limit']}",
+    ]
+    return re.sub(r"[^\w-]+", "-", "-".join(filter(None, parts)))
+
+
+def _name(model_id: str) -> str:
+    return model_id.rpartition("/")[2]

@@ -1,0 +1,1 @@
+"""Loading models and tokenizers, with one readable error."""

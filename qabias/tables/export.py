@@ -1,0 +1,202 @@
+"""The tables of an analysis as files: CSV with every digit, Markdown and LaTeX, and figures as SVG, PDF and PNG."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from qabias.tables.model import Analysis, Column, Estimate, Table, Value, find, read_analysis
+from qabias.errors import QabiasError
+from qabias.support.files import write_atomically
+from qabias.tables.formatting import show, show_interval
+
+TEXTS = ("csv", "md", "latex")
+DRAWINGS = ("svg", "pdf", "png")
+FORMATS = (*TEXTS, *DRAWINGS)
+ALL = "all"
+
+_SUFFIX = {"latex": "tex"}
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "[": "{[}",  # a line break takes a bracket that follows it for its argument
+    "]": "{]}",
+    '"': r"\textquotedbl{}",
+    "\u00a0": "~",
+    "−": "$-$",
+    "–": "--",
+    "—": "---",
+    "…": r"\ldots{}",
+    "\n": " ",
+}
+
+
+def export(folder: Path, output: Path | None = None, kind: str = ALL, name: str | None = None) -> list[Path]:
+    """Write the tables and figures of a run or of a comparison as files.
+
+    Args:
+        folder: Folder with `analysis.json`.
+        output: Folder for the files; by default `export` inside it.
+        kind: One of `FORMATS`, or `ALL`.
+        name: Only this table.
+
+    Returns:
+        The files, in the order of the tables; tables without a figure have no drawings.
+
+    Raises:
+        QabiasError: If there is no analysis, no such format or table, or a drawing is asked of a table without figure.
+        OSError: If a file cannot be written.
+    """
+    if kind not in (*FORMATS, ALL):
+        close = difflib.get_close_matches(kind, FORMATS, 1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        raise QabiasError(f"unknown format {kind!r}: choose one of {', '.join((*FORMATS, ALL))}{meant}")
+    analysis = read_folder(folder)
+    tables = analysis.tables if name is None else (find(analysis.tables, name),)
+    kinds = FORMATS if kind == ALL else (kind,)
+    if name is not None and kind in DRAWINGS and tables[0].figure is None:
+        raise QabiasError(f"table {name} has no figure; export it as {', '.join(TEXTS)}")
+    target = output or folder / "export"
+    return [path for table in tables for path in _write(table, target, kinds)]
+
+
+def read_folder(folder: Path) -> Analysis:
+    """The analysis of a run folder or of a comparison.
+
+    Raises:
+        QabiasError: If there is none, or it is damaged.
+    """
+    if not folder.is_dir():
+        close = difflib.get_close_matches(folder.name, [path.name for path in _siblings(folder)], 1)
+        meant = f"; did you mean {folder.parent / close[0]}?" if close else ""
+        raise QabiasError(f"{folder}: no such folder; name one that `qabias run` or `qabias compare` wrote{meant}")
+    return read_analysis(folder / "analysis.json")
+
+
+def _siblings(folder: Path) -> list[Path]:
+    return [path for path in folder.parent.iterdir() if path.is_dir()] if folder.parent.is_dir() else []
+
+
+def _write(table: Table, output: Path, kinds: Sequence[str]) -> Iterator[Path]:
+    for kind in kinds:
+        path = output / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', table.name)}.{_SUFFIX.get(kind, kind)}"
+        if kind in TEXTS:
+            text = _TEXT[kind](table)
+            write_atomically(path, partial(_write_text, text))
+        elif table.figure is not None and table.rows:
+            from qabias.tables.figures import save  # takes a second, and only figures need it
+
+            write_atomically(path, partial(save, table, kind=kind))
+        else:
+            continue
+        yield path
+
+
+def _write_text(text: str, path: Path) -> None:
+    path.write_text(text, encoding="utf-8", newline="")
+
+
+def to_csv(table: Table) -> str:
+    """A table as CSV: every digit, undefined values empty, interval ends in columns NAME_low and NAME_high."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    places = [_has_interval(table, place) for place in range(len(table.columns))]
+    writer.writerow(
+        [
+            name
+            for column, ends in zip(table.columns, places, strict=True)
+            for name in ((column.name, f"{column.name}_low", f"{column.name}_high") if ends else (column.name,))
+        ]
+    )
+    for row in table.rows:
+        writer.writerow(
+            [
+                cell
+                for value, ends in zip(row, places, strict=True)
+                for cell in (_with_ends(value) if ends else (value,))
+            ]
+        )
+    return text.getvalue()
+
+
+def _has_interval(table: Table, place: int) -> bool:
+    return any(isinstance(row[place], Estimate) for row in table.rows)
+
+
+def _with_ends(value: Value) -> tuple[str | float | None, ...]:
+    return tuple(value) if isinstance(value, Estimate) else (value, None, None)
+
+
+def to_markdown(table: Table) -> str:
+    """A table as Markdown with its title, source and note; numbers rounded as in the report."""
+    head = [f"**{_markdown(table.title)}**{f' ({_markdown(table.source)})' if table.source else ''}", ""]
+    lines = [
+        _markdown_row([column.title for column in table.columns]),
+        _markdown_row([":--" if column.kind == "text" else "--:" for column in table.columns]),
+        *(_markdown_row(cells(table, row)) for row in table.rows),
+    ]
+    return "\n".join([*head, *lines, "", _markdown(table.note), ""])
+
+
+def _markdown(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text).replace("\n", " ")
+
+
+def _markdown_row(texts: Sequence[str]) -> str:
+    return f"| {' | '.join(text if re.fullmatch(':?--:?', text) else _markdown(text) for text in texts)} |"
+
+
+def to_latex(table: Table) -> str:
+    """A table as a LaTeX `table` with the rules of booktabs; numbers rounded as in the report."""
+    columns = "".join("l" if column.kind == "text" else "r" for column in table.columns)
+    source = f" ({table.source})" if table.source else ""
+    return "\n".join(
+        [
+            "% needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}",
+            r"\begin{table}",
+            r"\centering",
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            _latex_row([column.title for column in table.columns]),
+            r"\midrule",
+            *(_latex_row(cells(table, row)) for row in table.rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+            rf"\caption{{{latex(table.title + source + '. ' + table.note)}}}",
+            rf"\label{{tab:{re.sub('[^A-Za-z0-9:-]+', '-', table.name)}}}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def latex(text: str) -> str:
+    """Text whose special characters LaTeX prints as they are."""
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def _latex_row(texts: Sequence[str]) -> str:
+    return f"{' & '.join(map(latex, texts))} \\\\"
+
+
+def cells(table: Table, row: Sequence[Value]) -> list[str]:
+    """The values of a row as people read them, with their intervals."""
+    return [cell(value, column) for value, column in zip(row, table.columns, strict=True)]
+
+
+def cell(value: Value, column: Column) -> str:
+    """A value as people read it, with its interval."""
+    interval = show_interval(value, column.kind)
+    return f"{show(value, column.kind)} {interval}".strip()
+
+
+_TEXT = {"csv": to_csv, "md": to_markdown, "latex": to_latex}

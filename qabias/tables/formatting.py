@@ -1,0 +1,64 @@
+"""Values of a table as text: the same in the page and in its figures."""
+
+from __future__ import annotations
+
+from qabias.tables.model import Estimate, Value
+
+UNDEFINED = "—"
+
+_PERCENT = "\u00a0%"
+_SMALLEST_P = 0.001
+
+
+def as_estimate(value: Value) -> Estimate:
+    """A number with its interval; what has none, or is no number, has no ends or no value."""
+    if isinstance(value, Estimate):
+        return value
+    return Estimate(None if value is None or isinstance(value, str) else value)
+
+
+def percent(value: float | None, signed: bool = False) -> str:
+    """A fraction as percent with one decimal and an unbreakable blank; a dash for None.
+
+    Args:
+        value: A fraction, for example 0.123.
+        signed: Whether a positive value gets a plus sign, as bias scores do.
+    """
+    if value is None:
+        return UNDEFINED
+    return _rounded(100 * value, 1, signed) + _PERCENT
+
+
+def show(value: Value, kind: str) -> str:
+    """A value of a column of that kind as people read it, without its interval."""
+    if isinstance(value, str):
+        return value
+    number = as_estimate(value).value
+    if number is None:
+        return UNDEFINED
+    return _show_number(number, kind)
+
+
+def show_interval(value: Value, kind: str) -> str:
+    """The interval as text, "[+1.5, +3.0]", or an empty one if there is none."""
+    _, low, high = as_estimate(value)
+    if low is None or high is None:
+        return ""
+    return f"[{', '.join(_show_number(end, kind).removesuffix(_PERCENT) for end in (low, high))}]"
+
+
+def _show_number(number: float, kind: str) -> str:
+    if kind == "count":
+        return f"{number:,.0f}"
+    if kind in ("share", "signed"):
+        return percent(number, kind == "signed")
+    if kind == "p" and number < _SMALLEST_P:
+        return f"<\u00a0{_SMALLEST_P}"
+    return _rounded(number, 3, False)
+
+
+def _rounded(number: float, digits: int, signed: bool) -> str:
+    rounded = round(number, digits)
+    if rounded == 0:
+        return f"{0:.{digits}f}"  # neither +0.0 nor -0.0
+    return f"{rounded:{'+' if signed else ''}.{digits}f}".replace("-", "−")

@@ -1,0 +1,203 @@
+"""What a run shows, as tables, from which the report, the comparison, the terminal and the exports are all made.
+
+A benchmark's module (`bbq`, `unqover`, `inference`) computes `Table`s from examples and answers; each table names the
+figure or table of the paper that it answers to, and may say how it is drawn. A run keeps them in `analysis.json`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from qabias.errors import QabiasError
+from qabias.support.files import write_json
+
+KINDS = ("text", "count", "share", "signed", "number", "p")
+FIGURES = ("intervals", "bars", "shares", "heatmap", "ranks", "lines")
+
+
+class Estimate(NamedTuple):
+    """A score with its interval.
+
+    Attributes:
+        value: The score; None where it is undefined.
+        low: Lower end of the 95 % interval; None without one.
+        high: Upper end.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+Value = str | int | float | Estimate | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        name: Name in exports, e.g. "bias_ambig".
+        title: What people read above it.
+        kind: `text`, `count`, `share` (a fraction in [0, 1], shown in percent), `signed` (a fraction in [-1, 1], shown
+            in percent with its sign), `number` (shown as it is, three digits) or `p` (a p-value: three digits, but
+            never as 0).
+    """
+
+    name: str
+    title: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """How a table is drawn.
+
+    Attributes:
+        kind: `intervals` (a dot with its interval per row and series), `bars` (one bar per row and series), `shares`
+            (bars of parts that sum to one), `heatmap` (rows by columns, colour by value), `ranks` (mean and spread of a
+            subject's rank per row) or `lines` (a line per row over the value columns).
+        labels: Column that names the rows.
+        values: Columns that are drawn, one series each; in a heat map one panel each.
+        across: Column that names the columns of a heat map.
+    """
+
+    kind: str
+    labels: str
+    values: tuple[str, ...]
+    across: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its meaning.
+
+    Attributes:
+        name: Stable name, e.g. "bias_by_category"; unique within an analysis.
+        title: Heading.
+        source: Figure or table of the paper, e.g. "Figure 3 of Parrish et al. (2022)"; "" where the paper has none.
+        note: How to read it, and what it cannot tell; a few plain sentences.
+        columns: The columns.
+        rows: Values in the order of the columns. None is undefined and never shown as 0.
+        figure: How it is drawn, if it is.
+        section: Heading under which it stands in the report.
+    """
+
+    name: str
+    title: str
+    source: str
+    note: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    figure: Figure | None = None
+    section: str = ""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """All tables of a run, and a selection of its items.
+
+    Attributes:
+        tables: The tables in the order of the report.
+        examples: Items with their texts, options, probabilities and answer, as rows of plain values, most biased first;
+            the report adds the prompt (`qabias.report.prompts`).
+        how_chosen: How those items were chosen, in a few sentences; "" without items.
+        notes: What to know before any number is read; each stands by itself above the tables.
+    """
+
+    tables: tuple[Table, ...]
+    examples: tuple[Mapping[str, Any], ...] = ()
+    how_chosen: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+
+def write_analysis(analysis: Analysis, path: Path) -> None:
+    """Write an analysis as strict JSON, whole or not at all."""
+    write_json(
+        path,
+        {
+            "tables": [_as_json(table) for table in analysis.tables],
+            "examples": list(analysis.examples),
+            "how_chosen": analysis.how_chosen,
+            "notes": list(analysis.notes),
+        },
+    )
+
+
+def read_analysis(path: Path) -> Analysis:
+    """Read what `write_analysis` wrote.
+
+    Raises:
+        QabiasError: If the file is missing or damaged.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        tables = tuple(_from_json(table) for table in content["tables"])
+        return Analysis(tables, tuple(content["examples"]), content["how_chosen"], tuple(content["notes"]))
+    except FileNotFoundError as error:
+        raise QabiasError(f"{path}: no such file; score the run again with `qabias score {path.parent}`") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise QabiasError(
+            f"{path}: damaged ({error!r}); score the run again with `qabias score {path.parent}`"
+        ) from error
+
+
+def _as_json(table: Table) -> dict[str, Any]:
+    figure = table.figure and {**table.figure.__dict__}
+    return {
+        **{name: getattr(table, name) for name in ("name", "title", "source", "note", "section")},
+        "columns": [column.__dict__ for column in table.columns],
+        "rows": [[_value_as_json(value) for value in row] for row in table.rows],
+        "figure": figure,
+    }
+
+
+def _value_as_json(value: Value) -> Any:
+    return {"value": value.value, "low": value.low, "high": value.high} if isinstance(value, Estimate) else value
+
+
+def _from_json(content: Mapping[str, Any]) -> Table:
+    figure = content["figure"]
+    if figure is not None:
+        figure = Figure(figure["kind"], figure["labels"], tuple(figure["values"]), figure["across"])
+    columns = tuple(Column(**column) for column in content["columns"])
+    rows = tuple(tuple(_value_from_json(value) for value in row) for row in content["rows"])
+    if any(len(row) != len(columns) for row in rows):
+        raise ValueError(f"table {content['name']}: a row is not as long as its columns")
+    return Table(
+        content["name"], content["title"], content["source"], content["note"], columns, rows, figure, content["section"]
+    )
+
+
+def _value_from_json(value: Any) -> Value:
+    return Estimate(**value) if isinstance(value, dict) else value
+
+
+def estimate(scores: Mapping[str, Any], name: str) -> Estimate:
+    """A score of a metric's result with its interval; NaN becomes None."""
+    low, high = scores.get("ci", {}).get(name, (None, None))
+    return Estimate(*(None if value is None or value != value else float(value) for value in (scores[name], low, high)))
+
+
+def values(scores: Mapping[str, Any], columns: Sequence[Column]) -> list[Value]:
+    """The scores, with their intervals, and the counts of a metric's result that the columns name."""
+    return [int(scores[column.name]) if column.kind == "count" else estimate(scores, column.name) for column in columns]
+
+
+def find(tables: Sequence[Table], name: str) -> Table:
+    """The table of that name.
+
+    Raises:
+        QabiasError: If there is none.
+    """
+    by_name = {table.name: table for table in tables}
+    if name not in by_name:
+        close = difflib.get_close_matches(name, by_name, 1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        raise QabiasError(f"no table {name!r}{meant}; there is {', '.join(by_name)}")
+    return by_name[name]

@@ -1,0 +1,1 @@
+"""Scores, tables, templates and comparisons in the terminal."""

@@ -1,0 +1,61 @@
+"""A comparison in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rich.console import Console
+
+from qabias.tables.model import Table
+from qabias.comparison import Comparison
+from qabias.comparison.comparable import are_question_only, differing_fields
+from qabias.comparison.tables import DIFFERENCES
+from qabias.terminal.scores import print_comparison, print_table
+
+
+def print_compared(comparison: Comparison, console: Console | None = None) -> None:
+    """Print the scores of every run, and the differences of every pair of runs.
+
+    Args:
+        comparison: What to print.
+        console: Where to print; standard output by default.
+    """
+    console = console or Console()
+    for note in comparison.analysis.notes:
+        console.print(note, markup=False)
+    print_comparison(
+        comparison.benchmark,
+        differing_fields([run.signature for run in comparison.runs]),
+        comparison.scores,
+        console,
+        headings=comparison.names,
+        question_only=are_question_only(comparison.runs),
+    )
+    for table in comparison.analysis.tables:
+        if table.name.startswith("difference_"):
+            for pair in _pairs(table):
+                print_table(pair, console)
+    if any(table.section == DIFFERENCES for table in comparison.analysis.tables):
+        console.print(
+            "p: permutation test that exchanges the models' answers template by template; adjusted (Holm) for the "
+            "rows of a table except All.",
+            markup=False,
+        )
+
+
+def _pairs(table: Table) -> Iterator[Table]:
+    """The pairs of runs of a table of differences, each as a table that fits a terminal."""
+    label, rest = table.columns[0], table.columns[1:]
+    for start in range(0, len(rest), 4):
+        columns = rest[start : start + 4]
+        titles = ("difference", "p", "adjusted p", "templates")
+        short = [replace(column, title=title) for column, title in zip(columns, titles, strict=True)]
+        yield Table(
+            table.name,
+            f"{table.title}: {columns[0].title}",
+            "",
+            "",
+            (label, *short),
+            tuple((row[0], *row[1 + start : 5 + start]) for row in table.rows),
+        )

@@ -1,0 +1,82 @@
+"""A run in the terminal: the same numbers as in its report, for those who live in a shell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from qabias.tables.model import Table, find
+from qabias.tables.export import read_folder
+from qabias.measuring.run import read_run
+from qabias.terminal.scores import MIN_WIDTH, print_scores, print_table
+from qabias.terminal.template import show_template
+
+__all__ = ["show_folder", "show_table", "show_template"]
+
+MOST_ROWS = 15
+"""Rows of a table that are printed where the whole folder is shown."""
+
+
+def show_folder(folder: Path, console: Console) -> None:
+    """Print what was measured, the scores and the tables, long ones in part.
+
+    Args:
+        folder: A run folder with scores, or the folder of a comparison.
+        console: Where to print.
+
+    Raises:
+        QabiasError: If it holds neither, or its files are damaged.
+    """
+    console.width = max(console.width, MIN_WIDTH)
+    analysis = read_folder(folder)
+    if (folder / "run.json").exists():
+        _print_head(folder, console)
+    for note in analysis.notes:
+        console.print(note, markup=False)
+    for table in analysis.tables:
+        _print(table, console, MOST_ROWS, f"qabias show {folder} --table {table.name}")
+    examples = f"; {len(analysis.examples)} examples are in its report" if analysis.examples else ""
+    console.print(
+        f"{len(analysis.tables)} tables: {', '.join(table.name for table in analysis.tables)}{examples}", markup=False
+    )
+
+
+def _print_head(folder: Path, console: Console) -> None:
+    from qabias.comparison.comparable import is_question_only, read_scored
+
+    run = read_scored(folder)
+    facts = {
+        "signature": run.signature,
+        "model": run.arguments["model"],
+        "revision": run.arguments["revision"],
+        "date": run.created,
+        "qabias": read_run(folder)["qabias_version"],
+    }
+    for name, value in facts.items():
+        if value:
+            console.print(f"{name:<11}{value}", markup=False, soft_wrap=True, highlight=False)
+    print_scores(run.benchmark, run.scores, console, is_question_only(run.signature))
+
+
+def show_table(folder: Path, name: str, console: Console) -> None:
+    """Print a table whole.
+
+    Args:
+        folder: A run folder with scores, or the folder of a comparison.
+        name: Name of the table.
+        console: Where to print.
+
+    Raises:
+        QabiasError: If there is no such folder or table.
+    """
+    console.width = max(console.width, MIN_WIDTH)
+    _print(find(read_folder(folder).tables, name), console)
+
+
+def _print(table: Table, console: Console, most_rows: int | None = None, whole: str = "") -> None:
+    n_left_out = print_table(table, console, most_rows)
+    if n_left_out:
+        console.print(f"… and {n_left_out:,} more rows: {whole}", markup=False, soft_wrap=True, highlight=False)
+    about = " ".join(filter(None, (table.source and f"[{table.source}]", table.note)))
+    console.print(about, markup=False, highlight=False)
