@@ -16,7 +16,7 @@ from qabias.models.loading import (
     default_scorer,
     quiet_transformers,
 )
-from qabias.scorers import BASELINE_PREFIX
+from qabias.scorers.registry import BASELINE_PREFIX
 
 AUTO_CLASSES = {
     "causal": "AutoModelForCausalLM",

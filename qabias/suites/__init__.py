@@ -15,7 +15,7 @@ import yaml
 
 from qabias.errors import QabiasError
 from qabias.measuring.run import RunArguments
-from qabias.scorers import BASELINE_PREFIX
+from qabias.scorers.registry import BASELINE_PREFIX
 
 PREFIX = "paper:"
 _FOLDER = Path(__file__).parent

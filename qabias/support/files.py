@@ -31,6 +31,15 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text as UTF-8, whole or not at all.
+
+    Raises:
+        OSError: If the file cannot be written.
+    """
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
 def remove_leftovers(path: Path) -> None:
     """Remove the temporary files that a killed writer of `path` left; nobody else may be writing `path` meanwhile."""
     for leftover in path.parent.glob(f".{path.name}.*"):
@@ -39,17 +48,35 @@ def remove_leftovers(path: Path) -> None:
 
 def write_json(path: Path, content: Any) -> None:
     """Write strict JSON atomically; NaN and infinities become null."""
-    text = json.dumps(_strict(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    write_text(path, json.dumps(strict(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n")
 
 
-def _strict(content: Any) -> Any:
+def read_json(path: Path) -> Any:
+    """Read strict JSON.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        OSError: If it cannot be read.
+        ValueError: If it is no JSON, not UTF-8, holds NaN or infinities, or is nested without end.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
+
+
+def strict(content: Any) -> Any:
+    """What `read_json` would read of a value that `write_json` wrote: NaN is None, tuples are lists, keys are texts."""
     if isinstance(content, dict):
-        return {str(key): _strict(value) for key, value in content.items()}
+        return {str(key): strict(value) for key, value in content.items()}
     if isinstance(content, (list, tuple)):
-        return [_strict(value) for value in content]
+        return [strict(value) for value in content]
     if isinstance(content, np.generic):
         content = content.item()
     if isinstance(content, float) and not math.isfinite(content):
         return None
     return content
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not strict JSON, an undefined score is null")

@@ -1,20 +1,22 @@
 """What a run shows, as tables, from which the report, the comparison, the terminal and the exports are all made.
 
-A benchmark's module (`bbq`, `unqover`, `inference`) computes `Table`s from examples and answers; each table names the
-figure or table of the paper that it answers to, and may say how it is drawn. A run keeps them in `analysis.json`.
+A benchmark computes `Table`s from examples and answers; each table names the figure or table of the paper that it
+answers to, and may say how it is drawn. A run keeps them in `analysis.json`.
 """
 
 from __future__ import annotations
 
-import difflib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.errors import QabiasError
-from qabias.support.files import write_json
+from qabias.support.files import read_json, strict, write_json
+from qabias.support.suggest import did_you_mean
+
+ALL = "All"
+"""Name of the group of all examples, where they have common scores."""
 
 KINDS = ("text", "count", "share", "signed", "number", "p")
 FIGURES = ("intervals", "bars", "shares", "heatmap", "ranks", "lines")
@@ -116,17 +118,22 @@ class Analysis:
     notes: tuple[str, ...] = field(default=())
 
 
-def write_analysis(analysis: Analysis, path: Path) -> None:
-    """Write an analysis as strict JSON, whole or not at all."""
-    write_json(
-        path,
+def write_analysis(analysis: Analysis, path: Path) -> Analysis:
+    """Write an analysis as strict JSON, whole or not at all; returns what `read_analysis` would read of it.
+
+    Raises:
+        OSError: If the file cannot be written.
+    """
+    content = strict(
         {
             "tables": [_as_json(table) for table in analysis.tables],
             "examples": list(analysis.examples),
             "how_chosen": analysis.how_chosen,
             "notes": list(analysis.notes),
-        },
+        }
     )
+    write_json(path, content)
+    return _analysis(content)
 
 
 def read_analysis(path: Path) -> Analysis:
@@ -136,15 +143,20 @@ def read_analysis(path: Path) -> Analysis:
         QabiasError: If the file is missing or damaged.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        tables = tuple(_from_json(table) for table in content["tables"])
-        return Analysis(tables, tuple(content["examples"]), content["how_chosen"], tuple(content["notes"]))
+        return _analysis(read_json(path))
     except FileNotFoundError as error:
         raise QabiasError(f"{path}: no such file; score the run again with `qabias score {path.parent}`") from error
+    except OSError as error:
+        raise QabiasError(f"cannot read {path}: {error}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise QabiasError(
             f"{path}: damaged ({error!r}); score the run again with `qabias score {path.parent}`"
         ) from error
+
+
+def _analysis(content: Mapping[str, Any]) -> Analysis:
+    tables = tuple(_from_json(table) for table in content["tables"])
+    return Analysis(tables, tuple(content["examples"]), content["how_chosen"], tuple(content["notes"]))
 
 
 def _as_json(table: Table) -> dict[str, Any]:
@@ -197,7 +209,5 @@ def find(tables: Sequence[Table], name: str) -> Table:
     """
     by_name = {table.name: table for table in tables}
     if name not in by_name:
-        close = difflib.get_close_matches(name, by_name, 1)
-        meant = f"; did you mean {close[0]!r}?" if close else ""
-        raise QabiasError(f"no table {name!r}{meant}; there is {', '.join(by_name)}")
+        raise QabiasError(f"no table {name!r}{did_you_mean(name, by_name)}; there is {', '.join(by_name)}")
     return by_name[name]

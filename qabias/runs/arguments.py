@@ -1,0 +1,93 @@
+"""What a run is asked to measure, and on what machine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from qabias.benchmarks import Benchmark, choose_format
+from qabias.errors import QabiasError
+
+
+@dataclass(frozen=True)
+class RunArguments:
+    """What determines the answers of a run.
+
+    Attributes:
+        benchmark: Name of the benchmark.
+        model: `smollm2`, `baseline:KIND`, a folder or a Hub id.
+        config: Configuration of the benchmark's dataset.
+        source: Source of its texts.
+        fixes: Correct the known defects of published texts.
+        format: Prompt format; None for the one that fits benchmark and scorer.
+        scorer: Way of asking the model; None for the model's default.
+        norm: How an option's log-likelihood becomes a score, one of the benchmark's `norms`.
+        limit: Measure at most this many examples, drawn as whole sets and spread over all templates; None for all.
+        seed: Seed of generation, sampling and random answers.
+        options: Options of the scorer, by name.
+        revision: Branch, tag or commit of a Hub model.
+        dtype: Precision of the model: auto, float32, bfloat16 or float16.
+    """
+
+    benchmark: str
+    model: str = "smollm2"
+    config: str = "all"
+    source: str = "bundled"
+    fixes: bool = False
+    format: str | None = None
+    scorer: str | None = None
+    norm: str = "none"
+    limit: int | None = None
+    seed: int = 0
+    options: Mapping[str, str] = field(default_factory=dict)
+    revision: str | None = None
+    dtype: str = "auto"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where and how fast a run is computed; apart from float rounding it does not change the answers.
+
+    Attributes:
+        device: auto, cpu, cuda, ...
+        token_budget: Tokens per batch; None for the scorer's default.
+        shard: (i, n): compute only every n-th part, beginning with part i.
+        upstream_dir: Local mirror of the published files (which are verified wherever they come from).
+    """
+
+    device: str = "auto"
+    token_budget: int | None = None
+    shard: tuple[int, int] = (0, 1)
+    upstream_dir: str | None = None
+
+
+def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Machine = Machine()) -> None:
+    """Refuse what no run can do, before anything heavy is loaded.
+
+    Raises:
+        QabiasError: If format or norm are unknown, or limit, token budget or shard out of range.
+    """
+    if arguments.format is not None:
+        choose_format(benchmark.formats, arguments.format)
+    if arguments.norm not in benchmark.norms:
+        raise QabiasError(f"unknown norm {arguments.norm!r}: {benchmark.name} has {', '.join(benchmark.norms)}")
+    if arguments.limit is not None and arguments.limit < 1:
+        raise QabiasError(f"limit is {arguments.limit}; it must be at least 1")
+    if machine.token_budget is not None and machine.token_budget < 1:
+        raise QabiasError(f"token budget is {machine.token_budget}; it must be at least 1")
+    shard, n_shards = machine.shard
+    if not 0 <= shard < n_shards:
+        raise QabiasError(
+            f"shard {shard}/{n_shards} does not exist: count from 0/{n_shards} to {n_shards - 1}/{n_shards}"
+        )
+
+
+def check_scorer(benchmark: Benchmark, scorer: str) -> None:
+    """Refuse a scorer that cannot answer a benchmark.
+
+    Raises:
+        QabiasError: If it cannot.
+    """
+    if scorer not in benchmark.scorers:
+        raise QabiasError(
+            f"{benchmark.name} cannot be asked by the scorer {scorer}; choose one of {', '.join(benchmark.scorers)} "
+            "and a model that it can load"
+        )

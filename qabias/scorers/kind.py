@@ -1,0 +1,77 @@
+"""What is known of a way of asking before any model is loaded: one description for each scorer, in the scorer's file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from qabias.scorers.base import Scorer
+
+WAYS = ("options", "texts", "choices", "pairs", "spans", "masks")
+"""Ways of asking, each with a Protocol in `qabias.scorers.base`: how likely options are after a text (`OptionScorer`), what
+the model writes (`TextScorer`), which option it chooses where each is read with the text (`OptionScorer` too), how it
+classifies pairs of texts (`PairScorer`), how likely spans of a context (`SpanScorer`) or words at a mask are
+(`MaskScorer`)."""
+
+
+@dataclass(frozen=True)
+class Loading:
+    """What a scorer is loaded from.
+
+    Attributes:
+        model: A name or path that the scorer can load.
+        options: Options of the scorer by name, as texts; all of them known.
+        revision: Branch, tag or commit of a Hub model.
+        device: A torch device, or `"auto"`.
+        dtype: Precision of the model, or `"auto"`.
+        token_budget: Tokens of a batch; None for the scorer's default.
+        seed: Of random baselines and sampled answers.
+        journal: File that keeps what a server answers.
+    """
+
+    model: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    revision: str | None = None
+    device: str = "auto"
+    dtype: str = "auto"
+    token_budget: int | None = None
+    seed: int = 0
+    journal: Path | None = None
+
+
+@dataclass(frozen=True)
+class ScorerKind:
+    """A way of asking.
+
+    Attributes:
+        name: Name on the command line and in signatures.
+        about: One line for people.
+        ways: Which of `WAYS` it has; a benchmark that has one of them can be asked by it.
+        load: Loads a model and the way of asking it.
+        options: Options by name, each with one line for people.
+        auto_class: Class of `transformers` that loads its models; "" if it loads none.
+        heads: Endings of the classes, as a model's configuration names them, that the scorer is made for.
+        passing_options: Options that do not determine answers; a run may go on with other values of them.
+        lists_options: Whether the options of a question must stand in its text, because the model is trained to see them.
+        chats: Whether a model that writes is asked in the form of a chat, and so by letters rather than texts.
+        has_lengths: Whether scores are likelihoods of texts, which a length can normalise.
+        reads_prompt: Whether it reads what a prompt format renders; encoders read the texts themselves.
+        many_at_once: Whether it gains from being asked thousands of questions in one call.
+    """
+
+    name: str
+    about: str
+    ways: tuple[str, ...]
+    load: Callable[[Loading], Scorer]
+    options: Mapping[str, str] = field(default_factory=dict)
+    auto_class: str = ""
+    heads: tuple[str, ...] = ()
+    passing_options: tuple[str, ...] = ()
+    lists_options: bool = False
+    chats: bool = False
+    has_lengths: bool = True
+    reads_prompt: bool = True
+    many_at_once: bool = False

@@ -1,0 +1,131 @@
+"""Ways of asking a model, found by name: those of this package, and those that others install.
+
+A scorer is one file, with a `ScorerKind` of the name `KIND` in it. Those of this package are named in `_MODULES`; a scorer
+of somebody else's is found through the entry-point group `qabias.scorers`, whose value names its `ScorerKind`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qabias.errors import QabiasError
+from qabias.scorers.kind import WAYS, Loading, ScorerKind
+from qabias.support.suggest import did_you_mean, unknown
+
+if TYPE_CHECKING:
+    from qabias.scorers.base import Scorer
+
+GROUP = "qabias.scorers"
+BASELINE = "baseline"
+BASELINE_PREFIX = f"{BASELINE}:"
+_MODULES = ("causal", "seq2seq", "nli", "extractive_qa", "masked_lm", "multiple_choice", "server", BASELINE)
+
+
+@cache
+def kinds() -> Mapping[str, ScorerKind]:
+    """All scorers by name.
+
+    Raises:
+        QabiasError: If one that is installed cannot be imported, is none, or takes a name that there is already.
+    """
+    found = {}
+    for module in _MODULES:
+        kind: ScorerKind = importlib.import_module(f"qabias.scorers.{module}").KIND
+        found[kind.name] = kind
+    for entry in importlib.metadata.entry_points(group=GROUP):
+        try:
+            kind = entry.load()
+        except Exception as error:  # somebody else's module raises whatever it likes
+            raise QabiasError(f"the scorer {entry.name} ({entry.value}) cannot be imported: {error!r}") from error
+        if not isinstance(kind, ScorerKind) or kind.name != entry.name or not set(kind.ways) <= set(WAYS):
+            raise QabiasError(f"{entry.value} is no ScorerKind with the name {entry.name!r} and ways among {WAYS}")
+        if kind.name in found:
+            raise QabiasError(f"two scorers have the name {kind.name!r}; {entry.value} is one of them")
+        found[kind.name] = kind
+    return found
+
+
+def load_kind(name: str) -> ScorerKind:
+    """The scorer of that name.
+
+    Raises:
+        QabiasError: If there is none.
+    """
+    known = kinds()
+    if name not in known:
+        names = [other for other in known if other != BASELINE]
+        raise QabiasError(
+            f"unknown scorer {name!r}; choose one of {', '.join(names)}, or a model named {BASELINE_PREFIX}KIND"
+            f"{did_you_mean(name, names)}"
+        )
+    return known[name]
+
+
+def kind_of(scorer: Scorer) -> ScorerKind:
+    """What is known of a loaded scorer; nothing particular of one that nobody has registered."""
+    return kinds().get(scorer.name) or ScorerKind(scorer.name, "", (), _not_loadable)
+
+
+def scorers_for(ways: Iterable[str]) -> tuple[str, ...]:
+    """Names of the scorers that have one of some ways of asking."""
+    wanted = set(ways)
+    return tuple(name for name, kind in kinds().items() if wanted & set(kind.ways))
+
+
+def load_scorer(
+    scorer: str | None,
+    model: str,
+    *,
+    scorer_options: Mapping[str, str] | None = None,
+    revision: str | None = None,
+    **loading: Any,
+) -> Scorer:
+    """Load a model and the way of asking it.
+
+    Args:
+        scorer: Name of a scorer, or None for the way that the model's head is made for.
+        model: `"baseline:KIND"` (no scorer needed), or a name or path that the scorer can load.
+        scorer_options: Options of the scorer by name, as texts.
+        revision: Branch, tag or commit of a Hub model.
+        **loading: The other attributes of `Loading`.
+
+    Returns:
+        The scorer, ready to score.
+
+    Raises:
+        QabiasError: If the scorer, an option or the model is unknown.
+    """
+    if model.startswith(BASELINE_PREFIX):
+        scorer = BASELINE
+    kind = load_kind(scorer or default_scorer(model, revision))
+    options = dict(scorer_options or {})
+    refuse_options(kind, options)
+    return kind.load(Loading(model, options, revision, **loading))
+
+
+def lasting_options(scorer: str | None, options: Mapping[str, str]) -> dict[str, str]:
+    """The options that determine answers, without those that only say how a model is reached or an estimate made."""
+    passing = () if scorer is None else load_kind(scorer).passing_options
+    return {name: value for name, value in options.items() if name not in passing}
+
+
+def refuse_options(kind: ScorerKind, options: Iterable[str]) -> None:
+    """Refuse options that a scorer does not have.
+
+    Raises:
+        QabiasError: If there is one.
+    """
+    for name in options:
+        if name not in kind.options:
+            offer = f"it has {', '.join(kind.options)}" if kind.options else "it has none"
+            meant = did_you_mean(name, kind.options)
+            raise QabiasError(f"the scorer {kind.name} has no option {name!r}; {offer}{meant}")
+
+
+def _not_loadable(loading: Loading) -> Scorer:
+    raise unknown("scorer", loading.model, kinds())

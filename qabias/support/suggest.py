@@ -1,0 +1,39 @@
+"""What an error message offers: the known names, the one that was probably meant, and one line of another error."""
+
+import difflib
+from collections.abc import Iterable
+
+from qabias.errors import QabiasError
+
+
+def did_you_mean(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> str:
+    """The end of a message: "; did you mean 'Age'?", or "" where nothing is close.
+
+    Args:
+        name: What was given.
+        known: What there is.
+        most: Number of names that are offered at most.
+        cutoff: Similarity in [0, 1] from which a name is close (see `difflib.get_close_matches`).
+    """
+    close = difflib.get_close_matches(name, list(known), most, cutoff)
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
+def unknown(what: str, name: str, known: Iterable[str], cutoff: float = 0.6) -> QabiasError:
+    """The error of a name that is not there.
+
+    Args:
+        what: What it should be the name of, e.g. "configuration".
+        name: What was given.
+        known: What there is.
+        cutoff: See `did_you_mean`.
+    """
+    names = list(known)
+    return QabiasError(
+        f"unknown {what} {name!r}: choose one of {', '.join(names)}{did_you_mean(name, names, cutoff=cutoff)}"
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, cut to one line; its type where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
