@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from qabias.tables.model import Column, Figure, Table, Value
 from qabias.benchmarks.bbq.columns import (
     BIAS,
     CATEGORY,
@@ -23,7 +22,9 @@ from qabias.benchmarks.bbq.columns import (
     plain,
     scored,
 )
-from qabias.benchmarks.grouping import Key, Scores
+from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.grouping import Key
+from qabias.tables.model import Column, Figure, Table, Value
 
 # Break-downs show no score from fewer answers in a context: two sets, each asked both ways.
 MIN_ANSWERS = 4

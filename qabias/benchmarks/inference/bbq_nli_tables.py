@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from qabias.tables.model import Column, Figure, Table, estimate, values
+from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.grouping import Key
 from qabias.benchmarks.inference.grouping import (
     ACCURACIES,
     ALL,
@@ -17,7 +18,7 @@ from qabias.benchmarks.inference.grouping import (
     SHARES,
     N,
 )
-from qabias.benchmarks.grouping import Key, Scores
+from qabias.tables.model import Column, Figure, Table, estimate, values
 
 _CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
 _PERSONS = {"target": "member of the stereotyped group", "nontarget": "other person"}
