@@ -79,7 +79,7 @@ class CausalNetwork:
             real = (np.arange(length) < sizes).astype(np.int64)
             return inputs | {"attention_mask": torch.from_numpy(real).to(self._device)}
         positions = np.zeros_like(tokens)
-        ends = np.tile(np.arange(1, length + 1), (len(rows), 1))  # a pad sees itself, for a softmax needs one token
+        ends = np.tile(np.arange(1, length + 1), (len(rows), 1))  # a pad sees itself, because a softmax needs a token
         for i, row in enumerate(rows):
             positions[i, : len(row.tree)] = row.tree.depths
             ends[i, : len(row.tree)] = row.tree.ends

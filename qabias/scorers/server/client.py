@@ -182,8 +182,8 @@ class Client:
             return answer
         except _PassingError as error:
             raise QabiasError(
-                f"server: {error}, {self._patience.attempts} times in a row; run the same command again when the server "
-                "is well, it goes on from the answers so far"
+                f"server: {error}, {self._patience.attempts} times in a row; run the same command again when the "
+                "server is well, it goes on from the answers so far"
             ) from None  # what lies below may quote the request
 
     def _post_once(self, path: str, body: Body) -> dict[str, Any]:
