@@ -7,10 +7,11 @@ import pytest
 import torch
 import transformers
 
-from qabias.models.loading import loading as models
 from qabias.errors import QabiasError
+from qabias.models import loading as models
 from qabias.scorers.base import TextScorer
-from qabias.scorers.generation import GenerationScorer, GumbelNoise, parse_options
+from qabias.scorers.generation import GenerationScorer, GumbelNoise, Writing, parse_mode, parse_writing
+from qabias.scorers.registry import load_scorer
 from tests import tiny_models
 from tests.test_seq2seq_scorer import make_network, make_tokenizer
 
@@ -116,10 +117,15 @@ def test_what_a_model_recommends_is_set_aside_and_kept(kind, loaded_models):
 
 def test_equal_prompts_are_asked_once(llama, monkeypatch):
     scorer = GenerationScorer(llama, name="causal")
-    run, asked = scorer._run, []
-    monkeypatch.setattr(scorer, "_run", lambda prompts, streams: asked.extend(prompts) or run(prompts, streams))
+    generate, n_asked = llama.model.generate, []
+
+    def counting(input_ids, **options):
+        n_asked.append(len(input_ids))
+        return generate(input_ids=input_ids, **options)
+
+    monkeypatch.setattr(llama.model, "generate", counting)
     answers = scorer.generate(PROMPTS * 2, KEYS * 2)
-    assert len(asked) == len(PROMPTS)
+    assert sum(n_asked) == len(PROMPTS)
     assert answers[:4] == answers[4:]
     assert scorer.generate([], []) == []
 
@@ -266,14 +272,14 @@ def test_a_tokenizer_without_pad_and_end_is_enough():
 def test_batches_shrink_when_memory_runs_out(llama, caplog, monkeypatch):
     scorer = GenerationScorer(llama, name="causal")
     expected = scorer.generate(PROMPTS, KEYS)
-    run = scorer._run
+    generate = llama.model.generate
 
-    def limited(prompts, streams):
-        if len(prompts) > 1:
+    def limited(input_ids, **options):
+        if len(input_ids) > 1:
             raise torch.OutOfMemoryError("CUDA out of memory.")
-        return run(prompts, streams)
+        return generate(input_ids=input_ids, **options)
 
-    monkeypatch.setattr(scorer, "_run", limited)
+    monkeypatch.setattr(llama.model, "generate", limited)
     with caplog.at_level(logging.WARNING):
         assert scorer.generate(PROMPTS, KEYS) == expected
     assert "generation: out of memory; going on with batches of" in caplog.text
@@ -283,12 +289,17 @@ def test_batches_shrink_when_memory_runs_out(llama, caplog, monkeypatch):
 
 
 def test_options_are_read_from_texts():
-    assert parse_options({}) == {"samples": 1, "temperature": 0.0, "max_new_tokens": 16}
-    assert parse_options({"samples": "5", "temperature": "0.7", "max_new_tokens": "3"}) == {
-        "samples": 5,
-        "temperature": 0.7,
-        "max_new_tokens": 3,
-    }
+    assert parse_writing({}) == Writing(samples=1, temperature=0.0, max_new_tokens=16)
+    assert parse_writing({"samples": "5", "temperature": "0.7", "max_new_tokens": "3"}) == Writing(5, 0.7, 3)
+
+
+def test_a_mode_is_read_before_the_options_of_its_answers():
+    assert parse_mode("causal", {"layout": "flat"}) is None
+    assert parse_mode("causal", {"mode": "generate", "samples": "1"}) == Writing()
+    with pytest.raises(QabiasError, match="causal: mode is 'talk'; give likelihood or generate"):
+        parse_mode("causal", {"mode": "talk"})
+    with pytest.raises(QabiasError, match="seq2seq: samples is for written answers; add --option mode=generate"):
+        parse_mode("seq2seq", {"samples": "5"})
 
 
 @pytest.mark.parametrize(
@@ -303,12 +314,12 @@ def test_options_are_read_from_texts():
         ({"temperature": "nan"}, "temperature is nan; give 0"),
         ({"temperature": "inf"}, "temperature is inf; give 0"),
         ({"max_new_tokens": "0"}, "max_new_tokens is 0; give 1 or more"),
-        ({"top_k": "5"}, "unknown option 'top_k'; choose one of samples, temperature, max_new_tokens"),
+        ({"top_k": "5"}, "the scorer seq2seq has no option 'top_k'; it has mode, samples, temperature, max_new_tokens"),
     ],
 )
 def test_wrong_options_are_named(options, message):
     with pytest.raises(QabiasError, match=message):
-        parse_options(options)
+        load_scorer("seq2seq", "nowhere", scorer_options={"mode": "generate", **options})
 
 
 @pytest.mark.parametrize(

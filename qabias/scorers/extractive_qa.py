@@ -4,22 +4,24 @@ The score of UnQover for subject x is S(x) = sqrt(P_start(first token of x) * P_
 over the whole row, question and special tokens included. It is not normalised over the two subjects, so it also tells
 how much the model looks elsewhere; do not compare its size with scores that are.
 
-Two ways of the authors' released code are not followed: they put one separator between question and context whatever
-the model (here each tokenizer's own pair template is used, which for RoBERTa has two, and token types where the model
-knows them), and they let the pads of a batch take part in the softmax (here a score does not depend on its batch).
+The authors' released code is not followed in two points. It puts one separator between question and context whatever
+the model; here each tokenizer's own pair template is used, which for RoBERTa has two, and token types where the model
+knows them. It lets the pads of a batch take part in the softmax; here a score does not depend on its batch.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 
 from qabias.errors import QabiasError
+from qabias.models.loading import ModelKind
+from qabias.scorers.base import SpanQuestions
 from qabias.scorers.encoder_rows import (
     Pieces,
     Template,
@@ -30,39 +32,23 @@ from qabias.scorers.encoder_rows import (
     in_use,
     spells,
 )
-from qabias.scorers.encoder_runner import EncoderRunner, Progress, RunStats
+from qabias.scorers.encoder_runner import EncoderRunner, RunStats
+from qabias.scorers.kind import Loading, ScorerKind
 from qabias.scorers.spans import TokenSpans, WordTable, locate, token_spans, widen
+from qabias.support.suggest import did_you_mean
 
 if TYPE_CHECKING:
     import torch
 
     from qabias.models.loading import LoadedModel
 
+MODELS = ModelKind("AutoModelForQuestionAnswering", "model trained to answer by spans, e.g. on SQuAD")
 SPANS = ("exact", "released")
 Span = Literal["exact", "released"]
 # What the authors put before every context for models trained on NewsQA.
 NEWSQA_HEADER = "[aug] yes no  [text] (CNN) --  "
 # Pairs encoded at once where contexts and questions cannot be encoded apart.
 PAIRS_AT_ONCE = 2**16
-
-
-@dataclass(frozen=True)
-class SpanQuestions:
-    """Questions about contexts that name two subjects each.
-
-    Attributes:
-        contexts: Distinct contexts.
-        questions: Distinct questions.
-        subjects: For each context its two subjects as they occur in it, but for their case.
-        context_of: int array of shape (n_items,); for each item the number of its context.
-        question_of: int array of shape (n_items,); for each item the number of its question.
-    """
-
-    contexts: Sequence[str]
-    questions: Sequence[str]
-    subjects: Sequence[tuple[str, str]]
-    context_of: np.ndarray
-    question_of: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -102,9 +88,7 @@ class ExtractiveQAScorer:
     def __init__(
         self, loaded: LoadedModel, *, span: Span = "exact", header: str = "", token_budget: int | None = None
     ) -> None:
-        if span not in SPANS:
-            raise QabiasError(f"extractive_qa: unknown span {span!r}; choose one of {', '.join(SPANS)}")
-        self.span = span
+        self.span = _check_span(span)
         self._header = header
         self.model_signature = loaded.signature
         self._name = loaded.name
@@ -117,12 +101,11 @@ class ExtractiveQAScorer:
         """Counts for reports."""
         return self._runner.stats
 
-    def score(self, items: SpanQuestions, progress: Progress | None = None) -> np.ndarray:
+    def score(self, items: SpanQuestions) -> np.ndarray:
         """Score both subjects of every item.
 
         Args:
             items: What to ask.
-            progress: Called after every batch with the number of items done so far.
 
         Returns:
             float32 array of shape (n_items, 2); S of the first and of the second of the context's `subjects`, in
@@ -143,9 +126,9 @@ class ExtractiveQAScorer:
                 "texts apart; each pair is encoded on its own, slower",
                 stacklevel=2,
             )
-            self._score_pairs(used, scores, progress)
+            self._score_pairs(used, scores)
         else:
-            self._run(used, prepared, scores, progress)
+            self._run(used, prepared, scores)
         unanswered = np.flatnonzero(np.isnan(scores).any(axis=1))
         if unanswered.size:
             context = items.contexts[items.context_of[unanswered[0]]]
@@ -186,7 +169,7 @@ class ExtractiveQAScorer:
             ),
         )
 
-    def _score_pairs(self, items: SpanQuestions, scores: np.ndarray, progress: Progress | None) -> None:
+    def _score_pairs(self, items: SpanQuestions, scores: np.ndarray) -> None:
         """Score items whose pairs of texts are encoded one by one."""
         for start in range(0, len(scores), PAIRS_AT_ONCE):
             here = slice(start, start + PAIRS_AT_ONCE)
@@ -198,8 +181,7 @@ class ExtractiveQAScorer:
                 context_of=np.arange(len(context_of)),
                 question_of=np.arange(len(context_of)),
             )
-            report = None if progress is None else lambda done, before=start: progress(before + done)
-            self._run(each, self._prepare_pairs(each), scores[here], report)
+            self._run(each, self._prepare_pairs(each), scores[here])
 
     def _prepare_pairs(self, items: SpanQuestions) -> SpanRows:
         """Make rows without heads, whose tails are whole pairs; item i asks question i about context i."""
@@ -246,7 +228,7 @@ class ExtractiveQAScorer:
             )
         return widen(spans, tokens, words) if self.span == "released" else spans
 
-    def _run(self, items: SpanQuestions, prepared: SpanRows, scores: np.ndarray, progress: Progress | None) -> None:
+    def _run(self, items: SpanQuestions, prepared: SpanRows, scores: np.ndarray) -> None:
         """Run the rows and write the scores of row i to `scores[i]`."""
         rows, spans = prepared.rows, prepared.spans
         too_long = self._runner.find_too_long(rows)
@@ -260,10 +242,10 @@ class ExtractiveQAScorer:
             mask = inputs.get("attention_mask")
             starts = _largest(answer.start_logits, mask, spans.starts[tail] + before[:, None, None])
             ends = _largest(answer.end_logits, mask, spans.ends[tail] + before[:, None, None])
-            # The root of each, for the product of two small ones may vanish.
+            # The root of each, because the product of two small ones may vanish.
             scores[chosen] = (starts.sqrt() * ends.sqrt()).cpu().numpy()
 
-        self._runner.run(rows, ask, progress)
+        self._runner.run(rows, ask)
 
 
 def _largest(logits: torch.Tensor, mask: torch.Tensor | None, places: np.ndarray) -> torch.Tensor:
@@ -309,3 +291,53 @@ def _drop_unused(items: SpanQuestions) -> SpanQuestions:
         context_of=context_of,
         question_of=question_of,
     )
+
+
+class SpanOptions(NamedTuple):
+    """How spans are scored; see `ExtractiveQAScorer`."""
+
+    span: Span
+    header: str
+
+
+def parse_options(options: Mapping[str, str]) -> SpanOptions:
+    """Read options from texts.
+
+    Raises:
+        QabiasError: If a value makes no sense.
+    """
+    header = options.get("header", "")
+    return SpanOptions(_check_span(options.get("span", SPANS[0])), NEWSQA_HEADER if header == "newsqa" else header)
+
+
+def _check_span(span: str) -> Span:
+    if span not in SPANS:
+        raise QabiasError(
+            f"extractive_qa: unknown span {span!r}; choose one of {', '.join(SPANS)}{did_you_mean(span, SPANS)}"
+        )
+    return cast(Span, span)
+
+
+def _load(loading: Loading) -> ExtractiveQAScorer:
+    options = parse_options(loading.options)
+    return ExtractiveQAScorer(
+        loading.load_model(MODELS), token_budget=loading.token_budget, span=options.span, header=options.header
+    )
+
+
+KIND = ScorerKind(
+    name="extractive_qa",
+    about="probabilities of two subjects as the answering span of a context",
+    ways=("spans",),
+    load=_load,
+    options={
+        "span": "tokens that count as a subject: exact, or released for those of the authors' code",
+        "header": "text before every context; newsqa for that of models trained on NewsQA",
+    },
+    parse_options=parse_options,
+    auto_class=MODELS.auto_class,
+    heads=("ForQuestionAnswering",),
+    has_lengths=False,
+    reads_prompt=False,
+    many_at_once=True,
+)

@@ -16,13 +16,13 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from qabias.errors import QabiasError
 from qabias.scorers.memory import BatchRunner
-from qabias.scorers.seq2seq import Tokens, check_length, encode_each, pad_rows
+from qabias.scorers.padded_rows import Tokens, check_length, encode_each, pad_rows
 
 if TYPE_CHECKING:
     import torch
@@ -30,54 +30,87 @@ if TYPE_CHECKING:
     from qabias.models.loading import LoadedModel
 
 NAMES = ("causal", "seq2seq")
-SAMPLES = 1
-TEMPERATURE = 0.0
-MAX_NEW_TOKENS = 16
+MODES = ("likelihood", "generate")
 # What is kept of the way of decoding that a model recommends.
 SPECIAL_TOKENS = ("bos_token_id", "eos_token_id", "decoder_start_token_id", "forced_bos_token_id")
-OPTION_TYPES: dict[str, tuple[Callable[[str], float], str]] = {
+WRITTEN_OPTIONS = {
+    "mode": "likelihood, or generate for answers that the model writes",
+    "samples": "written answers to each question",
+    "temperature": "of written answers; 0 takes the likeliest token",
+    "max_new_tokens": "most tokens of a written answer",
+}
+"""Options of the scorers whose models also write, each with one line for people."""
+
+
+class Writing(NamedTuple):
+    """How answers are written; see `GenerationScorer`."""
+
+    samples: int = 1
+    temperature: float = 0.0
+    max_new_tokens: int = 16
+
+
+_TYPES: dict[str, tuple[Callable[[str], float], str]] = {
     "samples": (int, "a whole number such as 5"),
     "temperature": (float, "a number such as 0.7"),
     "max_new_tokens": (int, "a whole number such as 16"),
 }
 
 
-def parse_options(options: Mapping[str, str]) -> dict[str, Any]:
-    """Read the options of generation from texts.
+def parse_mode(scorer: str, options: Mapping[str, str]) -> Writing | None:
+    """Read from the options of a scorer how its model writes answers; None where likelihoods are asked.
+
+    Args:
+        scorer: Name of the scorer, for messages.
+        options: Options of the scorer by name, as texts; those that are not about writing are not read.
+
+    Raises:
+        QabiasError: If there is no such mode, a value makes no sense, or options of written answers are given without
+            that mode.
+    """
+    mode = options.get("mode", MODES[0])
+    if mode not in MODES:
+        raise QabiasError(f"{scorer}: mode is {mode!r}; give {' or '.join(MODES)}")
+    given = {name: text for name, text in options.items() if name in _TYPES}
+    if mode == "generate":
+        return parse_writing(given)
+    if given:
+        raise QabiasError(f"{scorer}: {next(iter(given))} is for written answers; add --option mode=generate")
+    return None
+
+
+def parse_writing(options: Mapping[str, str]) -> Writing:
+    """Read the options of written answers from texts.
 
     Args:
         options: Any of `samples`, `temperature` and `max_new_tokens`.
 
-    Returns:
-        All three, as `GenerationScorer` takes them.
-
     Raises:
-        QabiasError: If an option is unknown or its value makes no sense.
+        QabiasError: If a value makes no sense.
     """
-    values: dict[str, Any] = {"samples": SAMPLES, "temperature": TEMPERATURE, "max_new_tokens": MAX_NEW_TOKENS}
+    values: dict[str, Any] = {}
     for name, text in options.items():
-        if name not in OPTION_TYPES:
-            raise QabiasError(f"generation: unknown option {name!r}; choose one of {', '.join(OPTION_TYPES)}")
-        read, what = OPTION_TYPES[name]
+        read, what = _TYPES[name]
         try:
             values[name] = read(text)
         except ValueError as error:
             raise QabiasError(f"generation: {name} is {text!r}; give {what}") from error
-    _check_options(**values)
-    return values
+    writing = Writing(**values)
+    _check(writing)
+    return writing
 
 
-def _check_options(samples: int, temperature: float, max_new_tokens: int) -> None:
-    if samples < 1:
-        raise QabiasError(f"generation: samples is {samples}; give 1 or more")
-    if not 0 <= temperature < math.inf:
-        raise QabiasError(f"generation: temperature is {temperature}; give 0 (the likeliest answer) or more")
-    if max_new_tokens < 1:
-        raise QabiasError(f"generation: max_new_tokens is {max_new_tokens}; give 1 or more")
-    if samples > 1 and temperature == 0:
+def _check(writing: Writing) -> None:
+    if writing.samples < 1:
+        raise QabiasError(f"generation: samples is {writing.samples}; give 1 or more")
+    if not 0 <= writing.temperature < math.inf:
+        raise QabiasError(f"generation: temperature is {writing.temperature}; give 0 (the likeliest answer) or more")
+    if writing.max_new_tokens < 1:
+        raise QabiasError(f"generation: max_new_tokens is {writing.max_new_tokens}; give 1 or more")
+    if writing.samples > 1 and writing.temperature == 0:
         raise QabiasError(
-            f"generation: {samples} samples at temperature 0 would all be equal; give a temperature such as 1, or "
-            "samples=1"
+            f"generation: {writing.samples} samples at temperature 0 would all be equal; give a temperature such as 1, "
+            "or samples=1"
         )
 
 
@@ -108,9 +141,9 @@ class GenerationScorer:
         loaded: LoadedModel,
         *,
         name: str,
-        samples: int = SAMPLES,
-        temperature: float = TEMPERATURE,
-        max_new_tokens: int = MAX_NEW_TOKENS,
+        samples: int = Writing().samples,
+        temperature: float = Writing().temperature,
+        max_new_tokens: int = Writing().max_new_tokens,
         seed: int = 0,
         token_budget: int | None = None,
     ) -> None:
@@ -118,7 +151,7 @@ class GenerationScorer:
             raise QabiasError(f"generation: unknown kind of model {name!r}; choose one of {', '.join(NAMES)}")
         if loaded.model.config.is_encoder_decoder != (name == "seq2seq"):
             raise QabiasError(f"generation: model {loaded.name!r} is no {name} model; use the scorer made for it")
-        _check_options(samples, temperature, max_new_tokens)
+        _check(Writing(samples, temperature, max_new_tokens))
         self.name = name
         self.model_signature = loaded.signature
         self.samples = samples
@@ -132,7 +165,7 @@ class GenerationScorer:
         """Write `samples` answers to every prompt.
 
         Args:
-            prompts: What the model reads; for a causal model without a blank at the end.
+            prompts: What the model reads; for a causal model without a space at the end.
             keys: For each prompt the stable identity of its question, e.g. `"Age/17"`; seeds its answers.
 
         Returns:

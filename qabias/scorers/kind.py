@@ -1,20 +1,27 @@
-"""What is known of a way of asking before any model is loaded: one description for each scorer, in the scorer's file."""
+"""What is known of a scorer before any model is loaded: one `ScorerKind` for each, in the scorer's own file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from qabias.models.loading import LoadedModel, ModelKind, load_model
 
 if TYPE_CHECKING:
     from qabias.scorers.base import Scorer
 
 WAYS = ("options", "texts", "choices", "pairs", "spans", "masks")
-"""Ways of asking, each with a Protocol in `qabias.scorers.base`: how likely options are after a text (`OptionScorer`), what
-the model writes (`TextScorer`), which option it chooses where each is read with the text (`OptionScorer` too), how it
-classifies pairs of texts (`PairScorer`), how likely spans of a context (`SpanScorer`) or words at a mask are
-(`MaskScorer`)."""
+"""Ways of asking, each with a Protocol in `qabias.scorers.base`.
+
+    options   how likely each option is after a text (`OptionScorer`)
+    texts     what the model writes (`TextScorer`)
+    choices   which option the model prefers, each read together with the text (`OptionScorer`)
+    pairs     how the model classifies pairs of texts (`PairScorer`)
+    spans     how likely spans of a context are the answer (`SpanScorer`)
+    masks     how likely words are at a mask (`MaskScorer`)
+"""
 
 
 @dataclass(frozen=True)
@@ -41,10 +48,18 @@ class Loading:
     seed: int = 0
     journal: Path | None = None
 
+    def load_model(self, models: ModelKind) -> LoadedModel:
+        """Load the model, which must be one of a kind.
+
+        Raises:
+            QabiasError: See `qabias.models.loading.load_model`.
+        """
+        return load_model(models, self.model, revision=self.revision, device=self.device, dtype=self.dtype)
+
 
 @dataclass(frozen=True)
 class ScorerKind:
-    """A way of asking.
+    """A scorer before it is loaded.
 
     Attributes:
         name: Name on the command line and in signatures.
@@ -52,10 +67,14 @@ class ScorerKind:
         ways: Which of `WAYS` it has; a benchmark that has one of them can be asked by it.
         load: Loads a model and the way of asking it.
         options: Options by name, each with one line for people.
+        parse_options: Reads known options from texts; raises `QabiasError` where a value is wrong. It needs no model,
+            so that a plan refuses what a run refuses.
         auto_class: Class of `transformers` that loads its models; "" if it loads none.
         heads: Endings of the classes, as a model's configuration names them, that the scorer is made for.
+        made_for: Tells from a configuration whether the scorer is made for a model, where `heads` cannot.
         passing_options: Options that do not determine answers; a run may go on with other values of them.
-        lists_options: Whether the options of a question must stand in its text, because the model is trained to see them.
+        lists_options: Whether the options of a question must stand in its text, because the model is trained to see
+            them.
         chats: Whether a model that writes is asked in the form of a chat, and so by letters rather than texts.
         has_lengths: Whether scores are likelihoods of texts, which a length can normalise.
         reads_prompt: Whether it reads what a prompt format renders; encoders read the texts themselves.
@@ -67,8 +86,10 @@ class ScorerKind:
     ways: tuple[str, ...]
     load: Callable[[Loading], Scorer]
     options: Mapping[str, str] = field(default_factory=dict)
+    parse_options: Callable[[Mapping[str, str]], Any] = dict
     auto_class: str = ""
     heads: tuple[str, ...] = ()
+    made_for: Callable[[Any], bool] | None = None
     passing_options: tuple[str, ...] = ()
     lists_options: bool = False
     chats: bool = False

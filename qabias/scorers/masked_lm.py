@@ -1,79 +1,40 @@
 """How likely a masked language model puts each of two subjects in the place of a mask.
 
 S(x) is the probability of the subject's token at the mask, a softmax over the whole vocabulary, not normalised over the
-two subjects. A subject must be a single token as it stands inside a sentence, in the case given; others get NaN, and
-`MaskedLMScorer.single_token_subjects` tells beforehand which these are.
+two subjects. A subject must be a single token as it stands inside a sentence, in the case given; others get NaN.
 
 The authors' released code keeps the ten likeliest tokens only and gives 0 to a subject that is not among them, so a
 model that names neither subject looks unbiased. `topk=10` reproduces that, and like the authors' code it takes any of
 the ten that spells the subject, whatever its case.
 
-Only the hidden state at the mask is sent through the head to the vocabulary where the model lets itself be asked so,
-which is found out by asking it.
+Only the hidden state at the mask is sent through the head to the vocabulary where the model supports it, which is found
+out by asking it.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from qabias.errors import QabiasError
+from qabias.models.loading import ModelKind
+from qabias.scorers.base import MARK, MaskedSentences
 from qabias.scorers.encoder_rows import Pieces, Template, TokenRows, check_index, encode_plain, in_use, spells
-from qabias.scorers.encoder_runner import EncoderRunner, Progress, RunStats
+from qabias.scorers.encoder_runner import EncoderRunner, RunStats
+from qabias.scorers.kind import Loading, ScorerKind
 
 if TYPE_CHECKING:
     import torch
 
     from qabias.models.loading import LoadedModel
 
-# The mark of a mask in texts, whatever the model's own mask token.
-MARK = "[MASK]"
-# Logits in memory at once, in numbers: rows of vocabulary size are many times larger than the states they come from.
-LOGITS_PER_BATCH = 2**27
+MODELS = ModelKind("AutoModelForMaskedLM", "masked language model")
 # Largest difference between logits of the two ways through the head in the probe.
 PROBE_TOLERANCE = {"float32": 1e-3, "float16": 5e-2, "bfloat16": 2e-1}
-
-
-@dataclass(frozen=True)
-class MaskedSentences:
-    """Sentences with a mask, and the two subjects whose probability there is asked.
-
-    Attributes:
-        texts: Distinct texts, with one `MARK` each.
-        subjects: Distinct subjects.
-        text_of: int array of shape (n_items,); for each item the number of its text.
-        subject_of: int array of shape (n_items, 2); for each item the numbers of its subjects.
-        contexts: Distinct texts without a mark that stand before others, joined by a blank; empty if there are none.
-        context_of: int array of shape (n_items,); for each item the number of its context; None if there are none.
-        clusters: For each subject its cluster, e.g. `"female"`; needed for pronouns only.
-    """
-
-    texts: Sequence[str]
-    subjects: Sequence[str]
-    text_of: np.ndarray
-    subject_of: np.ndarray
-    contexts: Sequence[str] = ()
-    context_of: np.ndarray | None = None
-    clusters: Sequence[str] = ()
-
-
-class SubjectSplit(NamedTuple):
-    """Which subjects a model can be asked for.
-
-    Attributes:
-        kept: Those that are a single token.
-        dropped: Those that are not.
-    """
-
-    kept: list[str]
-    dropped: list[str]
 
 
 class MaskedLMScorer:
@@ -83,8 +44,8 @@ class MaskedLMScorer:
         loaded: The model, as `load_encoder` gives it.
         topk: Give 0 to what is not among so many likeliest tokens; None for the whole vocabulary.
         pronouns: For each cluster of subjects the pronoun that counts as any of them, e.g. `{"female": "she"}`: the
-            larger probability is taken. Its capitalised form counts too, for a mask may begin a sentence. Subjects of
-            other clusters have none.
+            larger probability is taken. Its capitalised form counts too, because a mask may begin a sentence. Subjects
+            of other clusters have none.
         token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. It is halved when memory
             runs out. None for a default by device.
 
@@ -106,7 +67,9 @@ class MaskedLMScorer:
         pronouns: Mapping[str, str] | None = None,
         token_budget: int | None = None,
     ) -> None:
-        self._network = _Network(loaded.model, loaded.device, PROBE_TOLERANCE[loaded.dtype])
+        from qabias.scorers.masked_network import MaskedNetwork
+
+        self._network = MaskedNetwork(loaded.model, loaded.device, PROBE_TOLERANCE[loaded.dtype])
         self._runner = EncoderRunner(
             loaded,
             self.name,
@@ -130,20 +93,16 @@ class MaskedLMScorer:
         """Counts for reports."""
         return self._runner.stats
 
-    def single_token_subjects(self, subjects: Sequence[str]) -> SubjectSplit:
-        """Tell which subjects are a single token inside a sentence; the others score NaN."""
-        tokens = self._single_tokens(subjects)
-        return SubjectSplit(
-            kept=[subject for subject, token in zip(subjects, tokens, strict=True) if token is not None],
-            dropped=[subject for subject, token in zip(subjects, tokens, strict=True) if token is None],
-        )
+    @property
+    def gathers(self) -> bool:
+        """Whether only the states at the mask go through the head to the vocabulary."""
+        return self._network.gathers
 
-    def score(self, items: MaskedSentences, progress: Progress | None = None) -> np.ndarray:
+    def score(self, items: MaskedSentences) -> np.ndarray:
         """Score both subjects of every item.
 
         Args:
             items: What to ask.
-            progress: Called after every batch with the number of items done so far.
 
         Returns:
             float32 array of shape (n_items, 2); the probability of each subject, in [0, 1]; NaN for a subject that is
@@ -161,7 +120,7 @@ class MaskedLMScorer:
         scores = np.full(items.subject_of.shape, np.nan, dtype=np.float32)
         if asked.size:
             accepted = self._accepted_tokens(items, tokens)
-            scores[asked] = self._score_asked(items, asked, accepted, progress)
+            scores[asked] = self._score_asked(items, asked, accepted)
             scores[~answerable] = np.nan
             unanswered = np.flatnonzero((np.isnan(scores) & answerable).any(axis=1))
             if unanswered.size:
@@ -172,9 +131,7 @@ class MaskedLMScorer:
         self.stats.seconds += time.perf_counter() - started
         return scores
 
-    def _score_asked(
-        self, items: MaskedSentences, asked: np.ndarray, accepted: np.ndarray, progress: Progress | None
-    ) -> np.ndarray:
+    def _score_asked(self, items: MaskedSentences, asked: np.ndarray, accepted: np.ndarray) -> np.ndarray:
         """Score the asked items: every distinct row is run once, for all items that ask it."""
         distinct, row_of = distinct_rows(items, asked)
         masked = self._make_rows(distinct)
@@ -186,19 +143,17 @@ class MaskedLMScorer:
         counts = np.bincount(row_of, minlength=len(masked.rows))
         first = np.cumsum(counts) - counts
         scores = np.empty((len(asked), 2), dtype=np.float32)
-        n_done = len(items.text_of) - len(asked)
 
         def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
-            nonlocal n_done
             row = np.repeat(np.arange(len(chosen)), counts[chosen])
             nth = np.arange(len(row)) - np.repeat(np.cumsum(counts[chosen]) - counts[chosen], counts[chosen])
             here = by_row[first[chosen][row] + nth]
             tail, before = masked.rows.tails(chosen)
-            logits = self._network.logits(inputs, masked.masks[tail] + before)
-            scores[here] = _probabilities(logits, row, accepted[items.subject_of[asked[here]]], self._topk)
-            n_done += len(here)
+            scores[here] = self._network.probabilities(
+                inputs, masked.masks[tail] + before, row, accepted[items.subject_of[asked[here]]], self._topk
+            )
 
-        self._runner.run(masked.rows, ask, None if progress is None else lambda _: progress(n_done))
+        self._runner.run(masked.rows, ask)
         return scores
 
     def _make_rows(self, texts: _Texts) -> _MaskedRows:
@@ -313,108 +268,8 @@ class _MaskedRows(NamedTuple):
     masks: np.ndarray
 
 
-class _Network:
-    """A masked language model on its device."""
-
-    def __init__(self, model: Any, device: str, tolerance: float) -> None:
-        self._model = model
-        self._device = device
-        self.vocabulary_size = int(model.get_input_embeddings().weight.shape[0])
-        self.gathers = self._probe(tolerance)
-
-    @property
-    def row_limit(self) -> int:
-        """Most rows of a batch that keep its logits small."""
-        return max(1, LOGITS_PER_BATCH // self.vocabulary_size)
-
-    @property
-    def token_limit(self) -> int:
-        """Most tokens of a batch that keep its logits small, where there are some for every token."""
-        return sys.maxsize if self.gathers else self.row_limit
-
-    def logits(self, inputs: dict[str, torch.Tensor], masks: np.ndarray) -> torch.Tensor:
-        """Run a batch; float32 tensor of shape (n_rows, n_vocabulary), the logits at the mask of each row."""
-        import torch
-
-        places = torch.from_numpy(masks).to(self._device)
-        if not self.gathers:
-            return _at(self._model(**inputs).logits, places).float()
-        with _states_at(self._model.base_model, places):
-            return self._model(**inputs).logits[:, 0].float()
-
-    def _probe(self, tolerance: float) -> bool:
-        """Tell whether the head can be given the states of one position only, by comparing it with all positions."""
-        import torch
-
-        base = self._model.base_model
-        if base is self._model:
-            return False
-        tokens = torch.arange(2, 2 + min(16, self.vocabulary_size - 2), device=self._device).view(2, -1)
-        places = torch.tensor([1, tokens.shape[1] - 1], device=self._device)
-        with torch.inference_mode():
-            expected = _at(self._model(input_ids=tokens).logits, places).float()
-            try:
-                with _states_at(base, places):
-                    found = self._model(input_ids=tokens).logits.float()
-            except Exception:  # whatever a model whose head needs all positions raises
-                return False
-        if found.shape != (2, 1, expected.shape[-1]):
-            return False
-        return bool(((found[:, 0] - expected).abs() <= tolerance * expected.abs().clamp(min=1)).all())
-
-
-@contextmanager
-def _states_at(base: Any, places: torch.Tensor) -> Iterator[None]:
-    """Let a base model return the states of one position of each row only."""
-
-    def pick(_module: Any, _inputs: Any, output: Any) -> Any:
-        picked = _at(output[0], places)[:, None]
-        if isinstance(output, tuple):
-            return (picked, *output[1:])
-        output[next(iter(output))] = picked
-        return output
-
-    handle = base.register_forward_hook(pick)
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
-def _at(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    """One position of each row of a tensor of shape (n_rows, n_positions, ...)."""
-    import torch
-
-    return values[torch.arange(len(places), device=values.device), places]
-
-
-def _probabilities(logits: torch.Tensor, row: np.ndarray, accepted: np.ndarray, topk: int | None) -> np.ndarray:
-    """Probabilities of subjects.
-
-    Args:
-        logits: float32 tensor of shape (n_rows, n_vocabulary).
-        row: int array of shape (n_items,); the row of each item.
-        accepted: int array of shape (n_items, 2, k); the tokens that count as each subject, the likeliest is taken.
-        topk: Number of tokens of a row that do not count as 0; None for all.
-
-    Returns:
-        float32 array of shape (n_items, 2).
-    """
-    import torch
-
-    rows = torch.from_numpy(row).to(logits.device)
-    tokens = torch.from_numpy(accepted).to(logits.device)
-    total = logits.logsumexp(dim=-1)
-    chosen = logits[rows[:, None, None], tokens]
-    values = (chosen - total[rows][:, None, None]).exp()
-    if topk is not None:
-        best = logits.topk(topk, dim=-1).indices[rows]
-        values = values.where((tokens[..., None] == best[:, None, None, :]).any(dim=-1) | values.isnan(), 0.0)
-    return values.amax(dim=-1).cpu().numpy()
-
-
 def _spellings(tokenizer: Any) -> dict[str, tuple[int, ...]]:
-    """All tokens by what they spell, without blanks around it and in lower case."""
+    """All tokens by what they spell, without spaces around it and in lower case."""
     tokens = sorted(tokenizer.get_vocab().values())
     words = tokenizer.batch_decode([[token] for token in tokens])
     spellings: dict[str, list[int]] = {}
@@ -459,3 +314,53 @@ def _check(items: MaskedSentences) -> None:
     for context in items.contexts:
         if MARK in context:
             raise QabiasError(f"masked_lm: context {context!r} holds {MARK}; only texts may")
+
+
+class MaskOptions(NamedTuple):
+    """How words at masks are scored; see `MaskedLMScorer`."""
+
+    topk: int | None
+    pronouns: Mapping[str, str] | None
+
+
+def parse_options(options: Mapping[str, str]) -> MaskOptions:
+    """Read options from texts.
+
+    Raises:
+        QabiasError: If a value makes no sense.
+    """
+    topk = options.get("topk", "all")
+    if topk != "all" and not (topk.isdecimal() and int(topk) > 0):
+        raise QabiasError(f"masked_lm: topk is {topk!r}; give a whole number such as 10, or all")
+    pronouns = options.get("pronouns", "no")
+    if pronouns not in ("no", "yes"):
+        raise QabiasError(f"masked_lm: pronouns is {pronouns!r}; give yes or no")
+    return MaskOptions(
+        topk=None if topk == "all" else int(topk),
+        pronouns={"female": "she", "male": "he"} if pronouns == "yes" else None,
+    )
+
+
+def _load(loading: Loading) -> MaskedLMScorer:
+    options = parse_options(loading.options)
+    return MaskedLMScorer(
+        loading.load_model(MODELS), topk=options.topk, pronouns=options.pronouns, token_budget=loading.token_budget
+    )
+
+
+KIND = ScorerKind(
+    name="masked_lm",
+    about="probabilities of two subjects at the mask of a sentence",
+    ways=("masks",),
+    load=_load,
+    options={
+        "topk": "give 0 to subjects that are not among so many likeliest tokens; all for none",
+        "pronouns": "count she and he as subjects of their gender: yes or no",
+    },
+    parse_options=parse_options,
+    auto_class=MODELS.auto_class,
+    heads=("ForMaskedLM",),
+    has_lengths=False,
+    reads_prompt=False,
+    many_at_once=True,
+)

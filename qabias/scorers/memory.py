@@ -1,9 +1,10 @@
-"""Batches that fit in memory: rows of like length, up to a number of tokens that is halved when memory runs out."""
+"""Batches that fit in memory: up to a number of tokens, which is halved when memory runs out."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from qabias.errors import QabiasError
@@ -14,8 +15,77 @@ if TYPE_CHECKING:
 # Tokens of a batch, pads included. A CPU is busy with few tokens and gains from caches that hold them.
 CPU_TOKEN_BUDGET = 1024
 GPU_TOKEN_BUDGET = 16384
+# Encoders compute no logits for every token, so that more of them fit.
+ENCODER_GPU_TOKEN_BUDGET = 65536
+# Logits in memory at once, in numbers: rows of vocabulary size are many times larger than the states they come from.
+LOGITS_PER_BATCH = 2**27
 
 _log = logging.getLogger(__name__)
+
+
+def default_budget(on_cpu: bool, *, encoder: bool = False) -> int:
+    """Most tokens of a batch where nobody says how many."""
+    if on_cpu:
+        return CPU_TOKEN_BUDGET
+    return ENCODER_GPU_TOKEN_BUDGET if encoder else GPU_TOKEN_BUDGET
+
+
+class TokenBudget:
+    """Most tokens of a batch of one scorer, halved when memory runs out.
+
+    Args:
+        loaded: The model.
+        scorer: Name of the scorer, for messages.
+        tokens: The number to begin with; None for a default by device.
+        encoder: Whether the model is an encoder, for the default.
+
+    Attributes:
+        tokens: The number now.
+
+    Raises:
+        QabiasError: If the number is not positive.
+    """
+
+    def __init__(self, loaded: LoadedModel, scorer: str, tokens: int | None = None, *, encoder: bool = False) -> None:
+        if tokens is not None and tokens < 1:
+            raise QabiasError(f"{scorer}: token budget {tokens} is less than one token")
+        self.tokens = tokens or default_budget(loaded.device == "cpu", encoder=encoder)
+        self._scorer, self._name, self._device = scorer, loaded.name, loaded.device
+
+    def fits(self, run: Callable[[], object]) -> bool:
+        """Run a batch; False if memory ran out. Then call `halve` and run less of it.
+
+        The tensors of the failed batch are free when this returns, which they are not inside an `except` block.
+        """
+        try:
+            run()
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            return False
+        return True
+
+    def halve(self, size: int, *, can_split: bool) -> None:
+        """Go on with smaller batches, and log a warning.
+
+        Args:
+            size: Tokens of the batch that did not fit, pads included.
+            can_split: Whether it can be run in parts.
+
+        Raises:
+            QabiasError: If it cannot.
+        """
+        import torch
+
+        if not can_split:
+            raise QabiasError(
+                f"model {self._name!r}: {size} tokens do not fit in memory; use a smaller model, --dtype bfloat16 "
+                "or a larger device"
+            )
+        if self._device.startswith("cuda"):
+            torch.cuda.empty_cache()
+        self.tokens = max(1, min(self.tokens, size) // 2)
+        _log.warning("%s: out of memory; going on with batches of %d tokens", self._scorer, self.tokens)
 
 
 class BatchRunner:
@@ -32,11 +102,7 @@ class BatchRunner:
     """
 
     def __init__(self, loaded: LoadedModel, scorer: str, token_budget: int | None = None) -> None:
-        if token_budget is not None and token_budget < 1:
-            raise QabiasError(f"{scorer}: token budget {token_budget} is less than one token")
-        default_budget = CPU_TOKEN_BUDGET if loaded.device == "cpu" else GPU_TOKEN_BUDGET
-        self._token_budget = token_budget or default_budget
-        self._scorer, self._name, self._device = scorer, loaded.name, loaded.device
+        self._budget = TokenBudget(loaded, scorer, token_budget)
 
     def run(self, lengths: Sequence[int], ask: Callable[[list[int]], None]) -> None:
         """Ask about all rows, the longest first so that memory runs out early.
@@ -53,54 +119,11 @@ class BatchRunner:
         done = 0
         while done < len(order):
             longest = lengths[order[done]]
-            chosen = order[done : done + max(1, self._token_budget // max(1, longest))]
-            if _fits(chosen, ask):
+            chosen = order[done : done + max(1, self._budget.tokens // max(1, longest))]
+            if self._budget.fits(partial(ask, chosen)):
                 done += len(chosen)
-            else:  # outside the handler, which would keep the tensors of the failed batch alive
-                self._retreat(len(chosen), longest)
-
-    def _retreat(self, n_rows: int, longest: int) -> None:
-        self._token_budget = halved(
-            self._token_budget, n_rows, longest, scorer=self._scorer, model=self._name, device=self._device
-        )
-
-
-def halved(token_budget: int, n_rows: int, longest: int, *, scorer: str, model: str, device: str) -> int:
-    """A smaller token budget after a batch did not fit in memory, which is freed; logs a warning.
-
-    Args:
-        token_budget: The budget until now.
-        n_rows: Rows of the batch.
-        longest: Tokens of its longest row.
-        scorer: Name of the scorer, for the warning.
-        model: Name of the model, for the error.
-        device: Where it was asked.
-
-    Raises:
-        QabiasError: If the batch was one row.
-    """
-    import torch
-
-    if n_rows == 1:
-        raise QabiasError(
-            f"model {model!r}: {longest} tokens do not fit in memory; use a smaller model, --dtype bfloat16 "
-            "or a larger device"
-        )
-    if device.startswith("cuda"):
-        torch.cuda.empty_cache()
-    smaller = max(1, min(token_budget, n_rows * longest) // 2)
-    _log.warning("%s: out of memory; going on with batches of %d tokens", scorer, smaller)
-    return smaller
-
-
-def _fits(chosen: list[int], ask: Callable[[list[int]], None]) -> bool:
-    try:
-        ask(chosen)
-    except RuntimeError as error:
-        if not is_out_of_memory(error):
-            raise
-        return False
-    return True
+            else:
+                self._budget.halve(len(chosen) * longest, can_split=len(chosen) > 1)
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

@@ -16,14 +16,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from qabias.errors import QabiasError
+from qabias.models.loading import ModelKind
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.encoder_rows import Pieces, Template, TokenRows, encode_plain
 from qabias.scorers.encoder_runner import EncoderRunner, RunStats
+from qabias.scorers.kind import Loading, ScorerKind
 
 if TYPE_CHECKING:
     import torch
 
     from qabias.models.loading import LoadedModel
+
+MODELS = ModelKind("AutoModelForMultipleChoice", "model trained for multiple choice, e.g. on RACE")
 
 
 class MultipleChoiceScorer:
@@ -60,7 +64,7 @@ class MultipleChoiceScorer:
         """Score every option of every request, in order; equal pairs of context and option are asked once.
 
         Args:
-            requests: Each with the context as its prefix, and as options the question with each answer; blanks around
+            requests: Each with the context as its prefix, and as options the question with each answer; spaces around
                 an option do not count.
 
         Returns:
@@ -68,7 +72,7 @@ class MultipleChoiceScorer:
             request.
 
         Raises:
-            QabiasError: If an option is blank, a context with an option is too long for the model or does not fit in
+            QabiasError: If an option is empty, a context with an option is too long for the model or does not fit in
                 memory, or the model answers with NaN or infinity.
         """
         if not requests:
@@ -154,7 +158,7 @@ def _distinct_pairs(requests: Sequence[Request]) -> _Pairs:
         rows = []
         for option in request.options:
             if not option.strip():
-                raise QabiasError(f"request {request.key!r}: option {option!r} is blank")
+                raise QabiasError(f"request {request.key!r}: option {option!r} is empty")
             pair = context, endings.setdefault(option.strip(), len(endings))
             rows.append(pairs.setdefault(pair, len(pairs)))
         rows_of.append(np.array(rows, dtype=np.int64))
@@ -176,3 +180,19 @@ def _row_limit(loaded: LoadedModel) -> int:
     """Most rows of a batch: rows run alone where a model reads pads like words, or wants them on the left."""
     reads_mask = "attention_mask" in inspect.signature(loaded.model.forward).parameters
     return sys.maxsize if reads_mask and loaded.tokenizer.padding_side == "right" else 1
+
+
+def _load(loading: Loading) -> MultipleChoiceScorer:
+    return MultipleChoiceScorer(loading.load_model(MODELS), token_budget=loading.token_budget)
+
+
+KIND = ScorerKind(
+    name="multiple_choice",
+    about="probabilities among the options of a question, of a model trained for multiple choice",
+    ways=("choices",),
+    load=_load,
+    auto_class=MODELS.auto_class,
+    heads=("ForMultipleChoice",),
+    has_lengths=False,
+    many_at_once=True,
+)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qabias.answers.parsing import LABELS
 from qabias.errors import QabiasError
+from qabias.models.loading import ModelKind
 from qabias.scorers.encoder_rows import Pieces, TokenRows
-from qabias.scorers.encoder_runner import EncoderRunner, Progress, RunStats
+from qabias.scorers.encoder_runner import EncoderRunner, RunStats
+from qabias.scorers.kind import Loading, ScorerKind
 
 if TYPE_CHECKING:
     import torch
 
     from qabias.models.loading import LoadedModel
 
-LABELS = ("contradiction", "neutral", "entailment")
+MODELS = ModelKind("AutoModelForSequenceClassification", "model trained to classify pairs of texts, e.g. on MNLI")
 # What models call their outputs.
 _LABEL_OF_NAME = {
     **dict.fromkeys(("contradiction", "contradictory", "contradict", "contradicts"), "contradiction"),
@@ -30,8 +33,8 @@ _LABEL_OF_NAME = {
 class NLIScorer:
     """Gives the probabilities of the three labels of natural language inference.
 
-    Models order their outputs as they please, so the order is taken from the names that a model gives them, or from its
-    user where it gives none.
+    Models order their outputs as they please, so the order is taken from the names that a model gives them. Where it
+    gives none, the user names the order.
 
     Args:
         loaded: The model, as `load_encoder` gives it.
@@ -52,7 +55,13 @@ class NLIScorer:
 
     def __init__(self, loaded: LoadedModel, *, labels: str = "", token_budget: int | None = None) -> None:
         self.model_signature = loaded.signature
-        self.labels = _given_labels(labels, loaded) if labels else _own_labels(loaded)
+        self.labels = parse_labels(labels) or _own_labels(loaded)
+        n_outputs = loaded.model.config.num_labels
+        if n_outputs != len(LABELS):
+            raise QabiasError(
+                f"nli: model {loaded.name!r} has {n_outputs} outputs for {len(LABELS)} labels; use a model trained on "
+                "these, e.g. on MNLI"
+            )
         self._places = [self.labels.index(label) for label in LABELS]
         self._name = loaded.name
         self._model = loaded.model
@@ -64,12 +73,11 @@ class NLIScorer:
         """Counts for reports."""
         return self._runner.stats
 
-    def classify(self, pairs: Sequence[tuple[str, str]], progress: Progress | None = None) -> np.ndarray:
+    def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """Classify every pair of a premise and a hypothesis; equal pairs are asked once.
 
         Args:
             pairs: Premise and hypothesis of each item.
-            progress: Called after every batch with the number of items done so far.
 
         Returns:
             float64 array of shape (n_items, 3); the probabilities of contradiction, neutral and entailment, each in
@@ -83,7 +91,6 @@ class NLIScorer:
         started = time.perf_counter()
         numbers = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
         pair_of = np.array([numbers[pair] for pair in pairs])
-        n_items = np.bincount(pair_of)
         distinct = list(numbers)
         rows = self._encode(distinct)
         too_long = self._runner.find_too_long(rows)
@@ -91,14 +98,12 @@ class NLIScorer:
             row, message = too_long
             raise QabiasError(f"{_describe(distinct[row])}: {message}")
         probabilities = np.empty((len(distinct), len(LABELS)))
-        done = np.zeros(len(distinct), dtype=bool)
 
         def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
             logits = self._model(**inputs).logits.double()
             probabilities[chosen] = logits.softmax(dim=-1)[:, self._places].cpu().numpy()
-            done[chosen] = True
 
-        self._runner.run(rows, ask, None if progress is None else lambda _: progress(int(n_items[done].sum())))
+        self._runner.run(rows, ask)
         unanswered = np.flatnonzero(np.isnan(probabilities).any(axis=1))
         if unanswered.size:
             raise QabiasError(
@@ -135,19 +140,19 @@ def _own_labels(loaded: LoadedModel) -> tuple[str, ...]:
     )
 
 
-def _given_labels(text: str, loaded: LoadedModel) -> tuple[str, ...]:
-    """Check the labels that a user gives."""
+def parse_labels(text: str) -> tuple[str, ...]:
+    """Read the labels that a user gives; none for an empty text.
+
+    Raises:
+        QabiasError: If they are not the three labels, each once.
+    """
+    if not text:
+        return ()
     labels = tuple(_LABEL_OF_NAME.get(name.strip().casefold(), name.strip()) for name in text.split(","))
     if sorted(labels) != sorted(LABELS):
         raise QabiasError(
             f"nli: labels is {text!r}; name the model's outputs in order by {', '.join(LABELS)}, each once, commas "
             "between"
-        )
-    n_outputs = loaded.model.config.num_labels
-    if n_outputs != len(LABELS):
-        raise QabiasError(
-            f"nli: model {loaded.name!r} has {n_outputs} outputs for {len(LABELS)} labels; use a model trained on "
-            "these, e.g. on MNLI"
         )
     return labels
 
@@ -161,3 +166,33 @@ def _row_limit(loaded: LoadedModel) -> int:
 
 def _describe(pair: tuple[str, str]) -> str:
     return f"premise {pair[0]!r} with hypothesis {pair[1]!r}"
+
+
+def parse_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Check options as `NLIScorer` takes them.
+
+    Raises:
+        QabiasError: If a value makes no sense.
+    """
+    parse_labels(options.get("labels", ""))
+    return dict(options)
+
+
+def _load(loading: Loading) -> NLIScorer:
+    options = parse_options(loading.options)
+    return NLIScorer(loading.load_model(MODELS), token_budget=loading.token_budget, **options)
+
+
+KIND = ScorerKind(
+    name="nli",
+    about="probabilities of contradiction, neutral and entailment of a classifier of sentence pairs",
+    ways=("pairs",),
+    load=_load,
+    options={"labels": "the labels of the model's outputs in order, with commas between, for a model that names none"},
+    parse_options=parse_options,
+    auto_class=MODELS.auto_class,
+    heads=("ForSequenceClassification",),
+    has_lengths=False,
+    reads_prompt=False,
+    many_at_once=True,
+)

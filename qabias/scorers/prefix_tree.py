@@ -24,18 +24,14 @@ class PrefixTree:
     Attributes:
         tokens: int64 array of shape (n,); token of each node.
         depths: int64 array of shape (n,); position of each node in its sequence, 0 for a root.
-        parents: int64 array of shape (n,); index of the node before, -1 for a root.
         ends: int64 array of shape (n,); node i and its descendants are the nodes i to ends[i] - 1.
-        paths: For each sequence, in the order given, the nodes that spell it without its last token.
-        predictors: For each sequence, the nodes whose next token is scored, a tail of its path.
+        predictors: For each sequence, in the order given, the nodes whose next token is scored.
         targets: For each sequence, its scored tokens, parallel to `predictors`.
     """
 
     tokens: np.ndarray
     depths: np.ndarray
-    parents: np.ndarray
     ends: np.ndarray
-    paths: list[np.ndarray]
     predictors: list[np.ndarray]
     targets: list[np.ndarray]
 
@@ -77,9 +73,8 @@ def build_tree(sequences: Sequence[Sequence[int]], n_scored: Sequence[int]) -> P
     n_nodes = sum(len(read[i]) for i in order) - int(shared.sum())
     tokens = np.empty(n_nodes, dtype=np.int64)
     depths = np.empty(n_nodes, dtype=np.int64)
-    parents = np.empty(n_nodes, dtype=np.int64)
     ends = np.full(n_nodes, n_nodes, dtype=np.int64)
-    paths: list[np.ndarray] = [np.empty(0, dtype=np.int64)] * len(read)
+    predictors: list[np.ndarray] = [np.empty(0, dtype=np.int64)] * len(read)
     path = np.empty(0, dtype=np.int64)
     n = 0
     for i, n_shared in zip(order, shared, strict=True):
@@ -88,19 +83,14 @@ def build_tree(sequences: Sequence[Sequence[int]], n_scored: Sequence[int]) -> P
             ends[path[n_shared:]] = n  # the branch left here has no more descendants
         tokens[new] = read[i][n_shared:]
         depths[new] = np.arange(n_shared, len(read[i]))
-        parents[new] = new - 1
-        if len(new):
-            parents[n] = path[n_shared - 1] if n_shared else -1
         path = np.concatenate([path[:n_shared], new])
-        paths[i] = path
+        predictors[i] = path[len(path) - n_scored[i] :]
         n += len(new)
     return PrefixTree(
         tokens=tokens,
         depths=depths,
-        parents=parents,
         ends=ends,
-        paths=paths,
-        predictors=[path[len(path) - k :] for path, k in zip(paths, n_scored, strict=True)],
+        predictors=predictors,
         targets=[
             np.asarray(sequence[len(sequence) - k :], dtype=np.int64)
             for sequence, k in zip(sequences, n_scored, strict=True)

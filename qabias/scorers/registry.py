@@ -1,7 +1,8 @@
-"""Ways of asking a model, found by name: those of this package, and those that others install.
+"""Scorers found by name: those of this package, and those that others install.
 
-A scorer is one file, with a `ScorerKind` of the name `KIND` in it. Those of this package are named in `_MODULES`; a scorer
-of somebody else's is found through the entry-point group `qabias.scorers`, whose value names its `ScorerKind`.
+A scorer is one file, with a `ScorerKind` of the name `KIND` in it. Those of this package are named in `_MODULES`.
+Scorers of other packages are found through the entry-point group `qabias.scorers`; the value of an entry names its
+`ScorerKind`.
 """
 
 from __future__ import annotations
@@ -10,20 +11,22 @@ import importlib
 import importlib.metadata
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from qabias.answers.likelihoods import NORMS
+from qabias.answers.parsing import PARSE_RULES
 from qabias.errors import QabiasError
+from qabias.models.loading import SMOLLM2, architectures, load_pretrained
+from qabias.scorers.base import PairScorer, Scorer, TextScorer
 from qabias.scorers.kind import WAYS, Loading, ScorerKind
-from qabias.support.suggest import did_you_mean, unknown
-
-if TYPE_CHECKING:
-    from qabias.scorers.base import Scorer
+from qabias.support.suggest import did_you_mean
 
 GROUP = "qabias.scorers"
 BASELINE = "baseline"
 BASELINE_PREFIX = f"{BASELINE}:"
-_MODULES = ("causal", "seq2seq", "nli", "extractive_qa", "masked_lm", "multiple_choice", "server", BASELINE)
+# Most models that can be asked are causal language models, whatever their configuration calls them.
+FALLBACK = "causal"
+_MODULES = (FALLBACK, "seq2seq", "nli", "extractive_qa", "masked_lm", "multiple_choice", "server", BASELINE)
 
 
 @cache
@@ -67,14 +70,37 @@ def load_kind(name: str) -> ScorerKind:
 
 
 def kind_of(scorer: Scorer) -> ScorerKind:
-    """What is known of a loaded scorer; nothing particular of one that nobody has registered."""
-    return kinds().get(scorer.name) or ScorerKind(scorer.name, "", (), _not_loadable)
+    """What is known of a loaded scorer; of one that is not registered, the way of asking that its methods show."""
+    known = kinds().get(scorer.name)
+    if known is not None:
+        return known
+    way = "texts" if isinstance(scorer, TextScorer) else "pairs" if isinstance(scorer, PairScorer) else "options"
+    return ScorerKind(scorer.name, "", (way,), load=lambda _: scorer)
 
 
 def scorers_for(ways: Iterable[str]) -> tuple[str, ...]:
     """Names of the scorers that have one of some ways of asking."""
     wanted = set(ways)
     return tuple(name for name, kind in kinds().items() if wanted & set(kind.ways))
+
+
+def default_scorer(model: str, revision: str | None = None) -> str:
+    """Name of the scorer that a model's head is made for; `causal` where its configuration does not show it.
+
+    Raises:
+        QabiasError: If the configuration cannot be had.
+    """
+    if model == SMOLLM2:
+        return FALLBACK
+    config = load_pretrained("AutoConfig", model, revision)
+    for kind in kinds().values():
+        if kind.made_for is not None and kind.made_for(config):
+            return kind.name
+    for architecture in architectures(config):
+        for kind in kinds().values():
+            if kind.heads and architecture.endswith(kind.heads):
+                return kind.name
+    return FALLBACK
 
 
 def load_scorer(
@@ -114,6 +140,19 @@ def lasting_options(scorer: str | None, options: Mapping[str, str]) -> dict[str,
     return {name: value for name, value in options.items() if name not in passing}
 
 
+def check_options(kind: ScorerKind, options: Mapping[str, str]) -> Any:
+    """Read the options of a scorer as loading it would, without a model.
+
+    Returns:
+        What its `parse_options` makes of them.
+
+    Raises:
+        QabiasError: If the scorer does not have an option, or its value is wrong.
+    """
+    refuse_options(kind, options)
+    return kind.parse_options(options)
+
+
 def refuse_options(kind: ScorerKind, options: Iterable[str]) -> None:
     """Refuse options that a scorer does not have.
 
@@ -127,5 +166,16 @@ def refuse_options(kind: ScorerKind, options: Iterable[str]) -> None:
             raise QabiasError(f"the scorer {kind.name} has no option {name!r}; {offer}{meant}")
 
 
-def _not_loadable(loading: Loading) -> Scorer:
-    raise unknown("scorer", loading.model, kinds())
+def check_rule(scorer: Scorer, norm: str) -> None:
+    """Refuse a rule of scoring or of reading that does not fit a scorer.
+
+    Raises:
+        QabiasError: If likelihoods are to be parsed, or texts, label probabilities or choices to be normalised.
+    """
+    known: tuple[str, ...] = NORMS
+    if isinstance(scorer, TextScorer):
+        known = ("none", *PARSE_RULES)
+    elif isinstance(scorer, PairScorer) or not kind_of(scorer).has_lengths:
+        known = ("none",)
+    if norm not in known:
+        raise QabiasError(f"norm {norm!r} does not fit the scorer {scorer.name}; choose {' or '.join(known)}")

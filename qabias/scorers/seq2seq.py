@@ -3,7 +3,7 @@
 The encoder reads the prefix, the decoder is asked for the option. Every distinct prefix is encoded once, and its states
 serve all of its options.
 
-An option is what the model would have to write: the tokens of the option without the blanks before it, and the special
+An option is what the model would have to write: the tokens of the option without the spaces before it, and the special
 tokens that the tokenizer puts around a text to be written. The end of the text is always among them, because these
 models are trained to end their answers with it; without it no option could be less likely than one that it begins. The
 log-likelihood is the negative training loss of the model, summed over tokens instead of averaged.
@@ -11,29 +11,27 @@ log-likelihood is the negative training loss of the model, summed over tokens in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from qabias.errors import QabiasError
-from qabias.scorers.base import OptionScores, Request
+from qabias.models.loading import SEQ2SEQ
+from qabias.scorers.base import OptionScores, Request, Scorer
+from qabias.scorers.generation import WRITTEN_OPTIONS, GenerationScorer, Writing, parse_mode
+from qabias.scorers.kind import Loading, ScorerKind
 from qabias.scorers.memory import BatchRunner
+from qabias.scorers.padded_rows import Tokens, check_length, encode_each, pad_rows
 
 if TYPE_CHECKING:
     import torch
 
     from qabias.models.loading import LoadedModel
 
-POSITIONS_OF_SIDE = {
-    "encoder": ("max_encoder_position_embeddings", "max_position_embeddings"),
-    "decoder": ("max_decoder_position_embeddings", "max_position_embeddings"),
-}
 # What the library's models take for a label without a token.
 NO_LABEL = -100
-
-Tokens = tuple[int, ...]
 
 
 class Seq2SeqScorer:
@@ -58,7 +56,7 @@ class Seq2SeqScorer:
         if not hasattr(loaded.model, "prepare_decoder_input_ids_from_labels"):
             raise QabiasError(
                 f"seq2seq: model {loaded.name!r}, a {type(loaded.model).__name__}, does not tell what its decoder "
-                "reads for a given text; use a T5, BART or like model"
+                "reads for a given text; use a model such as T5 or BART"
             )
         self.model_signature = loaded.signature
         self._loaded = loaded
@@ -68,7 +66,7 @@ class Seq2SeqScorer:
         """Score every option of every request, in order.
 
         Raises:
-            QabiasError: If an option is blank, a prefix or an option is too long for the model or does not fit in
+            QabiasError: If an option is empty, a prefix or an option is too long for the model or does not fit in
                 memory, or the model answers with NaN.
         """
         options = [[option.lstrip() for option in request.options] for request in requests]
@@ -100,7 +98,7 @@ class Seq2SeqScorer:
             raise QabiasError(f"request {request.key!r} has no prefix for the encoder to read")
         for option, target in zip(request.options, targets, strict=True):
             if not option.strip():
-                raise QabiasError(f"request {request.key!r}: option {option!r} is blank")
+                raise QabiasError(f"request {request.key!r}: option {option!r} is empty")
             check_length(request.key, len(target), self._loaded, "decoder")
         check_length(request.key, len(source), self._loaded, "encoder")
 
@@ -197,51 +195,33 @@ def _start_token(loaded: LoadedModel, written: int) -> int:
     return int(loaded.model.prepare_decoder_input_ids_from_labels(labels=labels)[0, 0])
 
 
-def encode_each(tokenizer: Any, texts: Iterable[str]) -> dict[str, Tokens]:
-    """Encode every distinct text, with the special tokens that the tokenizer puts around a text to be read."""
-    distinct = list(dict.fromkeys(texts))
-    encoded = tokenizer(distinct, verbose=False)["input_ids"] if distinct else []
-    return {text: tuple(tokens) for text, tokens in zip(distinct, encoded, strict=True)}
-
-
-def pad_rows(rows: Sequence[Tokens], pad: int, *, left: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Lay rows out as a batch.
-
-    Args:
-        rows: Tokens of each row.
-        pad: Fills rows up to the longest.
-        left: Whether the pads stand before the tokens.
-
-    Returns:
-        The tokens, int64, and which of them are no pads, bool; both of shape (len(rows), longest row).
-    """
-    lengths = np.array([[len(row)] for row in rows])
-    longest = int(lengths.max())
-    columns = np.arange(longest)
-    real = columns >= longest - lengths if left else columns < lengths
-    tokens = np.full(real.shape, pad, dtype=np.int64)
-    tokens[real] = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
-    return tokens, real
-
-
-def check_length(key: str, n_tokens: int, loaded: LoadedModel, side: str) -> None:
-    """Refuse what is too long for one side, `"encoder"` or `"decoder"`, of a model with a fixed number of positions.
-
-    T5 and its kin count distances instead of positions and read texts of any length.
+def parse_options(options: Mapping[str, str]) -> Writing | None:
+    """Read options from texts: how the model writes answers, None where likelihoods are asked.
 
     Raises:
-        QabiasError: If there are more tokens than positions.
+        QabiasError: If a value makes no sense.
     """
-    limit = _n_positions(loaded, side)
-    if n_tokens > limit:
-        raise QabiasError(
-            f"request {key!r}: {n_tokens} tokens are more than the {limit} that the {side} of model {loaded.name!r} "
-            "can take; use a shorter prompt or another model"
-        )
+    return parse_mode("seq2seq", options)
 
 
-def _n_positions(loaded: LoadedModel, side: str) -> float:
-    config = getattr(loaded.model.config, side, loaded.model.config).get_text_config()
-    stated = [getattr(config, name, None) for name in POSITIONS_OF_SIDE[side]]
-    # Some models count positions from the pad token's on; their tokenizer knows how many are left.
-    return next((min(n, loaded.tokenizer.model_max_length) for n in stated if n and n > 0), float("inf"))
+def _load(loading: Loading) -> Scorer:
+    writing = parse_options(loading.options)
+    loaded = loading.load_model(SEQ2SEQ)
+    if writing is None:
+        return Seq2SeqScorer(loaded, token_budget=loading.token_budget)
+    return GenerationScorer(
+        loaded, name="seq2seq", seed=loading.seed, token_budget=loading.token_budget, **writing._asdict()
+    )
+
+
+KIND = ScorerKind(
+    name="seq2seq",
+    about="log-likelihoods of options, or written answers, of a text-to-text model such as T5",
+    ways=("options", "texts"),
+    load=_load,
+    options=WRITTEN_OPTIONS,
+    parse_options=parse_options,
+    auto_class=SEQ2SEQ.auto_class,
+    made_for=SEQ2SEQ.made_for,
+    lists_options=True,
+)

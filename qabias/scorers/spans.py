@@ -50,7 +50,7 @@ def locate(context: str, subject: str, other: str) -> CharacterSpan:
 
     Args:
         context: The text.
-        subject: The subject to find, as it occurs in the text but for its case.
+        subject: The subject to find, as it occurs in the text apart from its case.
         other: The other subject of the text.
 
     Returns:
@@ -100,7 +100,7 @@ def token_spans(offsets: Sequence[Sequence[tuple[int, int]]], bare: np.ndarray, 
     """Find the first and the last token that overlap with each subject.
 
     Args:
-        offsets: For each text the characters (start, end) of each token, with or without the blank before a word.
+        offsets: For each text the characters (start, end) of each token, with or without the space before a word.
         bare: bool array, for all tokens of all texts whether it is nothing but a space marker.
         characters: int array of shape (n_texts, 2, 2); start and end of the two subjects.
 
@@ -182,7 +182,7 @@ class WordTable:
 
 
 def has_space_marker(tokenizer: Any) -> bool:
-    """Tell whether the tokens of a tokenizer say that a blank stands before them."""
+    """Tell whether the tokens of a tokenizer say that a space stands before them."""
     tokens = tokenizer.convert_ids_to_tokens(tokenizer("the man", add_special_tokens=False)["input_ids"])
     return any(token.startswith(SPACE_MARKERS) for token in tokens[1:])
 

@@ -1,8 +1,8 @@
 """HTTP to an OpenAI-compatible server: a few requests at a time, patiently repeated, every answer kept.
 
 Connection errors, timeouts, status 408, 425, 429 and 5xx pass, and the request is sent again: after a random wait of
-up to FIRST_WAIT seconds, doubled with every attempt up to LONGEST_WAIT, but never before the time that the server names
-in `Retry-After`. Every other status from 300 is the user's to mend.
+up to half a second, doubled with every attempt (see `Patience`), but never before the time that the server names
+in `Retry-After`. Every other status from 300 is an error that the user must fix.
 
 The key comes from the environment (`QABIAS_API_KEY`, else `OPENAI_API_KEY`) and goes into the request's header and
 nowhere else: messages of a server that repeats it are cleaned.
@@ -25,15 +25,9 @@ import tenacity
 
 from qabias.errors import QabiasError
 from qabias.scorers.server.journal import Journal, request_hash
+from qabias.scorers.server.options import CONCURRENCY, KEY_VARIABLES, TIMEOUT, check_url
 
-CONCURRENCY = 8
-TIMEOUT = 60.0
-KEY_VARIABLES = ("QABIAS_API_KEY", "OPENAI_API_KEY")
 OPENAI_HOST = "api.openai.com"
-# Seconds and times; in all a server may be away for a minute and a half on average, three minutes at most.
-FIRST_WAIT = 0.5
-LONGEST_WAIT = 60.0
-ATTEMPTS = 10
 # A server that asks for a longer rest has a quota by the hour or day: the user decides.
 LONGEST_RETRY_AFTER = 600.0
 MESSAGE_LENGTH = 300
@@ -41,6 +35,25 @@ MESSAGE_LENGTH = 300
 Body = dict[str, Any]
 
 _log = logging.getLogger(__name__)
+
+
+class Patience(NamedTuple):
+    """How often and how long a request is repeated.
+
+    In all a server may be away for a minute and a half on average, three minutes at most.
+
+    Attributes:
+        first_wait: Most seconds before the second attempt; the limit doubles with every attempt.
+        longest_wait: Most seconds before any attempt, unless the server asks for more.
+        attempts: Most attempts.
+    """
+
+    first_wait: float = 0.5
+    longest_wait: float = 60.0
+    attempts: int = 10
+
+
+PATIENCE = Patience()
 
 
 class RefusedError(QabiasError):
@@ -77,13 +90,20 @@ class Client:
         concurrency: Most requests under way at once.
         timeout: Seconds to wait for a connection, and for a sign of life on it.
         journal: File that keeps the answers; None keeps them in memory.
+        patience: How failed requests are repeated; None for `PATIENCE`.
 
     Raises:
         QabiasError: If the url or the key cannot be used.
     """
 
     def __init__(
-        self, url: str, *, concurrency: int = CONCURRENCY, timeout: float = TIMEOUT, journal: Path | None = None
+        self,
+        url: str,
+        *,
+        concurrency: int = CONCURRENCY,
+        timeout: float = TIMEOUT,
+        journal: Path | None = None,
+        patience: Patience | None = None,
     ) -> None:
         self._url = check_url(url)
         variable, self._key = _read_key()
@@ -97,6 +117,7 @@ class Client:
         self._concurrency = concurrency
         self._timeout = timeout
         self._journal = Journal(journal)
+        self._patience = patience or PATIENCE
         self._stopped = threading.Event()
         self._has_warned = threading.Lock()
         self._http: httpx2.Client | None = None
@@ -146,12 +167,12 @@ class Client:
 
         Raises:
             RefusedError: If the server refuses it.
-            QabiasError: If it failed ATTEMPTS times, or the answer is not JSON.
+            QabiasError: If every attempt failed, or the answer is not JSON.
         """
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(_PassingError),
-            wait=_wait,
-            stop=tenacity.stop_after_attempt(ATTEMPTS),
+            wait=self._wait,
+            stop=tenacity.stop_after_attempt(self._patience.attempts),
             sleep=tenacity.sleep_using_event(self._stopped),
             before_sleep=self._warn_once,
             reraise=True,
@@ -161,8 +182,8 @@ class Client:
             return answer
         except _PassingError as error:
             raise QabiasError(
-                f"server: {error}, {ATTEMPTS} times in a row; run the same command again when the server is well, "
-                "it goes on from the answers so far"
+                f"server: {error}, {self._patience.attempts} times in a row; run the same command again when the "
+                "server is well, it goes on from the answers so far"
             ) from None  # what lies below may quote the request
 
     def _post_once(self, path: str, body: Body) -> dict[str, Any]:
@@ -177,7 +198,7 @@ class Client:
             raise _PassingError(self._clean(f"{type(error).__name__}: {error}")) from None
         status = response.status_code
         if _passes(status):
-            wait = _retry_after(response.headers.get("retry-after"))
+            wait = seconds_to_wait(response.headers.get("retry-after"))
             if wait > LONGEST_RETRY_AFTER:
                 raise QabiasError(
                     f"server: {self._describe(response)}; it wants no request for {wait:.0f} seconds: run the same "
@@ -213,7 +234,16 @@ class Client:
 
     def _warn_once(self, state: tenacity.RetryCallState) -> None:
         if self._has_warned.acquire(blocking=False) and state.outcome is not None:
-            _log.warning("server: %s; such requests are sent up to %d times", state.outcome.exception(), ATTEMPTS)
+            _log.warning(
+                "server: %s; such requests are sent up to %d times", state.outcome.exception(), self._patience.attempts
+            )
+
+    def _wait(self, state: tenacity.RetryCallState) -> float:
+        """Seconds until the next attempt."""
+        most = self._patience.longest_wait
+        drawn: float = tenacity.wait_random_exponential(multiplier=self._patience.first_wait, max=most)(state)
+        error = state.outcome.exception() if state.outcome is not None else None
+        return max(drawn, error.wait) if isinstance(error, _PassingError) else drawn
 
 
 def _passes(status: int) -> bool:
@@ -239,27 +269,6 @@ def _error(response: httpx2.Response) -> _Error:
         return _Error(response.text, "")
 
 
-def check_url(url: str) -> str:
-    """The base of an endpoint without a slash at its end; messages do not repeat it, for it may hold a password.
-
-    Raises:
-        QabiasError: If it is no such url, or has a place for secrets.
-    """
-    try:
-        parts = urllib.parse.urlsplit(url)
-        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        fits = False
-    if "@" in url or "?" in url or "#" in url:
-        raise QabiasError(
-            "server: the url may hold no user, password or query, for it is written into the run folder; "
-            f"give the key by the environment variable {KEY_VARIABLES[0]}"
-        )
-    if not fits:
-        raise QabiasError("server: the url is not of the form http://HOST:PORT/v1")
-    return url.rstrip("/")
-
-
 def _read_key() -> tuple[str, str]:
     """The variable that holds a key, and the key; both "" where none does."""
     for name in KEY_VARIABLES:
@@ -271,14 +280,7 @@ def _read_key() -> tuple[str, str]:
     return "", ""
 
 
-def _wait(state: tenacity.RetryCallState) -> float:
-    """Seconds until the next attempt."""
-    drawn: float = tenacity.wait_random_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT)(state)
-    error = state.outcome.exception() if state.outcome is not None else None
-    return max(drawn, error.wait) if isinstance(error, _PassingError) else drawn
-
-
-def _retry_after(value: str | None) -> float:
+def seconds_to_wait(value: str | None) -> float:
     """Seconds that the header `Retry-After` asks for, a number or a date; 0 where it asks for nothing readable."""
     if value is None:
         return 0.0

@@ -1,19 +1,18 @@
-"""Two ways of asking a model behind a server: it writes an answer, or tells how likely the answers are.
+"""Two ways of asking a model behind a server: it writes an answer, or says how likely the answers are.
 
 `chat` sends the prompt as a user's message to `/chat/completions`, at temperature 0, and reads what comes back. The
 server puts its own chat template around it. A prompt that the server's content filter refuses has an empty answer.
 
 `echo` sends prefix and option to `/completions` and asks for the log-probabilities of what it sent. The option's are
-those of the tokens that reach beyond the prefix; a token across the boundary counts with the option, and blanks at the
+those of the tokens that reach beyond the prefix; a token across the boundary counts with the option, and spaces at the
 end of the prefix belong to the option. Boundaries are counted from the end of the text by the server's `text_offset`,
-for some servers put a start token before it that shifts all offsets. Nothing need be generated (`max_tokens` 0); for a
-server that refuses that, one token is, and is cut off.
+because some servers put a start token before it that shifts all offsets. Nothing need be generated (`max_tokens` 0). If
+a server refuses that, one token is generated and cut off.
 """
 
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,115 +20,11 @@ import numpy as np
 
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
-from qabias.scorers.server.client import CONCURRENCY, TIMEOUT, Body, Client, RefusedError, check_url
+from qabias.scorers.server.client import Body, Client, RefusedError
+from qabias.scorers.server.options import MAX_NEW_TOKENS, TEMPERATURES, TOKEN_FIELDS, ServerOptions
 
-MODES = ("chat", "echo")
-MAX_NEW_TOKENS = 16
-# Models that think before they answer know the limit by the second name, and often no temperature.
-TOKEN_FIELDS = ("max_tokens", "max_completion_tokens")
-TEMPERATURES = ("0", "none")
 _FILTERED = ("content_filter", "content_policy_violation")
-_CHAT_INSTEAD = "a server that cannot tell log-probabilities of a prompt can be asked with --option mode=chat"
-
-
-@dataclass(frozen=True)
-class ServerOptions:
-    """How a server is asked.
-
-    Attributes:
-        url: Base of the endpoint.
-        mode: One of `MODES`.
-        concurrency: Most requests under way at once.
-        timeout: Seconds to wait for a sign of life.
-        max_new_tokens: Most tokens of a written answer.
-        token_field: What the server calls that limit, one of `TOKEN_FIELDS`.
-        temperature: "0", or "none" for a server that wants none to be named.
-        tokenizer: Name or folder of the tokenizer that an estimate counts with.
-        price_in: Dollars for a million tokens of prompts.
-        price_out: Dollars for a million generated tokens.
-    """
-
-    url: str
-    mode: str = "chat"
-    concurrency: int = CONCURRENCY
-    timeout: float = TIMEOUT
-    max_new_tokens: int = MAX_NEW_TOKENS
-    token_field: str = TOKEN_FIELDS[0]
-    temperature: str = TEMPERATURES[0]
-    tokenizer: str | None = None
-    price_in: float | None = None
-    price_out: float | None = None
-
-
-def parse_options(options: Mapping[str, str]) -> ServerOptions:
-    """Read options from texts.
-
-    Raises:
-        QabiasError: If an option is missing, unknown or makes no sense.
-    """
-    for name in options:
-        if name not in ServerOptions.__annotations__:
-            raise QabiasError(
-                f"the scorer server has no option {name!r}; it has {', '.join(ServerOptions.__annotations__)}"
-            )
-    if "url" not in options:
-        raise QabiasError("server: where is it? Give --option url=http://HOST:PORT/v1")
-    check_url(options["url"])
-    mode = options.get("mode", "chat")
-    if mode not in MODES:
-        raise QabiasError(f"server: mode is {mode!r}; give {' or '.join(MODES)}")
-    for name, known in (("token_field", TOKEN_FIELDS), ("temperature", TEMPERATURES)):
-        if options.get(name, known[0]) not in known:
-            raise QabiasError(f"server: {name} is {options[name]!r}; give {' or '.join(known)}")
-    for name in ("max_new_tokens", "token_field", "temperature"):
-        if mode == "echo" and name in options:
-            raise QabiasError(f"server: {name} is for written answers; leave it out, or mode=echo")
-    if ("price_in" in options) != ("price_out" in options):
-        raise QabiasError("server: give both price_in and price_out, in dollars per million tokens")
-    return ServerOptions(
-        url=options["url"],
-        mode=mode,
-        concurrency=_whole(options, "concurrency", CONCURRENCY),
-        timeout=_positive(options, "timeout", TIMEOUT),
-        max_new_tokens=_whole(options, "max_new_tokens", MAX_NEW_TOKENS),
-        token_field=options.get("token_field", TOKEN_FIELDS[0]),
-        temperature=options.get("temperature", TEMPERATURES[0]),
-        tokenizer=options.get("tokenizer"),
-        price_in=_price(options, "price_in"),
-        price_out=_price(options, "price_out"),
-    )
-
-
-def _whole(options: Mapping[str, str], name: str, default: int) -> int:
-    text = options.get(name, str(default))
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise QabiasError(f"server: {name} is {text!r}; give a whole number such as {default}")
-    return int(text)
-
-
-def _number(options: Mapping[str, str], name: str) -> float:
-    try:
-        return float(options[name])
-    except ValueError:
-        return math.nan
-
-
-def _positive(options: Mapping[str, str], name: str, default: float) -> float:
-    if name not in options:
-        return default
-    value = _number(options, name)
-    if not 0 < value < math.inf:
-        raise QabiasError(f"server: {name} is {options[name]!r}; give seconds such as {default:g}")
-    return value
-
-
-def _price(options: Mapping[str, str], name: str) -> float | None:
-    if name not in options:
-        return None
-    value = _number(options, name)
-    if not 0 <= value < math.inf:
-        raise QabiasError(f"server: {name} is {options[name]!r}; give dollars per million tokens such as 0.15")
-    return value
+_CHAT_INSTEAD = "a server that gives no log-probabilities of a prompt can be asked with --option mode=chat"
 
 
 class Asker(Protocol):
@@ -155,7 +50,7 @@ class ServerChatScorer:
         temperature: See `ServerOptions`.
 
     Attributes:
-        model_signature: Empty: a server does not tell what it runs.
+        model_signature: Empty: a server does not say what it runs.
         samples: 1.
     """
 
@@ -194,7 +89,7 @@ class ServerChatScorer:
             answer = self._client.post("chat/completions", body)
         except RefusedError as error:
             if error.code in _FILTERED:
-                return ""  # the answer of this service, which a run without it would never end for
+                return ""  # it is this service's answer: asked again, it would refuse again
             raise
         try:
             content = answer["choices"][0]["message"]["content"]
@@ -206,14 +101,14 @@ class ServerChatScorer:
 
 
 class ServerEchoScorer:
-    """Scores options by the log-probabilities that a server tells of its prompt.
+    """Scores options by the log-probabilities that a server gives for its prompt.
 
     Args:
         model: Name that the server knows the model by.
         client: Asks the server.
 
     Attributes:
-        model_signature: Empty: a server does not tell what it runs.
+        model_signature: Empty: a server does not say what it runs.
     """
 
     name = "server"
@@ -228,7 +123,7 @@ class ServerEchoScorer:
         """Score every option of every request, in order.
 
         Raises:
-            QabiasError: If the server refuses, fails for good or does not tell log-probabilities of the prompt.
+            QabiasError: If the server refuses, fails for good or gives no log-probabilities of the prompt.
         """
         bodies: list[Body] = [
             {
@@ -294,7 +189,7 @@ def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_t
         fits = ends[-1] == len(prompt) or (is_option and len("".join(tokens[first + 1 :])) < option_length)
         counted = [float(value) for value in values[first:]]
     except (KeyError, IndexError, TypeError, ValueError, StopIteration):
-        raise QabiasError(f"server: it tells no log-probabilities of the prompt; {_CHAT_INSTEAD}") from None
+        raise QabiasError(f"server: it gives no log-probabilities of the prompt; {_CHAT_INSTEAD}") from None
     if not fits or offsets[0] < 0 or ends != sorted(ends) or len(values) != len(tokens) or math.isnan(sum(counted)):
         raise QabiasError(
             f"server: its log-probabilities or text offsets are not those of the prompt ...{prompt[-60:]!r}; "
@@ -311,20 +206,19 @@ def _collect(request: Request, answers: Sequence[Mapping[str, float]]) -> Option
     )
 
 
-def load(model: str, options: Mapping[str, str], journal: Path | None) -> ServerChatScorer | ServerEchoScorer:
-    """The scorer that the options ask for.
+def load(model: str, options: ServerOptions, journal: Path | None) -> ServerChatScorer | ServerEchoScorer:
+    """The scorer that the options ask for, with a client of its own.
 
     Args:
         model: Name that the server knows the model by.
-        options: Fields of `ServerOptions` as texts.
+        options: How the server is asked.
         journal: File that keeps the answers.
 
     Raises:
-        QabiasError: If an option or the key makes no sense.
+        QabiasError: If the key makes no sense.
     """
-    chosen = parse_options(options)
-    client = Client(chosen.url, concurrency=chosen.concurrency, timeout=chosen.timeout, journal=journal)
-    return make_scorer(model, client, chosen)
+    client = Client(options.url, concurrency=options.concurrency, timeout=options.timeout, journal=journal)
+    return make_scorer(model, client, options)
 
 
 def make_scorer(model: str, client: Asker, options: ServerOptions) -> ServerChatScorer | ServerEchoScorer:

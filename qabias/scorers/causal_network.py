@@ -1,0 +1,167 @@
+"""A causal language model that is asked for the log-likelihoods of token sequences laid out as trees.
+
+This file imports torch; it is imported when a scorer is made.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+from qabias.scorers.causal_rows import Row, TokenSequence
+from qabias.scorers.memory import LOGITS_PER_BATCH
+from qabias.scorers.prefix_tree import ancestor_mask
+
+# Logits in memory at once, in numbers, where they can be computed in blocks.
+LOGITS_AT_ONCE = 2**22
+
+
+class CausalNetwork:
+    """A model on its device that scores rows of trees.
+
+    Args:
+        model: A causal language model of `transformers`.
+        device: Where it is.
+
+    Attributes:
+        vocabulary_size: Number of tokens that it tells apart.
+        has_plain_head: Whether its logits are the output embeddings of the last states and nothing else, so that they
+            can be computed for some nodes only.
+    """
+
+    def __init__(self, model: Any, device: str) -> None:
+        self._model = model
+        self._device = device
+        self._keeps_logits = "logits_to_keep" in inspect.signature(model.forward).parameters
+        self.vocabulary_size = int(model.get_input_embeddings().weight.shape[0])
+        self.has_plain_head = self._probe_head()
+
+    @property
+    def batch_limit(self) -> int:
+        """Most tokens of a batch that keep its logits small; a plain head computes them in blocks."""
+        return sys.maxsize if self.has_plain_head else max(1, LOGITS_PER_BATCH // self.vocabulary_size)
+
+    def score(self, rows: list[Row], *, as_trees: bool) -> dict[TokenSequence, float]:
+        """Run rows as one batch and return the log-likelihood of each of their sequences."""
+        length = max(len(row.tree) for row in rows)
+        sequences = [sequence for row in rows for sequence in row.sequences]
+        predictors = [i * length + nodes for i, row in enumerate(rows) for nodes in row.tree.predictors]
+        targets = [tokens for row in rows for tokens in row.tree.targets]
+        # Options of one question are predicted from the same nodes: compute these once.
+        needed, index = np.unique(np.concatenate(predictors), return_inverse=True)
+        with torch.inference_mode():
+            inputs = self._make_inputs(rows, length, as_trees)
+            values = _log_probabilities(self._logits(inputs, needed), index, np.concatenate(targets))
+        starts = np.cumsum([0, *(len(tokens) for tokens in targets[:-1])])
+        return dict(zip(sequences, np.add.reduceat(values, starts).tolist(), strict=True))
+
+    def score_alone(self, sequence: TokenSequence) -> float:
+        """Score one sequence in the plainest way."""
+        with torch.inference_mode():
+            logits = self._model(input_ids=torch.tensor([sequence.tokens[:-1]], device=self._device)).logits[0]
+            targets = torch.tensor(sequence.tokens[-sequence.n_scored :], device=self._device)
+            scores = logits[-sequence.n_scored :].float().log_softmax(dim=-1)
+            return float(scores.gather(1, targets[:, None]).cpu().double().sum())
+
+    def _make_inputs(self, rows: list[Row], length: int, as_trees: bool) -> dict[str, Any]:
+        tokens = np.zeros((len(rows), length), dtype=np.int64)
+        for i, row in enumerate(rows):
+            tokens[i, : len(row.tree)] = row.tree.tokens
+        inputs: dict[str, Any] = {"input_ids": torch.from_numpy(tokens).to(self._device), "use_cache": False}
+        if not as_trees:
+            sizes = np.array([[len(row.tree)] for row in rows])
+            real = (np.arange(length) < sizes).astype(np.int64)
+            return inputs | {"attention_mask": torch.from_numpy(real).to(self._device)}
+        positions = np.zeros_like(tokens)
+        ends = np.tile(np.arange(1, length + 1), (len(rows), 1))  # a pad sees itself, because a softmax needs a token
+        for i, row in enumerate(rows):
+            positions[i, : len(row.tree)] = row.tree.depths
+            ends[i, : len(row.tree)] = row.tree.ends
+        visible = torch.from_numpy(ancestor_mask(ends)).to(self._device)
+        mask = torch.zeros(visible.shape, dtype=self._model.dtype, device=self._device)
+        mask.masked_fill_(~visible, torch.finfo(mask.dtype).min)
+        return inputs | {
+            "position_ids": torch.from_numpy(positions).to(self._device),
+            "attention_mask": mask[:, None],
+        }
+
+    def _logits(self, inputs: dict[str, Any], needed: np.ndarray) -> Iterator[torch.Tensor]:
+        """Yield the logits after the needed nodes of the flattened batch, in order and in blocks."""
+        if self.has_plain_head:
+            states = self._model.base_model(**inputs)[0].flatten(0, 1)
+            head = self._model.get_output_embeddings()
+        else:
+            states, needed = self._all_logits(inputs, needed)
+            head = torch.nn.Identity()
+        n_rows = max(1, LOGITS_AT_ONCE // self.vocabulary_size)
+        for start in range(0, len(needed), n_rows):
+            rows = torch.from_numpy(needed[start : start + n_rows]).to(self._device)
+            yield head(states[rows]).float()
+
+    def _all_logits(self, inputs: dict[str, Any], needed: np.ndarray) -> tuple[torch.Tensor, np.ndarray]:
+        """Run the whole model for the columns in which any row needs logits."""
+        if not self._keeps_logits:
+            return self._model(**inputs).logits.flatten(0, 1), needed
+        length = inputs["input_ids"].shape[1]
+        columns = np.unique(needed % length)
+        kept = torch.from_numpy(columns).to(self._device)
+        logits = self._model(**inputs, logits_to_keep=kept).logits.flatten(0, 1)
+        return logits, needed // length * len(columns) + np.searchsorted(columns, needed % length)
+
+    def _probe_head(self) -> bool:
+        """Tell whether logits are the output embeddings of the last states and nothing else.
+
+        Some models scale or cap their logits afterwards; for them the whole model must run. Exact equality is asked,
+        because a cap hardly shows in small logits.
+        """
+        head = self._model.get_output_embeddings()
+        base = self._model.base_model
+        if head is None or base is self._model:
+            return False
+        tokens = torch.arange(min(8, self.vocabulary_size), device=self._device)[None]
+        with torch.inference_mode(), _recorded(base) as states, _recorded(head) as logits:
+            final = self._model(input_ids=tokens).logits
+        if len(states) != 1 or len(logits) != 1:
+            return False
+        ((_, state),), ((seen, logit),) = states, logits
+        return len(seen) == 1 and torch.equal(seen[0], state[0]) and torch.equal(logit, final)
+
+
+@contextmanager
+def _recorded(module: Any) -> Iterator[list[tuple[Any, Any]]]:
+    """Record the inputs and outputs of a module."""
+    calls: list[tuple[Any, Any]] = []
+    handle = module.register_forward_hook(lambda _, inputs, output: calls.append((inputs, output)))
+    try:
+        yield calls
+    finally:
+        handle.remove()
+
+
+def _log_probabilities(blocks: Iterator[torch.Tensor], index: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Look up log-probabilities of tokens.
+
+    Args:
+        blocks: Logits after the needed nodes, float32 of shape (n_block, n_vocabulary), in order.
+        index: For each looked-up token, the number of the node it follows.
+        targets: The tokens, parallel to `index`.
+
+    Returns:
+        float64 array, parallel to `index`.
+    """
+    values = np.empty(len(index), dtype=np.float64)
+    start = 0
+    for logits in blocks:
+        stop = start + len(logits)
+        here = np.flatnonzero((start <= index) & (index < stop))
+        rows = torch.from_numpy(index[here] - start).to(logits.device)
+        columns = torch.from_numpy(targets[here]).to(logits.device)
+        values[here] = logits.log_softmax(dim=-1)[rows, columns].cpu().numpy()
+        start = stop
+    return values

@@ -1,0 +1,181 @@
+"""Token sequences of options, in rows and batches, for causal language models.
+
+The boundary between prefix and option is the one of lm-evaluation-harness 0.4.13, so that figures are comparable:
+spaces at the end of the prefix move to the option, the whole text is encoded at once, and the option's tokens are those
+after as many tokens as the prefix alone has. Where the prefix alone is encoded differently than inside the whole, the
+model reads the prefix's own tokens.
+
+NumPy only: nothing here computes with a model.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from qabias.errors import QabiasError
+from qabias.scorers.base import Request
+from qabias.scorers.prefix_tree import PrefixTree, build_tree, shared_lengths, split_into_chains, split_into_trees
+
+# A tree this large leaves little to share with the next one, and attention costs grow with its square.
+TREE_SIZE = 256
+# Long prefixes (few-shot examples) are worth larger trees.
+TREE_SIZE_PER_LONGEST = 3
+
+
+class TokenSequence(NamedTuple):
+    """Tokens of a prefix with an option, of which the last `n_scored` are the option's."""
+
+    tokens: tuple[int, ...]
+    n_scored: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a batch: the tree of some sequences."""
+
+    sequences: Sequence[TokenSequence]
+    tree: PrefixTree
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether the tree has no branch, so that it cannot be split into smaller ones."""
+        return len(self.tree) == 1 + int(self.tree.depths.max())
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many tokens a model can read.
+
+    Attributes:
+        positions: Most tokens of a sequence.
+        window: Most tokens of a sequence in which every token sees all tokens before it.
+    """
+
+    positions: float
+    window: float
+
+    @classmethod
+    def of(cls, model: Any) -> Limits:
+        """Read the limits off a model's configuration."""
+        config = model.config.get_text_config()
+        positions = getattr(config, "max_position_embeddings", None) or float("inf")
+        windows = [getattr(config, name, None) or float("inf") for name in ("sliding_window", "attention_chunk_size")]
+        return cls(positions=positions, window=min(windows))
+
+
+def split_by_layout(
+    sequences: Iterable[TokenSequence], layout: str, limits: Limits
+) -> tuple[list[TokenSequence], list[TokenSequence]]:
+    """Divide sequences into those run in trees and those run flat; a tree's mask has no sliding window."""
+    tree_limit = limits.window if layout == "tree" else 0
+    short: list[TokenSequence] = []
+    long: list[TokenSequence] = []
+    for sequence in sequences:
+        (short if len(sequence.tokens) - 1 <= tree_limit else long).append(sequence)
+    return short, long
+
+
+def plan_batches(sequences: Sequence[TokenSequence], layout: str, budget: int) -> list[list[Row]]:
+    """Arrange sequences in rows and rows in batches, largest first so that memory runs out early.
+
+    Args:
+        sequences: Distinct sequences, sorted.
+        layout: `"tree"` or `"flat"`.
+        budget: Most tokens of a batch, pads included; a longer sequence gets a batch of its own.
+    """
+    rows = sorted(_make_rows(sequences, layout, budget), key=lambda row: -len(row.tree))
+    batches: list[list[Row]] = []
+    for row in rows:
+        if batches and (len(batches[-1]) + 1) * len(batches[-1][0].tree) <= budget:
+            batches[-1].append(row)
+        else:
+            batches.append([row])
+    return batches
+
+
+def _make_rows(sequences: Sequence[TokenSequence], layout: str, budget: int) -> list[Row]:
+    read = [sequence.tokens[:-1] for sequence in sequences]
+    lengths = np.array([len(tokens) for tokens in read], dtype=np.int64)
+    # Sorting with the last token may differ from sorting without it.
+    order = sorted(range(len(read)), key=read.__getitem__)
+    shared = shared_lengths([read[i] for i in order])
+    lengths = lengths[order]
+    if layout == "tree":
+        bound = min(budget, max(TREE_SIZE, TREE_SIZE_PER_LONGEST * int(lengths.max(initial=0))))
+        groups = split_into_trees(lengths, shared, bound)
+    else:
+        groups = split_into_chains(lengths, shared)
+    return [make_row([sequences[order[i]] for i in group]) for group in groups]
+
+
+def make_row(sequences: Sequence[TokenSequence]) -> Row:
+    """The row of the tree of some sequences."""
+    tokens = [sequence.tokens for sequence in sequences]
+    return Row(sequences, build_tree(tokens, [sequence.n_scored for sequence in sequences]))
+
+
+def padded_size(batch: list[Row]) -> int:
+    """Tokens of a batch, pads included."""
+    return len(batch) * max(len(row.tree) for row in batch)
+
+
+def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[TokenSequence]]:
+    """Encode the options of requests after their prefixes, with the boundary described at the top of this file."""
+    start = _StartToken.of(tokenizer)
+    pairs = [[_move_spaces(request.prefix, option) for option in request.options] for request in requests]
+    distinct = list(dict.fromkeys(pair for options in pairs for pair in options))
+    texts = [text for prefix, option in distinct for text in (prefix, prefix + option)]
+    has_start = [start.text is not None and text.startswith(start.text) for text in texts]
+    encoded = _encode_each(tokenizer, itertools.compress(texts, has_start), add_special_tokens=False)
+    encoded |= _encode_each(tokenizer, (text for text in texts if text not in encoded))
+    # Beginnings without a token: the tokens of the whole follow the start token.
+    bare = [prefix + option for prefix, option in distinct if not prefix or not encoded[prefix]]
+    encoded_bare = _encode_each(tokenizer, bare, add_special_tokens=False)
+
+    def encode_one(request: Request, prefix: str, option: str) -> TokenSequence:
+        before = encoded[prefix] if request.prefix else ()
+        if before:
+            scored = encoded[prefix + option][len(before) :]
+            return TokenSequence(before + scored, len(scored))
+        if start.id is None:
+            raise QabiasError(f"request {request.key!r} has no prefix, and the tokenizer has no token to start with")
+        scored = encoded_bare[prefix + option]
+        if scored[:1] == (start.id,):
+            return TokenSequence(scored, len(scored) - 1)
+        return TokenSequence((start.id, *scored), len(scored))
+
+    return [
+        [encode_one(request, prefix, option) for prefix, option in options]
+        for request, options in zip(requests, pairs, strict=True)
+    ]
+
+
+def _move_spaces(prefix: str, option: str) -> tuple[str, str]:
+    kept = prefix.rstrip()
+    return kept, prefix[len(kept) :] + option
+
+
+class _StartToken(NamedTuple):
+    """The token that stands before an option without prefix."""
+
+    id: int | None
+    text: str | None
+
+    @classmethod
+    def of(cls, tokenizer: Any) -> _StartToken:
+        token = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
+        return cls(token, None if token is None else tokenizer.decode([token]))
+
+
+def _encode_each(tokenizer: Any, texts: Iterable[str], **options: bool) -> dict[str, tuple[int, ...]]:
+    """Encode every distinct text, all in one call."""
+    distinct = list(dict.fromkeys(texts))
+    if not distinct:
+        return {}
+    encoded = tokenizer(distinct, return_attention_mask=False, verbose=False, **options)["input_ids"]
+    return {text: tuple(tokens) for text, tokens in zip(distinct, encoded, strict=True)}

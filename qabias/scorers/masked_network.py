@@ -1,0 +1,126 @@
+"""A masked language model that is asked for the logits at one position of each row.
+
+This file imports torch; it is imported when a scorer is made.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+from qabias.scorers import memory
+
+
+class MaskedNetwork:
+    """A masked language model on its device.
+
+    Args:
+        model: A masked language model of `transformers`.
+        device: Where it is.
+        tolerance: Largest difference between logits of the two ways through the head, for logits of size 1.
+
+    Attributes:
+        vocabulary_size: Number of tokens that it tells apart.
+        gathers: Whether only the states at the mask go through the head to the vocabulary.
+    """
+
+    def __init__(self, model: Any, device: str, tolerance: float) -> None:
+        self._model = model
+        self._device = device
+        self.vocabulary_size = int(model.get_input_embeddings().weight.shape[0])
+        self.gathers = self._probe(tolerance)
+
+    @property
+    def row_limit(self) -> int:
+        """Most rows of a batch that keep its logits small."""
+        return max(1, memory.LOGITS_PER_BATCH // self.vocabulary_size)
+
+    @property
+    def token_limit(self) -> int:
+        """Most tokens of a batch that keep its logits small, where there are some for every token."""
+        return sys.maxsize if self.gathers else self.row_limit
+
+    def probabilities(
+        self,
+        inputs: dict[str, torch.Tensor],
+        masks: np.ndarray,
+        row: np.ndarray,
+        accepted: np.ndarray,
+        topk: int | None,
+    ) -> np.ndarray:
+        """Run a batch and return the probabilities of subjects.
+
+        Args:
+            inputs: Inputs of the model.
+            masks: int array of shape (n_rows,); where the mask is in each row.
+            row: int array of shape (n_items,); the row of each item.
+            accepted: int array of shape (n_items, 2, k); the tokens that count as each subject, the likeliest is taken.
+            topk: Number of tokens of a row that do not count as 0; None for all.
+
+        Returns:
+            float32 array of shape (n_items, 2).
+        """
+        logits = self._logits(inputs, masks)
+        rows = torch.from_numpy(row).to(logits.device)
+        tokens = torch.from_numpy(accepted).to(logits.device)
+        total = logits.logsumexp(dim=-1)
+        chosen = logits[rows[:, None, None], tokens]
+        values = (chosen - total[rows][:, None, None]).exp()
+        if topk is not None:
+            best = logits.topk(topk, dim=-1).indices[rows]
+            values = values.where((tokens[..., None] == best[:, None, None, :]).any(dim=-1) | values.isnan(), 0.0)
+        return values.amax(dim=-1).cpu().numpy()
+
+    def _logits(self, inputs: dict[str, torch.Tensor], masks: np.ndarray) -> torch.Tensor:
+        """Run a batch; float32 tensor of shape (n_rows, n_vocabulary), the logits at the mask of each row."""
+        places = torch.from_numpy(masks).to(self._device)
+        if not self.gathers:
+            return _at(self._model(**inputs).logits, places).float()
+        with _states_at(self._model.base_model, places):
+            return self._model(**inputs).logits[:, 0].float()
+
+    def _probe(self, tolerance: float) -> bool:
+        """Tell whether the head can be given the states of one position only, by comparing it with all positions."""
+        base = self._model.base_model
+        if base is self._model:
+            return False
+        tokens = torch.arange(2, 2 + min(16, self.vocabulary_size - 2), device=self._device).view(2, -1)
+        places = torch.tensor([1, tokens.shape[1] - 1], device=self._device)
+        with torch.inference_mode():
+            expected = _at(self._model(input_ids=tokens).logits, places).float()
+            try:
+                with _states_at(base, places):
+                    found = self._model(input_ids=tokens).logits.float()
+            except Exception:  # whatever a model whose head needs all positions raises
+                return False
+        if found.shape != (2, 1, expected.shape[-1]):
+            return False
+        return bool(((found[:, 0] - expected).abs() <= tolerance * expected.abs().clamp(min=1)).all())
+
+
+@contextmanager
+def _states_at(base: Any, places: torch.Tensor) -> Iterator[None]:
+    """Let a base model return the states of one position of each row only."""
+
+    def pick(_module: Any, _inputs: Any, output: Any) -> Any:
+        picked = _at(output[0], places)[:, None]
+        if isinstance(output, tuple):
+            return (picked, *output[1:])
+        output[next(iter(output))] = picked
+        return output
+
+    handle = base.register_forward_hook(pick)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _at(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """One position of each row of a tensor of shape (n_rows, n_positions, ...)."""
+    return values[torch.arange(len(places), device=values.device), places]
