@@ -61,7 +61,7 @@ class Factor(NamedTuple):
     def of(cls, codes: Integers, values: Sequence[str]) -> Factor:
         """Sorts the values, leaves out those that do not occur and merges equal ones."""
         occurs = np.bincount(codes, minlength=len(values)) > 0
-        names = [values[code] for code in np.flatnonzero(occurs)]
+        names = [values[code] for code in np.flatnonzero(occurs).tolist()]
         levels = tuple(sorted(set(names)))
         place = {name: number for number, name in enumerate(levels)}
         places = np.array([place[name] for name in names], dtype=np.int64)

@@ -164,12 +164,21 @@ class BBQ(Batches, evaluate.Metric):
                 f"(unparsed={options.unparsed!r})",
                 stacklevel=4,
             )
-        *columns, templates = items
+        templates = items.templates
 
         def summaries(of: Factor) -> dict[str, dict[str, Any]]:
             """The result of every level, from one count of all rows."""
             cells, clusters = np.unique(of.codes * len(templates.levels) + templates.codes, return_inverse=True)
-            counts = count(answers, *columns, clusters, len(cells))
+            counts = count(
+                answers,
+                items.labels,
+                items.target,
+                items.biased,
+                items.unknown,
+                items.disambiguated,
+                clusters,
+                len(cells),
+            )
             starts = np.searchsorted(cells, np.arange(1, len(of.levels)) * len(templates.levels))
             return {
                 value: summarize(part, options.n_bootstrap, options.seed, options.confidence, options.unparsed)
