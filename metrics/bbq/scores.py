@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+VERSION = 1
+"""Version of the rules of the metric, in the signature of its results; a change that moves a number raises it."""
+
 POLARITIES = ("neg", "nonneg")
 """Values of the column `question_polarity`."""
 
