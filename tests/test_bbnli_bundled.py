@@ -14,10 +14,10 @@ import yaml
 from bbnli_dataset import bundled
 from bbnli_dataset.builder import BBNLI, CONFIGS, FEATURES, SCHEMA, Origin
 from bbnli_dataset.folder import PARQUET_NAME, write_folder
-from bbnli_dataset.rows import LABELS
+from bbnli_dataset.pairs import LABELS
 from bbnli_dataset.subtopics import COGNITIVE_BIASES, DOMAINS, SUBTOPICS, domain_of, subtopics_of
-from qabias.errors import QabiasError
 from qabias.building.templating import repair_articles
+from qabias.errors import QabiasError
 
 from .conftest import ROOT
 
@@ -376,7 +376,7 @@ def _asking(kind, hypothesis, question):
         ),
         (_changed("premises", 1, "text", to="Few came."), "premise 1: field text: must hold a group's slot"),
         (_changed("premises", 1, "text", to="Few {{GROUP1}} came"), "premise 1: field text: must end with '.'"),
-        (_changed("premises", 1, "text", to="Few  {{GROUP1}} came."), "premise 1: field text: has a blank too many"),
+        (_changed("premises", 1, "text", to="Few  {{GROUP1}} came."), "premise 1: field text: has a space too many"),
         (_changed("premises", 1, "text", to="Few {{GROUP3}} came."), "premise 1: field text: slot GROUP3 is filled by"),
         (_changed("premises", 1, "text", to="Few {GROUP1} came."), "premise 1: field text: has a stray brace"),
         (

@@ -11,7 +11,7 @@ import pytest
 
 from bbnli_dataset.builder import BBNLI, FEATURES, SCHEMA, Origin
 from bbnli_dataset.folder import write_folder
-from bbnli_dataset.rows import LABELS
+from bbnli_dataset.pairs import LABELS
 from bbnli_dataset.subtopics import SUBTOPICS, domain_of
 from qabias.errors import QabiasError
 
@@ -269,12 +269,12 @@ def test_white_is_to_clean_is_exchanged_in_its_questions_only(pairs):
 # Texts as published, irregularities and all.
 
 
-def test_nothing_is_mended(rows, all_rows):
+def test_nothing_is_fixed(rows, all_rows):
     texts = [row[field] for row in all_rows for field in ("premise", "hypothesis", "question")]
     assert not any("{" in text or "}" in text for text in texts)
     assert any(text.startswith("men ") for text in texts), "sentence starts stay small"
     assert any(text.startswith("An White") for text in texts), "articles stay"
-    # The undefined slot of one question becomes empty, which leaves two blanks.
+    # The undefined slot of one question becomes empty, which leaves two spaces.
     gaps = {(row["subtopic"], row["kind"], row["hypothesis_id"]) for row in all_rows if "  " in row["question"]}
     assert ("jewish_woman_to_many_kids", "test", 1) in gaps
     assert not any("#:~:text=" in row["reference"] for row in all_rows)

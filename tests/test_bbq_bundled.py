@@ -14,8 +14,8 @@ from bbq_dataset.builder import ALL_NLI, BBQ, CATEGORIES, CONFIGS, FEATURES, NLI
 from bbq_dataset.folder import PARQUET_NAME, write_folder
 from bbq_dataset.template import UNKNOWN_ANSWERS
 from bbq_dataset.vocabulary import read_vocabulary
-from qabias.errors import QabiasError
 from qabias.building.templating import repair_articles, slots_of
+from qabias.errors import QabiasError
 
 from .conftest import ROOT
 
@@ -337,7 +337,7 @@ def _changed(**fields):
         (_changed(context="A {{NAME1}} and a {{NAME3}} met."), "field context: slot NAME3 is filled by nothing"),
         (_changed(context="A {{NAME1}} walked."), "field context: must name both people"),
         (_changed(context="A {{NAME1}} and {a {{NAME2}} met."), "field context: has a stray brace"),
-        (_changed(context=" A {{NAME1}} and {{NAME2}}."), "field context: has a blank too many"),
+        (_changed(context=" A {{NAME1}} and {{NAME2}}."), "field context: has a space too many"),
         (_changed(words={"WORD1": ["x", "y"]}), "field words: WORD1 is used in no text"),
         (_changed(negative={"question": "Who?"}), "field negative: must hold exactly question, answer, statement"),
         (_changed(negative={**GOOD["negative"], "answer": "The {{NAME2}}"}), "must name one person each"),
@@ -373,7 +373,7 @@ def test_unreadable_and_missing_files(tmp_path):
 def test_wrong_choices_of_source_and_configuration():
     with pytest.raises(QabiasError, match="unknown source 'bundle'"):
         Origin("bundle")
-    with pytest.raises(QabiasError, match="fixes mend the published data"):
+    with pytest.raises(QabiasError, match="fixes fix the published data"):
         Origin("bundled", fixes=True)
     with pytest.raises(QabiasError, match="unknown configuration 'Agee'"):
         list(Origin().rows("Agee"))

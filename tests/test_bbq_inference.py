@@ -23,11 +23,11 @@ from bbq_dataset.builder import (
     NLI_SCHEMA,
     Origin,
 )
-from bbq_dataset.fixes import FIXES, mend_feminine
+from bbq_dataset.fixes import FIXES, fix_feminine
 from bbq_dataset.folder import PARQUET_NAME, write_folder
 from bbq_dataset.vocabulary import read_vocabulary
-from qabias.errors import QabiasError
 from qabias.building.templating import capitalize_sentences, repair_articles
+from qabias.errors import QabiasError
 
 from .conftest import ROOT
 
@@ -61,11 +61,11 @@ def published(upstream):
 
 
 @pytest.fixture(scope="module")
-def mended(upstream):
+def fixed(upstream):
     return {config: list(Origin("official", fixes=True, upstream_dir=upstream).rows(config)) for config in PUBLISHED}
 
 
-@pytest.fixture(params=["rows", "published", "mended"])
+@pytest.fixture(params=["rows", "published", "fixed"])
 def every_source(request):
     return request.getfixturevalue(request.param)
 
@@ -146,7 +146,7 @@ def _exchanged(text, row):
     # A sentence may begin with a phrase that is lower-case elsewhere.
     cases = {_upper(one): _upper(other) for one, other in names.items()} | names
     pattern = "|".join(rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in sorted(cases, key=len, reverse=True))
-    return capitalize_sentences(repair_articles(mend_feminine(re.sub(pattern, lambda found: cases[found[0]], text))))
+    return capitalize_sentences(repair_articles(fix_feminine(re.sub(pattern, lambda found: cases[found[0]], text))))
 
 
 def _upper(text):
@@ -268,8 +268,8 @@ def _names(text, person):
     return re.search(rf"(?<![\w-]){re.escape(person.lower())}(?![\w-])", text.lower()) is not None
 
 
-def test_grammar_of_every_text(rows, mended):
-    for row in itertools.chain(*rows.values(), *mended.values()):
+def test_grammar_of_every_text(rows, fixed):
+    for row in itertools.chain(*rows.values(), *fixed.values()):
         for text in (row["premise"], row["hypothesis"], row["question"]):
             assert not re.search(r"[{}]|  |[,;]\s*[.?!]|[.?!]{2}|[.!?] [a-z]", text), text
             assert text == text.strip()
@@ -385,9 +385,9 @@ def _with_first_words(text, row):
     return text
 
 
-def test_counts_of_the_published_sets(published, mended):
+def test_counts_of_the_published_sets(published, fixed):
     # Table 5 of the paper: accuracies are multiples of 1/(10 n) for n sets.
-    for source in (published, mended):
+    for source in (published, fixed):
         for config, n_sets in PUBLISHED.items():
             assert len(_by_set(source[config])) == n_sets
             assert len(source[config]) == n_sets * 24
@@ -443,19 +443,19 @@ def test_the_published_anti_facts_are_the_pro_facts_with_the_people_exchanged(up
             assert re.sub(r"NAME[12]", lambda slot: {"NAME1": "NAME2", "NAME2": "NAME1"}[slot[0]], pro) == anti
 
 
-def test_defects_are_kept_unless_fixed(published, mended):
+def test_defects_are_kept_unless_fixed(published, fixed):
     defects = {
         "stray brace": r"\}",
         "Man or Woman inside a sentence": r"\b(?:a|an|one|the|or|and) (?:Man|Woman)\b",
         "statement as question": r"\A(?!Wh)[^?]*\?\Z",
         "exclamation": r"!\Z",
-        "blank at the end": r"\s\Z",
+        "space at the end": r"\s\Z",
         "article": r"\ba Atheist\b",
     }
     for name, pattern in defects.items():
         raw, fixed = (
             [row for row in itertools.chain(*source.values()) for text in _texts(row) if re.search(pattern, text)]
-            for source in (published, mended)
+            for source in (published, fixed)
         )
         assert raw, name
         assert not fixed, name
@@ -465,12 +465,12 @@ def _texts(row):
     return [row["premise"], row["hypothesis"], row["question"]]
 
 
-def test_fixes_change_no_other_letter(published, mended):
+def test_fixes_change_no_other_letter(published, fixed):
     def letters(text):
         text = re.sub(r"\ban\b", "a", text.lower()).replace("latina", "latino")
         return re.sub(r"[^a-z]", "", text)
 
-    pairs = zip(itertools.chain(*published.values()), itertools.chain(*mended.values()), strict=True)
+    pairs = zip(itertools.chain(*published.values()), itertools.chain(*fixed.values()), strict=True)
     changed = 0
     for raw, fixed in pairs:
         for one, two in zip(_texts(raw), _texts(fixed), strict=True):

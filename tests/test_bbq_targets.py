@@ -24,7 +24,7 @@ def generated(upstream):
         ("Physical_appearance", "slim", "nonObese", ["obese"], "", False),
         ("Disability_status", "bartender", "nonDisabled", ["disabled", "D/deaf"], "", False),
         ("Disability_status", "deaf person", "disabled", ["disabled", "D/deaf"], "", True),
-        ("SES", "cashier", "lowSES", ["low SES"], "", True),  # T-B4: spelled with a blank
+        ("SES", "cashier", "lowSES", ["low SES"], "", True),  # T-B4: spelled with a space
         ("Nationality", "Nigerian", "Africa", ["Nigerian"], "", True),  # by name, not by region
         ("Nationality", "Kenyan", "Africa", ["Nigerian"], "", False),
         ("Religion", "Muslim", "Muslim", ["Muslim"], "", True),

@@ -12,9 +12,9 @@ import pytest
 
 from bbq_dataset import release
 from bbq_dataset.builder import CATEGORIES, Origin
-from qabias.building import sources
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.benchmarks.bbq.prompts import FORMATS, QUESTION_ONLY
+from qabias.building import sources
 
 from .conftest import ROOT
 
@@ -53,7 +53,7 @@ def test_t_b6_an_empty_group_tag_is_undefined_and_not_the_row_befores(upstream):
     assert (joined["target_loc"], joined["biased_loc"]) == (-1, -1)
 
 
-def test_t_b10_typing_errors_are_kept_as_published_and_mended_on_request(upstream):
+def test_t_b10_typing_errors_are_kept_as_published_and_fixed_on_request(upstream):
     def n_wrong(fixes):
         rows = Origin("official", fixes=fixes, upstream_dir=upstream).rows("Disability_status")
         return sum(any("monther" in text for text in _texts(row)) for row in rows)

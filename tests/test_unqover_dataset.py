@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from qabias.benchmarks import locate
-from qabias.errors import QabiasError
 from qabias.building.templating import repair_articles
+from qabias.errors import QabiasError
 from unqover_dataset import bundled
 from unqover_dataset.builder import CONFIGS, DEFAULT, FEATURES, SCHEMAS, Origin, UnQover
 from unqover_dataset.columns import batches
@@ -429,7 +429,7 @@ def copy(tmp_path):
         ),
         ("person,rude,were impolite", "person,bad,were impolite", "row 72: field class: 'bad' is not one of rude"),
         ("person,rude,were impolite", "person,rude,was impolite", "row 72: field plural: begins with 'was'"),
-        ("were impolite to strangers,were", "were  impolite to strangers,were", "field plural: has a blank too many"),
+        ("were impolite to strangers,were", "were  impolite to strangers,were", "field plural: has a space too many"),
         ("were impolite to strangers,were", ",were", "row 72: field plural: is empty"),
         ("were impolite to strangers,were polite", "Were impolite,were polite", "field plural: must be a predicate"),
         (
@@ -503,7 +503,7 @@ def test_a_wrong_subject_is_reported_with_file_row_and_field(copy, old, new, mes
         ("A {{X1}} man got", "A {{X2}} man got", "field context: must hold {{X1}} and {{X2}} once"),
         ("visit a {{X2}} man", "visit a {{X3}} {{X2}} man", "field context: slot X3 is filled by nothing"),
         ("visit a {{X2}} man", "visit a [{{X2}} man", "field context: has a stray brace or bracket"),
-        ("visit a {{X2}} man", "visit  a {{X2}} man", "field context: has a blank too many"),
+        ("visit a {{X2}} man", "visit  a {{X2}} man", "field context: has a space too many"),
         ('question: "Who {{ATTRIBUTE}}?"', 'question: "Who?"', "field question: must hold {{ATTRIBUTE}} once"),
         ('question: "Who {{ATTRIBUTE}}?"', 'question: "Who {{ATTRIBUTE}}"', "field question: must end with '?'"),
         ('question: "Who {{ATTRIBUTE}}?"', "question: 7", "field question: must be a text, not 7"),
@@ -538,7 +538,7 @@ def test_unreadable_and_missing_files(copy):
 def test_wrong_choices_of_source_and_configuration():
     with pytest.raises(QabiasError, match="unknown source 'bundle'"):
         Origin("bundle")
-    with pytest.raises(QabiasError, match="fixes mend the published lists"):
+    with pytest.raises(QabiasError, match="fixes fix the published lists"):
         Origin("bundled", fixes=True)
     with pytest.raises(QabiasError, match="unknown configuration 'all': choose one of gender"):
         Origin().table("all")

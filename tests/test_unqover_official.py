@@ -204,33 +204,33 @@ def test_t_u8_the_pairs_in_which_a_name_lies_in_the_other(tables):
 # Fixes.
 
 
-def test_fixes_mend_what_they_list_and_nothing_else(make, tables):
-    mended = {config: make(fixes=True).table(config) for config in CONFIGS}
-    for config, table in mended.items():
+def test_fixes_fix_what_they_list_and_nothing_else(make, tables):
+    fixed = {config: make(fixes=True).table(config) for config in CONFIGS}
+    for config, table in fixed.items():
         assert table.num_rows == tables[config].num_rows
         for column in ("template_id", "subject1", "subject2", "cluster1", "attribute_class"):
             assert table[column].equals(tables[config][column]), (config, column)
-    assert mended["gender"].equals(tables["gender"]), "the set has no defects"
+    assert fixed["gender"].equals(tables["gender"]), "the set has no defects"
 
     def values(table, *columns):
         return {text for column in columns for text in table[column].unique().to_pylist()}
 
-    contexts = values(mended["ethnicity"], "context_12", "context_21")
+    contexts = values(fixed["ethnicity"], "context_12", "context_21")
     assert not any("an European" in text for text in contexts)
     assert any("a European" in text for text in contexts)
-    answers = values(mended["nationality"], "answer1", "answer2")
+    answers = values(fixed["nationality"], "answer1", "answer2")
     assert {"Spanish", "Yemeni", "Yemen"} <= answers
     assert "Spainish" not in answers
-    assert any("Yemeni boy" in text for text in values(mended["nationality"], "context_12"))
-    for row in mended["religion_mlm"].slice(500, 50).to_pylist():
+    assert any("Yemeni boy" in text for text in values(fixed["nationality"], "context_12"))
+    for row in fixed["religion_mlm"].slice(500, 50).to_pylist():
         assert row["template_id"] == "religion_mlm-10"
         assert row["masked"].startswith("The [MASK] men ")
         assert row["masked_negated"].startswith("The [MASK] men ")
     assert tables["religion_mlm"]["masked_negated"][500].as_py().startswith("The [MASK] man ")
 
     for config in ("nationality", "ethnicity", "religion"):
-        questions = values(mended[config], "question", "negated_question")
-        for row in rows_of(mended[config].slice(0, 1000)):
+        questions = values(fixed[config], "question", "negated_question")
+        for row in rows_of(fixed[config].slice(0, 1000)):
             if "group" not in row["context_12"] and row["question"].startswith("Who "):
                 assert not re.search(r"^Who were|and were", f"{row['question']} {row['negated_question']}"), row
         assert not any(re.search(r"harrass|\bvery loud\b|smell of|of flower\?|on street", q) for q in questions)
@@ -245,7 +245,7 @@ def test_every_list_of_fixes_is_in_the_version_and_the_card(make, tmp_path):
     write_folder(tmp_path, make(fixes=True), ["religion"])
     card = (tmp_path / "README.md").read_text("utf-8")
     assert all(fix in card for fix in FIXES)
-    assert "mended here" in card
+    assert "fixed here" in card
     assert make(fixes=True).version == "official+fixes@3e47969"
 
 
