@@ -15,7 +15,7 @@ from .builder import FEATURES, SCHEMA, Origin
 from .pairs import LABELS
 from .subtopics import ALL, DOMAINS, domain_of, subtopics_of
 
-__all__ = ["PARQUET_NAME", "card_text", "croissant", "write_folder"]
+__all__ = ["FOLDER", "PARQUET_NAME", "card_text", "croissant", "write_folder"]
 
 
 class BBNLIFolder(DatasetFolder[Origin]):
@@ -103,7 +103,7 @@ def _gallery(tables: Tables) -> str:
     return "\n".join(lines)
 
 
-_FOLDER = BBNLIFolder(Path(__file__).parent)
-write_folder = _FOLDER.write
-card_text = _FOLDER.card_text
-croissant = _FOLDER.croissant
+FOLDER = BBNLIFolder(Path(__file__).parent)
+write_folder = FOLDER.write
+card_text = FOLDER.card_text
+croissant = FOLDER.croissant

@@ -16,7 +16,7 @@ from .builder import ALL, ALL_NLI, FEATURES, NLI_CONFIGS, NLI_FEATURES, NLI_SCHE
 from .fixes import FIXES
 from .inference import CONTEXT_STUDY, LABELS
 
-__all__ = ["PARQUET_NAME", "card_text", "croissant", "write_folder"]
+__all__ = ["FOLDER", "PARQUET_NAME", "card_text", "croissant", "write_folder"]
 
 _CARD_INFERENCE = Path(__file__).with_name("card_inference.md")
 _GALLERY_SETS = 3
@@ -171,7 +171,7 @@ def _inference_gallery(tables: Tables) -> str:
     return "\n".join(lines)
 
 
-_FOLDER = BBQFolder(Path(__file__).parent)
-write_folder = _FOLDER.write
-card_text = _FOLDER.card_text
-croissant = _FOLDER.croissant
+FOLDER = BBQFolder(Path(__file__).parent)
+write_folder = FOLDER.write
+card_text = FOLDER.card_text
+croissant = FOLDER.croissant

@@ -69,7 +69,7 @@ def generate(category: str, *, fixes: bool, upstream_dir: str | Path | None) -> 
             if known_fixes.is_excluded_from_release(row):
                 continue
             row = _fixed(row, template)
-        row = _joined(row, template)
+        row = add_roles(row, template)
         if not fixes or row["target_loc"] != -1:
             yield row
 
@@ -82,7 +82,7 @@ def _released(line: str, place: str) -> Row:
         raise QabiasError(f"{place}: not a released BBQ example: {error!r}") from error
 
 
-def _joined(row: Row, template: Template) -> Row:
+def add_roles(row: Row, template: Template) -> Row:
     """Add what the released row does not tell: the roles of the answers, and the template's facts."""
     infos = [row["answer_info"][f"ans{i}"] for i in range(3)]
     groups = row["additional_metadata"]["stereotyped_groups"]

@@ -14,6 +14,8 @@ from qabias.building import sources
 from qabias.building.templating import repair_articles
 from qabias.errors import QabiasError
 
+from .built import bbq_rows
+
 
 def test_released_fields_are_kept_as_they_are(upstream):
     for category in ("Age", "Nationality", "Religion"):
@@ -38,7 +40,7 @@ def pseudo_release(upstream, tmp_path_factory):
     data = mirror / "nyu-mll" / "BBQ" / "data"
     data.mkdir()
     for category in ("Disability_status", "Gender_identity", "Physical_appearance", "SES", "Race_x_SES"):
-        rows = Origin("official", upstream_dir=upstream).rows(category)
+        rows = bbq_rows(category, "official", upstream)
         text = "".join(json.dumps({key: row[key] for key in RELEASED_KEYS}) + "\n" for row in rows)
         (data / f"{category}.jsonl").write_text(text, "utf-8")
     return mirror
@@ -61,8 +63,7 @@ def _alignment(rows):
 
 
 def test_official_fixes_balance_every_template_that_can_be(upstream):
-    origin = Origin("official", fixes=True, upstream_dir=upstream)
-    rows = {category: list(origin.rows(category)) for category in CATEGORIES}
+    rows = {category: bbq_rows(category, "official", upstream, fixes=True) for category in CATEGORIES}
     assert all(row["target_loc"] != -1 for of_one in rows.values() for row in of_one)
     shares = {name: share for of_one in rows.values() for name, share in _alignment(of_one).items() if share != 0.5}
     assert shares == {"Gender_identity-35": 0.0, "Gender_identity-36": 0.0}
@@ -72,7 +73,7 @@ def test_official_fixes_balance_every_template_that_can_be(upstream):
     assert [row["example_id"] for row in rows["Gender_identity"]] == list(range(5656))
 
 
-def test_official_fixes_fix_every_text(upstream):
+def test_official_fixes_leave_no_defect_in_a_text(upstream):
     texts = {
         row[field]
         for category in CATEGORIES
@@ -86,7 +87,7 @@ def test_official_fixes_fix_every_text(upstream):
         assert not text[0].islower()
 
 
-def test_text_fixing_by_example():
+def test_fixed_texts_by_example():
     assert fixes.fix_text("The on on welfare") == "The one on welfare"
     assert fixes.fix_text("the woman with in a bun ") == "The woman with her hair in a bun"
     assert fixes.fix_text("A elderly man; {a one percenter.") == "An elderly man; a one percenter."

@@ -16,7 +16,7 @@ from .builder import DEFAULT, FEATURES, MLM, Origin
 from .columns import batches, schema
 from .fixes import FIXES, NOT_FIXED
 
-__all__ = ["PARQUET_NAME", "card_text", "croissant", "write_folder"]
+__all__ = ["FOLDER", "PARQUET_NAME", "card_text", "croissant", "write_folder"]
 
 _GALLERY_EXAMPLES = 4
 _GOLDEN_RATIO = (5**0.5 - 1) / 2
@@ -139,7 +139,7 @@ def _codes(table: pa.Table, column: str) -> np.ndarray:
     return codes
 
 
-_FOLDER = UnQoverFolder(Path(__file__).parent)
-write_folder = _FOLDER.write
-card_text = _FOLDER.card_text
-croissant = _FOLDER.croissant
+FOLDER = UnQoverFolder(Path(__file__).parent)
+write_folder = FOLDER.write
+card_text = FOLDER.card_text
+croissant = FOLDER.croissant
