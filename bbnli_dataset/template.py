@@ -3,7 +3,6 @@
 `TEMPLATES.md` describes the format for whoever edits it. Every problem is reported with file, item and field.
 """
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +11,11 @@ from typing import Any, get_args
 
 import yaml
 
-from qabias.errors import QabiasError
 from qabias.building.templating import SLOT, slots_of
+from qabias.errors import QabiasError
+from qabias.support.suggest import did_you_mean
 
-from .rows import LABELS, NEUTRAL, Hypothesis, Kind, Stance
+from .pairs import LABELS, NEUTRAL, Hypothesis, Kind, Stance
 from .subtopics import COGNITIVE_BIASES, SUBTOPICS, domain_of
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -183,9 +183,8 @@ class _Reader:
             raise self._error(item, "", f"must be a mapping with {', '.join(fields)}, not {entry!r}")
         for key in entry:
             if key not in fields:
-                close = difflib.get_close_matches(str(key), fields, n=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"the fields are {', '.join(fields)}"
-                raise self._error(item, str(key), f"is not a field; {hint}")
+                hint = did_you_mean(str(key), fields) or f"; the fields are {', '.join(fields)}"
+                raise self._error(item, str(key), f"is not a field{hint}")
         for field in fields:
             if field not in entry:
                 raise self._error(item, field, "is missing")
@@ -197,7 +196,7 @@ class _Reader:
         lists = {}
         for name, texts in entry.items():
             if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() == text for text in texts):
-                raise self._error("", field, f"{name} must be a list of texts without outer blanks, not {texts!r}")
+                raise self._error("", field, f"{name} must be a list of texts without outer spaces, not {texts!r}")
             if len(texts) < 2 or len({text.lower() for text in texts}) < len(texts) or "" in texts:
                 raise self._error("", field, f"{name} must list at least two texts, all different: {texts!r}")
             lists[str(name)] = tuple(texts)
@@ -214,7 +213,7 @@ class _Reader:
         if not isinstance(text, str) or not text:
             raise self._error(item, field, f"must be a text, not {text!r}")
         if text != " ".join(text.split()):
-            raise self._error(item, field, f"has a blank too many: {text!r}")
+            raise self._error(item, field, f"has a space too many: {text!r}")
         if not text.endswith(end):
             raise self._error(item, field, f"must end with {end!r}: {text!r}")
         return text

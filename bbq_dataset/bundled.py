@@ -3,18 +3,18 @@
 `TEMPLATES.md` describes the format for whoever edits it. Every problem is reported with file, template and field.
 """
 
-import difflib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from qabias.errors import QabiasError
 from qabias.building.templating import StableRandom, capitalize_sentences, fill, repair_articles, slots_of
+from qabias.errors import QabiasError
+from qabias.support.suggest import did_you_mean
 
 from .examples import FilledTexts, Row, examples, slot_values
-from .fixes import mend_feminine
+from .fixes import fix_feminine
 from .pairs import other_group
 from .targets import is_target
 from .template import CATEGORIES, INTERSECTIONAL, Pair, Template, label_type
@@ -71,7 +71,7 @@ def read_streams(
 
 def fill_english(text: str, values: Mapping[str, str]) -> str:
     """Fill a text in correct English: articles, capitals at sentence starts, agreement of labels and nouns."""
-    return capitalize_sentences(repair_articles(mend_feminine(fill(text, values))))
+    return capitalize_sentences(repair_articles(fix_feminine(fill(text, values))))
 
 
 def fill_texts(template: Template, pair: Pair) -> FilledTexts:
@@ -205,15 +205,14 @@ class _EntryReader:
                 raise self.error(key, "is missing")
         for key in fields:
             if key not in (*required, *optional):
-                close = difflib.get_close_matches(str(key), (*required, *optional), 1)
-                raise self.error(str(key), "is not a field" + (f"; did you mean {close[0]!r}?" if close else ""))
+                raise self.error(str(key), f"is not a field{did_you_mean(str(key), (*required, *optional))}")
 
     def _text(self, fields: Mapping[str, Any], name: str) -> str:
         text = fields.get(name)
         if not isinstance(text, str) or not text.strip():
             raise self.error(name, f"must be a text, not {text!r}")
         if text != text.strip() or "  " in text:
-            raise self.error(name, f"has a blank too many: {text!r}")
+            raise self.error(name, f"has a space too many: {text!r}")
         return text
 
     def _strings(self, fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
@@ -256,7 +255,7 @@ class _EntryReader:
             raise self.error("append", "must hold exactly short, long")
         texts = {length: self._text(append, length) for length in ("short", "long")}
         if not texts["short"].startswith(", ") or not texts["long"][0].isupper():
-            raise self.error("append", "short must begin with a comma and a blank, long with a capital letter")
+            raise self.error("append", "short must begin with a comma and a space, long with a capital letter")
         if not all(text.endswith(".") for text in (*texts.values(), self._text(fields, "context"))):
             raise self.error("append", "short, long and the context must end with a full stop")
         known = set(fields.get("words", ()))

@@ -30,7 +30,7 @@ class FilledTexts:
 
 
 Filler = Callable[[Template, Pair], FilledTexts]
-PairMend = Callable[[Template, Pair], Pair]
+PairFix = Callable[[Template, Pair], Pair]
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ def slot_values(pair: Pair) -> dict[str, str]:
 def drawn_sets(
     templates: Iterable[tuple[Template, StableRandom]],
     vocabulary: Vocabulary,
-    mend_pair: PairMend = lambda template, pair: pair,
+    fix_pair: PairFix = lambda template, pair: pair,
 ) -> Iterator[DrawnSet]:
     """Draw the sets of one category in file order.
 
     Args:
         templates: Template versions of one category, each with the stream its random draws come from.
         vocabulary: Labels and names.
-        mend_pair: Corrects a pair before it is used.
+        fix_pair: Corrects a pair before it is used.
     """
     set_numbers: dict[str, int] = {}
     for template, rng in templates:
@@ -81,7 +81,7 @@ def drawn_sets(
             set_numbers[template.template_id] = number + 1
             yield DrawnSet(
                 template,
-                mend_pair(template, pair),
+                fix_pair(template, pair),
                 f"{template.template_id}-{number:03d}",
                 unknown=rng.choice(UNKNOWN_ANSWERS),
                 order=tuple(rng.sample(("negative", "non_negative", "unknown"), 3)),
@@ -92,7 +92,7 @@ def examples(
     templates: Iterable[tuple[Template, StableRandom]],
     vocabulary: Vocabulary,
     filler: Filler,
-    mend_pair: PairMend = lambda template, pair: pair,
+    fix_pair: PairFix = lambda template, pair: pair,
 ) -> Iterator[Row]:
     """Yield the examples of one category in file order.
 
@@ -100,10 +100,10 @@ def examples(
         templates: Template versions of one category, each with the stream its random draws come from.
         vocabulary: Labels and names.
         filler: Puts a pair into the texts of a template.
-        mend_pair: Corrects a pair before it is used.
+        fix_pair: Corrects a pair before it is used.
     """
     example_id = 0
-    for drawn in drawn_sets(templates, vocabulary, mend_pair):
+    for drawn in drawn_sets(templates, vocabulary, fix_pair):
         for row in _set_of_four(drawn, filler(drawn.template, drawn.pair)):
             yield {"example_id": example_id, "set_id": drawn.set_id, **row}
             example_id += 1

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from qabias.errors import QabiasError
 from qabias.building.sources import commit, fetch
 from qabias.building.templating import StableRandom, fill
+from qabias.errors import QabiasError
 
 from . import fixes as known_fixes
 from .examples import FilledTexts, Row, examples, slot_values
@@ -33,7 +33,7 @@ def generate(category: str, *, seed: int, fixes: bool, upstream_dir: str | Path 
     Args:
         category: Name of the category.
         seed: Seed of the random draws, which are ours (the published ones were not recorded).
-        fixes: Mend the known defects of the published templates (`bbq_dataset.fixes`).
+        fixes: Fix the known defects of the published templates (`bbq_dataset.fixes`).
         upstream_dir: Local mirror of the published files.
 
     Raises:
@@ -50,14 +50,14 @@ def generate(category: str, *, seed: int, fixes: bool, upstream_dir: str | Path 
             template = replace(template, descriptions=drawn)
         streams.append((template, rng))
     if fixes:
-        rows = examples(streams, vocabulary, fill_mended, known_fixes.tags_on_slots)
+        rows = examples(streams, vocabulary, fill_fixed, known_fixes.tags_on_slots)
         yield from known_fixes.drop_undefined_targets(rows)
     else:
         yield from examples(streams, vocabulary, fill_published)
 
 
 def read_templates(category: str, upstream_dir: str | Path | None = None, *, fixes: bool = False) -> list[Template]:
-    """Read the authors' template file of a category, one `Template` per CSV row, mended if `fixes`.
+    """Read the authors' template file of a category, one `Template` per CSV row, fixed if `fixes`.
 
     Raises:
         QabiasError: If the file cannot be had or a cell cannot be read (names file, row and column).
@@ -65,11 +65,11 @@ def read_templates(category: str, upstream_dir: str | Path | None = None, *, fix
     path = f"templates/new_templates - {category}.csv"
     occupations = occupations_by_prestige(read_vocabulary(upstream_dir))
     templates = [
-        _template(category, known_fixes.mend_row(row) if fixes else row, f"{path} row {number}", occupations)
+        _template(category, known_fixes.fix_row(row) if fixes else row, f"{path} row {number}", occupations)
         for number, row in enumerate(_read_csv(path, upstream_dir), start=2)
         if row["Ambiguous_Context"]
     ]
-    return known_fixes.mend_templates(templates) if fixes else templates
+    return known_fixes.fix_templates(templates) if fixes else templates
 
 
 def read_vocabulary(upstream_dir: str | Path | None = None) -> Vocabulary:
@@ -194,10 +194,10 @@ def fill_published(template: Template, pair: Pair) -> FilledTexts:
     return _texts(template, filled)
 
 
-def fill_mended(template: Template, pair: Pair) -> FilledTexts:
-    """Fill a template and mend its typing, articles, blanks and capitals."""
+def fill_fixed(template: Template, pair: Pair) -> FilledTexts:
+    """Fill a template and fix its typing, articles, spaces and capitals."""
     values = slot_values(pair)
-    return _texts(template, lambda text: known_fixes.mend_text(fill(text, values)))
+    return _texts(template, lambda text: known_fixes.fix_text(fill(text, values)))
 
 
 def _texts(template: Template, filled: Any) -> FilledTexts:

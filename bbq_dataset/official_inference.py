@@ -10,12 +10,12 @@ import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from qabias.errors import QabiasError
 from qabias.building.sources import commit, fetch
 from qabias.building.templating import fill
+from qabias.errors import QabiasError
 
 from .examples import Row
-from .fixes import mend_sentence, mend_text
+from .fixes import fix_sentence, fix_text
 from .inference import CATEGORY_CONFIGS, CONTEXT_STUDY, InferenceSet, category_of, inference_rows
 from .official import COMMIT_LENGTH, literal_list, two_lists
 
@@ -33,7 +33,7 @@ def generate(config: str, *, fixes: bool, upstream_dir: str | Path | None) -> It
 
     Args:
         config: One of `inference.NLI_CONFIGS`.
-        fixes: Mend the known defects of the published templates (`bbq_dataset.fixes`).
+        fixes: Fix the known defects of the published templates (`bbq_dataset.fixes`).
         upstream_dir: Local mirror of the published files.
 
     Raises:
@@ -77,7 +77,7 @@ def _inference_set(
         text = fill(row[column], slots)
         if not fixes:
             return text
-        return mend_text(text) if column.startswith("Question") else mend_sentence(text)
+        return fix_text(text) if column.startswith("Question") else fix_sentence(text)
 
     exchanged = {**values, "NAME1": values["NAME2"], "NAME2": values["NAME1"]}
     return InferenceSet(

@@ -93,11 +93,11 @@ def article(word: str) -> str:
 def repair_articles(text: str) -> str:
     """Make every indefinite article fit the sound of the word behind it."""
 
-    def mend(match: re.Match[str]) -> str:
-        start, blank, word = match.groups()
-        return start + article(word)[1:] + blank + word
+    def fix(match: re.Match[str]) -> str:
+        start, space, word = match.groups()
+        return start + article(word)[1:] + space + word
 
-    return _ARTICLE.sub(mend, text)
+    return _ARTICLE.sub(fix, text)
 
 
 def capitalize_sentences(text: str) -> str:
