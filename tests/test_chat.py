@@ -10,10 +10,10 @@ import torch
 
 from qabias.benchmarks.bbq.benchmark import BENCHMARK as BBQ
 from qabias.benchmarks.bbq.benchmark import read
-from qabias.errors import QabiasError
-from qabias.models.loading import load_causal
 from qabias.benchmarks.bbq.prompts import FORMATS
+from qabias.errors import QabiasError
 from qabias.measuring.run import RunArguments, load_examples, run
+from qabias.models.loading import load_causal
 from qabias.scorers import load_scorer
 from qabias.scorers.base import Request, TextScorer
 from qabias.scorers.causal import CausalScorer

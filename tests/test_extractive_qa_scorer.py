@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qabias.models.loading import encoders as models_encoders
 from qabias.errors import QabiasError
+from qabias.models.loading import encoders as models_encoders
 from qabias.scorers import extractive_qa
 from qabias.scorers.encoder_rows import Pieces, Template, TokenRows
 from qabias.scorers.encoder_runner import EncoderRunner

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from qabias.models.loading import encoders as models_encoders
 from qabias.errors import QabiasError
+from qabias.models.loading import encoders as models_encoders
 from qabias.scorers import masked_lm
 from qabias.scorers.masked_lm import MaskedLMScorer, MaskedSentences
 

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from qabias.models.loading import loading as models
-from qabias.models.loading import encoders as models_encoders
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.models.loading import LoadedModel
 from qabias.measuring.run import RunArguments, load_examples, run
+from qabias.models.loading import LoadedModel
+from qabias.models.loading import encoders as models_encoders
+from qabias.models.loading import loading as models
 from qabias.scorers import load_scorer
 from qabias.scorers.base import Request
 from qabias.scorers.encoder_rows import Template

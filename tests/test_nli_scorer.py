@@ -8,9 +8,9 @@ import pytest
 import torch
 import transformers
 
-from qabias.models.loading import encoders as models_encoders
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel
+from qabias.models.loading import encoders as models_encoders
 from qabias.scorers.nli import LABELS, NLIScorer
 
 from .tiny_models import CONTEXTS, ENCODER_SMALL, QUESTIONS

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from qabias.errors import QabiasError
 from qabias.answers.parsing import (
     CONTRADICTION,
     ENTAILMENT,
@@ -18,6 +17,7 @@ from qabias.answers.parsing import (
     parse_inference_released,
 )
 from qabias.benchmarks.inference.prompts import FORMATS, NLI_FORMATS, QA_FORMATS
+from qabias.errors import QabiasError
 
 # Text, what it answers, and what the released code makes of it as inference and as a question (spec: first any word of
 # true, correct, yes between blanks, then of false, incorrect, no; or first the letters "yes" anywhere, then "no").

@@ -16,17 +16,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import torch
 
-from qabias.measuring import run as runs
+from qabias.answers.parsing import parse_choice
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.errors import QabiasError
-from qabias.answers.parsing import parse_choice
+from qabias.measuring import run as runs
 from qabias.measuring.run import Machine, RunArguments, run
+from qabias.planning.server import estimate_run
 from qabias.scorers import load_scorer
 from qabias.scorers.base import Request
 from qabias.scorers.causal import CausalScorer
 from qabias.scorers.server import client
 from qabias.scorers.server.client import Client
-from qabias.planning.server import estimate_run
 from qabias.scorers.server.journal import Journal
 from qabias.scorers.server.scorer import ServerChatScorer, parse_options, sum_option
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 from qabias.errors import QabiasError
 
 
-def compute(folder: Path, references: Any, predictions: Any, **options: Any) -> dict[str, Any]:
+def compute(folder: Path, table: pa.Table, predictions: Any, **options: Any) -> dict[str, Any]:
     """What a metric returns.
 
     Args:
         folder: The `evaluate` module.
-        references: The examples, in a form that the metric takes.
+        table: The examples.
         predictions: Parallel to them, in the form that the metric takes.
         **options: Options of the metric.
 
@@ -26,12 +26,7 @@ def compute(folder: Path, references: Any, predictions: Any, **options: Any) -> 
 
     metric = evaluate.load(str(folder))
     try:
-        result: dict[str, Any] = metric.compute(predictions=predictions, references=references, **options)
+        result: dict[str, Any] = metric.compute(predictions=predictions, references=table, **options)
     except ValueError as error:
         raise QabiasError(str(error)) from error
     return result
-
-
-def as_columns(table: pa.Table) -> dict[str, list[Any]]:
-    """A table as a metric that reads Python values takes it."""
-    return {name: table[name].to_pylist() for name in table.column_names}

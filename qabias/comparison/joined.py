@@ -15,6 +15,7 @@ SECTION = "Figures and tables of the papers, run by run"
 
 _RUN = Column("run", "Run", "text")
 
+
 def joined_tables(names: Sequence[str], analyses: Sequence[Analysis], left_out: Collection[str] = ()) -> list[Table]:
     """Tables of the same name in two runs or more, joined by a first column that names the run.
 

@@ -64,9 +64,7 @@ def have_common_examples(first: ScoredRun, second: ScoredRun) -> bool:
     return same and same_texts and len(set(sources)) == 1
 
 
-def pair_up(
-    answers: Answers, first: tuple[ScoredRun, pa.Table], second: tuple[ScoredRun, pa.Table]
-) -> dict[str, Pair]:
+def pair_up(answers: Answers, first: tuple[ScoredRun, pa.Table], second: tuple[ScoredRun, pa.Table]) -> dict[str, Pair]:
     """The examples that two runs were both asked, with the answers of both, by group.
 
     Args:

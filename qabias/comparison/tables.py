@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from qabias.tables.model import Column, Estimate, Figure, Table, Value, estimate
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.facts import Scores, run_column, union
-from qabias.comparison.paired_tests import Difference, holm
 from qabias.comparison.comparable import mixed_fields
+from qabias.comparison.paired_tests import Difference, holm
 from qabias.runs.scored import ScoredRun
+from qabias.tables.model import Column, Estimate, Figure, Table, Value, estimate
 
 DIFFERENCES = "Differences between runs"
 """Section of the differences."""
@@ -61,6 +61,7 @@ def score_tables(
 ) -> list[Table]:
     """One table for each score: groups by runs, with intervals and numbers of examples."""
     tables = []
+    read_intervals = _READ_INTERVALS.format(clusters=benchmark.facts.clusters[0])
     for measure in measures:
         by_run = [benchmark.groups(of, measure) for of in scores]
         rows = union([list(of) for of in by_run])
@@ -71,7 +72,7 @@ def score_tables(
                 measure.name,
                 measure.title,
                 measure.source,
-                " ".join(filter(None, (measure.note, _READ_INTERVALS.format(clusters=benchmark.facts.clusters[0]), not_asked))),
+                " ".join(filter(None, (measure.note, read_intervals, not_asked))),
                 (
                     Column("group", benchmark.facts.group, "text"),
                     *(Column(run_column(number), name, measure.kind) for number, name in enumerate(names)),

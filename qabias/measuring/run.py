@@ -13,9 +13,9 @@ from typing import Any
 
 from tqdm import tqdm
 
-from qabias.benchmarks import load_benchmark
+from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.report import write_report
-from qabias.runs.arguments import Machine, RunArguments, check_arguments
+from qabias.runs.arguments import HERE, Machine, RunArguments, check_arguments
 from qabias.runs.distributed import launched_processes
 from qabias.runs.folder import (
     ANALYSIS_FILE,
@@ -54,12 +54,17 @@ class RunResult:
         return self.run.folder
 
     @property
+    def benchmark(self) -> Benchmark:
+        """The benchmark."""
+        return load_benchmark(self.run.benchmark)
+
+    @property
     def signature(self) -> str:
         """What was measured, in one line."""
         return self.run.signature
 
 
-def run(arguments: RunArguments, output: Path | None = None, machine: Machine = Machine()) -> RunResult:
+def run(arguments: RunArguments, output: Path | None = None, machine: Machine = HERE) -> RunResult:
     """Measure a model: ask what has not been asked yet, then score and report when all parts are there.
 
     Args:

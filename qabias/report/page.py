@@ -21,11 +21,11 @@ from markupsafe import Markup
 
 from qabias.benchmarks import Benchmark
 from qabias.benchmarks.facts import Tile
-from qabias.tables.model import Analysis, Column, Estimate, Table, Value
 from qabias.report import examples
 from qabias.report.svg import inline_svg
 from qabias.tables import figures
 from qabias.tables.formatting import UNDEFINED, as_estimate, show, show_interval
+from qabias.tables.model import ALL, Analysis, Column, Table, Value
 
 _TEMPLATES = Path(__file__).parent / "templates"
 

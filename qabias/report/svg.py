@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from qabias.tables.model import Table
 from qabias.tables import figures
+from qabias.tables.model import Table
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK_HREF = "{http://www.w3.org/1999/xlink}href"

@@ -15,7 +15,6 @@ from qabias.support.suggest import did_you_mean, unknown
 from qabias.tables.formatting import show, show_interval
 from qabias.tables.model import Analysis, Column, Estimate, Table, Value, find, read_analysis
 
-
 TEXTS = ("csv", "md", "latex")
 DRAWINGS = ("svg", "pdf", "png")
 FORMATS = (*TEXTS, *DRAWINGS)
@@ -91,7 +90,8 @@ def _write(table: Table, output: Path, kinds: Sequence[str]) -> Iterator[Path]:
             text = _TEXT[kind](table)
             write_atomically(path, partial(_write_text, text))
         elif table.figure is not None and table.rows:
-            
+            from qabias.tables.figures import save  # takes a second, and only figures need it
+
             write_atomically(path, partial(save, table, kind=kind))
         else:
             continue

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from qabias.tables.model import Table
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import differing_fields
 from qabias.comparison.tables import DIFFERENCES
+from qabias.tables.model import Table
 from qabias.terminal.scores import print_side_by_side
 from qabias.terminal.table import print_table
 
@@ -37,10 +37,11 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
         if table.name.startswith("difference_"):
             for pair in _pairs(table):
                 print_table(pair, console)
+    clusters = comparison.benchmark.facts.clusters[0]
     if any(table.section == DIFFERENCES for table in comparison.analysis.tables):
         console.print(
-            f"p: permutation test that exchanges the models' answers to whole {comparison.benchmark.facts.clusters[0]}; "
-            "adjusted (Holm) for the rows of a table except All.",
+            f"p: permutation test that exchanges the models' answers to whole {clusters}; adjusted (Holm) for the rows "
+            "of a table except All.",
             markup=False,
         )
 

@@ -22,12 +22,11 @@ from qabias.benchmarks.bbq.roles import paper_categories, roles_of_options
 from qabias.benchmarks.facts import ALL, Measure, Scores, counted
 from qabias.benchmarks.pairs import Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
-from qabias.benchmarks.scoring import as_columns, compute
+from qabias.benchmarks.scoring import compute
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
-from qabias.scorers.registry import kind_of
-from qabias.scorers.rules import check_rule
+from qabias.scorers.registry import check_rule, kind_of
 from qabias.support.arrow import column_codes, rows_of
 from qabias.support.suggest import unknown
 from qabias.tables.formatting import percent
@@ -132,9 +131,7 @@ class BBQBenchmark(Benchmark):
 
     def score(self, table: pa.Table, answers: pa.Table) -> dict[str, Any]:
         """All scores with intervals, over all examples, by category and by the paper's split of names and labels."""
-        return compute(
-            locate.metric_folder(NAME), as_columns(table), answers["prediction"].to_pylist(), by=list(BREAKDOWNS)
-        )
+        return compute(locate.metric_folder(NAME), table, answers["prediction"].to_pylist(), by=list(BREAKDOWNS))
 
     def analyse(
         self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: PromptFormat | None

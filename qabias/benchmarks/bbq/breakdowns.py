@@ -14,7 +14,6 @@ from qabias.benchmarks.bbq.columns import (
     CONTEXTS,
     N_EXAMPLES,
     N_TEMPLATES,
-    PAPER,
     READ_BIAS,
     READ_INTERVALS,
     n_answers,
@@ -22,6 +21,7 @@ from qabias.benchmarks.bbq.columns import (
     plain,
     scored,
 )
+from qabias.benchmarks.bbq.facts import PAPER
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.grouping import Key
 from qabias.tables.model import Column, Figure, Table, Value

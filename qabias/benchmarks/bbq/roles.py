@@ -11,14 +11,12 @@ import pyarrow.compute as pc
 from qabias.benchmarks import grouping, locate
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.grouping import Key
-from qabias.benchmarks.scoring import as_columns, compute
+from qabias.benchmarks.scoring import compute
 
 _METRIC_COLUMNS = (
     *("category", "example_id", "template_id", "set_id", "question_polarity", "context_condition"),
     *("label", "target_loc", "biased_loc", "unknown_loc"),
 )
-# Categories that the paper, and so the metric, splits into labels and proper names.
-_NAME_CATEGORIES = ("Gender_identity", "Race_ethnicity")
 _TEXT_CATEGORIES = ("Nationality", "Religion", "Sexual_orientation")
 _GENDER_OF_WORD = {"man": "M", "boy": "M", "woman": "F", "girl": "F"}
 _PLACES = range(3)
@@ -31,15 +29,14 @@ def score(table: pa.Table, answers: pa.Table, groupings: Mapping[str, Sequence[K
 
 
 def _metric(table: pa.Table, answers: pa.Table, by: Sequence[str]) -> dict[str, Any]:
-    return compute(locate.metric_folder(NAME), as_columns(table), answers["prediction"].to_pylist(), by=list(by))
+    return compute(locate.metric_folder(NAME), table, answers["prediction"].to_pylist(), by=list(by))
 
 
 def paper_categories(table: pa.Table) -> list[str]:
     """The category of every row as the paper splits them: names apart from labels in two categories."""
-    return [
-        f"{category} (names)" if category in _NAME_CATEGORIES and style == "name" else category
-        for category, style in zip(table["category"].to_pylist(), table["label_type"].to_pylist(), strict=True)
-    ]
+    paper_category = locate.metric_module(NAME, "engine").paper_category
+    pairs = zip(table["category"].to_pylist(), table["label_type"].to_pylist(), strict=True)
+    return [paper_category(category, style) for category, style in pairs]
 
 
 def target_groups(table: pa.Table) -> list[str | None]:

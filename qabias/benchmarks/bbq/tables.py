@@ -20,12 +20,12 @@ from qabias.benchmarks.bbq.columns import (
     CONTEXTS,
     N_EXAMPLES,
     N_TEMPLATES,
-    PAPER,
     READ_BIAS,
     READ_INTERVALS,
     names,
     scored,
 )
+from qabias.benchmarks.bbq.facts import PAPER
 from qabias.benchmarks.bbq.roles import paper_categories, score, select_examples, target_groups
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.grouping import Key, most_biased_first

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from qabias.answers.likelihoods import NO_ANSWER, choice_columns
+from qabias.answers import NO_ANSWER
+from qabias.answers.likelihoods import choice_columns
 from qabias.answers.parsing import (
     CONTRADICTION,
     ENTAILMENT,
@@ -29,11 +30,10 @@ from qabias.benchmarks.inference import BBNLI
 from qabias.benchmarks.inference.prompts import FORMATS, QA_FORMATS
 from qabias.benchmarks.pairs import Codes, Floats, Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
-from qabias.benchmarks.scoring import as_columns, compute
+from qabias.benchmarks.scoring import compute
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, PairScorer, Request, Scorer, TextScorer
-from qabias.scorers.rules import check_rule
-from qabias.support.arrow import plain
+from qabias.scorers.registry import check_rule
 from qabias.tables.formatting import percent
 
 WAYS = ("options", "texts", "pairs")
@@ -140,7 +140,7 @@ def score(table: pa.Table, answers: pa.Table, by: Sequence[str]) -> dict[str, An
         given = lists.flatten().to_pylist()
     else:
         given = answers["prediction"].to_pylist()
-    return compute(locate.metric_folder(BBNLI), as_columns(table), given, by=list(by))
+    return compute(locate.metric_folder(BBNLI), table, given, by=list(by))
 
 
 def label_shares(scores: Mapping[str, Any]) -> str:
@@ -165,8 +165,7 @@ def pairing(table: pa.Table, form: str, first: pa.Table, second: pa.Table) -> Ca
         second: Those of the second run.
     """
     engine = locate.metric_module(BBNLI, "engine")
-    read = (*engine.TEXT_COLUMNS[form], *engine.INDEX_COLUMNS[form])
-    items = engine.read({name: plain(table[name]).to_pylist() for name in read}, form)
+    items = engine.read(table.select(engine.COLUMNS[form]), form)
     samples = [_samples(answers) for answers in (first, second)]
 
     def score(counts: npt.ArrayLike) -> Mapping[str, Floats]:

@@ -8,17 +8,16 @@ import pyarrow as pa
 
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.grouping import Key
+from qabias.benchmarks.inference.facts import PAPER
 from qabias.benchmarks.inference.grouping import (
     ACCURACIES,
-    ALL,
-    PAPER,
     READ_BIAS,
     READ_FEW,
     SHARES,
     N,
     with_shares,
 )
-from qabias.tables.model import Column, Figure, Table, estimate, values
+from qabias.tables.model import ALL, Column, Figure, Table, estimate, values
 
 _MEAN = "Mean of subtopics"
 _FORMS = {"stereotypical": "stereotypical", "test": "test"}

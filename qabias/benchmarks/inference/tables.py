@@ -18,7 +18,6 @@ from qabias.benchmarks.inference.bbq_nli_tables import (
     template_table,
 )
 from qabias.benchmarks.inference.grouping import (
-    ALL,
     BBNLI_COLUMNS,
     BBQ_COLUMNS,
     bbnli_example,
@@ -27,7 +26,7 @@ from qabias.benchmarks.inference.grouping import (
     score,
     where,
 )
-from qabias.tables.model import Analysis
+from qabias.tables.model import ALL, Analysis
 
 
 def analyse_bbnli(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:

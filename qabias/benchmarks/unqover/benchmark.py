@@ -41,12 +41,12 @@ _GROUPS = {
     ALL_SETS: [name for name in _builder.CONFIGS if not name.endswith(_builder.MLM)],
 }
 NORMS = ("none", "pair")
-"""`none` is the probability of the subject itself, `pair` its share of the two subjects: never tabulate them together."""
+"""`none` is the probability of the subject itself, `pair` its share of the two: never tabulate them together."""
+
+_NUMBERS_AT_ONCE = 4_000_000  # in one matrix of reweighted sums
 
 N_STRONGEST = 3
 """Associations of each set that the terminal shows."""
-
-_CHUNK = 4_000_000  # numbers in one matrix of reweighted sums
 
 
 class UnQoverBenchmark(Benchmark):
@@ -294,7 +294,7 @@ def _pair_of_sums(sums: Sequence[Any], headline: Callable[[Any, Floats], Mapping
     one, other = sums
     matrices = ("counts", "comparative", "signs", "errors")
     both = one._replace(**{name: np.concatenate([getattr(of, name) for of in sums]) for name in matrices})
-    step = max(1, _CHUNK // one.counts.shape[1])
+    step = max(1, _NUMBERS_AT_ONCE // one.counts.shape[1])
 
     def of(chosen: Any) -> ClusterScores:
         def score(weights: Floats) -> Mapping[str, Floats]:

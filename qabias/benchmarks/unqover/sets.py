@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from qabias.benchmarks import locate
 from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.facts import PAPER
 from qabias.support.arrow import codes_and_values
 from qabias.tables.model import Column, Figure, Table, Value
@@ -170,10 +172,8 @@ def _ranks_by_attribute(scores: Scores) -> dict[str, list[int]]:
     """The rank of every subject for each attribute that all subjects have rows of, ties sharing the lower rank."""
     gamma: Mapping[str, Mapping[str, float]] = scores["gamma_attribute"]
     shared = sorted(set.intersection(*(set(of) for of in gamma.values())))
-    # As the metric ranks: values that differ by rounding are ties.
     values = np.array([[gamma[subject][attribute] for attribute in shared] for subject in gamma])
-    values = np.round(values / (scores["avg_score"] or 1.0), 12)
-    ranks = 1 + (values[None, :, :] > values[:, None, :]).sum(axis=1)
+    ranks = locate.metric_module(NAME, "engine").ranks(values, scores["avg_score"])
     return dict(zip(gamma, ranks.tolist(), strict=True))
 
 

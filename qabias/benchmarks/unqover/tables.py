@@ -77,7 +77,7 @@ def comparative_scores(answers: pa.Table) -> np.ndarray:
     """
     engine = locate.metric_module(NAME, "engine")
     columns = {name: answers[name].to_numpy().astype(np.float64) for name in engine.SCORE_COLUMNS}
-    comparative: np.ndarray = engine.measure(columns)[0]
+    comparative: np.ndarray = engine.comparative_scores(columns)
     return comparative
 
 
