@@ -449,7 +449,7 @@ def test_options_are_read_from_texts_before_a_model_is_loaded():
     assert parse_options({}) == ("exact", "")
     assert parse_options({"span": "released", "header": "newsqa"}) == ("released", NEWSQA_HEADER)
     assert parse_options({"header": "(CNN)"}).header == "(CNN)"
-    with pytest.raises(QabiasError, match="unknown span 'relaesed'; .*did you mean 'released'"):
+    with pytest.raises(QabiasError, match=r"unknown span 'relaesed'; .*did you mean 'released'"):
         load_scorer("extractive_qa", "nowhere", scorer_options={"span": "relaesed"})
 
 
@@ -481,7 +481,9 @@ def test_a_model_without_a_head_for_spans_is_refused(tmp_path):
         load_model(MODELS, str(tmp_path), device="cpu")
 
 
-@pytest.mark.parametrize("scorer", [extractive_qa, masked_lm, multiple_choice, nli], ids=lambda scorer: scorer.KIND.name)
+@pytest.mark.parametrize(
+    "scorer", [extractive_qa, masked_lm, multiple_choice, nli], ids=lambda scorer: scorer.KIND.name
+)
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
