@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from qabias.errors import QabiasError
-from qabias.scorers import load_scorer
 from qabias.scorers.base import Request
 from qabias.scorers.baseline import KINDS, BaselineScorer
+from qabias.scorers.registry import load_scorer
 
 ROLES = {"biased": 0, "counter_biased": 1, "unknown": 2, "gold": 2}
 OPTIONS = (" The baker", " Zoë", " Not enough info")
@@ -78,6 +78,8 @@ def test_baselines_load_by_name():
     assert (scorer.name, scorer.kind, scorer.seed) == ("baseline", "random", 3)
 
 
-def test_an_unknown_scorer_lists_the_scorers():
-    with pytest.raises(QabiasError, match=r"unknown scorer 'casual'; choose one of .*causal"):
-        load_scorer("casual", "smollm2")
+def test_the_scorer_of_baselines_takes_no_model():
+    with pytest.raises(QabiasError, match="baseline: model 'smollm2' is no baseline; give baseline:KIND"):
+        load_scorer("baseline", "smollm2")
+    with pytest.raises(QabiasError, match="the scorer baseline has no option 'chat'; it has none"):
+        load_scorer(None, "baseline:random", scorer_options={"chat": "yes"})

@@ -20,6 +20,8 @@ from qabias.scorers.causal_rows import encode_options
 from qabias.scorers.prefix_tree import ancestor_mask, build_tree, shared_lengths, split_into_chains, split_into_trees
 from tests.tiny_models import load, make_model, make_tokenizer
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 SETTING = "A baker and a carpenter shared a table at the public library in the village."
 MORE = " The carpenter had forgotten an umbrella and a raincoat."
 OPTIONS = (" The baker", " The carpenter", " Not enough information")

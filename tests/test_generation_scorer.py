@@ -15,6 +15,8 @@ from qabias.scorers.registry import load_scorer
 from tests import tiny_models
 from tests.test_seq2seq_scorer import make_network, make_tokenizer
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 KINDS = {"llama": "causal", "gpt2": "causal", "t5": "seq2seq", "bart": "seq2seq"}
 PROMPTS = (
     "Who was forgetful?",

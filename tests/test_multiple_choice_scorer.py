@@ -1,29 +1,21 @@
 """The scorer of multiple choice gives the model's own choice probabilities, however its work is arranged."""
 
-import json
 import logging
 from functools import cache
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import torch
 import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from qabias.benchmarks.bbq.benchmark import BENCHMARK
-from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.measuring.run import RunArguments, load_examples, run
-from qabias.models.loading import LoadedModel
-from qabias.models.loading import encoders as models_encoders
-from qabias.models.loading import loading as models
-from qabias.scorers import load_scorer
+from qabias.models.loading import LoadedModel, load_model
 from qabias.scorers.base import Request
 from qabias.scorers.encoder_rows import Template
-from qabias.scorers.multiple_choice import MultipleChoiceScorer
+from qabias.scorers.multiple_choice import MODELS, MultipleChoiceScorer
+from qabias.scorers.registry import default_scorer, load_scorer
 
 from .tiny_models import (
     CONTEXTS,
@@ -213,7 +205,7 @@ def test_a_tokenizer_saved_to_cut_texts_does_not(tmp_path):
     cutting = transformers.AutoTokenizer.from_pretrained(tmp_path)
     cutting.backend_tokenizer.enable_truncation(8)
     cutting.save_pretrained(tmp_path)
-    found = models_encoders.load_encoder(str(tmp_path), "multiple_choice", device="cpu")
+    found = load_model(MODELS, str(tmp_path), device="cpu")
     assert_same(MultipleChoiceScorer(found).score(REQUESTS), reference("bert"))
 
 
@@ -240,20 +232,20 @@ def test_too_long_a_pair_names_its_request_and_the_longest_is_run(kind):
         scorer.score([*REQUESTS, longer])
 
 
-def break_model(scorer, monkeypatch, breaks, answer):
+def break_model(model, monkeypatch, breaks, answer):
     """Let `answer` stand for the model where `breaks` is true of its input."""
-    model = scorer._model
+    forward = model.forward
     monkeypatch.setattr(
-        scorer, "_model", lambda **inputs: answer(model, inputs) if breaks(inputs["input_ids"]) else model(**inputs)
+        model, "forward", lambda **inputs: answer(forward, inputs) if breaks(inputs["input_ids"]) else forward(**inputs)
     )
 
 
 def test_batches_shrink_when_memory_runs_out(caplog, monkeypatch):
-    def fail(model, inputs):
+    def fail(forward, inputs):
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
     scorer = MultipleChoiceScorer(load("bert"))
-    break_model(scorer, monkeypatch, lambda tokens: tokens.numel() > 90, fail)
+    break_model(load("bert").model, monkeypatch, lambda tokens: tokens.numel() > 90, fail)
     with caplog.at_level(logging.WARNING):
         assert_same(scorer.score(REQUESTS), reference("bert"))
     assert "multiple_choice: out of memory; going on with batches of" in caplog.text
@@ -261,19 +253,19 @@ def test_batches_shrink_when_memory_runs_out(caplog, monkeypatch):
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_what_is_no_number_is_an_error(value, monkeypatch):
-    def spoil(model, inputs):
-        answer = model(**inputs)
+    def spoil(forward, inputs):
+        answer = forward(**inputs)
         answer.logits[:] = value
         return answer
 
     scorer = MultipleChoiceScorer(load("bert"))
-    break_model(scorer, monkeypatch, lambda tokens: True, spoil)
+    break_model(load("bert").model, monkeypatch, lambda tokens: True, spoil)
     with pytest.raises(QabiasError, match=r"request '0/0', option 'Who was a nurse\? Mary': model 'tiny' answers with"):
         scorer.score(REQUESTS)
 
 
-def test_a_blank_option_and_a_budget_of_nothing_are_refused():
-    with pytest.raises(QabiasError, match="request 'Age/1': option ' ' is blank"):
+def test_an_empty_option_and_a_budget_of_nothing_are_refused():
+    with pytest.raises(QabiasError, match="request 'Age/1': option ' ' is empty"):
         MultipleChoiceScorer(load("bert")).score([Request("Mary left.", (" Who? Mary", " "), key="Age/1")])
     with pytest.raises(QabiasError, match="multiple_choice: token budget 0"):
         MultipleChoiceScorer(load("bert"), token_budget=0)
@@ -287,7 +279,7 @@ def test_a_saved_model_is_known_by_its_head_and_scores_alike(kind, tmp_path):
     loaded = load(kind)
     loaded.model.save_pretrained(tmp_path)
     loaded.tokenizer.save_pretrained(tmp_path)
-    assert models.default_scorer(str(tmp_path)) == "multiple_choice"
+    assert default_scorer(str(tmp_path)) == "multiple_choice"
     scorer = load_scorer(None, str(tmp_path), device="cpu")
     assert (scorer.name, scorer.model_signature) == ("multiple_choice", "local/float32")
     assert_same(scorer.score(REQUESTS), reference(kind))
@@ -314,58 +306,5 @@ def test_models_for_other_tasks_are_refused_in_one_line(auto_class, kind, tmp_pa
     getattr(transformers, auto_class).from_config(config).save_pretrained(tmp_path)
     make_encoder_tokenizer(tokenizer).save_pretrained(tmp_path)
     with pytest.raises(QabiasError, match="trained for multiple choice") as caught:
-        models_encoders.load_encoder(str(tmp_path), "multiple_choice", device="cpu")
+        load_model(MODELS, str(tmp_path), device="cpu")
     assert "\n" not in str(caught.value)
-
-
-# BBQ
-
-
-@pytest.fixture(scope="module")
-def saved_model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("race")
-    make_encoder("roberta", HEAD, max_position_embeddings=513).save_pretrained(folder)
-    make_encoder_tokenizer("bytes").save_pretrained(folder)
-    return folder
-
-
-def test_a_model_of_multiple_choice_answers_bbq(tmp_path, saved_model):
-    command = ["run", "bbq", "--model", str(saved_model), "--config", "Age", "--limit", "16"]
-    result = CliRunner().invoke(app, [*command, "--output", str(tmp_path / "run"), "--device", "cpu"])
-    assert result.exit_code == 0, result.output
-    signature = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["signature"]
-    assert "|format:pair@1|" in signature
-    assert "|scorer:multiple_choice|" in signature
-    answers = pq.read_table(tmp_path / "run" / "predictions")
-    loaded = models_encoders.load_encoder(str(saved_model), "multiple_choice", device="cpu")
-    examples = load_examples(BENCHMARK, RunArguments("bbq", config="Age", limit=16)).to_pylist()
-    options = [[f"{row['question']} {row[f'ans{i}']}" for i in range(3)] for row in examples]
-    requests = [Request(row["context"], tuple(own)) for row, own in zip(examples, options, strict=True)]
-    expected = np.array(one_at_a_time(loaded, requests))
-    np.testing.assert_allclose(np.exp(answers["loglikelihoods"].to_pylist()), expected, rtol=0, atol=1e-5)
-    assert np.diff(np.sort(expected, axis=1)).min() > 1e-5  # no ties, so the answers are those of the argmax
-    assert answers["prediction"].to_pylist() == expected.argmax(axis=1).tolist()
-
-
-@pytest.mark.parametrize("norm", ["token", "byte", "released"])
-def test_norms_are_refused(norm, tmp_path, saved_model):
-    arguments = RunArguments("bbq", model=str(saved_model), config="Age", limit=4, norm=norm)
-    with pytest.raises(QabiasError, match=f"norm '{norm}' does not fit the scorer multiple_choice; choose none"):
-        run(arguments, tmp_path / "run")
-
-
-def test_a_writer_is_not_given_a_context_without_a_question(saved_model):
-    class Writer:
-        name, model_signature, samples = "writer", "", 1
-
-        def generate(self, prompts, keys):
-            raise AssertionError("asked")
-
-    part = load_examples(BENCHMARK, RunArguments("bbq", config="Age", limit=4))
-    with pytest.raises(QabiasError, match="the format pair asks a writer no question; leave --format out"):
-        BENCHMARK.answer(part, Writer(), BENCHMARK.formats["pair"], "none")
-
-
-def test_other_benchmarks_refuse_the_scorer(tmp_path, saved_model):
-    with pytest.raises(QabiasError, match="unqover cannot be asked by the scorer multiple_choice"):
-        run(RunArguments("unqover", model=str(saved_model), config="religion", limit=4), tmp_path / "run")

@@ -8,10 +8,11 @@ import pytest
 import torch
 import transformers
 
+from qabias.answers.parsing import LABELS
 from qabias.errors import QabiasError
-from qabias.models.loading import LoadedModel
-from qabias.models.loading import encoders as models_encoders
-from qabias.scorers.nli import LABELS, NLIScorer
+from qabias.models.loading import LoadedModel, load_model
+from qabias.scorers.nli import MODELS, NLIScorer
+from qabias.scorers.registry import load_scorer
 
 from .tiny_models import CONTEXTS, ENCODER_SMALL, QUESTIONS
 from .tiny_models import ENCODER_CONFIGS as CONFIGS
@@ -82,11 +83,7 @@ def test_order_duplicates_and_budget_do_not_matter(kind):
     pairs = [PAIRS[i] for i in chosen]
     for budget in (1, 60, 100_000):
         scorer = NLIScorer(loaded, token_budget=budget)
-        seen = []
-        assert_close(scorer.classify(pairs, seen.append), expected[chosen])
-        assert seen == sorted(seen)
-        assert seen[-1] == len(pairs)
-        assert len(seen) == scorer.stats.batches
+        assert_close(scorer.classify(pairs), expected[chosen])
         assert budget > 1 or scorer.stats.batches == len(set(pairs))  # each pair is asked once
 
 
@@ -176,6 +173,8 @@ def test_models_with_other_outputs_are_refused(names, message):
 def test_labels_that_are_not_the_three_are_refused(labels):
     with pytest.raises(QabiasError, match=f"labels is '{labels}'; name the model's outputs in order by contradiction"):
         NLIScorer(make_loaded("bert"), labels=labels)
+    with pytest.raises(QabiasError, match=f"labels is '{labels}'"):
+        load_scorer("nli", "nowhere", scorer_options={"labels": labels})
 
 
 def test_labels_for_a_model_of_two_outputs_are_refused():
@@ -207,40 +206,41 @@ def test_a_tokenizer_saved_to_cut_texts_does_not(tmp_path):
     cutting = transformers.AutoTokenizer.from_pretrained(tmp_path)
     cutting.backend_tokenizer.enable_truncation(8)
     cutting.save_pretrained(tmp_path)
-    found = models_encoders.load_encoder(str(tmp_path), "sequence_classification", device="cpu")
+    found = load_model(MODELS, str(tmp_path), device="cpu")
     found.model.double()
     assert_close(NLIScorer(found).classify(PAIRS), one_at_a_time(loaded, PAIRS))
 
 
-def break_model(scorer, monkeypatch, breaks, answer):
+def break_model(model, monkeypatch, breaks, answer):
     """Let `answer` stand for the model where `breaks` is true of its input."""
-    model = scorer._model
+    forward = model.forward
     monkeypatch.setattr(
-        scorer, "_model", lambda **inputs: answer(model, inputs) if breaks(inputs["input_ids"]) else model(**inputs)
+        model, "forward", lambda **inputs: answer(forward, inputs) if breaks(inputs["input_ids"]) else forward(**inputs)
     )
 
 
 def test_batches_shrink_when_memory_runs_out(caplog, monkeypatch):
-    def fail(model, inputs):
+    def fail(forward, inputs):
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
-    scorer, seen = NLIScorer(make_loaded("bert")), []
+    loaded = make_loaded("bert")
+    scorer = NLIScorer(loaded)
     expected = scorer.classify(PAIRS)
-    break_model(scorer, monkeypatch, lambda tokens: tokens.numel() > 90, fail)
+    break_model(loaded.model, monkeypatch, lambda tokens: tokens.numel() > 90, fail)
     with caplog.at_level(logging.WARNING):
-        assert_close(scorer.classify(PAIRS, seen.append), expected)
-    assert seen[-1] == len(PAIRS)
+        assert_close(scorer.classify(PAIRS), expected)
     assert "nli: out of memory; going on with batches of" in caplog.text
 
 
 def test_nan_is_an_error(monkeypatch):
-    def spoil(model, inputs):
-        answer = model(**inputs)
+    def spoil(forward, inputs):
+        answer = forward(**inputs)
         answer.logits[0, 1] = float("nan")
         return answer
 
-    scorer = NLIScorer(make_loaded("bert"))
-    break_model(scorer, monkeypatch, lambda tokens: True, spoil)
+    loaded = make_loaded("bert")
+    scorer = NLIScorer(loaded)
+    break_model(loaded.model, monkeypatch, lambda tokens: True, spoil)
     with pytest.raises(
         QabiasError, match=r"premise '.*' with hypothesis '.*': model 'tiny' answers with NaN; try --dtype"
     ):
@@ -260,13 +260,13 @@ def test_a_saved_model_loads_and_classifies_alike(kind, tmp_path):
     loaded = make_loaded(kind)
     loaded.model.save_pretrained(tmp_path)
     loaded.tokenizer.save_pretrained(tmp_path)
-    found = models_encoders.load_encoder(str(tmp_path), "sequence_classification", device="cpu")
+    found = load_model(MODELS, str(tmp_path), device="cpu")
     assert (found.name, found.device, found.dtype, found.version) == (str(tmp_path), "cpu", "float32", "local")
     scorer = NLIScorer(found)
     assert (scorer.name, scorer.labels, scorer.model_signature) == ("nli", GLUE, "local/float32")
     found.model.double()  # the weights were float32, so that nothing is lost
     assert_close(scorer.classify(PAIRS), NLIScorer(loaded).classify(PAIRS))
-    half = models_encoders.load_encoder(str(tmp_path), "sequence_classification", device="cpu", dtype="bfloat16")
+    half = load_model(MODELS, str(tmp_path), device="cpu", dtype="bfloat16")
     assert half.dtype == "bfloat16"
     assert half.model.dtype == torch.bfloat16
 
@@ -278,12 +278,12 @@ def test_a_model_without_a_trained_head_is_refused(kind, tmp_path):
     transformers.AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path)
     make_tokenizer(tokenizer).save_pretrained(tmp_path)
     with pytest.raises(QabiasError, match=r"has no weights for .*classifier.*trained to classify pairs of texts"):
-        models_encoders.load_encoder(str(tmp_path), "sequence_classification", device="cpu")
+        load_model(MODELS, str(tmp_path), device="cpu")
 
 
 def test_what_cannot_be_loaded_is_one_line():
     with pytest.raises(
         QabiasError, match=r"'./no/such/folder' cannot be loaded: .*trained to classify pairs"
     ) as caught:
-        models_encoders.load_encoder("./no/such/folder", "sequence_classification")
+        load_model(MODELS, "./no/such/folder")
     assert "\n" not in str(caught.value)

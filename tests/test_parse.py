@@ -6,21 +6,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from qabias.answers import NO_ANSWER, likelihoods, parsing
 from qabias.answers.parsing import (
     CONTRADICTION,
     ENTAILMENT,
+    LABELS,
     NEUTRAL,
-    UNPARSED,
     parse_choice,
     parse_choice_released,
     parse_inference,
     parse_inference_released,
 )
-from qabias.benchmarks.inference.prompts import FORMATS, NLI_FORMATS, QA_FORMATS
 from qabias.errors import QabiasError
 
 # Text, what it answers, and what the released code makes of it as inference and as a question (spec: first any word of
-# true, correct, yes between blanks, then of false, incorrect, no; or first the letters "yes" anywhere, then "no").
+# true, correct, yes between spaces, then of false, incorrect, no; or first the letters "yes" anywhere, then "no").
 READINGS = [
     ("yes", 2, 2, 2),
     ("Yes.", 2, 1, 2),
@@ -67,25 +67,25 @@ READINGS = [
     ("it is not true", 0, 2, 0),
     ("That isn't true.", 0, 1, 1),
     ("not correct", 0, 2, 0),
-    ("This is not entailed.", UNPARSED, 1, 0),
-    ("It does not contradict that", UNPARSED, 1, 0),
-    ("That is not a contradiction", UNPARSED, 1, 0),
-    ("It doesn't entail that", UNPARSED, 1, 1),
-    ("not really true", UNPARSED, 2, 0),
-    ("It cannot be true", UNPARSED, 2, 0),
+    ("This is not entailed.", NO_ANSWER, 1, 0),
+    ("It does not contradict that", NO_ANSWER, 1, 0),
+    ("That is not a contradiction", NO_ANSWER, 1, 0),
+    ("It doesn't entail that", NO_ANSWER, 1, 1),
+    ("not really true", NO_ANSWER, 2, 0),
+    ("It cannot be true", NO_ANSWER, 2, 0),
     ("Yes, no, or maybe? Maybe.", 1, 1, 2),
     ("True, False, or Neither? False", 0, 0, 1),
-    ("true or false or neither", UNPARSED, 2, 1),
-    ("Yes or no?", UNPARSED, 2, 2),
-    ("yes and no", UNPARSED, 2, 2),
-    ("his eyes", UNPARSED, 1, 2),
-    ("nobody noticed", UNPARSED, 1, 0),
-    ("none", UNPARSED, 1, 0),
-    ("a non-true thing", UNPARSED, 1, 0),
-    ("truth", UNPARSED, 1, 1),
-    ("The baker", UNPARSED, 1, 1),
-    ("", UNPARSED, 1, 1),
-    ("?", UNPARSED, 1, 1),
+    ("true or false or neither", NO_ANSWER, 2, 1),
+    ("Yes or no?", NO_ANSWER, 2, 2),
+    ("yes and no", NO_ANSWER, 2, 2),
+    ("his eyes", NO_ANSWER, 1, 2),
+    ("nobody noticed", NO_ANSWER, 1, 0),
+    ("none", NO_ANSWER, 1, 0),
+    ("a non-true thing", NO_ANSWER, 1, 0),
+    ("truth", NO_ANSWER, 1, 1),
+    ("The baker", NO_ANSWER, 1, 1),
+    ("", NO_ANSWER, 1, 1),
+    ("?", NO_ANSWER, 1, 1),
 ]
 
 
@@ -97,11 +97,17 @@ def test_inference(text, label, released_nli, released_qa):
 
 
 def test_labels_are_those_of_the_data():
-    assert (CONTRADICTION, NEUTRAL, ENTAILMENT, UNPARSED) == (0, 1, 2, -1)
+    assert (CONTRADICTION, NEUTRAL, ENTAILMENT, NO_ANSWER) == (0, 1, 2, -1)
+    assert [LABELS[label] for label in (CONTRADICTION, NEUTRAL, ENTAILMENT)] == [
+        "contradiction",
+        "neutral",
+        "entailment",
+    ]
+    assert likelihoods.NO_ANSWER is parsing.NO_ANSWER is NO_ANSWER
 
 
 @given(
-    st.sampled_from([(text, label) for text, label, _, _ in READINGS if label != UNPARSED]),
+    st.sampled_from([(text, label) for text, label, _, _ in READINGS if label != NO_ANSWER]),
     st.sampled_from(["", " ", "\n", "*", "#", '"', "(", ":"]),
     st.sampled_from(["", " ", "\n", ".", "!", "**", '"', ")", " Because the baker left."]),
     st.sampled_from([str, str.upper, str.title]),
@@ -119,10 +125,12 @@ def test_every_text_is_read_as_something(text):
     assert parse_inference_released(text, "qa") in (0, 1, 2)
 
 
-@pytest.mark.parametrize("name", [*NLI_FORMATS, *QA_FORMATS])
-def test_the_options_of_every_format_are_their_labels(name):
-    _, options = FORMATS[name].render({"premise": "A.", "hypothesis": "B.", "question": "C?"})
-    assert [parse_inference(option) for option in options] == [CONTRADICTION, NEUTRAL, ENTAILMENT]
+def test_the_options_of_every_format_are_their_labels():
+    from qabias.benchmarks.inference.prompts import FORMATS, NLI_FORMATS, QA_FORMATS
+
+    for name in (*NLI_FORMATS, *QA_FORMATS):
+        _, options = FORMATS[name].render({"premise": "A.", "hypothesis": "B.", "question": "C?"})
+        assert [parse_inference(option) for option in options] == [CONTRADICTION, NEUTRAL, ENTAILMENT], name
 
 
 def test_an_unknown_form_is_refused():
@@ -168,46 +176,46 @@ INFOS = (("grandfather", "old"), ("grandson", "nonOld"), ("Can't be determined",
         ("**The correct answer is: (C) Can't be determined.**", 2),
         ("Answer: **B**", 1),
         ("The right answer is the grandson.", 1),
-        ("The answer is C. The grandson", UNPARSED),
-        ("The answer is A or B", UNPARSED),
-        ("The answer is A, B", UNPARSED),
-        ("The answer is A. The answer is B.", UNPARSED),
-        ("The answer is not A", UNPARSED),
-        ("The answer isn't A", UNPARSED),
-        ("The answer isa", UNPARSED),
-        ("The answer is", UNPARSED),
-        ("The answer A", UNPARSED),
-        ("The answer is D", UNPARSED),
-        ("A. B.", UNPARSED),
-        ("A B", UNPARSED),
-        ("A, because the grandson left", UNPARSED),
-        ("B. The grandson\n\nThe answer is A", UNPARSED),
-        ("I", UNPARSED),
-        ("(b) The grandfather", UNPARSED),  # letter and text disagree
-        ("a The grandfather", UNPARSED),
-        ("(d)", UNPARSED),
-        ("d", UNPARSED),
-        ("(d) The grandfather", UNPARSED),
-        ("(a) or (b)", UNPARSED),
-        ("grandfather", UNPARSED),
-        ("The grandfather, I think", UNPARSED),
-        ("The grandfather\n\nQ: Who was late?", UNPARSED),
-        ("0", UNPARSED),
-        ("", UNPARSED),
-        (".", UNPARSED),
+        ("The answer is C. The grandson", NO_ANSWER),
+        ("The answer is A or B", NO_ANSWER),
+        ("The answer is A, B", NO_ANSWER),
+        ("The answer is A. The answer is B.", NO_ANSWER),
+        ("The answer is not A", NO_ANSWER),
+        ("The answer isn't A", NO_ANSWER),
+        ("The answer isa", NO_ANSWER),
+        ("The answer is", NO_ANSWER),
+        ("The answer A", NO_ANSWER),
+        ("The answer is D", NO_ANSWER),
+        ("A. B.", NO_ANSWER),
+        ("A B", NO_ANSWER),
+        ("A, because the grandson left", NO_ANSWER),
+        ("B. The grandson\n\nThe answer is A", NO_ANSWER),
+        ("I", NO_ANSWER),
+        ("(b) The grandfather", NO_ANSWER),  # letter and text disagree
+        ("a The grandfather", NO_ANSWER),
+        ("(d)", NO_ANSWER),
+        ("d", NO_ANSWER),
+        ("(d) The grandfather", NO_ANSWER),
+        ("(a) or (b)", NO_ANSWER),
+        ("grandfather", NO_ANSWER),
+        ("The grandfather, I think", NO_ANSWER),
+        ("The grandfather\n\nQ: Who was late?", NO_ANSWER),
+        ("0", NO_ANSWER),
+        ("", NO_ANSWER),
+        (".", NO_ANSWER),
     ],
 )
 def test_choice(text, place):
-    assert parse_choice(text, ANSWERS, INFOS) == place
+    assert parse_choice(text, ANSWERS) == place
 
 
 def test_a_text_that_is_two_answers_is_none():
-    assert parse_choice("the cook", ("The cook", "the cook.", "Unknown")) == UNPARSED
+    assert parse_choice("the cook", ("The cook", "the cook.", "Unknown")) == NO_ANSWER
     assert parse_choice("(b) the cook", ("The cook", "the cook.", "Unknown")) == 1
-    assert parse_choice("A", ("The cook", "A", "Unknown")) == UNPARSED
-    assert parse_choice("", ("", "The cook", "Unknown")) == UNPARSED
-    assert parse_choice("The answer is B", ("The answer is B", "The cook", "Unknown")) == UNPARSED
-    assert parse_choice("The answer is unknown", ("The cook", "The answer is unknown", "Unknown")) == UNPARSED
+    assert parse_choice("A", ("The cook", "A", "Unknown")) == NO_ANSWER
+    assert parse_choice("", ("", "The cook", "Unknown")) == NO_ANSWER
+    assert parse_choice("The answer is B", ("The answer is B", "The cook", "Unknown")) == NO_ANSWER
+    assert parse_choice("The answer is unknown", ("The cook", "The answer is unknown", "Unknown")) == NO_ANSWER
     assert parse_choice("The answer is unknown", ("The cook", "The answer is unknown", "Not known")) == 1
 
 
@@ -217,11 +225,11 @@ def test_a_text_that_is_two_answers_is_none():
         ("the grandfather", 0),
         ("The grandson.", 1),
         ("can't be determined", 2),
-        ("I think the grandson did", UNPARSED),  # a person of one word
+        ("I think the grandson did", NO_ANSWER),  # a person of one word
         ("It can't be determined here, not by the grandson", 2),
-        ("(b)", UNPARSED),
-        ("nobody", UNPARSED),
-        ("", UNPARSED),
+        ("(b)", NO_ANSWER),
+        ("nobody", NO_ANSWER),
+        ("", NO_ANSWER),
     ],
 )
 def test_released_choice(text, place):
@@ -235,8 +243,8 @@ def test_released_choice_reads_two_words_of_a_person_and_repairs_outputs():
     assert parse_choice_released("donna o'brien", answers) == 1
     assert parse_choice_released("It was the Old Poor one", answers, infos) == 0
     assert parse_choice_released("a young man, not the old poor man", answers, infos) == 0  # the first answer's
-    assert parse_choice_released("It was the Old Poor one", answers) == UNPARSED
-    assert parse_choice_released("an old man", answers, infos) == UNPARSED  # an empty person names nobody
+    assert parse_choice_released("It was the Old Poor one", answers) == NO_ANSWER
+    assert parse_choice_released("an old man", answers, infos) == NO_ANSWER  # an empty person names nobody
     assert parse_choice_released("the same", ("The same", "the same", "Unknown")) == 0
 
 
@@ -271,12 +279,14 @@ def released_rows(upstream, category):
     ],
 )
 def test_released_predictions_give_the_published_counts(category, prompt, condition, parsed, right, upstream):
-    for parse in (parse_choice_released, parse_choice):
-        places = [
-            (parse(row[f"unifiedqa-t5-11b_pred_{prompt}"], answers, infos), row["label"])
-            for row, answers, infos in released_rows(upstream, category)
-            if row["context_condition"] == condition
-        ]
+    asked = [
+        (row[f"unifiedqa-t5-11b_pred_{prompt}"], answers, infos, row["label"])
+        for row, answers, infos in released_rows(upstream, category)
+        if row["context_condition"] == condition
+    ]
+    released = [(parse_choice_released(text, answers, infos), label) for text, answers, infos, label in asked]
+    strict = [(parse_choice(text, answers), label) for text, answers, _, label in asked]
+    for places in (released, strict):
         assert sum(place >= 0 for place, _ in places) == parsed
         assert sum(place == label for place, label in places) == right
 

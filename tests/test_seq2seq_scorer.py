@@ -21,6 +21,8 @@ from qabias.scorers.seq2seq import Seq2SeqScorer
 from tests.tiny_models import SENTENCES, make_model
 from tests.tiny_models import make_tokenizer as make_causal_tokenizer
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 # Large weights, so that a wrong mask or position shows in the figures.
 T5 = {
     "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "initializer_factor": 1.0,

@@ -54,7 +54,7 @@ def parse_options(options: Mapping[str, str]) -> ServerOptions:
     """
     if "url" not in options:
         raise QabiasError("server: where is it? Give --option url=http://HOST:PORT/v1")
-    check_url(options["url"])
+    url = check_url(options["url"])
     mode = options.get("mode", "chat")
     if mode not in MODES:
         raise QabiasError(f"server: mode is {mode!r}; give {' or '.join(MODES)}")
@@ -67,7 +67,7 @@ def parse_options(options: Mapping[str, str]) -> ServerOptions:
     if ("price_in" in options) != ("price_out" in options):
         raise QabiasError("server: give both price_in and price_out, in dollars per million tokens")
     return ServerOptions(
-        url=options["url"],
+        url=url,
         mode=mode,
         concurrency=_whole(options, "concurrency", CONCURRENCY),
         timeout=_positive(options, "timeout", TIMEOUT),

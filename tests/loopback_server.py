@@ -1,0 +1,155 @@
+"""An OpenAI-compatible server on loopback that counts what it answers and fails as it is told."""
+
+import hashlib
+import json
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from qabias.scorers.server import client
+from qabias.scorers.server.client import Client, Patience
+from qabias.scorers.server.scorer import ServerChatScorer
+
+KEY = "sk-very-secret-0123456789"
+TIMEOUT = 2.0
+FAULTS = ("500", "503", "429", "429 with Retry-After", "cut before", "cut within", "stall")
+
+
+def digest(text):
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+
+def letter_of(prompt):
+    """A model's answer that depends on the prompt only."""
+    return "ABC"[digest(prompt) % 3]
+
+
+class Server(ThreadingHTTPServer):
+    """A server on loopback that counts what it answers; `fault` may spoil an attempt, `reply` makes the answer."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, reply=None, fault=None, delay=0.0):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.reply = reply or chat_reply
+        self.fault = fault or (lambda text, attempt: None)
+        self.delay = delay
+        self.lock = threading.Lock()
+        self.attempts, self.answered, self.faults = Counter(), Counter(), Counter()
+        self.keys = set()
+        self.active = self.most_active = 0
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
+
+    def handle_error(self, request, client_address):
+        """A client that was killed or waits no longer is no news."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format, *args):
+        pass
+
+    def do_POST(self):
+        server = self.server
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        text = body["prompt"] if "prompt" in body else body["messages"][0]["content"]
+        with server.lock:
+            server.keys.add(self.headers.get("Authorization"))
+            attempt = server.attempts[text]
+            server.attempts[text] += 1
+            server.active += 1
+            server.most_active = max(server.most_active, server.active)
+        try:
+            time.sleep(server.delay)
+            fault = server.fault(text, attempt)
+            status, answer, headers = (200, server.reply(self.path, body), {}) if fault is None else (0, None, {})
+        finally:
+            with server.lock:
+                server.active -= 1
+        if fault is not None:
+            with server.lock:
+                server.faults[fault] += 1
+            self._spoil(fault)
+            return
+        if isinstance(answer, tuple):
+            status, answer, headers = answer
+        self._send(status, answer, headers)
+        if status == 200:
+            with server.lock:
+                server.answered[text] += 1
+
+    def _send(self, status, answer, headers):
+        content = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", "Content-Length": len(content), **headers}.items():
+            self.send_header(name, str(value))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def _spoil(self, fault):
+        self.close_connection = True
+        if fault[:3].isdecimal():
+            headers = {"Retry-After": "0.1"} if fault.endswith("Retry-After") else {}
+            self._send(int(fault[:3]), {"error": {"message": "busy"}}, headers)
+        elif fault == "cut within":
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b'{"choices": [')
+        elif fault == "stall":
+            time.sleep(TIMEOUT + 0.5)
+
+
+def chat_reply(path, body):
+    assert path == "/v1/chat/completions"
+    assert body["temperature"] == 0
+    return {"choices": [{"message": {"role": "assistant", "content": letter_of(body["messages"][0]["content"])}}]}
+
+
+@pytest.fixture
+def serve():
+    """Starts servers; takes the arguments of `Server`."""
+    servers = []
+
+    def start(*args, **options):
+        server = Server(*args, **options)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def surroundings(monkeypatch):
+    """A key, no proxy, and clients that do not wait long."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("QABIAS_API_KEY", KEY)
+    monkeypatch.setattr(client, "PATIENCE", Patience(first_wait=0.02, longest_wait=0.1))
+
+
+def chat(server, journal=None, **options):
+    """A scorer that lets the model behind a server write."""
+    return ServerChatScorer("m", Client(server.url, **{"timeout": TIMEOUT, **options}, journal=journal))
+
+
+def written(scorer, prompts):
+    """The answers to prompts, which are their own keys."""
+    return [text for (text,) in scorer.generate(prompts, prompts)]
+
+
+def faulty(text, attempt):
+    """A third of first attempts fail, and a third of those that follow them; a few stall."""
+    draw = digest(f"{text}/{attempt}")
+    if draw % 3 or attempt > 3:
+        return None
+    fault = FAULTS[draw // 3 % len(FAULTS)]
+    return "500" if fault == "stall" and draw // 100 % 6 else fault

@@ -1,0 +1,236 @@
+"""Scorers are found by name, by a model's head and by entry points, and say what they are before they are loaded."""
+
+import importlib.metadata
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from qabias.errors import QabiasError
+from qabias.scorers.base import OptionScores, Request
+from qabias.scorers.kind import WAYS, Loading, ScorerKind
+from qabias.scorers.registry import (
+    GROUP,
+    check_options,
+    check_rule,
+    default_scorer,
+    kind_of,
+    kinds,
+    lasting_options,
+    load_kind,
+    load_scorer,
+    scorers_for,
+)
+
+from .conftest import ROOT
+
+
+class LongestAnswer:
+    """Prefers the longest answer."""
+
+    name, model_signature = "longest", "toy@1"
+
+    def __init__(self, unit="letters"):
+        self.unit = unit
+
+    def score(self, requests):
+        sizes = [
+            np.array([len(option.split() if self.unit == "words" else option) for option in request.options])
+            for request in requests
+        ]
+        return [OptionScores(np.log(size / size.sum()), size.astype("int32"), size.astype("int32")) for size in sizes]
+
+
+def parse_toy(options):
+    if options.get("unit", "letters") not in ("letters", "words"):
+        raise QabiasError("longest: unit is wrong")
+    return options
+
+
+LONGEST = ScorerKind(
+    name="longest",
+    about="the longest answer",
+    ways=("options",),
+    load=lambda loading: LongestAnswer(**parse_toy(loading.options)),
+    options={"unit": "letters or words"},
+    parse_options=parse_toy,
+    heads=("ForLongAnswers",),
+)
+
+
+@pytest.fixture
+def install(monkeypatch):
+    """Installs descriptions as packages of others would, by entry points of this module."""
+    own = importlib.metadata.entry_points
+
+    def install(**found):
+        entries = []
+        for name, kind in found.items():
+            attribute = f"INSTALLED_{name}"
+            monkeypatch.setitem(globals(), attribute, kind)
+            entries.append(importlib.metadata.EntryPoint(name, f"{__name__}:{attribute}", GROUP))
+        monkeypatch.setattr(
+            importlib.metadata, "entry_points", lambda **by: entries if by.get("group") == GROUP else own(**by)
+        )
+        kinds.cache_clear()
+
+    yield install
+    kinds.cache_clear()
+
+
+# Descriptions
+
+
+@pytest.mark.parametrize("name", kinds())
+def test_a_description_is_whole(name):
+    kind = load_kind(name)
+    assert kind.name == name
+    assert kind.about
+    assert kind.ways
+    assert set(kind.ways) <= set(WAYS)
+    assert set(kind.passing_options) <= set(kind.options)
+    assert all(kind.options.values())
+    assert (kind.auto_class == "") == (name in ("server", "baseline"))
+
+
+def test_every_way_has_a_scorer_and_every_head_one():
+    assert all(scorers_for([way]) for way in WAYS)
+    heads = [head for kind in kinds().values() for head in kind.heads]
+    assert len(set(heads)) == len(heads) > 0
+    assert scorers_for(["pairs", "masks"]) == ("nli", "masked_lm")
+    assert scorers_for([]) == ()
+
+
+def test_descriptions_are_read_without_the_libraries_of_models():
+    """A command that lists scorers, or refuses an option, does not wait seconds for an import."""
+    code = (
+        "import sys, json; from qabias.scorers.registry import check_options, kinds; "
+        "[check_options(kind, {'url': 'http://h/v1'} if name == 'server' else {}) for name, kind in kinds().items()]; "
+        "print(json.dumps([name for name in sys.modules if '.' not in name]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    heavy = {"torch", "transformers", "pyarrow", "datasets", "evaluate", "pandas", "httpx2", "tenacity"}
+    assert heavy & set(json.loads(done.stdout)) == set()
+
+
+def test_an_unknown_scorer_is_answered_with_the_known_and_the_likely_one():
+    with pytest.raises(QabiasError, match=r"unknown scorer 'casual'; choose one of .*causal.* did you mean 'causal'\?"):
+        load_scorer("casual", "smollm2")
+
+
+# Options
+
+
+def test_options_are_checked_without_a_model():
+    assert check_options(load_kind("masked_lm"), {"topk": "10"}).topk == 10
+    with pytest.raises(QabiasError, match="topk is 'nonsense'"):
+        check_options(load_kind("masked_lm"), {"topk": "nonsense"})
+    with pytest.raises(QabiasError, match=r"causal has no option 'layuot'; it has chat, .*did you mean 'layout'\?"):
+        check_options(load_kind("causal"), {"layuot": "tree"})
+
+
+def test_only_options_that_determine_answers_last():
+    options = {"url": "http://h/v1", "mode": "echo", "concurrency": "3"}
+    assert lasting_options("server", options) == {"mode": "echo"}
+    assert lasting_options("causal", {"chat": "yes"}) == lasting_options(None, {"chat": "yes"}) == {"chat": "yes"}
+
+
+# Rules
+
+
+def test_a_rule_fits_what_a_scorer_gives():
+    class Writer:
+        name, model_signature, samples = "causal", "", 1
+
+        def generate(self, prompts, keys):
+            raise AssertionError("asked")
+
+    class Classifier:
+        name, model_signature = "unheard of", ""
+
+        def classify(self, pairs):
+            raise AssertionError("asked")
+
+    class Chooser(LongestAnswer):
+        name = "multiple_choice"
+
+    fitting = {
+        LongestAnswer(): ("none", "token", "byte"),
+        Writer(): ("none", "released"),
+        Classifier(): ("none",),
+        Chooser(): ("none",),
+    }
+    for scorer, known in fitting.items():
+        for norm in ("none", "token", "byte", "released"):
+            if norm in known:
+                check_rule(scorer, norm)
+            else:
+                with pytest.raises(
+                    QabiasError, match=f"norm '{norm}' does not fit the scorer {scorer.name}; choose none"
+                ):
+                    check_rule(scorer, norm)
+
+
+def test_a_scorer_that_is_not_registered_has_the_way_that_its_methods_show():
+    kind = kind_of(LongestAnswer())
+    assert (kind.name, kind.ways, kind.has_lengths) == ("longest", ("options",), True)
+    assert kind_of(load_scorer(None, "baseline:random")) is load_kind("baseline")
+
+
+# Scorers of others
+
+
+def test_an_installed_scorer_needs_no_edit_here(install, tmp_path):
+    install(longest=LONGEST)
+    assert "longest" in kinds()
+    assert "longest" in scorers_for(["options"])
+    scorer = load_scorer("longest", "anything", scorer_options={"unit": "words"})
+    (score,) = scorer.score([Request("Who?", (" A", " The old man"))])
+    assert score.loglikelihoods.argmax() == 1
+    assert score.n_tokens.tolist() == [1, 3]
+    assert kind_of(scorer) is LONGEST
+    for options, message in (({"unit": "lines"}, "unit is wrong"), ({"units": "words"}, "did you mean 'unit'")):
+        with pytest.raises(QabiasError, match=message):
+            load_scorer("longest", "anything", scorer_options=options)
+    (tmp_path / "config.json").write_text('{"model_type": "bert", "architectures": ["BertForLongAnswers"]}')
+    assert default_scorer(str(tmp_path)) == "longest"
+
+
+def test_an_installed_scorer_may_tell_its_models_by_their_configuration(install, tmp_path):
+    install(longest=replace(LONGEST, heads=(), made_for=lambda config: config.model_type == "gpt2"))
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]}')
+    assert default_scorer(str(tmp_path)) == "longest"
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        ({"longest": "no description"}, "is no ScorerKind with the name 'longest'"),
+        ({"shortest": LONGEST}, "is no ScorerKind with the name 'shortest'"),
+        ({"longest": replace(LONGEST, ways=("telepathy",))}, "ways among"),
+        ({"causal": replace(LONGEST, name="causal")}, "two scorers have the name 'causal'"),
+    ],
+)
+def test_an_installed_scorer_that_is_none_is_refused(install, found, message):
+    install(**found)
+    with pytest.raises(QabiasError, match=message):
+        kinds()
+
+
+def test_an_installed_scorer_that_cannot_be_imported_is_named(install, monkeypatch):
+    entry = importlib.metadata.EntryPoint("broken", "no_such_module:KIND", GROUP)
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **by: [entry])
+    kinds.cache_clear()
+    with pytest.raises(QabiasError, match=r"the scorer broken \(no_such_module:KIND\) cannot be imported"):
+        kinds()
+
+
+def test_a_scorer_is_given_all_that_it_may_be_loaded_from(install, tmp_path):
+    given = []
+    install(longest=replace(LONGEST, load=lambda loading: given.append(loading) or LongestAnswer()))
+    load_scorer("longest", "m", seed=3, device="cpu", token_budget=7, journal=tmp_path / "j", revision="main")
+    expected = Loading("m", {}, "main", device="cpu", token_budget=7, seed=3, journal=tmp_path / "j")
+    assert given == [expected]

@@ -1,0 +1,172 @@
+"""Runs whose model is behind a server: the same bytes after faults and kills, no key in a file, and estimates."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from qabias.benchmarks.bbq.benchmark import BENCHMARK
+from qabias.errors import QabiasError
+from qabias.measuring.run import load_examples, run
+from qabias.planning.server import estimate_run
+from qabias.runs.arguments import Machine, RunArguments
+
+from . import tiny_models
+from .conftest import ROOT
+from .echo_model import EchoModel
+from .loopback_server import KEY, TIMEOUT, faulty
+from .loopback_server import serve as serve
+from .loopback_server import surroundings as surroundings
+
+pytestmark = pytest.mark.usefixtures("surroundings")
+
+
+def test_scores_are_those_of_a_server_without_faults(serve, tmp_path):
+    scores = []
+    for number, fault in enumerate((None, faulty)):
+        server = serve(fault=fault)
+        options = {"url": server.url, "timeout": str(TIMEOUT), "concurrency": "16"}
+        arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=80, options=options)
+        result = run(arguments, tmp_path / str(number))
+        scores.append((tmp_path / str(number) / "predictions" / "part-00000.parquet").read_bytes())
+        assert "format:letters@1" in result.signature
+        assert len(server.answered) == 80
+    assert sum(server.faults.values()) > 10
+    assert scores[0] == scores[1]
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_goes_on_without_asking_again(serve, tmp_path):
+    killed_yet = threading.Event()
+
+    def wait_for_the_kill(text, attempt):
+        if len(server.answered) >= 270:
+            killed_yet.wait()
+
+    server = serve(fault=wait_for_the_kill)
+    command = [sys.executable, "-m", "qabias", "run", "bbq", "--scorer", "server", "--model", "m", "--config", "Age",
+               "--limit", "300", "--option", f"url={server.url}", "--option", "concurrency=4"]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    killed = subprocess.Popen(
+        [*command, "--output", "run"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    while not (len(server.answered) >= 270 and server.active == 4):
+        assert killed.poll() is None
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    output = killed.communicate()[0]
+    killed_yet.set()
+    journal = tmp_path / "run" / "requests.jsonl"
+    kept = len(journal.read_bytes().splitlines())
+    before = Counter(server.attempts)
+    assert kept >= 270
+    assert len(before) == kept + 4 < 300  # all but what was under way is kept
+
+    # Another number of threads is the same run.
+    again = subprocess.run(
+        [*command[:-1], "concurrency=3", "--output", "run"], cwd=tmp_path, env=environment, capture_output=True
+    )
+    assert again.returncode == 0, again.stderr
+    assert len(server.attempts) == 300
+    assert sum(server.attempts.values()) - sum(before.values()) == 300 - kept
+    assert server.keys == {f"Bearer {KEY}"}
+
+    options = {"url": server.url}
+    run(RunArguments("bbq", "m", config="Age", scorer="server", limit=300, options=options), tmp_path / "whole")
+    for name in ("predictions/part-00000.parquet", "predictions/part-00001.parquet", "scores.json"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 8
+    assert not any(KEY.encode() in content for content in (*files, output, again.stdout, again.stderr))
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize(("benchmark", "config"), [("bbq", "SES"), ("unqover", "gender"), ("bbnli", "all")])
+def test_every_benchmark_can_be_asked_by_echo(serve, tmp_path, benchmark, config):
+    server = serve(EchoModel())
+    options = {"url": server.url, "mode": "echo"}
+    result = run(RunArguments(benchmark, "m", config=config, scorer="server", limit=4, options=options), tmp_path / "r")
+    assert result.scores is not None
+    assert "|scorer:server+mode=echo|" in result.signature
+
+
+def test_a_run_goes_on_at_another_address(serve, tmp_path):
+    def ask(server):
+        arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=40, options={"url": server.url})
+        return run(arguments, tmp_path / "run").signature
+
+    first, second = serve(), serve()
+    assert ask(first) == ask(second)
+    assert (len(first.answered), len(second.answered)) == (40, 0)
+    shutil.rmtree(tmp_path / "run" / "predictions")
+    ask(second)
+    assert not second.answered
+    assert "127.0.0.1" not in (tmp_path / "run" / "run.json").read_text("utf-8")
+
+
+def test_a_benchmark_without_letters_needs_echo(tmp_path):
+    options = {"url": "http://127.0.0.1:1/v1"}
+    arguments = RunArguments("unqover", "m", config="gender", scorer="server", limit=1, options=options)
+    with pytest.raises(QabiasError, match="give a server mode=echo"):
+        run(arguments, tmp_path / "run", Machine())
+
+
+# Estimates
+
+
+def dry_run(*options):
+    command = [sys.executable, "-m", "qabias", "run", "bbq", "--config", "SES", "--limit", "40", "--dry-run", *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+def test_a_dry_run_tells_requests_tokens_and_cost_and_asks_nothing(serve, tmp_path):
+    server = serve()
+    result = dry_run(
+        "--scorer", "server", "--model", "m", "--option", f"url={server.url}",
+        "--option", "price_in=1000", "--option", "price_out=2000",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert not server.attempts
+    table = load_examples(BENCHMARK, RunArguments("bbq", config="SES", limit=40))
+    prompts = {BENCHMARK.request(row, BENCHMARK.formats["letters"]).prefix for row in table.to_pylist()}
+    tokens = -(-sum(len(prompt.encode()) for prompt in prompts) // 4)
+    figures = [float(text.replace(",", "")) for text in re.findall(r": +([\d,.]+) *", result.stdout)]
+    assert figures[:3] == [len(prompts), tokens, 16 * len(prompts)]
+    assert figures[3] == pytest.approx((tokens * 1000 + 16 * len(prompts) * 2000) / 1e6, abs=0.005)
+    assert "4 bytes to a token" in result.stdout
+
+
+def test_an_estimate_counts_the_requests_of_a_run_and_the_tokens_of_a_tokenizer(serve, tmp_path):
+    tokenizer = tiny_models.make_tokenizer()
+    tokenizer.save_pretrained(tmp_path / "tokenizer")
+    server = serve(EchoModel())
+    options = {"url": server.url, "mode": "echo", "tokenizer": str(tmp_path / "tokenizer")}
+    arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=8, options=options)
+    found = estimate_run(arguments)
+    assert not server.attempts
+    run(arguments, tmp_path / "run")
+    assert found.n_requests == sum(server.answered.values()) == len(server.answered)
+    assert found.prompt_tokens == sum(len(tokenizer.encode(text)) for text in server.answered)
+    assert found.generated_tokens == found.n_requests
+    assert found.cost is None
+    assert "tokenizer" not in json.loads((tmp_path / "run" / "run.json").read_text())["arguments"]["options"]
+    with pytest.raises(QabiasError, match=r"tokenizer .* cannot be loaded"):
+        estimate_run(RunArguments("bbq", scorer="server", limit=4, options={**options, "tokenizer": str(tmp_path)}))
+
+
+def test_a_dry_run_of_a_model_on_this_machine_points_to_the_plan():
+    with pytest.raises(QabiasError, match="qabias plan"):
+        estimate_run(RunArguments("bbq"))
+
+
+def test_a_dry_run_refuses_what_a_run_refuses():
+    with pytest.raises(QabiasError, match="limit is 0; it must be at least 1"):
+        estimate_run(RunArguments("bbq", scorer="server", limit=0, options={"url": "http://h/v1"}))
