@@ -307,6 +307,14 @@ def test_a_part_of_a_breakdown_by_one_value_is_the_whole(case):
     assert same(result["by"]["one,one"]["value,value"], part)
 
 
+def test_values_of_a_breakdown_are_called_as_they_are(case):
+    kinds = [1, 2.5, True, "x", None, 1.0, "1"]
+    rows = [{**row, "mixed": kinds[k % 7], "number": [3, None][k % 2]} for k, row in enumerate(case.rows)]
+    by = case.metric.compute(predictions=case.predictions, references=rows, by=["mixed", "number"], n_bootstrap=0)["by"]
+    assert list(by["mixed"]) == sorted({str(row["mixed"]) for row in rows})
+    assert list(by["number"]) == ["3", "None"]
+
+
 # Errors
 
 

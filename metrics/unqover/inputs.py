@@ -289,6 +289,8 @@ def encode(values: Any) -> tuple[Integers, list[Any]]:
     try:
         if isinstance(values, Sequence):
             values = values[:]
+            if len(set(map(type, values)) - {type(None)}) > 1:
+                raise TypeError("Arrow would make 1.0 of the integer beside a fraction")
         array = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
         if not pa.types.is_dictionary(array.type):
             array = array.dictionary_encode()
@@ -297,7 +299,7 @@ def encode(values: Any) -> tuple[Integers, list[Any]]:
         codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         return codes, array.dictionary.to_pylist()
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        # Values of several types, lists, or integers that are too large: told apart one by one.
+        # Values of several types, lists, or integers that are too large: they are compared one by one.
         known: dict[tuple[type, str], int] = {}
         levels: list[Any] = []
         codes = np.full(len(values), -1, dtype=np.int64)

@@ -166,6 +166,37 @@ def test_top_k(unqover):
         assert gammas == sorted(gammas, reverse=True)
 
 
+@pytest.mark.slow
+def test_the_gender_set_of_the_paper_in_two_orders(unqover):
+    place = np.arange(70 * 70 * 4 * 70)  # 1,372,000 rows
+
+    def text(codes: np.ndarray, levels: list[str]) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(levels)).cast(pa.string())
+
+    rows = pa.table(
+        {
+            "example_id": place,
+            "template_id": place // 70 % 4,
+            "subject1": text(place // 19_600, [f"Female {k}" for k in range(70)]),
+            "subject2": text(place // 280 % 70, [f"Male {k}" for k in range(70)]),
+            "cluster1": text(np.zeros_like(place), ["female"]),
+            "cluster2": text(np.zeros_like(place), ["male"]),
+            "attribute": text(place % 70, [f"was an occupation of number {k}" for k in range(70)]),
+            "attribute_class": text(np.zeros_like(place), ["None"]),
+        }
+    )
+    rng = np.random.default_rng(0)
+    scores = {name: rng.random(len(place), dtype=np.float32) for name in SCORE_COLUMNS}
+    whole = unqover.compute(predictions=scores, references=rows)
+    assert (whole["n"], whole["n_subjects"], whole["n_attributes"]) == (1_372_000, 140, 70)
+    low, high = whole["ci"]["avg_score"]
+    assert low < 0.5 < high
+    order = rng.permutation(len(place))
+    turned = {name: values[order] for name, values in scores.items()}
+    again = unqover.compute(predictions=turned, references=datasets.Dataset(rows).select(order))
+    assert same(again, whole, 1e-10)
+
+
 # Errors
 
 
