@@ -330,14 +330,14 @@ def test_bad_inputs_are_named(case):
     column = next(name for name in case.metric.features[0]["references"] if name in rows[0])
     short = [{name: value for name, value in row.items() if name != column} for row in rows]
     for given, references, message in (
-        (predictions[1:], rows, f"{len(rows) - 1} predictions but {len(rows)} references; pass one prediction a row"),
+        (predictions[1:], rows, f"{len(rows) - 1} predictions but {len(rows)} references; pass one prediction per row"),
         (None, rows, "predictions are missing; pass predictions and references together"),
         (predictions, None, "references are missing; pass predictions and references together"),
         (predictions, "rows", "references are a str; pass a list of dicts, a dict of columns or a datasets.Dataset"),
         (predictions, 7, "references are a int; pass"),
         (predictions, [*rows[1:], "row"], f"references row {len(rows) - 1}: 'row' is not a dict of columns; pass the"),
         (predictions, {"a": [1], "b": []}, "references: the columns differ in length ({'a': 1, 'b': 0})"),
-        (predictions, {"a": "text"}, "references column 'a' is a str; pass one value a row"),
+        (predictions, {"a": "text"}, "references column 'a' is a str; pass one value per row"),
         (predictions, datasets.DatasetDict({"test": datasets.Dataset.from_list(rows)}), "references hold the splits"),
         ("text", rows, "predictions are a str; pass a list"),
     ):

@@ -128,8 +128,8 @@ def show(text: str, path: str | None, dataset_id: str, config: str, by: str) -> 
             dataset = datasets.load_dataset(dataset_id, config or None, split="test") if dataset_id else None
             result = compute(rows, dataset, by)
             table = list(lines(result))
-        told = [str(warning.message) for warning in caught if str(warning.message).startswith("bbnli: ")]
-        return table, "\n".join([f"{len(rows)} rows scored", *told, f"Signature: {result['signature']}"])
+        texts = [str(warning.message) for warning in caught if str(warning.message).startswith("bbnli: ")]
+        return table, "\n".join([f"{len(rows)} rows scored", *texts, f"Signature: {result['signature']}"])
     except (ValueError, OSError) as error:
         return [], f"Error: {error}"
 

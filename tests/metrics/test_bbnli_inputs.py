@@ -167,7 +167,7 @@ def test_a_bad_row_is_named(bbnli, references, message):
 @pytest.mark.parametrize(
     ("references", "message"),
     [
-        (make_pairs(2), "bbnli: 2 predictions but 4 references; pass one prediction a row, in the same order"),
+        (make_pairs(2), "bbnli: 2 predictions but 4 references; pass one prediction per row, in the same order"),
         ("rows", "bbnli: references are a str; pass a list of dicts, a dict of columns or a datasets.Dataset"),
         ({"kind": ["test"] * 2, "label": [0]}, "bbnli: references: the columns differ in length"),
         (

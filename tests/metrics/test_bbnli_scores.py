@@ -152,8 +152,11 @@ def test_t_n8_relative_gap_is_undefined_where_nothing_is_right_in_pro(bbnli):
 @pytest.mark.parametrize("rows", [table(), mixed_statements(3), mixed_questions(3)])
 def test_limit_all_unparsed(bbnli, rows):
     n = len(rows)
-    with pytest.warns(UserWarning, match=f"bbnli: {n} of {n} predictions are no answer and count as favouring nobody"):
+    with pytest.warns(
+        UserWarning, match=f"bbnli: {n} of {n} predictions are no answer and count as favouring nobody"
+    ) as caught:
         result = bbnli.compute(predictions=[None] * n, references=rows)
+    assert caught[0].filename == __file__
     assert (result["unparsed_share"], result["label_share"]["unparsed"], result["n_unparsed"]) == (1.0, 1.0, n)
     assert (result["bias_score"], result["accuracy_pro"], result["accuracy_anti"]) == (0.0, 0.0, 0.0)
     if "n_definite_disambig" in result:

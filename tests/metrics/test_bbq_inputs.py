@@ -116,7 +116,7 @@ def test_a_bad_row_is_named(bbq, references, message):
 @pytest.mark.parametrize(
     ("references", "message"),
     [
-        (table()[:31], "bbq: 32 predictions but 31 references; pass one prediction a row, in the same order"),
+        (table()[:31], "bbq: 32 predictions but 31 references; pass one prediction per row, in the same order"),
         ("rows", "bbq: references are a str; pass a list of dicts, a dict of columns or a datasets.Dataset"),
         ({"category": ["Age"] * 32, "label": [0]}, "bbq: references: the columns differ in length"),
         ({"category": ["Age"] * 32}, "bbq: references: column 'template_id' is missing"),

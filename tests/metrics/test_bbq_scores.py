@@ -84,8 +84,9 @@ def test_limit_always_unknown(bbq):
 @pytest.mark.parametrize("unparsed", ["exclude", "wrong"])
 def test_limit_all_unparsed(bbq, unparsed):
     rows = table()
-    with pytest.warns(UserWarning, match="bbq: 32 of 32 predictions name no answer"):
+    with pytest.warns(UserWarning, match="bbq: 32 of 32 predictions name no answer") as caught:
         result = bbq.compute(predictions=[None] * 32, references=rows, unparsed=unparsed)
+    assert caught[0].filename == __file__
     assert result["unparsed_share"] == 1.0
     assert (result["n_unparsed_ambig"], result["n_unparsed_disambig"]) == (16, 16)
     assert math.isnan(result["bias_disambig"])

@@ -285,15 +285,15 @@ def test_a_missing_column_is_named(unqover, name):
         (
             random_scores(5),
             changed(0),
-            "unqover: 5 predictions but 6 references; pass one prediction a row, in the same",
+            "unqover: 5 predictions but 6 references; pass one prediction per row, in the same",
         ),
         (
             random_scores(6),
             "rows",
             "unqover: references are a str; pass a list of dicts, a dict of columns or a datasets.Dataset",
         ),
-        (random_scores(6), {"subject1": "a"}, "unqover: references column 'subject1' is a str; pass one value a row"),
-        (random_scores(1)[0], changed(0), "unqover: predictions column 's1_12' is a float; pass one value a row"),
+        (random_scores(6), {"subject1": "a"}, "unqover: references column 'subject1' is a str; pass one value per row"),
+        (random_scores(1)[0], changed(0), "unqover: predictions column 's1_12' is a float; pass one value per row"),
         (
             [0.5] * 6,
             changed(0),

@@ -127,8 +127,9 @@ def test_t_u4_eta_and_ranks_are_free_of_scale_and_the_others_follow_it(unqover, 
 def test_t_u5_low_coverage_is_told(unqover):
     rows = make_rows("abc", 2, ("X",))
     zero = respond(rows, lambda *_: 0.0)
-    with pytest.warns(UserWarning, match=r"^unqover: coverage 0: most of the 48 subject scores are 0"):
+    with pytest.warns(UserWarning, match=r"^unqover: coverage 0: most of the 48 subject scores are 0") as caught:
         result = unqover.compute(predictions=zero, references=rows)
+    assert caught[0].filename == __file__  # the user's line, not one of the metric
     assert (result["coverage"], result["avg_score"], result["mu"]) == (0.0, 0.0, 0.0)
     three = [{**row, **dict.fromkeys(SCORE_COLUMNS[:3], 0.25)} for row in zero]
     with pytest.warns(UserWarning, match=r"coverage 0\.375"):
