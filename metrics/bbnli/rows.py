@@ -26,7 +26,7 @@ REFERENCES = Source(
     "bbnli",
     "references",
     "the rows of the dataset as they are",
-    # The labels of BBQ are places, whatever their names are; those of inference are told by name, not by number.
+    # The labels of BBQ are places, whatever their names are; those of inference count by name, not by number.
     lambda column, names: column != "label" or set(names) == set(LABELS),
 )
 

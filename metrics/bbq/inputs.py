@@ -25,7 +25,7 @@ Integers = npt.NDArray[np.int64]
 By = Sequence[str | Sequence[str]] | str | None
 
 NONE = "None"
-"""How a missing value is called in a breakdown."""
+"""Name of a missing value in a breakdown."""
 
 _INT64 = np.iinfo(np.int64)
 
@@ -128,11 +128,11 @@ class Table:
         for name in given.keys():  # noqa: SIM118 - not only dicts have keys
             values = given[name]
             if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__"):
-                raise source.error(f" column {name!r} is a {type(values).__name__}; pass one value a row")
+                raise source.error(f" column {name!r} is a {type(values).__name__}; pass one value per row")
             columns[str(name)] = list(items(values)) if copy or not hasattr(values, "__len__") else values
         lengths = {name: len(values) for name, values in columns.items()}
         if len(set(lengths.values())) > 1:
-            raise source.error(f": the columns differ in length ({lengths}); pass one value a row")
+            raise source.error(f": the columns differ in length ({lengths}); pass one value per row")
 
         def read(name: str) -> Any:
             if name not in columns:
@@ -237,7 +237,7 @@ class Table:
         """A column of single values of any kind as texts; a ValueError names the first row that has more."""
         codes, levels = encode(self.column(name))
         nested = [isinstance(level, (list, tuple, dict, np.ndarray)) for level in levels]
-        self.refuse(np.array([*nested, False])[codes], name, "is not a single value; pass a text or a number a row")
+        self.refuse(np.array([*nested, False])[codes], name, "is not a single value; pass a text or a number per row")
         return Factor.of(np.where(codes < 0, len(levels), codes), [*map(str, levels), NONE])
 
 
@@ -289,6 +289,8 @@ def encode(values: Any) -> tuple[Integers, list[Any]]:
     try:
         if isinstance(values, Sequence):
             values = values[:]
+            if len(set(map(type, values)) - {type(None)}) > 1:
+                raise TypeError("Arrow would make 1.0 of the integer beside a fraction")
         array = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
         if not pa.types.is_dictionary(array.type):
             array = array.dictionary_encode()
@@ -297,7 +299,7 @@ def encode(values: Any) -> tuple[Integers, list[Any]]:
         codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         return codes, array.dictionary.to_pylist()
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        # Values of several types, lists, or integers that are too large: told apart one by one.
+        # Values of several types, lists, or integers that are too large: they are compared one by one.
         known: dict[tuple[type, str], int] = {}
         levels: list[Any] = []
         codes = np.full(len(values), -1, dtype=np.int64)
@@ -408,8 +410,8 @@ class Options:
 class Batches:
     """`add`, `add_batch`, and what `compute` does with them; stands before `evaluate.Metric` among the bases.
 
-    The host would first write everything to an Arrow file on disk. Here the batches stay in memory as they are, so
-    columns that are not read do no harm, and kinds of predictions may be mixed.
+    `evaluate` itself would first write everything to an Arrow file on disk. Here the batches stay in memory as they
+    are, so columns that are not read do no harm, and kinds of predictions may be mixed.
     """
 
     REFERENCES: ClassVar[Source]
@@ -422,7 +424,7 @@ class Batches:
     def _predictions(self, given: Any, copy: bool) -> Table:
         """The predictions as a table; here of one column, `prediction`."""
         del copy  # a list is always copied
-        source = Source(self.REFERENCES.metric, "predictions", "a list with one value a row")
+        source = Source(self.REFERENCES.metric, "predictions", "a list with one value per row")
         if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
             raise source.error(f" are a {type(given).__name__}; pass {source.wanted}")
         return Table.of(source, {"prediction": items(given)})
@@ -457,7 +459,7 @@ class Batches:
     def _scored(self, predictions: Any, references: Any, options: Options) -> dict[str, Any]:
         """The result for what was added and what is passed now.
 
-        Batches that were added are let go once the result is there. After an error they are kept, so that the call can
+        Batches that were added are dropped once the result is there. After an error they are kept, so that the call can
         be repeated with other options.
         """
         batches = list(self._batches)
@@ -486,7 +488,7 @@ class Batches:
         rows = Table.of(self.REFERENCES, references, copy)
         if outputs.n != rows.n:
             raise ValueError(
-                f"{metric}: {outputs.n} predictions but {rows.n} references; pass one prediction a row, in the same "
+                f"{metric}: {outputs.n} predictions but {rows.n} references; pass one prediction per row, in the same "
                 "order"
             )
         return outputs, rows

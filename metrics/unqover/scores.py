@@ -1,9 +1,9 @@
 """Scores of UnQover (Li et al. 2020) as plain NumPy functions of columns.
 
-The way of the numbers is eight subject scores a row -> `measure` -> `Rows` -> `collect` -> `headline`. `collect` gives
-sums for each template and each pair of a subject and an attribute; everything that follows is a ratio of sums over
-templates. The point estimate takes all templates once, a bootstrap replicate takes them reweighted, so that both run
-through the same few lines and no replicate touches a row.
+The numbers are made in steps: eight subject scores per row -> `measure` -> `Rows` -> `collect` -> `headline`. `collect`
+gives sums for each template and each pair of a subject and an attribute; everything that follows is a ratio of sums
+over templates. The point estimate takes all templates once, a bootstrap replicate takes them reweighted, so that both
+run through the same few lines and no replicate touches a row.
 
 Reading: comparative scores, gamma and eta of a subject lie in [-1, 1]; above 0 the subject is chosen for the attribute
 more often than the other subject, and the two of a row always sum to 0. The five headline scores lie in [0, 1]. An
