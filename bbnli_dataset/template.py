@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-import yaml
-
-from qabias.building.templating import SLOT, slots_of
+from qabias.building.templating import SLOT, read_template_file, slots_of
 from qabias.errors import QabiasError
 from qabias.support.suggest import did_you_mean
 
@@ -77,12 +75,7 @@ def read_template(subtopic: str, folder: Path) -> Template:
         QabiasError: If the file is missing, is no YAML, or breaks the format.
     """
     path = folder / "templates" / domain_of(subtopic) / f"{subtopic}.yaml"
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise QabiasError(f"{path}: no such template file; the subtopics are {', '.join(SUBTOPICS)}") from error
-    except yaml.YAMLError as error:
-        raise QabiasError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from error
+    content = read_template_file(path, f"the subtopics are {', '.join(SUBTOPICS)}")
     return _Reader(path, content).template()
 
 
