@@ -140,7 +140,7 @@ class _EntryReader:
         return QabiasError(f"{place}: {problem}")
 
     def versions(self) -> list[Template]:
-        """The versions of the template, as told by `versions` or by its style."""
+        """The versions of the template, as given by `versions` or by its style."""
         self._check_keys(self.entry, _REQUIRED, _OPTIONAL)
         versions = self.entry.get("versions")
         if versions is None:
@@ -248,7 +248,7 @@ class _EntryReader:
         return self._word_lists(fields, "descriptions") if "descriptions" in fields else {}
 
     def _append(self, fields: Mapping[str, Any]) -> dict[str, str]:
-        """The two ambiguous lengthenings of the context: a clause, and sentences behind it."""
+        """The two ambiguous lengthenings of the context: a clause, and sentences after it."""
         append = fields["append"]
         if self.category != "Gender_identity":
             raise self.error("append", "is for Gender_identity only, the category of the context-length study")
