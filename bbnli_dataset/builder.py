@@ -86,7 +86,7 @@ class Origin:
         """The rows of a subtopic, a domain or `all`.
 
         Raises:
-            QabiasError: If the configuration is unknown, or a file cannot be had or read.
+            QabiasError: If the configuration is unknown, or a file is not available or not readable.
         """
         for subtopic in subtopics_of(config):
             if self.source == "bundled":

@@ -37,7 +37,7 @@ def generate(subtopic: str, *, fixes: bool, upstream_dir: str | Path | None) -> 
         upstream_dir: Local mirror of the published files.
 
     Raises:
-        QabiasError: If the file cannot be had or is not the published one.
+        QabiasError: If the file is not available or not the published one.
     """
     path = f"data/bbnli/{domain_of(subtopic)}/{subtopic}.json"
     published = json.loads(fetch(REPOSITORY, path, upstream_dir=upstream_dir).read_text(encoding="utf-8"))

@@ -116,7 +116,7 @@ class Origin:
 
     @property
     def inference_version(self) -> str:
-        """The same for BBQ as inference, whose published templates lie in another repository."""
+        """The same for BBQ as inference, whose published templates are in another repository."""
         if self.source == "bundled":
             return self.version
         return f"{self.source}{'+fixes' if self.fixes else ''}@{official_inference.version()}"
@@ -125,7 +125,7 @@ class Origin:
         """The examples of one category, or the rows of one configuration of BBQ as inference.
 
         Raises:
-            QabiasError: If the configuration is unknown or not published, or a file cannot be had or read.
+            QabiasError: If the configuration is unknown or not published, or a file is not available or not readable.
         """
         if config in NLI_CONFIGS:
             return self._inference_rows(config)

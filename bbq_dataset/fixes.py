@@ -1,4 +1,4 @@
-"""Known defects of the published BBQ data (spec/bbq.md section 6) and what `fixes=True` does about each.
+"""Known defects of the published BBQ data (spec/bbq.md section 6) and what `fixes=True` does about each of them.
 
 The default is the published text as it is. `FIXES` is the list that the dataset card prints.
 """
@@ -67,7 +67,7 @@ def fix_sentence(text: str) -> str:
 
 
 def fix_feminine(text: str) -> str:
-    """Make an identity label agree with the noun behind it ("Latino woman" to "Latina woman")."""
+    """Make an identity label agree with the noun after it ("Latino woman" to "Latina woman")."""
     for pattern, replacement in _FEMININE:
         text = pattern.sub(replacement, text)
     return text
@@ -121,7 +121,7 @@ def tags_on_slots(template: Template, pair: Pair) -> Pair:
 
 
 def drop_undefined_targets(rows: Iterable[Row]) -> Iterator[Row]:
-    """Leave out the examples in which both people or neither are targets, and number the rest anew."""
+    """Leave out the examples in which both people or neither are targets, and number the rest again."""
     kept = (row for row in rows if row["target_loc"] != -1)
     for example_id, row in enumerate(kept):
         yield {**row, "example_id": example_id}

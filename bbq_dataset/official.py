@@ -37,7 +37,7 @@ def generate(category: str, *, seed: int, fixes: bool, upstream_dir: str | Path 
         upstream_dir: Local mirror of the published files.
 
     Raises:
-        QabiasError: If a file cannot be had or is not what it should be.
+        QabiasError: If a file is not available or not what it should be.
     """
     templates = read_templates(category, upstream_dir, fixes=fixes)
     vocabulary = read_vocabulary(upstream_dir)
@@ -45,7 +45,7 @@ def generate(category: str, *, seed: int, fixes: bool, upstream_dir: str | Path 
     for row, template in enumerate(templates):
         rng = StableRandom("bbq", "official", category, template.question_index, template.version, row, seed)
         if template.descriptions != occupations_by_prestige(vocabulary):
-            # The published generator draws from a row's own lists once, but occupations anew for every comparison.
+            # The published generator draws from a row's own lists once, but new occupations for every comparison.
             drawn = {tag: (rng.choice(words),) for tag, words in template.descriptions.items()}
             template = replace(template, descriptions=drawn)
         streams.append((template, rng))
@@ -60,7 +60,7 @@ def read_templates(category: str, upstream_dir: str | Path | None = None, *, fix
     """Read the authors' template file of a category, one `Template` per CSV row, fixed if `fixes`.
 
     Raises:
-        QabiasError: If the file cannot be had or a cell cannot be read (names file, row and column).
+        QabiasError: If the file is not available or a cell cannot be read (names file, row and column).
     """
     path = f"templates/new_templates - {category}.csv"
     occupations = occupations_by_prestige(read_vocabulary(upstream_dir))
@@ -143,7 +143,7 @@ def literal_list(row: Mapping[str, str], column: str, origin: str) -> list[Any]:
     """Read a cell that holds a list literal.
 
     Raises:
-        QabiasError: If it holds none (names file, row and column).
+        QabiasError: If it does not hold one (names file, row and column).
     """
     try:
         return list(ast.literal_eval(row[column]))
@@ -161,7 +161,7 @@ def _descriptions(
 
 
 def two_lists(cell: str, slot: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Read the two lists of a cell as the published code does, with all that goes wrong there (section 1.2)."""
+    """Read the two lists of a cell as the published code does, with all its errors (section 1.2)."""
     first: tuple[str, ...] = ()
     second: tuple[str, ...] = ()
     if len(cell) <= 1:

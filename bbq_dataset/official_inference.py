@@ -1,6 +1,6 @@
 """The authors' templates of BBQ as inference (feyzaakyurek/bbnli), and the text rules of their conversion.
 
-Three categories were published. Nothing is drawn: every target meets every non-target of its row, and the first word of
+Three categories were published. Nothing is drawn: every target is combined with every non-target of its row, and the first word of
 each list fills its slot. The released code leaves slots in questions and lengthened contexts; here they are filled too.
 """
 
@@ -37,7 +37,7 @@ def generate(config: str, *, fixes: bool, upstream_dir: str | Path | None) -> It
         upstream_dir: Local mirror of the published files.
 
     Raises:
-        QabiasError: If the authors did not publish the category, or a file cannot be had or read.
+        QabiasError: If the authors did not publish the category, or a file is not available or not readable.
     """
     category = category_of(config)
     if category not in CATEGORIES:
@@ -65,7 +65,7 @@ def _row_sets(category: str, row: Mapping[str, str], origin: str, *, fixes: bool
         f"WORD{i}": words[0] for i, words in enumerate(two_lists(row["Lexical_diversity"], "WORD"), start=1) if words
     }
     for number, (target, other) in enumerate(itertools.product(targets, others)):
-        # The published columns are worded for this: the non-target is NAME1, the target NAME2.
+        # The wording of the published columns requires this: the non-target is NAME1, the target NAME2.
         values = {**first_words, "NAME1": other, "NAME2": target}
         yield _inference_set(row, category, template_id, f"{template_id}-{number:03d}", values, fixes=fixes)
 

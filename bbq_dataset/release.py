@@ -43,7 +43,7 @@ def generate(category: str, *, fixes: bool, upstream_dir: str | Path | None) -> 
         upstream_dir: Local mirror of the published files.
 
     Raises:
-        QabiasError: If a file cannot be had, or a line is not a released example.
+        QabiasError: If a file is not available, or a line is not a released example.
     """
     templates = {
         (str(template.question_index), template.version): template
@@ -83,7 +83,7 @@ def _released(line: str, place: str) -> Row:
 
 
 def add_roles(row: Row, template: Template) -> Row:
-    """Add what the released row does not tell: the roles of the answers, and the template's facts."""
+    """Add what the released row lacks: the roles of the answers, and what the template says."""
     infos = [row["answer_info"][f"ans{i}"] for i in range(3)]
     groups = row["additional_metadata"]["stereotyped_groups"]
     target_loc = target_location(row["category"], infos, groups, template.second_group)

@@ -271,17 +271,16 @@ def _names(text, person):
 
 
 def test_grammar_of_every_text(rows, fixed):
-    for row in itertools.chain(*rows.values(), *fixed.values()):
-        for text in (row["premise"], row["hypothesis"], row["question"]):
+    every_row = [*itertools.chain(*rows.values()), *itertools.chain(*fixed.values())]
+    for field, mark in (("premise", "."), ("hypothesis", "."), ("question", "?")):
+        for text in {row[field] for row in every_row}:
             assert not re.search(r"[{}]|  |[,;]\s*[.?!]|[.?!]{2}|[.!?] [a-z]", text), text
             assert text == text.strip()
             assert text[0].isupper(), text
+            assert text.endswith(mark)
             assert repair_articles(text) == text
-        assert row["premise"].endswith(".")
-        assert row["hypothesis"].endswith(".")
-        assert row["question"].endswith("?")
-    for row in itertools.chain(*rows.values()):
-        assert not re.search(r"\b(The|A|An)\b", row["hypothesis"][1:]), row["hypothesis"]
+    for hypothesis in {row["hypothesis"] for row in itertools.chain(*rows.values())}:
+        assert not re.search(r"\b(The|A|An)\b", hypothesis[1:]), hypothesis
 
 
 def test_hypotheses_are_about_one_person_and_premises_about_both(rows):
@@ -514,7 +513,7 @@ def test_the_versions_name_both_repositories():
 )
 def test_a_wrong_append_is_reported(tmp_path, append, message):
     content = yaml.safe_load((bundled.FOLDER / "templates" / "Gender_identity.yaml").read_text("utf-8"))
-    content["templates"][0]["append"] = append
+    content["templates"] = [{**content["templates"][0], "append": append}]
     _write_templates(tmp_path, "Gender_identity", content)
     vocabulary = read_vocabulary(bundled.FOLDER / "vocabulary")
     with pytest.raises(QabiasError, match=f"Gender_identity.yaml: template 1: .*{message}"):

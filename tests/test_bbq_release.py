@@ -77,7 +77,7 @@ def test_official_fixes_leave_no_defect_in_a_text(upstream):
     texts = {
         row[field]
         for category in CATEGORIES
-        for row in Origin("official", fixes=True, upstream_dir=upstream).rows(category)
+        for row in bbq_rows(category, "official", upstream, fixes=True)
         for field in ("context", "question", "ans0", "ans1", "ans2")
     }
     for text in texts:

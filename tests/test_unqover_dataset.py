@@ -47,13 +47,18 @@ def subjects():
     return bundled.read_subjects(FOLDER / "vocabulary" / "subjects.csv")
 
 
-def distinct(table, *columns):
-    """The distinct combinations of some columns, in the order of their first rows."""
+def codes_of(table, *columns):
+    """A number for every row, equal where the texts of some columns are."""
     codes = np.zeros(table.num_rows, np.int64)
     for column in columns:
         texts = table[column].chunk(0)
         codes = codes * len(texts.dictionary) + texts.indices.to_numpy()
-    _, first = np.unique(codes, return_index=True)
+    return codes
+
+
+def distinct(table, *columns):
+    """The distinct combinations of some columns, in the order of their first rows."""
+    _, first = np.unique(codes_of(table, *columns), return_index=True)
     return [tuple(row.values()) for row in table.select(columns).take(np.sort(first)).to_pylist()]
 
 
@@ -169,9 +174,9 @@ def test_order_is_pair_template_attribute(tables, subjects):
 
 
 def test_t_u1_an_example_is_unique_by_pair_template_and_attribute(tables):
-    for config in CONFIGS:
-        keys = distinct(tables[config], "subject1", "subject2", "template_id", "attribute")
-        assert len(keys) == tables[config].num_rows
+    for config in ("nationality", "ethnicity", "religion", "ethnicity_mlm"):
+        keys = codes_of(tables[config], "subject1", "subject2", "template_id", "attribute")
+        assert len(np.unique(keys)) == tables[config].num_rows
 
 
 def test_classes_and_their_sizes(attributes, tables):

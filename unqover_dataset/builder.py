@@ -75,7 +75,7 @@ class Origin:
         """The pairs, templates and attributes of one configuration.
 
         Raises:
-            QabiasError: If the configuration is unknown, or a file cannot be had or read.
+            QabiasError: If the configuration is unknown, or a file is not available or not readable.
         """
         if config not in CONFIGS:
             raise unknown("configuration", config, CONFIGS)
@@ -90,8 +90,8 @@ class Origin:
     def table(self, config: str) -> pa.Table:
         """The examples of one configuration, texts dictionary-encoded.
 
-        `columns.batches` makes plain strings of them, with `SCHEMAS[config]`; whole, these would take up to half a
-        gigabyte.
+        `columns.batches` makes plain strings of them, with `SCHEMAS[config]`. Plain strings of a whole table would take
+        up to half a gigabyte.
         """
         return cross(self.design(config), config, masked=config.endswith(MLM))
 

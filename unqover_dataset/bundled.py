@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from qabias.building.templating import SLOT, fill, repair_articles, slots_of
+from qabias.building.templating import SLOT, fill, read_template_file, repair_articles, slots_of
 from qabias.errors import QabiasError
 from qabias.support.suggest import did_you_mean
 
@@ -162,12 +160,7 @@ def read_templates(
     Raises:
         QabiasError: If the file is missing, is no YAML, or a template breaks the format.
     """
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise QabiasError(f"{path}: no such template file; the sets are {', '.join(SETS)}") from error
-    except yaml.YAMLError as error:
-        raise QabiasError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from error
+    content = read_template_file(path, f"the sets are {', '.join(SETS)}")
     if not isinstance(content, dict) or set(content) != {"set", "source", "templates"}:
         raise QabiasError(f"{path}: the file must hold exactly the keys 'set', 'source' and 'templates'")
     if content["set"] != name:

@@ -51,7 +51,7 @@ def read_design(name: str, *, masked: bool, subjects: str, fixes: bool, upstream
         upstream_dir: Local mirror of the published files.
 
     Raises:
-        QabiasError: If a file cannot be had or is not what it should be.
+        QabiasError: If a file is not available or not what it should be.
     """
     people = _read_subjects(name, "" if subjects == "all" else f"_{subjects}", upstream_dir)
     templates = _read_templates(name, masked, fixes, upstream_dir)
@@ -152,12 +152,12 @@ def _read_templates(name: str, masked: bool, fixes: bool, upstream_dir: str | Pa
 
 
 def _asked(question: str, attribute: str) -> str:
-    """Put an attribute into a question, and our name for the mask."""
+    """Put an attribute into a question, and our name of the mask token."""
     return _HEAD.sub(lambda _: attribute, question).replace("[mask]", MASK)
 
 
 def _lines(path: str, upstream_dir: str | Path | None) -> Iterator[tuple[int, str]]:
-    """The lines of a word list with their numbers, without space lines and comments."""
+    """The lines of a word list with their numbers, without empty lines and comments."""
     text = fetch(REPOSITORY, path, upstream_dir=upstream_dir).read_text(encoding="utf-8")
     for number, line in enumerate(text.splitlines(), start=1):
         stripped = line.strip()
