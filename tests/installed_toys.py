@@ -1,4 +1,4 @@
-"""The packages `tests/toy_benchmark` and `tests/toy_scorer`, installed into a folder, and commands that find them there.
+"""The packages `tests/toy_benchmark` and `tests/toy_scorer`, installed in a folder, and commands that find them there.
 
 Entry points are read once in a process, so every user of the packages is a process of its own.
 """

@@ -191,7 +191,7 @@ def test_two_runs_are_compared_pair_by_pair(done, folder):
     ):
         assert rows[name] == [{"value": 1, "low": 1, "high": 1}, p, adjusted, n_pairs]
     # One run has no bias score, so there is no difference.
-    assert [row[1] for row in tables["difference_bias"]["rows"]] == [None] * 3
+    assert [row[1] for row in tables["difference_bias"]["rows"]] == [{"value": None, "low": None, "high": None}] * 3
     # The scores are not shown a second time in the joined tables.
     assert "answers" in tables
     assert "bias_by_template" not in tables
