@@ -91,22 +91,15 @@ def arrows() -> dict[str, set[str]]:
     return found
 
 
-def lines_of(room: str) -> int:
-    """Lines of Python in a room."""
-    return sum(
-        len(path.read_text(encoding="utf-8").splitlines()) for name, path in modules().items() if room_of(name) == room
-    )
-
-
 def picture() -> str:
-    """The rooms from the top of the house down, each with its lines, what it is and what it stands on."""
+    """The rooms from the top of the house down, each with what it is and what it stands on."""
     order = list(ROOMS)
     width = max(map(len, order))
     rows = []
     for room in reversed(order):
         below = sorted(arrows()[room], key=order.index, reverse=True)
         rows.append(f"{room:<{width}}  {ROOMS[room]}")
-        rows.append(f"{'':<{width}}  {lines_of(room):,} lines; stands on: {', '.join(below) or 'nothing'}")
+        rows.append(f"{'':<{width}}  stands on: {', '.join(below) or 'nothing'}")
     return "```text\n" + "\n".join(rows) + "\n```\n"
 
 
