@@ -67,7 +67,7 @@ class MaskedLMScorer:
         pronouns: Mapping[str, str] | None = None,
         token_budget: int | None = None,
     ) -> None:
-        from qabias.scorers.masked_network import MaskedNetwork
+        from qabias.scorers.masked_network import MaskedNetwork  # needs torch
 
         self._network = MaskedNetwork(loaded.model, loaded.device, PROBE_TOLERANCE[loaded.dtype])
         self._runner = EncoderRunner(
