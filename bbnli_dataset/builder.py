@@ -8,11 +8,11 @@ from typing import Literal, get_args
 import datasets
 import pyarrow as pa
 
-from qabias.errors import QabiasError
+from qabias.building.origin import check_source
 from qabias.building.sources import licence
 
 from . import bundled, official
-from .rows import LABELS, Row
+from .pairs import LABELS, Row
 from .subtopics import ALL, CONFIGS, subtopics_of
 
 Source = Literal["bundled", "official"]
@@ -52,28 +52,30 @@ class Origin:
 
     Attributes:
         source: `bundled` (this project's texts) or `official` (the authors' files).
-        seed: Unused, for nothing is drawn at random; every benchmark has this field.
-        unique: Leave out published rows that repeat stance, premise and hypothesis and differ in the question only;
+        seed: Unused, because nothing is drawn at random. Every benchmark has this field.
+        fixes: Leave out published rows that repeat stance, premise and hypothesis and differ in the question only.
             `bundled` repeats none.
         upstream_dir: Local mirror of the published files; else they are downloaded once.
     """
 
     source: Source = "bundled"
     seed: int = 0
-    unique: bool = False
+    fixes: bool = False
     upstream_dir: str | Path | None = None
 
     def __post_init__(self) -> None:
-        if self.source not in SOURCES:
-            raise QabiasError(f"unknown source {self.source!r}: choose one of {', '.join(SOURCES)}")
-        if self.unique and self.source == "bundled":
-            raise QabiasError("unique leaves out repetitions of the published data; use it with the source official")
+        check_source(self.source, SOURCES, self.fixes)
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the tables are those of the committed Parquet files, so that nothing need be built."""
+        return self.source == "bundled"
 
     @property
     def version(self) -> str:
-        """Name and version for the signature, e.g. "bundled@1" or "official+unique@9f55895"."""
+        """Name and version for the signature, e.g. "bundled@1" or "official+fixes@9f55895"."""
         version = bundled.VERSION if self.source == "bundled" else official.version()
-        return f"{self.source}{'+unique' if self.unique else ''}@{version}"
+        return f"{self.source}{'+fixes' if self.fixes else ''}@{version}"
 
     @property
     def licence(self) -> str:
@@ -84,13 +86,13 @@ class Origin:
         """The rows of a subtopic, a domain or `all`.
 
         Raises:
-            QabiasError: If the configuration is unknown, or a file cannot be had or read.
+            QabiasError: If the configuration is unknown, or a file is not available or not readable.
         """
         for subtopic in subtopics_of(config):
             if self.source == "bundled":
                 yield from bundled.generate(subtopic)
             else:
-                yield from official.generate(subtopic, unique=self.unique, upstream_dir=self.upstream_dir)
+                yield from official.generate(subtopic, fixes=self.fixes, upstream_dir=self.upstream_dir)
 
     def table(self, config: str) -> pa.Table:
         """The rows of a subtopic, a domain or `all` as an Arrow table with `SCHEMA`."""
@@ -103,13 +105,13 @@ class BBNLIConfig(datasets.BuilderConfig):
 
     source: Source = "bundled"
     seed: int = 0
-    unique: bool = False
+    fixes: bool = False
     upstream_dir: str | None = None
 
     @property
     def origin(self) -> Origin:
         """Where the texts come from."""
-        return Origin(self.source, self.seed, self.unique, self.upstream_dir)
+        return Origin(self.source, self.seed, self.fixes, self.upstream_dir)
 
 
 class BBNLI(datasets.ArrowBasedBuilder):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from qabias.building.templating import capitalize_sentences, fill, repair_articles, slots_of
 
-from .rows import FilledTexts, Hypothesis, Row, Stance, row
+from .pairs import FilledTexts, Hypothesis, Row, Stance, row
 from .template import Premise, Template, read_template
 
 FOLDER = Path(__file__).parent

@@ -10,7 +10,7 @@ from typing import Any
 from qabias.building.sources import commit, fetch
 from qabias.building.templating import fill, slots_of
 
-from .rows import FilledTexts, Hypothesis, Kind, Row, Stance, row
+from .pairs import FilledTexts, Hypothesis, Kind, Row, Stance, row
 from .subtopics import COGNITIVE_BIAS_IN_PAPER, domain_of
 
 REPOSITORY = "feyzaakyurek/bbnli"
@@ -28,21 +28,21 @@ def version() -> str:
     return commit(REPOSITORY)[:_COMMIT_LENGTH]
 
 
-def generate(subtopic: str, *, unique: bool, upstream_dir: str | Path | None) -> Iterator[Row]:
+def generate(subtopic: str, *, fixes: bool, upstream_dir: str | Path | None) -> Iterator[Row]:
     """Yield the published rows of one subtopic in their order, texts as they are.
 
     Args:
         subtopic: Name of the subtopic.
-        unique: Leave out rows whose stance, premise and hypothesis occurred before (they differ in the question only).
+        fixes: Leave out rows whose stance, premise and hypothesis occurred before (they differ in the question only).
         upstream_dir: Local mirror of the published files.
 
     Raises:
-        QabiasError: If the file cannot be had or is not the published one.
+        QabiasError: If the file is not available or not the published one.
     """
     path = f"data/bbnli/{domain_of(subtopic)}/{subtopic}.json"
     published = json.loads(fetch(REPOSITORY, path, upstream_dir=upstream_dir).read_text(encoding="utf-8"))
     rows = _published_rows(subtopic, published)
-    return _without_repetitions(rows) if unique else rows
+    return _without_repetitions(rows) if fixes else rows
 
 
 def render(text: str, values: Mapping[str, str]) -> str:
@@ -51,7 +51,7 @@ def render(text: str, values: Mapping[str, str]) -> str:
 
 
 def _published_rows(subtopic: str, published: Mapping[str, Any]) -> Iterator[Row]:
-    """The rows of all premises, word combinations and stances, less repetitions of a whole row.
+    """The rows of all premises, word combinations and stances, without repetitions of a whole row.
 
     The files have no number of a wording. Rows are numbered within stance, premise and hypothesis, which joins the i-th
     pro row of a premise and kind with the i-th anti row: exchanging the groups makes the same rows coincide.

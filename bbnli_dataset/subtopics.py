@@ -1,6 +1,6 @@
 """The 16 subtopics of BBNLI, their domains and the cognitive biases that they exemplify."""
 
-from qabias.errors import QabiasError
+from qabias.support.suggest import unknown
 
 SUBTOPICS_BY_DOMAIN = {
     "gender": (
@@ -58,7 +58,7 @@ def subtopics_of(config: str) -> tuple[str, ...]:
         QabiasError: If there is no such configuration.
     """
     if config not in CONFIGS:
-        raise QabiasError(f"unknown configuration {config!r}: choose one of {', '.join(CONFIGS)}")
+        raise unknown("configuration", config, CONFIGS)
     if config == ALL:
         return SUBTOPICS
     return SUBTOPICS_BY_DOMAIN.get(config, (config,))

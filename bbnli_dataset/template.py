@@ -3,19 +3,17 @@
 `TEMPLATES.md` describes the format for whoever edits it. Every problem is reported with file, item and field.
 """
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-import yaml
-
+from qabias.building.templating import SLOT, read_template_file, slots_of
 from qabias.errors import QabiasError
-from qabias.building.templating import SLOT, slots_of
+from qabias.support.suggest import did_you_mean
 
-from .rows import LABELS, NEUTRAL, Hypothesis, Kind, Stance
+from .pairs import LABELS, NEUTRAL, Hypothesis, Kind, Stance
 from .subtopics import COGNITIVE_BIASES, SUBTOPICS, domain_of
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -28,7 +26,7 @@ _HYPOTHESIS_FIELDS = {
 }
 _STEM = re.compile("[A-Z]+")
 _URL = re.compile(r"https?://[^\s/#]+\.[^\s#]+")
-# The program would take what follows for a sentence, and capitalize it.
+# What follows would be mistaken for a sentence and capitalized.
 _FALSE_SENTENCE_START = re.compile(r"[.!?][\"']?\s+[a-z]|\b[A-Z]\.[\"']?\s+\{\{")
 
 
@@ -77,12 +75,7 @@ def read_template(subtopic: str, folder: Path) -> Template:
         QabiasError: If the file is missing, is no YAML, or breaks the format.
     """
     path = folder / "templates" / domain_of(subtopic) / f"{subtopic}.yaml"
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise QabiasError(f"{path}: no such template file; the subtopics are {', '.join(SUBTOPICS)}") from error
-    except yaml.YAMLError as error:
-        raise QabiasError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from error
+    content = read_template_file(path, f"the subtopics are {', '.join(SUBTOPICS)}")
     return _Reader(path, content).template()
 
 
@@ -151,18 +144,20 @@ class _Reader:
         for stem, texts in forms.items():
             if not _STEM.fullmatch(stem):
                 raise self._error(
-                    "", "groups", f"{stem} is no name: capital letters only (GROUP gives GROUP1 and GROUP2)"
+                    "", "groups", f"{stem} is not a name: capital letters only (GROUP gives GROUP1 and GROUP2)"
                 )
             if len(texts) != 2:
                 raise self._error("", "groups", f"{stem} must list two forms, the other group's and the target group's")
         for slot in self.words:
             if slot in self.pro or not SLOT.fullmatch(f"{{{{{slot}}}}}"):
-                raise self._error("", "words", f"{slot} is no name: capital letters and a digit, and no group's slot")
+                raise self._error(
+                    "", "words", f"{slot} is not a name: use capital letters and a digit, and not the slot of a group"
+                )
 
     def _check_every_slot_is_used(self, premises: Sequence[Premise], hypotheses: Sequence[Hypothesis]) -> None:
         texts = [premise.text for premise in premises] + [hypothesis.text for hypothesis in hypotheses]
         used = {slot for text in texts for slot in slots_of(text)}
-        # Of a group's two slots one may go unused: a stereotype need not mention the other group.
+        # One of a group's two slots may be unused: a stereotype need not mention the other group.
         stems, used_stems = ({slot[:-1] for slot in slots} for slots in (self.pro, used & set(self.pro)))
         for field, unused in (("groups", stems - used_stems), ("words", set(self.words) - used)):
             if unused:
@@ -183,9 +178,8 @@ class _Reader:
             raise self._error(item, "", f"must be a mapping with {', '.join(fields)}, not {entry!r}")
         for key in entry:
             if key not in fields:
-                close = difflib.get_close_matches(str(key), fields, n=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"the fields are {', '.join(fields)}"
-                raise self._error(item, str(key), f"is not a field; {hint}")
+                hint = did_you_mean(str(key), fields) or f"; the fields are {', '.join(fields)}"
+                raise self._error(item, str(key), f"is not a field{hint}")
         for field in fields:
             if field not in entry:
                 raise self._error(item, field, "is missing")
@@ -197,7 +191,7 @@ class _Reader:
         lists = {}
         for name, texts in entry.items():
             if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() == text for text in texts):
-                raise self._error("", field, f"{name} must be a list of texts without outer blanks, not {texts!r}")
+                raise self._error("", field, f"{name} must be a list of texts without outer spaces, not {texts!r}")
             if len(texts) < 2 or len({text.lower() for text in texts}) < len(texts) or "" in texts:
                 raise self._error("", field, f"{name} must list at least two texts, all different: {texts!r}")
             lists[str(name)] = tuple(texts)
@@ -214,7 +208,7 @@ class _Reader:
         if not isinstance(text, str) or not text:
             raise self._error(item, field, f"must be a text, not {text!r}")
         if text != " ".join(text.split()):
-            raise self._error(item, field, f"has a blank too many: {text!r}")
+            raise self._error(item, field, f"has a space too many: {text!r}")
         if not text.endswith(end):
             raise self._error(item, field, f"must end with {end!r}: {text!r}")
         return text

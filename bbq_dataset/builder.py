@@ -8,7 +8,9 @@ from typing import Literal, get_args
 import datasets
 import pyarrow as pa
 
+from qabias.building.origin import check_source
 from qabias.errors import QabiasError
+from qabias.support.suggest import unknown
 
 from . import bundled, bundled_inference, official, official_inference, release
 from .examples import Row
@@ -89,7 +91,7 @@ class Origin:
     Attributes:
         source: `bundled` (this project's templates), `official` (the authors' templates) or `release` (their examples).
         seed: Seed of the random draws; `release` has none.
-        fixes: Mend the known defects of the published data; `bundled` has none to mend.
+        fixes: Fix the known defects of the published data; `bundled` has none to fix.
         upstream_dir: Local mirror of the published files; else they are downloaded once.
     """
 
@@ -99,10 +101,12 @@ class Origin:
     upstream_dir: str | Path | None = None
 
     def __post_init__(self) -> None:
-        if self.source not in SOURCES:
-            raise QabiasError(f"unknown source {self.source!r}: choose one of {', '.join(SOURCES)}")
-        if self.fixes and self.source == "bundled":
-            raise QabiasError("fixes mend the published data; use them with the source official or release")
+        check_source(self.source, SOURCES, self.fixes)
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the tables are those of the committed Parquet files, so that nothing need be built."""
+        return self.source == "bundled" and self.seed == 0
 
     @property
     def version(self) -> str:
@@ -112,7 +116,7 @@ class Origin:
 
     @property
     def inference_version(self) -> str:
-        """The same for BBQ as inference, whose published templates lie in another repository."""
+        """The same for BBQ as inference, whose published templates are in another repository."""
         if self.source == "bundled":
             return self.version
         return f"{self.source}{'+fixes' if self.fixes else ''}@{official_inference.version()}"
@@ -121,13 +125,12 @@ class Origin:
         """The examples of one category, or the rows of one configuration of BBQ as inference.
 
         Raises:
-            QabiasError: If the configuration is unknown or not published, or a file cannot be had or read.
+            QabiasError: If the configuration is unknown or not published, or a file is not available or not readable.
         """
         if config in NLI_CONFIGS:
             return self._inference_rows(config)
         if config not in CATEGORIES:
-            choices = ", ".join((*CONFIGS, *NLI_CONFIGS, ALL_NLI))
-            raise QabiasError(f"unknown configuration {config!r}: choose one of {choices}")
+            raise unknown("configuration", config, (*CATEGORIES, *NLI_CONFIGS))
         if self.source == "bundled":
             return bundled.generate(config, seed=self.seed)
         if self.source == "official":

@@ -3,18 +3,24 @@
 `TEMPLATES.md` describes the format for whoever edits it. Every problem is reported with file, template and field.
 """
 
-import difflib
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from qabias.building.templating import (
+    StableRandom,
+    capitalize_sentences,
+    fill,
+    read_template_file,
+    repair_articles,
+    slots_of,
+)
 from qabias.errors import QabiasError
-from qabias.building.templating import StableRandom, capitalize_sentences, fill, repair_articles, slots_of
+from qabias.support.suggest import did_you_mean
 
 from .examples import FilledTexts, Row, examples, slot_values
-from .fixes import mend_feminine
+from .fixes import fix_feminine
 from .pairs import other_group
 from .targets import is_target
 from .template import CATEGORIES, INTERSECTIONAL, Pair, Template, label_type
@@ -71,7 +77,7 @@ def read_streams(
 
 def fill_english(text: str, values: Mapping[str, str]) -> str:
     """Fill a text in correct English: articles, capitals at sentence starts, agreement of labels and nouns."""
-    return capitalize_sentences(repair_articles(mend_feminine(fill(text, values))))
+    return capitalize_sentences(repair_articles(fix_feminine(fill(text, values))))
 
 
 def fill_texts(template: Template, pair: Pair) -> FilledTexts:
@@ -100,12 +106,7 @@ def read_templates(category: str, vocabulary: Vocabulary, folder: Path = FOLDER)
         QabiasError: If the file is missing, is no YAML, or a template breaks the format.
     """
     path = folder / "templates" / f"{category}.yaml"
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise QabiasError(f"{path}: no such template file; the categories are {', '.join(CATEGORIES)}") from error
-    except yaml.YAMLError as error:
-        raise QabiasError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from error
+    content = read_template_file(path, f"the categories are {', '.join(CATEGORIES)}")
     if not isinstance(content, dict) or set(content) != {"category", "templates"}:
         raise QabiasError(f"{path}: the file must hold exactly the keys 'category' and 'templates'")
     if content["category"] != category:
@@ -139,7 +140,7 @@ class _EntryReader:
         return QabiasError(f"{place}: {problem}")
 
     def versions(self) -> list[Template]:
-        """The versions of the template, as told by `versions` or by its style."""
+        """The versions of the template, as given by `versions` or by its style."""
         self._check_keys(self.entry, _REQUIRED, _OPTIONAL)
         versions = self.entry.get("versions")
         if versions is None:
@@ -205,15 +206,14 @@ class _EntryReader:
                 raise self.error(key, "is missing")
         for key in fields:
             if key not in (*required, *optional):
-                close = difflib.get_close_matches(str(key), (*required, *optional), 1)
-                raise self.error(str(key), "is not a field" + (f"; did you mean {close[0]!r}?" if close else ""))
+                raise self.error(str(key), f"is not a field{did_you_mean(str(key), (*required, *optional))}")
 
     def _text(self, fields: Mapping[str, Any], name: str) -> str:
         text = fields.get(name)
         if not isinstance(text, str) or not text.strip():
             raise self.error(name, f"must be a text, not {text!r}")
         if text != text.strip() or "  " in text:
-            raise self.error(name, f"has a blank too many: {text!r}")
+            raise self.error(name, f"has a space too many: {text!r}")
         return text
 
     def _strings(self, fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
@@ -248,7 +248,7 @@ class _EntryReader:
         return self._word_lists(fields, "descriptions") if "descriptions" in fields else {}
 
     def _append(self, fields: Mapping[str, Any]) -> dict[str, str]:
-        """The two ambiguous lengthenings of the context: a clause, and sentences behind it."""
+        """The two ambiguous lengthenings of the context: a clause, and sentences after it."""
         append = fields["append"]
         if self.category != "Gender_identity":
             raise self.error("append", "is for Gender_identity only, the category of the context-length study")
@@ -256,7 +256,7 @@ class _EntryReader:
             raise self.error("append", "must hold exactly short, long")
         texts = {length: self._text(append, length) for length in ("short", "long")}
         if not texts["short"].startswith(", ") or not texts["long"][0].isupper():
-            raise self.error("append", "short must begin with a comma and a blank, long with a capital letter")
+            raise self.error("append", "short must begin with a comma and a space, long with a capital letter")
         if not all(text.endswith(".") for text in (*texts.values(), self._text(fields, "context"))):
             raise self.error("append", "short, long and the context must end with a full stop")
         known = set(fields.get("words", ()))
@@ -298,19 +298,8 @@ class _EntryReader:
             "non_negative.answer": template.non_negative_answer,
             "non_negative.statement": template.non_negative_statement,
         }
-        used: set[str] = set()
         for field, text in texts.items():
-            slots = slots_of(text)
-            used |= slots
-            allowed = known | {"ANSWER"} if field.endswith("statement") else known
-            if slots - allowed:
-                raise self.error(field, f"slot {', '.join(sorted(slots - allowed))} is filled by nothing")
-            if fill(text, dict.fromkeys(allowed, "")).count("{") or fill(text, dict.fromkeys(allowed, "")).count("}"):
-                raise self.error(field, f"has a stray brace: {text!r}")
-            if field.endswith("statement") and (text.count("{{ANSWER}}") != 1 or not text.endswith(".")):
-                raise self.error(field, "must hold {{ANSWER}} once and end with a full stop")
-            if field.endswith("question") and not text.endswith("?"):
-                raise self.error(field, "must end with a question mark")
+            self._check_text(field, text, known | {"ANSWER"} if field.endswith("statement") else known)
         if not {"NAME1", "NAME2"} <= slots_of(template.context):
             raise self.error("context", "must name both people ({{NAME1}} and {{NAME2}})")
         answered = [
@@ -318,9 +307,21 @@ class _EntryReader:
         ]
         if any(len(slots) != 1 for slots in answered) or answered[0] == answered[1]:
             raise self.error("negative.answer", "the two answers must name one person each, and not the same one")
-        unused = known - used - {"DESC1", "DESC2"}
+        unused = known.difference(*map(slots_of, texts.values())) - {"DESC1", "DESC2"}
         if unused:
             raise self.error("words", f"{', '.join(sorted(unused))} is used in no text")
+
+    def _check_text(self, field: str, text: str, slots: set[str]) -> None:
+        """A text must hold known slots only, and end as its kind does."""
+        undefined = slots_of(text) - slots
+        if undefined:
+            raise self.error(field, f"slot {', '.join(sorted(undefined))} is filled by nothing")
+        if re.search("[{}]", fill(text, dict.fromkeys(slots, ""))):
+            raise self.error(field, f"has a stray brace: {text!r}")
+        if field.endswith("statement") and (text.count("{{ANSWER}}") != 1 or not text.endswith(".")):
+            raise self.error(field, "must hold {{ANSWER}} once and end with a full stop")
+        if field.endswith("question") and not text.endswith("?"):
+            raise self.error(field, "must end with a question mark")
 
     def _check_targets(self, template: Template) -> None:
         """Exactly one of the two people must be a member of the stereotyped group."""

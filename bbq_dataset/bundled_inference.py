@@ -8,7 +8,7 @@ from qabias.building.templating import fill
 
 from .bundled import FOLDER, fill_english, read_streams
 from .examples import DrawnSet, Row, drawn_sets, slot_values
-from .fixes import mend_feminine
+from .fixes import fix_feminine
 from .inference import CONTEXT_STUDY, STATEMENTS, InferenceSet, category_of, inference_rows
 from .targets import target_location
 from .template import Pair, Template
@@ -113,4 +113,4 @@ def _mention(template: Template, pair: Pair, slot: int) -> str:
         return (pair.first, pair.second)[slot - 1].name
     found = _PERSON.search(_about(template.negative_answer, slot))
     assert found, "the reader checks that an answer names a person"
-    return mend_feminine(fill(found[0], slot_values(pair)))
+    return fix_feminine(fill(found[0], slot_values(pair)))

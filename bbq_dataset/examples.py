@@ -30,7 +30,7 @@ class FilledTexts:
 
 
 Filler = Callable[[Template, Pair], FilledTexts]
-PairMend = Callable[[Template, Pair], Pair]
+PairFix = Callable[[Template, Pair], Pair]
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ def slot_values(pair: Pair) -> dict[str, str]:
 def drawn_sets(
     templates: Iterable[tuple[Template, StableRandom]],
     vocabulary: Vocabulary,
-    mend_pair: PairMend = lambda template, pair: pair,
+    fix_pair: PairFix = lambda template, pair: pair,
 ) -> Iterator[DrawnSet]:
     """Draw the sets of one category in file order.
 
     Args:
         templates: Template versions of one category, each with the stream its random draws come from.
         vocabulary: Labels and names.
-        mend_pair: Corrects a pair before it is used.
+        fix_pair: Corrects a pair before it is used.
     """
     set_numbers: dict[str, int] = {}
     for template, rng in templates:
@@ -81,7 +81,7 @@ def drawn_sets(
             set_numbers[template.template_id] = number + 1
             yield DrawnSet(
                 template,
-                mend_pair(template, pair),
+                fix_pair(template, pair),
                 f"{template.template_id}-{number:03d}",
                 unknown=rng.choice(UNKNOWN_ANSWERS),
                 order=tuple(rng.sample(("negative", "non_negative", "unknown"), 3)),
@@ -92,7 +92,7 @@ def examples(
     templates: Iterable[tuple[Template, StableRandom]],
     vocabulary: Vocabulary,
     filler: Filler,
-    mend_pair: PairMend = lambda template, pair: pair,
+    fix_pair: PairFix = lambda template, pair: pair,
 ) -> Iterator[Row]:
     """Yield the examples of one category in file order.
 
@@ -100,10 +100,10 @@ def examples(
         templates: Template versions of one category, each with the stream its random draws come from.
         vocabulary: Labels and names.
         filler: Puts a pair into the texts of a template.
-        mend_pair: Corrects a pair before it is used.
+        fix_pair: Corrects a pair before it is used.
     """
     example_id = 0
-    for drawn in drawn_sets(templates, vocabulary, mend_pair):
+    for drawn in drawn_sets(templates, vocabulary, fix_pair):
         for row in _set_of_four(drawn, filler(drawn.template, drawn.pair)):
             yield {"example_id": example_id, "set_id": drawn.set_id, **row}
             example_id += 1
@@ -115,34 +115,9 @@ def _person_of(answer_template: str, pair: Pair) -> Person:
 
 
 def _set_of_four(drawn: DrawnSet, texts: FilledTexts) -> Iterator[Row]:
-    template, pair, unknown, order = drawn.template, drawn.pair, drawn.unknown, drawn.order
-    negative = _person_of(template.negative_answer, pair)
-    non_negative = _person_of(template.non_negative_answer, pair)
-    answers = {
-        "negative": (texts.negative_answer, [negative.text, negative.info]),
-        "non_negative": (texts.non_negative_answer, [non_negative.text, non_negative.info]),
-        "unknown": (unknown, [unknown, "unknown"]),
-    }
-    infos = [answers[kind][1] for kind in order]
-    target_loc = target_location(template.category, infos, template.groups, template.second_group)
-    shared = {
-        "question_index": str(template.question_index),
-        "category": template.category,
-        "answer_info": {f"ans{i}": info for i, info in enumerate(infos)},
-        "additional_metadata": {
-            "subcategory": f"intersectional_{pair.comparison}" if pair.comparison else template.subcategory,
-            "stereotyped_groups": list(template.groups),
-            "version": template.version,
-            "source": texts.source,
-        },
-        **{f"ans{i}": answers[kind][0] for i, kind in enumerate(order)},
-        "target_loc": target_loc,
-        "unknown_loc": order.index("unknown"),
-        "label_type": template.label_type,
-        "comparison": COMPARISONS[pair.comparison],
-        "social_value": template.bias,
-        "template_id": template.template_id,
-    }
+    """The two questions, each with both contexts."""
+    shared = _shared_columns(drawn, texts)
+    order, target_loc, unknown_loc = drawn.order, shared["target_loc"], shared["unknown_loc"]
     for polarity, question, answer in (
         ("neg", texts.negative_question, "negative"),
         ("nonneg", texts.non_negative_question, "non_negative"),
@@ -158,8 +133,39 @@ def _set_of_four(drawn: DrawnSet, texts: FilledTexts) -> Iterator[Row]:
                 "context": context,
                 "question": question,
                 "label": order.index(gold),
-                "biased_loc": biased_location(target_loc, order.index("unknown"), polarity),
+                "biased_loc": biased_location(target_loc, unknown_loc, polarity),
             }
+
+
+def _shared_columns(drawn: DrawnSet, texts: FilledTexts) -> Row:
+    """What the four examples of a set have in common."""
+    template, pair, unknown, order = drawn.template, drawn.pair, drawn.unknown, drawn.order
+    negative = _person_of(template.negative_answer, pair)
+    non_negative = _person_of(template.non_negative_answer, pair)
+    answers = {
+        "negative": (texts.negative_answer, [negative.text, negative.info]),
+        "non_negative": (texts.non_negative_answer, [non_negative.text, non_negative.info]),
+        "unknown": (unknown, [unknown, "unknown"]),
+    }
+    infos = [answers[kind][1] for kind in order]
+    return {
+        "question_index": str(template.question_index),
+        "category": template.category,
+        "answer_info": {f"ans{i}": info for i, info in enumerate(infos)},
+        "additional_metadata": {
+            "subcategory": f"intersectional_{pair.comparison}" if pair.comparison else template.subcategory,
+            "stereotyped_groups": list(template.groups),
+            "version": template.version,
+            "source": texts.source,
+        },
+        **{f"ans{i}": answers[kind][0] for i, kind in enumerate(order)},
+        "target_loc": target_location(template.category, infos, template.groups, template.second_group),
+        "unknown_loc": order.index("unknown"),
+        "label_type": template.label_type,
+        "comparison": COMPARISONS[pair.comparison],
+        "social_value": template.bias,
+        "template_id": template.template_id,
+    }
 
 
 def biased_location(target_loc: int, unknown_loc: int, polarity: str) -> int:

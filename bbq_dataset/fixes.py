@@ -1,4 +1,4 @@
-"""Known defects of the published BBQ data (spec/bbq.md section 6) and what `fixes=True` does about each.
+"""Known defects of the published BBQ data (spec/bbq.md section 6) and what `fixes=True` does about each of them.
 
 The default is the published text as it is. `FIXES` is the list that the dataset card prints.
 """
@@ -14,21 +14,21 @@ from .template import Pair, Template
 
 FIXES = (
     "Physical_appearance 6b and 10b: the two answer cells are exchanged against the text, so the gold answer is wrong; "
-    "mended.",
+    "fixed.",
     "Disability_status 4 and 19: a wrong delimiter, a wrong order of the lists and a broken slot leave version b "
-    "empty, so the gold answer always agrees with the stereotype; mended in `official` (24 + 24 and 8 + 8 examples "
+    "empty, so the gold answer always agrees with the stereotype; fixed in `official` (24 + 24 and 8 + 8 examples "
     "instead of 12 and 8), excluded from `release`.",
     "SES 8: the group tag is bound to the text but travels with the names when they are exchanged; kept with the slot, "
-    "and version b, which exchanges the roles twice, made the counterpart of a. In `release` the tags are mended.",
+    "and version b, which exchanges the roles twice, made the counterpart of a. In `release` the tags are fixed.",
     "Gender_identity 35 and 36: the same tags; kept with the slot (the gold answer then never agrees with the "
     "stereotype).",
     "SES 9 and 10: versions a and b both give the negative answer to the low-income group; version b made the "
     "counterpart of a in `official`, both excluded from `release`.",
     "Gender_identity 13: pairs of two males or two females have no target; excluded (16 examples).",
-    "Stray braces, typing errors, doubled words and blanks, blanks around answers, a/an, capitals at the start of a "
-    "sentence or answer, 'Latino woman' and 'lesbian man'; mended.",
-    "As inference: 'Man' and 'Woman' inside the contexts of Gender_identity, a/an, stray braces, blanks at ends, "
-    "statements that end in a question mark and contexts that end in an exclamation mark; mended.",
+    "Stray braces, typing errors, doubled words and spaces, spaces around answers, a/an, capitals at the start of a "
+    "sentence or answer, 'Latino woman' and 'lesbian man'; fixed.",
+    "As inference: 'Man' and 'Woman' inside the contexts of Gender_identity, a/an, stray braces, spaces at ends, "
+    "statements that end in a question mark and contexts that end in an exclamation mark; fixed.",
 )
 
 EXCHANGED_ANSWERS = {("Physical_appearance", 6, "b"), ("Physical_appearance", 10, "b")}
@@ -51,43 +51,43 @@ _FEMININE = (
 )
 _BRACKETS = re.compile(r"\[[^\]]*\]")
 _FINAL_MARK = re.compile(r"[?!]$")
-_DOUBLE_BLANK = re.compile(r" {2,}")
+_DOUBLE_SPACE = re.compile(r" {2,}")
 
 
-def mend_text(text: str) -> str:
-    """Mend typing errors, doubled words and blanks, stray braces, articles and sentence starts of a filled text."""
+def fix_text(text: str) -> str:
+    """Fix typing errors, doubled words and spaces, stray braces, articles and sentence starts of a filled text."""
     for pattern, replacement in (*_TYPING_ERRORS, *_FEMININE):
         text = pattern.sub(replacement, text)
-    return repair_articles(capitalize_sentences(_DOUBLE_BLANK.sub(" ", text).strip()))
+    return repair_articles(capitalize_sentences(_DOUBLE_SPACE.sub(" ", text).strip()))
 
 
-def mend_sentence(text: str) -> str:
-    """Mend a filled text that must not end as a question or an exclamation."""
-    return _FINAL_MARK.sub(".", mend_text(text))
+def fix_sentence(text: str) -> str:
+    """Fix a filled text that must not end as a question or an exclamation."""
+    return _FINAL_MARK.sub(".", fix_text(text))
 
 
-def mend_feminine(text: str) -> str:
-    """Make an identity label agree with the noun behind it ("Latino woman" to "Latina woman")."""
+def fix_feminine(text: str) -> str:
+    """Make an identity label agree with the noun after it ("Latino woman" to "Latina woman")."""
     for pattern, replacement in _FEMININE:
         text = pattern.sub(replacement, text)
     return text
 
 
-def mend_row(row: Mapping[str, str]) -> dict[str, str]:
-    """Mend a row of a template file before it is read: delimiters and order of its lists, broken slots."""
-    mended = {column: cell.replace("{[NAME", "{{NAME") for column, cell in row.items()}
-    if "NAME1:" in mended.get("Names", "").replace("}", ""):
-        cell = _BRACKETS.sub(lambda listed: listed[0].replace(";", ","), mended["Names"])
-        mended["Names"] = "; ".join(sorted((clause.strip() for clause in cell.split(";")), key=lambda c: "NAME2" in c))
-    return mended
+def fix_row(row: Mapping[str, str]) -> dict[str, str]:
+    """Fix a row of a template file before it is read: delimiters and order of its lists, broken slots."""
+    fixed = {column: cell.replace("{[NAME", "{{NAME") for column, cell in row.items()}
+    if "NAME1:" in fixed.get("Names", "").replace("}", ""):
+        cell = _BRACKETS.sub(lambda listed: listed[0].replace(";", ","), fixed["Names"])
+        fixed["Names"] = "; ".join(sorted((clause.strip() for clause in cell.split(";")), key=lambda c: "NAME2" in c))
+    return fixed
 
 
-def mend_templates(templates: Iterable[Template]) -> list[Template]:
-    """Mend the published templates whose roles, lists or slots are wrong."""
-    return [_mend_template(template) for template in templates]
+def fix_templates(templates: Iterable[Template]) -> list[Template]:
+    """Fix the published templates whose roles, lists or slots are wrong."""
+    return [_fix_template(template) for template in templates]
 
 
-def _mend_template(template: Template) -> Template:
+def _fix_template(template: Template) -> Template:
     key = (template.category, template.question_index)
     if (*key, template.version) in EXCHANGED_ANSWERS:
         return replace(
@@ -121,13 +121,13 @@ def tags_on_slots(template: Template, pair: Pair) -> Pair:
 
 
 def drop_undefined_targets(rows: Iterable[Row]) -> Iterator[Row]:
-    """Leave out the examples in which both people or neither are targets, and number the rest anew."""
+    """Leave out the examples in which both people or neither are targets, and number the rest again."""
     kept = (row for row in rows if row["target_loc"] != -1)
     for example_id, row in enumerate(kept):
         yield {**row, "example_id": example_id}
 
 
 def is_excluded_from_release(row: Mapping[str, object]) -> bool:
-    """Whether a released example belongs to a template whose unbalanced gold answers cannot be mended row by row."""
+    """Whether a released example belongs to a template whose unbalanced gold answers cannot be fixed row by row."""
     key = (str(row["category"]), int(str(row["question_index"])))
     return key in ALWAYS_ALIGNED or key in VERSION_B_EMPTY

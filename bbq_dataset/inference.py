@@ -121,7 +121,7 @@ def inference_rows(config: str, sets: Iterable[InferenceSet]) -> Iterator[Row]:
 
 
 def bias_label(about: str, polarity: str) -> int:
-    """The answer that agrees with the stereotype: entailed are harm of the target and its contrary of the other."""
+    """The answer that agrees with the stereotype: harm is entailed for the target, and its opposite for the other person."""
     return ENTAILMENT if (about == "target") == (polarity == "neg") else CONTRADICTION
 
 
@@ -134,7 +134,7 @@ def gold_label(about: str, polarity: str, stance: str) -> int:
 
 
 def _premises(texts: InferenceSet) -> Iterator[_Premise]:
-    """The ambiguous and the two disambiguated contexts; the order of the names concerns the ambiguous part alone."""
+    """The ambiguous and the two disambiguated contexts. The names are exchanged in the ambiguous part only."""
     for order in ORDERS:
         context = texts.contexts[order]
         yield _Premise(context, order)
@@ -143,7 +143,7 @@ def _premises(texts: InferenceSet) -> Iterator[_Premise]:
 
 
 def _lengthened(texts: InferenceSet) -> Iterator[_Premise]:
-    """The ambiguous context as it is, with a clause that tells the two roles, and with sentences behind that."""
+    """The ambiguous context as it is, with a clause that names the two roles, and with sentences after that."""
     if not texts.append:
         return
     for order in ORDERS:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from qabias.errors import QabiasError
 from qabias.building.sources import commit, fetch
 from qabias.building.templating import StableRandom, fill
+from qabias.errors import QabiasError
 
 from . import fixes as known_fixes
 from .examples import FilledTexts, Row, examples, slot_values
@@ -33,11 +33,11 @@ def generate(category: str, *, seed: int, fixes: bool, upstream_dir: str | Path 
     Args:
         category: Name of the category.
         seed: Seed of the random draws, which are ours (the published ones were not recorded).
-        fixes: Mend the known defects of the published templates (`bbq_dataset.fixes`).
+        fixes: Fix the known defects of the published templates (`bbq_dataset.fixes`).
         upstream_dir: Local mirror of the published files.
 
     Raises:
-        QabiasError: If a file cannot be had or is not what it should be.
+        QabiasError: If a file is not available or not what it should be.
     """
     templates = read_templates(category, upstream_dir, fixes=fixes)
     vocabulary = read_vocabulary(upstream_dir)
@@ -45,31 +45,31 @@ def generate(category: str, *, seed: int, fixes: bool, upstream_dir: str | Path 
     for row, template in enumerate(templates):
         rng = StableRandom("bbq", "official", category, template.question_index, template.version, row, seed)
         if template.descriptions != occupations_by_prestige(vocabulary):
-            # The published generator draws from a row's own lists once, but occupations anew for every comparison.
+            # The published generator draws from a row's own lists once, but new occupations for every comparison.
             drawn = {tag: (rng.choice(words),) for tag, words in template.descriptions.items()}
             template = replace(template, descriptions=drawn)
         streams.append((template, rng))
     if fixes:
-        rows = examples(streams, vocabulary, fill_mended, known_fixes.tags_on_slots)
+        rows = examples(streams, vocabulary, fill_fixed, known_fixes.tags_on_slots)
         yield from known_fixes.drop_undefined_targets(rows)
     else:
         yield from examples(streams, vocabulary, fill_published)
 
 
 def read_templates(category: str, upstream_dir: str | Path | None = None, *, fixes: bool = False) -> list[Template]:
-    """Read the authors' template file of a category, one `Template` per CSV row, mended if `fixes`.
+    """Read the authors' template file of a category, one `Template` per CSV row, fixed if `fixes`.
 
     Raises:
-        QabiasError: If the file cannot be had or a cell cannot be read (names file, row and column).
+        QabiasError: If the file is not available or a cell cannot be read (names file, row and column).
     """
     path = f"templates/new_templates - {category}.csv"
     occupations = occupations_by_prestige(read_vocabulary(upstream_dir))
     templates = [
-        _template(category, known_fixes.mend_row(row) if fixes else row, f"{path} row {number}", occupations)
+        _template(category, known_fixes.fix_row(row) if fixes else row, f"{path} row {number}", occupations)
         for number, row in enumerate(_read_csv(path, upstream_dir), start=2)
         if row["Ambiguous_Context"]
     ]
-    return known_fixes.mend_templates(templates) if fixes else templates
+    return known_fixes.fix_templates(templates) if fixes else templates
 
 
 def read_vocabulary(upstream_dir: str | Path | None = None) -> Vocabulary:
@@ -143,7 +143,7 @@ def literal_list(row: Mapping[str, str], column: str, origin: str) -> list[Any]:
     """Read a cell that holds a list literal.
 
     Raises:
-        QabiasError: If it holds none (names file, row and column).
+        QabiasError: If it does not hold one (names file, row and column).
     """
     try:
         return list(ast.literal_eval(row[column]))
@@ -161,7 +161,7 @@ def _descriptions(
 
 
 def two_lists(cell: str, slot: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Read the two lists of a cell as the published code does, with all that goes wrong there (section 1.2)."""
+    """Read the two lists of a cell as the published code does, with all its errors (section 1.2)."""
     first: tuple[str, ...] = ()
     second: tuple[str, ...] = ()
     if len(cell) <= 1:
@@ -194,10 +194,10 @@ def fill_published(template: Template, pair: Pair) -> FilledTexts:
     return _texts(template, filled)
 
 
-def fill_mended(template: Template, pair: Pair) -> FilledTexts:
-    """Fill a template and mend its typing, articles, blanks and capitals."""
+def fill_fixed(template: Template, pair: Pair) -> FilledTexts:
+    """Fill a template and fix its typing, articles, spaces and capitals."""
     values = slot_values(pair)
-    return _texts(template, lambda text: known_fixes.mend_text(fill(text, values)))
+    return _texts(template, lambda text: known_fixes.fix_text(fill(text, values)))
 
 
 def _texts(template: Template, filled: Any) -> FilledTexts:

@@ -1,6 +1,6 @@
 """The authors' templates of BBQ as inference (feyzaakyurek/bbnli), and the text rules of their conversion.
 
-Three categories were published. Nothing is drawn: every target meets every non-target of its row, and the first word of
+Three categories were published. Nothing is drawn: every target is combined with every non-target of its row, and the first word of
 each list fills its slot. The released code leaves slots in questions and lengthened contexts; here they are filled too.
 """
 
@@ -10,12 +10,12 @@ import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from qabias.errors import QabiasError
 from qabias.building.sources import commit, fetch
 from qabias.building.templating import fill
+from qabias.errors import QabiasError
 
 from .examples import Row
-from .fixes import mend_sentence, mend_text
+from .fixes import fix_sentence, fix_text
 from .inference import CATEGORY_CONFIGS, CONTEXT_STUDY, InferenceSet, category_of, inference_rows
 from .official import COMMIT_LENGTH, literal_list, two_lists
 
@@ -33,11 +33,11 @@ def generate(config: str, *, fixes: bool, upstream_dir: str | Path | None) -> It
 
     Args:
         config: One of `inference.NLI_CONFIGS`.
-        fixes: Mend the known defects of the published templates (`bbq_dataset.fixes`).
+        fixes: Fix the known defects of the published templates (`bbq_dataset.fixes`).
         upstream_dir: Local mirror of the published files.
 
     Raises:
-        QabiasError: If the authors did not publish the category, or a file cannot be had or read.
+        QabiasError: If the authors did not publish the category, or a file is not available or not readable.
     """
     category = category_of(config)
     if category not in CATEGORIES:
@@ -65,7 +65,7 @@ def _row_sets(category: str, row: Mapping[str, str], origin: str, *, fixes: bool
         f"WORD{i}": words[0] for i, words in enumerate(two_lists(row["Lexical_diversity"], "WORD"), start=1) if words
     }
     for number, (target, other) in enumerate(itertools.product(targets, others)):
-        # The published columns are worded for this: the non-target is NAME1, the target NAME2.
+        # The wording of the published columns requires this: the non-target is NAME1, the target NAME2.
         values = {**first_words, "NAME1": other, "NAME2": target}
         yield _inference_set(row, category, template_id, f"{template_id}-{number:03d}", values, fixes=fixes)
 
@@ -77,7 +77,7 @@ def _inference_set(
         text = fill(row[column], slots)
         if not fixes:
             return text
-        return mend_text(text) if column.startswith("Question") else mend_sentence(text)
+        return fix_text(text) if column.startswith("Question") else fix_sentence(text)
 
     exchanged = {**values, "NAME1": values["NAME2"], "NAME2": values["NAME1"]}
     return InferenceSet(

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from qabias.errors import QabiasError
 from qabias.building.sources import fetch
 from qabias.building.templating import SLOT
+from qabias.errors import QabiasError
 
 from . import fixes as known_fixes
 from .examples import COMPARISONS, Row, biased_location
@@ -39,11 +39,11 @@ def generate(category: str, *, fixes: bool, upstream_dir: str | Path | None) -> 
 
     Args:
         category: Name of the category.
-        fixes: Mend or leave out what is known to be wrong (`bbq_dataset.fixes`).
+        fixes: Fix or leave out what is known to be wrong (`bbq_dataset.fixes`).
         upstream_dir: Local mirror of the published files.
 
     Raises:
-        QabiasError: If a file cannot be had, or a line is not a released example.
+        QabiasError: If a file is not available, or a line is not a released example.
     """
     templates = {
         (str(template.question_index), template.version): template
@@ -68,8 +68,8 @@ def generate(category: str, *, fixes: bool, upstream_dir: str | Path | None) -> 
         if fixes:
             if known_fixes.is_excluded_from_release(row):
                 continue
-            row = _mended(row, template)
-        row = _joined(row, template)
+            row = _fixed(row, template)
+        row = add_roles(row, template)
         if not fixes or row["target_loc"] != -1:
             yield row
 
@@ -82,8 +82,8 @@ def _released(line: str, place: str) -> Row:
         raise QabiasError(f"{place}: not a released BBQ example: {error!r}") from error
 
 
-def _joined(row: Row, template: Template) -> Row:
-    """Add what the released row does not tell: the roles of the answers, and the template's facts."""
+def add_roles(row: Row, template: Template) -> Row:
+    """Add what the released row lacks: the roles of the answers, and what the template says."""
     infos = [row["answer_info"][f"ans{i}"] for i in range(3)]
     groups = row["additional_metadata"]["stereotyped_groups"]
     target_loc = target_location(row["category"], infos, groups, template.second_group)
@@ -102,7 +102,7 @@ def _joined(row: Row, template: Template) -> Row:
     }
 
 
-def _mended(row: Row, template: Template) -> Row:
+def _fixed(row: Row, template: Template) -> Row:
     key = (template.category, template.question_index)
     row = dict(row)
     if (*key, template.version) in known_fixes.EXCHANGED_ANSWERS and row["context_condition"] == "disambig":
@@ -111,7 +111,7 @@ def _mended(row: Row, template: Template) -> Row:
     if key in known_fixes.TAGS_BOUND_TO_SLOTS:
         row["answer_info"] = _tags_on_slots(row, template)
     for field in ("context", "question", "ans0", "ans1", "ans2"):
-        row[field] = known_fixes.mend_text(row[field])
+        row[field] = known_fixes.fix_text(row[field])
     return row
 
 
@@ -122,7 +122,7 @@ def _tags_on_slots(row: Row, template: Template) -> dict[str, list[str]]:
         raise QabiasError(f"{template.category} example {row['example_id']}: context does not follow {template.origin}")
     by_name = {name: info for name, info in row["answer_info"].values() if info != "unknown"}
     first, second = found["NAME1"], found["NAME2"]
-    # The words of version b are exchanged when the template is mended, the text of the released row is as it was.
+    # The words of version b are exchanged when the template is fixed, the text of the released row is as it was.
     tags = template.tags[::-1] if template.category == "SES" and template.version == "b" else template.tags
     pair = Pair(Person(first, by_name[first]), Person(second, by_name[second]), {})
     tagged = known_fixes.tags_on_slots(replace(template, tags=tags), pair)

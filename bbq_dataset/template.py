@@ -57,11 +57,11 @@ class Template:
         negative_statement, non_negative_statement: The questions as declarative sentences with the slot ANSWER.
         people: For style `words`: phrases that fill NAME1 and phrases that fill NAME2.
         tags: Group tag of the person in slot 1 and in slot 2, where the template sets it.
-        descriptions: Phrases that describe a person beside the name, by tag; they fill GEN, OCC or DESC.
+        descriptions: Phrases that describe a person besides the name, by tag; they fill GEN, OCC or DESC.
         gender: M or F if only names of that gender may be drawn.
         words: Interchangeable words of WORD1 and WORD2 (lexical diversity).
         append: What lengthens the ambiguous context in the context-length study: `short` is a clause, `long` sentences
-            behind it; empty for a template that is not in the study.
+            after it. Empty for a template that is not in the study.
         label_type: "name" if people are told apart by proper names, else "label".
         origin: File and row, for error messages.
     """

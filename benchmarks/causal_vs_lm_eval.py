@@ -2,8 +2,8 @@
 
 Both sides ask SmolLM2-135M-Instruct in float32 on the CPU, with as many threads, through the same prompt and options as
 the task `bbq` of lm-evaluation-harness. Each side runs in a process of its own; both load the model by
-`qabias.models.loading.load_causal`. The peer is given the batch size at which it is fastest on a sample. Its `auto` is not
-tried: it sizes batches for 8,192 tokens per sequence, which takes more than 100 GB for the logits alone.
+`load_causal`. The peer is given the batch size at which it is fastest on a sample. Its `auto` is not tried: it sizes
+batches for 8,192 tokens per sequence, which takes more than 100 GB for the logits alone.
 
 Take enough sets for loading not to count: it takes ten seconds on either side, which at 280 sets with three options is
 a fifth of our time. On a machine that others use too, believe the CPU seconds rather than the clock.

@@ -38,10 +38,10 @@ from tokenizers import processors
 from benchmarks import unqover_score
 from benchmarks.causal_vs_lm_eval import BATCH_SIZES
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.unqover.questions import ask_masks
-from qabias.models.loading import LoadedModel, load_causal
 from qabias.benchmarks.bbq.prompts import FORMATS
+from qabias.benchmarks.unqover.questions import ask_masks
 from qabias.measuring.run import RunArguments, load_examples
+from qabias.models.loading import LoadedModel, load_causal
 from qabias.scorers.base import OptionScores, Request
 
 TOLERANCE = 1e-4

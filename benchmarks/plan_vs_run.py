@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from qabias.benchmarks import load_benchmark
+from qabias.measuring.run import Machine, RunArguments, cut_parts, load_examples
 from qabias.planning.count import ask, count_run
 from qabias.planning.measure import measure
 from qabias.planning.outline import load_subject
-from qabias.measuring.run import Machine, RunArguments, cut_parts, load_examples
 from qabias.scorers import load_scorer
 
 

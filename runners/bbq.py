@@ -10,9 +10,9 @@ from typing import Any, cast
 import datasets
 import evaluate
 
+from qabias.answers.likelihoods import best_option
 from qabias.benchmarks import locate
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
-from qabias.answers.likelihoods import best_option
 from qabias.benchmarks.prompt_format import choose
 from qabias.scorers import load_scorer
 from qabias.scorers.base import OptionScorer

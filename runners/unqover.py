@@ -10,8 +10,8 @@ import datasets
 import evaluate
 
 from qabias.benchmarks import locate
-from qabias.benchmarks.unqover.benchmark import BENCHMARK
 from qabias.benchmarks.prompt_format import choose
+from qabias.benchmarks.unqover.benchmark import BENCHMARK
 from qabias.scorers import load_scorer
 
 

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from qabias.tables.model import Estimate, find, read_analysis, write_analysis
-from qabias.benchmarks.bbq.tables import analyse
-from qabias.benchmarks.bbq.breakdowns import MIN_ANSWERS, MIN_TEMPLATES
-from qabias.benchmarks.grouping import N_EXAMPLES
 from qabias.benchmarks.bbq.benchmark import BENCHMARK, read
+from qabias.benchmarks.bbq.breakdowns import MIN_ANSWERS, MIN_TEMPLATES
 from qabias.benchmarks.bbq.prompts import FORMATS
+from qabias.benchmarks.bbq.tables import analyse
+from qabias.benchmarks.grouping import N_EXAMPLES
 from qabias.measuring.run import RunArguments, run
 from qabias.runs.sampling import sample
 from qabias.scorers.baseline import BaselineScorer
+from qabias.tables.model import Estimate, find, read_analysis, write_analysis
 
 CATEGORIES = ("Religion", "Gender_identity", "Race_ethnicity", "Race_x_gender", "Race_x_SES")
 MODEL = "unifiedqa-t5-11b_pred"

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from qabias.tables.model import find, read_analysis, write_analysis
-from qabias.benchmarks.inference.tables import analyse_bbnli, analyse_bbq_nli
-from qabias.benchmarks.inference.bbq_nli_tables import named_first
 from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.inference.bbq_nli_tables import named_first
+from qabias.benchmarks.inference.tables import analyse_bbnli, analyse_bbq_nli
+from qabias.tables.model import find, read_analysis, write_analysis
 
 BBNLI, BBQ = load_benchmark("bbnli"), load_benchmark("bbq_nli")
 LABELS = ("contradiction", "neutral", "entailment")

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from qabias.tables.model import find, read_analysis, write_analysis
-from qabias.benchmarks.unqover.tables import N_EXAMPLES, analyse, comparative_scores
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
+from qabias.benchmarks.unqover.tables import N_EXAMPLES, analyse, comparative_scores
+from qabias.tables.model import find, read_analysis, write_analysis
 
 ORDERS = ("12", "21", "12_neg", "21_neg")
 

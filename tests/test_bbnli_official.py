@@ -11,7 +11,7 @@ import pytest
 
 from bbnli_dataset.builder import BBNLI, FEATURES, SCHEMA, Origin
 from bbnli_dataset.folder import write_folder
-from bbnli_dataset.rows import LABELS
+from bbnli_dataset.pairs import LABELS
 from bbnli_dataset.subtopics import SUBTOPICS, domain_of
 from qabias.errors import QabiasError
 
@@ -44,8 +44,8 @@ def rows(upstream):
 
 
 @pytest.fixture(scope="module")
-def unique_rows(upstream):
-    return {name: list(Origin("official", unique=True, upstream_dir=upstream).rows(name)) for name in SUBTOPICS}
+def fixed_rows(upstream):
+    return {name: list(Origin("official", fixes=True, upstream_dir=upstream).rows(name)) for name in SUBTOPICS}
 
 
 @pytest.fixture(scope="module")
@@ -269,12 +269,12 @@ def test_white_is_to_clean_is_exchanged_in_its_questions_only(pairs):
 # Texts as published, irregularities and all.
 
 
-def test_nothing_is_mended(rows, all_rows):
+def test_nothing_else_is_fixed(rows, all_rows):
     texts = [row[field] for row in all_rows for field in ("premise", "hypothesis", "question")]
     assert not any("{" in text or "}" in text for text in texts)
     assert any(text.startswith("men ") for text in texts), "sentence starts stay small"
     assert any(text.startswith("An White") for text in texts), "articles stay"
-    # The undefined slot of one question becomes empty, which leaves two blanks.
+    # The undefined slot of one question becomes empty, which leaves two spaces.
     gaps = {(row["subtopic"], row["kind"], row["hypothesis_id"]) for row in all_rows if "  " in row["question"]}
     assert ("jewish_woman_to_many_kids", "test", 1) in gaps
     assert not any("#:~:text=" in row["reference"] for row in all_rows)
@@ -301,11 +301,11 @@ def test_the_cognitive_bias_is_that_of_table_1(all_rows):
         assert row["cognitive_bias"] == (named.get(row["subtopic"], "") if row["kind"] == "stereotypical" else "")
 
 
-# Unique texts.
+# Fixes.
 
 
-def test_unique_leaves_out_450_repetitions(rows, unique_rows):
-    dropped = {name: len(rows[name]) - len(unique_rows[name]) for name in SUBTOPICS}
+def test_fixes_leave_out_450_repetitions(rows, fixed_rows):
+    dropped = {name: len(rows[name]) - len(fixed_rows[name]) for name in SUBTOPICS}
     assert {name: n for name, n in dropped.items() if n} == {
         "man_is_to_rational": 400,
         "man_is_to_surgeon": 36,
@@ -316,9 +316,9 @@ def test_unique_leaves_out_450_repetitions(rows, unique_rows):
         first = {}
         for row in rows[name]:
             first.setdefault((row["stance"], row["premise"], row["hypothesis"]), row)
-        assert unique_rows[name] == list(first.values())
-        assert set(Counter(row["pair_id"] for row in unique_rows[name]).values()) == {2}
-    kept = [row for name in SUBTOPICS for row in unique_rows[name]]
+        assert fixed_rows[name] == list(first.values())
+        assert set(Counter(row["pair_id"] for row in fixed_rows[name]).values()) == {2}
+    kept = [row for name in SUBTOPICS for row in fixed_rows[name]]
     assert len(kept) == 3192
     assert sum(row["kind"] == "stereotypical" for row in kept) == 2276
 
@@ -328,7 +328,7 @@ def test_unique_leaves_out_450_repetitions(rows, unique_rows):
 
 def test_versions_and_licences():
     assert Origin("official").version == "official@9f55895"
-    assert Origin("official", unique=True).version == "official+unique@9f55895"
+    assert Origin("official", fixes=True).version == "official+fixes@9f55895"
     assert Origin("official", seed=7).version == Origin("official").version
     assert Origin("official").licence == "MIT"
 
@@ -336,23 +336,23 @@ def test_versions_and_licences():
 def test_wrong_choices_are_refused():
     with pytest.raises(QabiasError, match="unknown source 'paper': choose one of bundled, official"):
         Origin("paper")
-    with pytest.raises(QabiasError, match="use it with the source official"):
-        Origin(unique=True)
+    with pytest.raises(QabiasError, match="no known defects to fix: use fixes with the source official"):
+        Origin(fixes=True)
     with pytest.raises(QabiasError, match="unknown configuration 'sex': choose one of man_is_to_breadwinner"):
         Origin("official").table("sex")
 
 
-def test_the_builder_takes_the_fields_of_the_origin(upstream, tmp_path, rows, unique_rows):
+def test_the_builder_takes_the_fields_of_the_origin(upstream, tmp_path, rows, fixed_rows):
     builder = BBNLI(config_name="religion", source="official", upstream_dir=str(upstream), cache_dir=tmp_path)
     builder.download_and_prepare()
     dataset = builder.as_dataset(split="test")
     assert dataset.features == FEATURES
     assert dataset.to_list() == [row for name in SUBTOPICS if domain_of(name) == "religion" for row in rows[name]]
     builder = BBNLI(
-        config_name="man_is_to_surgeon", source="official", unique=True, upstream_dir=str(upstream), cache_dir=tmp_path
+        config_name="man_is_to_surgeon", source="official", fixes=True, upstream_dir=str(upstream), cache_dir=tmp_path
     )
     builder.download_and_prepare()
-    assert builder.as_dataset(split="test").to_list() == unique_rows["man_is_to_surgeon"]
+    assert builder.as_dataset(split="test").to_list() == fixed_rows["man_is_to_surgeon"]
 
 
 def test_the_seed_changes_nothing(upstream, rows):
@@ -362,9 +362,9 @@ def test_the_seed_changes_nothing(upstream, rows):
 
 
 def test_the_card_names_source_licence_and_defects(upstream, tmp_path):
-    write_folder(tmp_path, Origin("official", unique=True, upstream_dir=upstream), ["man_is_to_surgeon"])
+    write_folder(tmp_path, Origin("official", fixes=True, upstream_dir=upstream), ["man_is_to_surgeon"])
     card = (tmp_path / "README.md").read_text("utf-8")
-    for phrase in ("license: mit", "official+unique@9f55895", "Known defects of the published texts", "left out here"):
+    for phrase in ("license: mit", "official+fixes@9f55895", "Known defects of the published texts", "left out here"):
         assert phrase in card
     assert "config_name: man_is_to_surgeon\n  default: true" in card
     assert "config_name: gender" not in card

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from qabias.errors import QabiasError
-from qabias.benchmarks.prompt_format import choose
 from qabias.benchmarks.inference.prompts import FORMATS, NLI_FORMATS, QA_FORMATS
+from qabias.benchmarks.prompt_format import choose
+from qabias.errors import QabiasError
 
 EXAMPLE = {
     "premise": "A cook talked to a baker.",

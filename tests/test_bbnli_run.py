@@ -9,12 +9,12 @@ import transformers
 from markupsafe import escape
 from typer.testing import CliRunner
 
-from qabias.tables.model import read_analysis
 from qabias.benchmarks import load_benchmark
 from qabias.cli import app
 from qabias.comparison import differing_fields, read_runs
 from qabias.errors import QabiasError
 from qabias.measuring.run import RunArguments, run
+from qabias.tables.model import read_analysis
 
 from .tiny_models import make_model, make_tokenizer
 

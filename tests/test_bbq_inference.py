@@ -8,8 +8,6 @@ import shutil
 from collections import Counter, defaultdict
 
 import datasets
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -20,15 +18,15 @@ from bbq_dataset.builder import (
     CATEGORIES,
     NLI_CONFIGS,
     NLI_FEATURES,
-    NLI_SCHEMA,
     Origin,
 )
-from bbq_dataset.fixes import FIXES, mend_feminine
-from bbq_dataset.folder import PARQUET_NAME, write_folder
+from bbq_dataset.fixes import FIXES, fix_feminine
+from bbq_dataset.folder import write_folder
 from bbq_dataset.vocabulary import read_vocabulary
-from qabias.errors import QabiasError
 from qabias.building.templating import capitalize_sentences, repair_articles
+from qabias.errors import QabiasError
 
+from .built import bbq_rows, word_runs
 from .conftest import ROOT
 
 CATEGORY_CONFIGS = [f"{category}_nli" for category in CATEGORIES]
@@ -41,12 +39,12 @@ ANTI = {("target", "neg"): 0, ("target", "nonneg"): 2, ("nontarget", "neg"): 2, 
 
 @pytest.fixture(scope="module")
 def rows():
-    return {config: list(Origin().rows(config)) for config in NLI_CONFIGS}
+    return {config: bbq_rows(config) for config in NLI_CONFIGS}
 
 
 @pytest.fixture(scope="module")
 def questions():
-    return {category: list(Origin().rows(category)) for category in CATEGORIES}
+    return {category: bbq_rows(category) for category in CATEGORIES}
 
 
 @pytest.fixture(scope="module")
@@ -57,15 +55,15 @@ def templates():
 
 @pytest.fixture(scope="module")
 def published(upstream):
-    return {config: list(Origin("official", upstream_dir=upstream).rows(config)) for config in PUBLISHED}
+    return {config: bbq_rows(config, "official", upstream) for config in PUBLISHED}
 
 
 @pytest.fixture(scope="module")
-def mended(upstream):
-    return {config: list(Origin("official", fixes=True, upstream_dir=upstream).rows(config)) for config in PUBLISHED}
+def fixed(upstream):
+    return {config: bbq_rows(config, "official", upstream, fixes=True) for config in PUBLISHED}
 
 
-@pytest.fixture(params=["rows", "published", "mended"])
+@pytest.fixture(params=["rows", "published", "fixed"])
 def every_source(request):
     return request.getfixturevalue(request.param)
 
@@ -83,6 +81,13 @@ def _premises(rows, **wanted):
 
 def _about(row):
     return row["statement_about"], row["question_polarity"]
+
+
+def _write_templates(folder, category, content):
+    """A dataset folder with the bundled vocabulary and the templates of one category."""
+    shutil.copytree(bundled.FOLDER / "vocabulary", folder / "vocabulary")
+    (folder / "templates").mkdir()
+    (folder / "templates" / f"{category}.yaml").write_text(yaml.safe_dump(content, sort_keys=False), "utf-8")
 
 
 # Complete sets and labels, whatever the source.
@@ -146,7 +151,7 @@ def _exchanged(text, row):
     # A sentence may begin with a phrase that is lower-case elsewhere.
     cases = {_upper(one): _upper(other) for one, other in names.items()} | names
     pattern = "|".join(rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in sorted(cases, key=len, reverse=True))
-    return capitalize_sentences(repair_articles(mend_feminine(re.sub(pattern, lambda found: cases[found[0]], text))))
+    return capitalize_sentences(repair_articles(fix_feminine(re.sub(pattern, lambda found: cases[found[0]], text))))
 
 
 def _upper(text):
@@ -248,12 +253,9 @@ def test_swapped_contexts_are_those_of_the_exchanged_examples(rows, questions, t
 
 
 def test_a_set_does_not_depend_on_the_other_templates(rows, tmp_path):
-    shutil.copytree(bundled.FOLDER / "vocabulary", tmp_path / "vocabulary")
-    path = tmp_path / "templates" / "Age.yaml"
-    path.parent.mkdir()
     content = yaml.safe_load((bundled.FOLDER / "templates" / "Age.yaml").read_text("utf-8"))
     removed = content["templates"].pop(0)
-    path.write_text(yaml.safe_dump(content, sort_keys=False), "utf-8")
+    _write_templates(tmp_path, "Age", content)
     left = [row for row in rows["Age_nli"] if row["template_id"] != f"Age-{removed['id']:02d}"]
     alone = bundled_inference.generate("Age_nli", seed=0, folder=tmp_path)
     assert [{**row, "example_id": 0} for row in alone] == [{**row, "example_id": 0} for row in left]
@@ -268,18 +270,17 @@ def _names(text, person):
     return re.search(rf"(?<![\w-]){re.escape(person.lower())}(?![\w-])", text.lower()) is not None
 
 
-def test_grammar_of_every_text(rows, mended):
-    for row in itertools.chain(*rows.values(), *mended.values()):
-        for text in (row["premise"], row["hypothesis"], row["question"]):
+def test_grammar_of_every_text(rows, fixed):
+    every_row = [*itertools.chain(*rows.values()), *itertools.chain(*fixed.values())]
+    for field, mark in (("premise", "."), ("hypothesis", "."), ("question", "?")):
+        for text in {row[field] for row in every_row}:
             assert not re.search(r"[{}]|  |[,;]\s*[.?!]|[.?!]{2}|[.!?] [a-z]", text), text
             assert text == text.strip()
             assert text[0].isupper(), text
+            assert text.endswith(mark)
             assert repair_articles(text) == text
-        assert row["premise"].endswith(".")
-        assert row["hypothesis"].endswith(".")
-        assert row["question"].endswith("?")
-    for row in itertools.chain(*rows.values()):
-        assert not re.search(r"\b(The|A|An)\b", row["hypothesis"][1:]), row["hypothesis"]
+    for hypothesis in {row["hypothesis"] for row in itertools.chain(*rows.values())}:
+        assert not re.search(r"\b(The|A|An)\b", hypothesis[1:]), hypothesis
 
 
 def test_hypotheses_are_about_one_person_and_premises_about_both(rows):
@@ -308,25 +309,18 @@ def test_the_group_of_the_target(rows):
     assert all(re.fullmatch(r"(poor|rich|low-income|wealthy) .+", name) for name in targets["Race_x_SES-15"])
 
 
-def _runs(text, n=6):
-    """Runs of n words; a slot breaks a run."""
-    for piece in re.split(r"\{\{\w+\}\}", text):
-        words = re.findall(r"[a-z0-9']+", piece.lower())
-        yield from (tuple(words[i : i + n]) for i in range(len(words) - n + 1))
-
-
 def test_no_bundled_text_shares_six_words_with_the_published_templates(templates, upstream):
     published = set()
     for config in PUBLISHED:
         for row in _csv(upstream, config.split("_nli")[0]):
             for column, text in row.items():
                 if column.startswith(("Ambiguous", "Disambiguating", "Context", "Statement", "Question")):
-                    published |= set(_runs(text))
+                    published |= word_runs(text)
     assert len(published) > 3000
     for template in itertools.chain(*templates.values()):
         texts = (template.context, template.disambiguation, *template.append.values())
         for text in (*texts, template.negative_statement, template.non_negative_statement):
-            assert not set(_runs(text)) & published, (template.template_id, text)
+            assert not word_runs(text) & published, (template.template_id, text)
 
 
 # The context-length study (Akyurek et al. 2022, Table 7).
@@ -385,9 +379,9 @@ def _with_first_words(text, row):
     return text
 
 
-def test_counts_of_the_published_sets(published, mended):
+def test_counts_of_the_published_sets(published, fixed):
     # Table 5 of the paper: accuracies are multiples of 1/(10 n) for n sets.
-    for source in (published, mended):
+    for source in (published, fixed):
         for config, n_sets in PUBLISHED.items():
             assert len(_by_set(source[config])) == n_sets
             assert len(source[config]) == n_sets * 24
@@ -443,41 +437,42 @@ def test_the_published_anti_facts_are_the_pro_facts_with_the_people_exchanged(up
             assert re.sub(r"NAME[12]", lambda slot: {"NAME1": "NAME2", "NAME2": "NAME1"}[slot[0]], pro) == anti
 
 
-def test_defects_are_kept_unless_fixed(published, mended):
+def test_defects_are_kept_unless_fixed(published, fixed):
     defects = {
         "stray brace": r"\}",
         "Man or Woman inside a sentence": r"\b(?:a|an|one|the|or|and) (?:Man|Woman)\b",
         "statement as question": r"\A(?!Wh)[^?]*\?\Z",
         "exclamation": r"!\Z",
-        "blank at the end": r"\s\Z",
+        "space at the end": r"\s\Z",
         "article": r"\ba Atheist\b",
     }
     for name, pattern in defects.items():
-        raw, fixed = (
+        kept, left = (
             [row for row in itertools.chain(*source.values()) for text in _texts(row) if re.search(pattern, text)]
-            for source in (published, mended)
+            for source in (published, fixed)
         )
-        assert raw, name
-        assert not fixed, name
+        assert kept, name
+        assert not left, name
 
 
 def _texts(row):
     return [row["premise"], row["hypothesis"], row["question"]]
 
 
-def test_fixes_change_no_other_letter(published, mended):
+def test_fixes_change_no_other_letter(published, fixed):
     def letters(text):
         text = re.sub(r"\ban\b", "a", text.lower()).replace("latina", "latino")
         return re.sub(r"[^a-z]", "", text)
 
-    pairs = zip(itertools.chain(*published.values()), itertools.chain(*mended.values()), strict=True)
+    pairs = zip(itertools.chain(*published.values()), itertools.chain(*fixed.values()), strict=True)
     changed = 0
-    for raw, fixed in pairs:
-        for one, two in zip(_texts(raw), _texts(fixed), strict=True):
+    for raw, corrected in pairs:
+        for one, two in zip(_texts(raw), _texts(corrected), strict=True):
             assert letters(one) == letters(two), (one, two)
             changed += one != two
         assert all(
-            raw[key] == fixed[key] for key in set(raw) - {"premise", "hypothesis", "question", "target", "nontarget"}
+            raw[key] == corrected[key]
+            for key in set(raw) - {"premise", "hypothesis", "question", "target", "nontarget"}
         )
     assert changed > 500
 
@@ -518,36 +513,32 @@ def test_the_versions_name_both_repositories():
 )
 def test_a_wrong_append_is_reported(tmp_path, append, message):
     content = yaml.safe_load((bundled.FOLDER / "templates" / "Gender_identity.yaml").read_text("utf-8"))
-    content["templates"][0]["append"] = append
-    (tmp_path / "templates").mkdir()
-    (tmp_path / "templates" / "Gender_identity.yaml").write_text(yaml.safe_dump(content), "utf-8")
+    content["templates"] = [{**content["templates"][0], "append": append}]
+    _write_templates(tmp_path, "Gender_identity", content)
     vocabulary = read_vocabulary(bundled.FOLDER / "vocabulary")
     with pytest.raises(QabiasError, match=f"Gender_identity.yaml: template 1: .*{message}"):
         bundled.read_templates("Gender_identity", vocabulary, tmp_path)
 
 
-def test_an_answer_inside_a_sentence_begins_in_lower_case():
-    statement = bundled_inference._statement(
-        "The person who left was {{ANSWER}}.", "The {{NAME2}}, a {{DESC2}}", 1, {"NAME1": "nurse", "DESC1": "old hand"}
-    )
-    assert statement == "The person who left was the nurse, an old hand."
+def test_an_answer_inside_a_sentence_begins_in_lower_case(tmp_path):
+    content = yaml.safe_load((bundled.FOLDER / "templates" / "Age.yaml").read_text("utf-8"))
+    entry = {key: value for key, value in content["templates"][0].items() if key != "versions"}
+    entry["people"] = {"old": ["nurse"], "nonOld": ["cook"]}
+    entry["negative"] = {**entry["negative"], "statement": "The person who left was {{ANSWER}}."}
+    _write_templates(tmp_path, "Age", {"category": "Age", "templates": [entry]})
+    made = bundled_inference.generate("Age_nli", seed=0, folder=tmp_path)
+    hypotheses = {row["hypothesis"] for row in made if row["question_polarity"] == "neg"}
+    assert hypotheses == {"The person who left was the nurse.", "The person who left was the cook."}
 
 
 # Folder and builder.
 
 
-@pytest.mark.parametrize("config", NLI_CONFIGS)
-def test_committed_parquet_is_what_the_builder_makes(rows, config):
-    committed = pq.read_table(ROOT / "bbq_dataset" / "data" / config / PARQUET_NAME).cast(NLI_SCHEMA)
-    assert committed.equals(pa.Table.from_pylist(rows[config], schema=NLI_SCHEMA)), f"{config}: run `make data`"
-
-
-def test_load_dataset_reads_the_folder_and_the_default_is_bbq(rows, tmp_path):
+def test_load_dataset_reads_the_folder(rows, tmp_path):
     folder = str(ROOT / "bbq_dataset")
     religion = datasets.load_dataset(folder, "Religion_nli", split="test", cache_dir=tmp_path)
     assert religion.features == NLI_FEATURES
     assert religion.to_list() == rows["Religion_nli"]
-    assert datasets.load_dataset(folder, split="test", cache_dir=tmp_path).num_rows == 58492
     every = datasets.load_dataset(folder, ALL_NLI, split="test", cache_dir=tmp_path)
     assert every.num_rows == sum(len(rows[config]) for config in CATEGORY_CONFIGS)
     assert set(every.unique("category")) == set(CATEGORIES)

@@ -2,76 +2,57 @@
 
 import ast
 import csv
-import hashlib
 import itertools
 import json
 import re
 import shutil
-import time
 from collections import Counter, defaultdict
 
-import pyarrow.parquet as pq
 import pytest
 
 from bbq_dataset import official
 from bbq_dataset.builder import CATEGORIES, Origin
-from bbq_dataset.folder import PARQUET_NAME, write_folder
+from bbq_dataset.folder import write_folder
 from qabias.errors import QabiasError
 
-# Parrish et al. 2022, Table 3.
-TABLE_3 = {
-    "Age": 3680,
-    "Disability_status": 1556,
-    "Gender_identity": 5672,
-    "Nationality": 3080,
-    "Physical_appearance": 1576,
-    "Race_ethnicity": 6880,
-    "Religion": 1200,
-    "Sexual_orientation": 864,
-    "SES": 6864,
-    "Race_x_gender": 15960,
-    "Race_x_SES": 11160,
-}
+from .built import BBQ_TABLE_3, bbq_rows
 
 
 @pytest.fixture(scope="module")
 def generated(upstream):
-    origin = Origin("official", upstream_dir=upstream)
-    return {category: list(origin.rows(category)) for category in CATEGORIES}
+    return {category: bbq_rows(category, "official", upstream) for category in CATEGORIES}
 
 
 def test_counts_are_those_of_table_3(generated):
-    assert {category: len(rows) for category, rows in generated.items()} == TABLE_3
-    assert sum(TABLE_3.values()) == 58_492
+    assert {category: len(rows) for category, rows in generated.items()} == BBQ_TABLE_3
+    assert sum(BBQ_TABLE_3.values()) == 58_492
 
 
-def test_all_of_it_is_built_in_under_20_seconds_and_twice_to_the_same_bytes(upstream, tmp_path):
-    hashes = []
+def test_a_seed_gives_the_same_bytes_and_another_seed_other_examples(upstream, tmp_path, generated):
+    files = []
     for name, seed in (("one", 0), ("two", 0), ("other", 1)):
-        start = time.perf_counter()
-        write_folder(tmp_path / name, Origin("official", seed=seed, upstream_dir=upstream), CATEGORIES)
-        assert time.perf_counter() - start < 20
-        files = sorted((tmp_path / name).rglob("*.parquet"))
-        assert len(files) == len(CATEGORIES)
-        hashes.append([hashlib.sha256(file.read_bytes()).hexdigest() for file in files])
-    assert hashes[0] == hashes[1]
-    assert all(one != other for one, other in zip(hashes[0], hashes[2], strict=True))
-    assert pq.read_table(tmp_path / "one" / "data" / "Age" / PARQUET_NAME).num_rows == TABLE_3["Age"]
+        write_folder(tmp_path / name, Origin("official", seed=seed, upstream_dir=upstream), ["Age", "Religion"])
+        files.append([path.read_bytes() for path in sorted((tmp_path / name).rglob("*.parquet"))])
+    assert len(files[0]) == 2
+    assert files[0] == files[1]
+    assert all(one != other for one, other in zip(files[0], files[2], strict=True))
+    drawn_anew = Origin("official", seed=1, upstream_dir=upstream)
+    assert all(list(drawn_anew.rows(category)) != generated[category] for category in CATEGORIES)
 
 
-def test_editing_one_template_changes_only_its_own_examples(upstream, monkeypatch):
-    before = list(Origin("official", upstream_dir=upstream).rows("Religion"))
-    read = official._read_csv
-
-    def edited(path, upstream_dir):
-        rows = read(path, upstream_dir)
-        if path.endswith("Religion.csv"):
-            rows[3]["Question_non_negative"] = "Who was elsewhere?"
-            rows[3]["Known_stereotyped_groups"] = '["Jewish", "Muslim"]'
-        return rows
-
-    monkeypatch.setattr(official, "_read_csv", edited)
-    after = list(Origin("official", upstream_dir=upstream).rows("Religion"))
+def test_editing_one_template_changes_only_its_own_examples(upstream, monkeypatch, generated, tmp_path):
+    mirror = tmp_path / "nyu-mll" / "BBQ"
+    shutil.copytree(upstream / "nyu-mll" / "BBQ" / "templates", mirror / "templates")
+    rows = _csv(upstream, "new_templates - Religion.csv")
+    rows[3]["Question_non_negative"] = "Who was elsewhere?"
+    rows[3]["Known_stereotyped_groups"] = '["Jewish", "Muslim"]'
+    with (mirror / "templates" / "new_templates - Religion.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    # The edited file is not the published one, which `fetch` would refuse.
+    monkeypatch.setattr(official, "fetch", lambda repository, path, upstream_dir: tmp_path / repository / path)
+    before, after = generated["Religion"], list(Origin("official", upstream_dir=upstream).rows("Religion"))
 
     def without(rows):
         return [{k: v for k, v in row.items() if k != "example_id"} for row in rows if row["question_index"] != "4"]
@@ -155,20 +136,18 @@ def _support(category, upstream):
     return support
 
 
-UNKNOWN = set(
-    [
-        "Unknown",
-        "Cannot be determined",
-        "Can't be determined",
-        "Not answerable",
-        "Not known",
-        "Not enough info",
-        "Not enough information",
-        "Cannot answer",
-        "Can't answer",
-        "Undetermined",
-    ]
-)
+UNKNOWN = {
+    "Unknown",
+    "Cannot be determined",
+    "Can't be determined",
+    "Not answerable",
+    "Not known",
+    "Not enough info",
+    "Not enough information",
+    "Cannot answer",
+    "Can't answer",
+    "Undetermined",
+}
 
 
 def _is_possible(record, support):
@@ -214,7 +193,7 @@ def test_every_released_example_lies_in_the_support(category, upstream):
         json.loads(line)
         for line in (upstream / "nyu-mll" / "BBQ" / "data" / f"{category}.jsonl").read_text("utf-8").splitlines()
     ]
-    assert len(released) == TABLE_3[category]
+    assert len(released) == BBQ_TABLE_3[category]
     impossible = [record["example_id"] for record in released if not _is_possible(record, support)]
     assert impossible == []
 
@@ -294,7 +273,7 @@ def test_sets_are_four_consecutive_examples_of_one_filling(generated):
 def test_t_b7_ids_are_unique_only_with_their_category(generated):
     keys = [(row["category"], row["example_id"]) for rows in generated.values() for row in rows]
     assert len(set(keys)) == len(keys) == 58_492
-    assert len({example_id for _, example_id in keys}) == max(TABLE_3.values())
+    assert len({example_id for _, example_id in keys}) == max(BBQ_TABLE_3.values())
 
 
 def test_intersectional_examples_carry_their_comparison(generated):

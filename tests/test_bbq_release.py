@@ -11,8 +11,10 @@ from bbq_dataset import fixes, release
 from bbq_dataset.builder import CATEGORIES, Origin
 from bbq_dataset.release import RELEASED_KEYS
 from qabias.building import sources
-from qabias.errors import QabiasError
 from qabias.building.templating import repair_articles
+from qabias.errors import QabiasError
+
+from .built import bbq_rows
 
 
 def test_released_fields_are_kept_as_they_are(upstream):
@@ -38,7 +40,7 @@ def pseudo_release(upstream, tmp_path_factory):
     data = mirror / "nyu-mll" / "BBQ" / "data"
     data.mkdir()
     for category in ("Disability_status", "Gender_identity", "Physical_appearance", "SES", "Race_x_SES"):
-        rows = Origin("official", upstream_dir=upstream).rows(category)
+        rows = bbq_rows(category, "official", upstream)
         text = "".join(json.dumps({key: row[key] for key in RELEASED_KEYS}) + "\n" for row in rows)
         (data / f"{category}.jsonl").write_text(text, "utf-8")
     return mirror
@@ -61,8 +63,7 @@ def _alignment(rows):
 
 
 def test_official_fixes_balance_every_template_that_can_be(upstream):
-    origin = Origin("official", fixes=True, upstream_dir=upstream)
-    rows = {category: list(origin.rows(category)) for category in CATEGORIES}
+    rows = {category: bbq_rows(category, "official", upstream, fixes=True) for category in CATEGORIES}
     assert all(row["target_loc"] != -1 for of_one in rows.values() for row in of_one)
     shares = {name: share for of_one in rows.values() for name, share in _alignment(of_one).items() if share != 0.5}
     assert shares == {"Gender_identity-35": 0.0, "Gender_identity-36": 0.0}
@@ -72,11 +73,11 @@ def test_official_fixes_balance_every_template_that_can_be(upstream):
     assert [row["example_id"] for row in rows["Gender_identity"]] == list(range(5656))
 
 
-def test_official_fixes_mend_every_text(upstream):
+def test_official_fixes_leave_no_defect_in_a_text(upstream):
     texts = {
         row[field]
         for category in CATEGORIES
-        for row in Origin("official", fixes=True, upstream_dir=upstream).rows(category)
+        for row in bbq_rows(category, "official", upstream, fixes=True)
         for field in ("context", "question", "ans0", "ans1", "ans2")
     }
     for text in texts:
@@ -86,11 +87,11 @@ def test_official_fixes_mend_every_text(upstream):
         assert not text[0].islower()
 
 
-def test_text_mending_by_example():
-    assert fixes.mend_text("The on on welfare") == "The one on welfare"
-    assert fixes.mend_text("the woman with in a bun ") == "The woman with her hair in a bun"
-    assert fixes.mend_text("A elderly man; {a one percenter.") == "An elderly man; a one percenter."
-    assert fixes.mend_text("with with  a Latino woman") == "With a Latina woman"
+def test_fixed_texts_by_example():
+    assert fixes.fix_text("The on on welfare") == "The one on welfare"
+    assert fixes.fix_text("the woman with in a bun ") == "The woman with her hair in a bun"
+    assert fixes.fix_text("A elderly man; {a one percenter.") == "An elderly man; a one percenter."
+    assert fixes.fix_text("with with  a Latino woman") == "With a Latina woman"
 
 
 def test_release_is_read_for_the_categories_without_a_file_here(unpinned, upstream):
@@ -102,18 +103,18 @@ def test_release_is_read_for_the_categories_without_a_file_here(unpinned, upstre
 
 
 def test_release_fixes(unpinned, upstream):
-    mended = {
+    fixed = {
         category: list(Origin("release", fixes=True, upstream_dir=upstream).rows(category))
         for category in ("Disability_status", "Gender_identity", "Physical_appearance", "SES")
     }
     left_out = {"Disability_status-04", "Disability_status-19", "SES-09", "SES-10"}
-    present = {row["template_id"] for rows in mended.values() for row in rows}
+    present = {row["template_id"] for rows in fixed.values() for row in rows}
     assert not left_out & present
-    shares = {name: share for rows in mended.values() for name, share in _alignment(rows).items() if share != 0.5}
+    shares = {name: share for rows in fixed.values() for name, share in _alignment(rows).items() if share != 0.5}
     # The tags of SES 8 and Gender 35 and 36 are right again, so what is unbalanced in them shows.
     assert shares == {"SES-08": 1.0, "Gender_identity-35": 0.0, "Gender_identity-36": 0.0}
     for category in ("Gender_identity", "Physical_appearance"):
-        ids = [row["example_id"] for row in mended[category]]
+        ids = [row["example_id"] for row in fixed[category]]
         assert ids == sorted(set(ids))
 
 

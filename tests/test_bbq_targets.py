@@ -9,11 +9,12 @@ from bbq_dataset.builder import CATEGORIES, Origin
 from bbq_dataset.examples import biased_location
 from bbq_dataset.targets import is_target, target_location
 
+from .built import bbq_rows
+
 
 @pytest.fixture(scope="module")
 def generated(upstream):
-    origin = Origin("official", upstream_dir=upstream)
-    return {category: list(origin.rows(category)) for category in CATEGORIES}
+    return {category: bbq_rows(category, "official", upstream) for category in CATEGORIES}
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ def generated(upstream):
         ("Physical_appearance", "slim", "nonObese", ["obese"], "", False),
         ("Disability_status", "bartender", "nonDisabled", ["disabled", "D/deaf"], "", False),
         ("Disability_status", "deaf person", "disabled", ["disabled", "D/deaf"], "", True),
-        ("SES", "cashier", "lowSES", ["low SES"], "", True),  # T-B4: spelled with a blank
+        ("SES", "cashier", "lowSES", ["low SES"], "", True),  # T-B4: spelled with a space
         ("Nationality", "Nigerian", "Africa", ["Nigerian"], "", True),  # by name, not by region
         ("Nationality", "Kenyan", "Africa", ["Nigerian"], "", False),
         ("Religion", "Muslim", "Muslim", ["Muslim"], "", True),

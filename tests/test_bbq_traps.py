@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from bbq_dataset import release
-from bbq_dataset.builder import CATEGORIES, Origin
-from qabias.building import sources
-from qabias.benchmarks.bbq.benchmark import BENCHMARK
+from bbq_dataset.builder import CATEGORIES
 from qabias.benchmarks.bbq.prompts import FORMATS, QUESTION_ONLY
+from qabias.building import sources
 
+from .built import bbq_rows
 from .conftest import ROOT
 
 
@@ -27,7 +27,7 @@ def test_t_b5_african_is_not_african_american(upstream):
     """The published analysis finds "African" inside the group "African American" and takes either person."""
     n_rivals = 0
     for category in ("Race_ethnicity", "Race_x_gender", "Race_x_SES"):
-        for row in Origin("official", upstream_dir=upstream).rows(category):
+        for row in bbq_rows(category, "official", upstream):
             races = {info.split("-")[-1] for _, info in row["answer_info"].values()}
             if "African" in races and "African American" in row["additional_metadata"]["stereotyped_groups"]:
                 n_rivals += 1
@@ -42,20 +42,18 @@ def test_t_b6_an_empty_group_tag_is_undefined_and_not_the_row_befores(upstream):
         for template in release.read_templates("Race_x_gender", upstream)
         if (template.question_index, template.second_group) == (13, "F")
     )
-    good = next(
-        row for row in Origin("official", upstream_dir=upstream).rows("Race_x_gender") if row["question_index"] == "13"
-    )
+    good = next(row for row in bbq_rows("Race_x_gender", "official", upstream) if row["question_index"] == "13")
     row = {key: good[key] for key in release.RELEASED_KEYS}
-    assert release._joined(row, template)["target_loc"] == good["target_loc"] != -1
+    assert release.add_roles(row, template)["target_loc"] == good["target_loc"] != -1
     target = f"ans{good['target_loc']}"
     emptied = {**row, "answer_info": {**row["answer_info"], target: ["", ""]}}
-    joined = release._joined(emptied, template)
+    joined = release.add_roles(emptied, template)
     assert (joined["target_loc"], joined["biased_loc"]) == (-1, -1)
 
 
-def test_t_b10_typing_errors_are_kept_as_published_and_mended_on_request(upstream):
+def test_t_b10_typing_errors_are_kept_as_published_and_fixed_on_request(upstream):
     def n_wrong(fixes):
-        rows = Origin("official", fixes=fixes, upstream_dir=upstream).rows("Disability_status")
+        rows = bbq_rows("Disability_status", "official", upstream, fixes=fixes)
         return sum(any("monther" in text for text in _texts(row)) for row in rows)
 
     assert n_wrong(fixes=False) == 24
@@ -65,7 +63,7 @@ def test_t_b10_typing_errors_are_kept_as_published_and_mended_on_request(upstrea
 def test_t_b10_answers_name_people_as_their_template_does_not_by_string_search():
     """Every bundled answer is one of exactly two people and UNKNOWN, told apart by position."""
     for category in CATEGORIES:
-        for row in Origin().rows(category):
+        for row in bbq_rows(category):
             infos = [info for _, info in row["answer_info"].values()]
             assert infos.count("unknown") == 1
             assert infos[row["unknown_loc"]] == "unknown"
@@ -74,14 +72,14 @@ def test_t_b10_answers_name_people_as_their_template_does_not_by_string_search()
 @pytest.mark.parametrize("name", FORMATS)
 def test_t_b18_every_question_offers_one_unknown_and_two_people(name):
     """Ten wordings of UNKNOWN against one of each person would be ten chances against one."""
-    for row in Origin().rows("Religion"):
-        request = BENCHMARK.request(row, FORMATS[name])
-        assert len(request.options) == len(set(request.options)) == 3
+    for row in bbq_rows("Religion"):
+        _, options = FORMATS[name].render(row)
+        assert len(options) == len(set(options)) == 3
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_t_b19_no_prompt_shows_an_example_with_its_answer(name):
-    rows = list(Origin().rows("Age"))
+    rows = bbq_rows("Age")
     for row in rows[:: len(rows) // 20]:
         prefix, options = FORMATS[name].render(row)
         asked = (

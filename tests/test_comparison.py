@@ -13,20 +13,19 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from qabias.comparison.differences import Pair, differences, holm, p_value
+from qabias.comparison.measures import MEASURES
 
 from qabias import cli
-from qabias.benchmarks import locate
-from qabias.tables.model import Analysis, Column, Figure, Table, find, read_analysis
-from qabias.benchmarks import BENCHMARKS, load_benchmark
-from qabias.support.arrow import column_codes
+from qabias.benchmarks import BENCHMARKS, load_benchmark, locate
 from qabias.comparison import compare, read_runs, write_comparison
-from qabias.comparison.differences import Pair, differences, holm, p_value
-from qabias.comparison.joined import MOST_ROWS, SECTION, joined_tables
-from qabias.comparison.measures import MEASURES
-from qabias.comparison.paired import _PAIRED, Answers, _pair_of_counts
 from qabias.comparison.comparable import ScoredRun, are_question_only, run_names
+from qabias.comparison.joined import MOST_ROWS, SECTION, joined_tables
+from qabias.comparison.paired import _PAIRED, Answers, _pair_of_counts
 from qabias.errors import QabiasError
 from qabias.measuring.run import RunArguments, load_examples, run
+from qabias.support.arrow import column_codes
+from qabias.tables.model import Analysis, Column, Figure, Table, find, read_analysis
 
 bbq_scores = locate.metric_module("bbq", "scores")
 

@@ -17,11 +17,11 @@ import pytest
 
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.cli import app
-from qabias.runs.distributed import Processes
 from qabias.errors import QabiasError
 from qabias.measuring.merging import merge, shards_of
 from qabias.measuring.predictions import join_predictions
 from qabias.measuring.run import Machine, RunArguments, read_run, run
+from qabias.runs.distributed import Processes
 
 from .conftest import ROOT
 from .test_docs_commands import make_t5, save

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import pytest
 
 from qabias import cli
-from qabias.tables.model import Analysis, Column, Estimate, Figure, Table, write_analysis
 from qabias.errors import QabiasError
 from qabias.tables.export import export, latex, to_csv, to_latex, to_markdown
+from qabias.tables.model import Analysis, Column, Estimate, Figure, Table, write_analysis
 
 TABLE = Table(
     "bias_by_category",

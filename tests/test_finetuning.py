@@ -25,8 +25,8 @@ from qabias.finetuning import qa, race
 from qabias.finetuning.rows import Row, read_dataset, read_file
 from qabias.finetuning.squad_scores import average, exact_match, f1
 from qabias.finetuning.training import last_checkpoint
-from qabias.models.loading import default_scorer
 from qabias.measuring.run import RunArguments, run
+from qabias.models.loading import default_scorer
 from runners import finetune_qa, finetune_race
 
 from .conftest import ROOT

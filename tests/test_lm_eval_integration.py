@@ -12,8 +12,7 @@ import torch
 import transformers
 import yaml
 
-from qabias.benchmarks import locate
-from qabias.benchmarks import load_benchmark
+from qabias.benchmarks import load_benchmark, locate
 from qabias.benchmarks.prompt_format import bbnli, bbq, unqover
 from qabias.measuring.run import RunArguments, load_examples, run
 

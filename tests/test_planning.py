@@ -16,17 +16,17 @@ from typer.testing import CliRunner
 
 from benchmarks import peers
 from qabias import cli
-from qabias.measuring import run as runs
 from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
+from qabias.measuring import run as runs
+from qabias.measuring.run import Machine, RunArguments, cut_parts, load_examples
 from qabias.planning import count as counting
 from qabias.planning.cost import Hardware, all_hardware, count_flops, estimate_memory, load_hardware
 from qabias.planning.count import ask, count_run
 from qabias.planning.counters import Work
 from qabias.planning.measure import Speed, measure
-from qabias.planning.plan import Planned, as_dict, fits, make_planned, target_runs, total_cost
 from qabias.planning.outline import Shape, Subject, count_parameters, load_subject
-from qabias.measuring.run import Machine, RunArguments, cut_parts, load_examples
+from qabias.planning.plan import Planned, as_dict, fits, make_planned, target_runs, total_cost
 from qabias.scorers import load_scorer
 from tests.tiny_models import VOCABULARY_SIZE, make_model, make_tokenizer
 

@@ -3,9 +3,9 @@
 import pytest
 
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
-from qabias.errors import QabiasError
-from qabias.benchmarks.prompt_format import choose
 from qabias.benchmarks.bbq.prompts import FORMATS
+from qabias.benchmarks.prompt_format import choose
+from qabias.errors import QabiasError
 
 EXAMPLE = {
     "category": "Age",

@@ -19,14 +19,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qabias.tables.model import FIGURES, Analysis, Column, Estimate, Figure, Table, read_analysis
 from qabias.errors import QabiasError
+from qabias.measuring.run import RunArguments, run
 from qabias.report import plots, write_combined_report, write_report
 from qabias.report.page import FOLDED, render_page
 from qabias.report.svg import inline_svg
-from qabias.measuring.run import RunArguments, run
 from qabias.scorers.baseline import BaselineScorer
 from qabias.tables.formatting import percent, show, show_interval
+from qabias.tables.model import FIGURES, Analysis, Column, Estimate, Figure, Table, read_analysis
 
 SIGNATURE = "bbq|source:bundled@1|config:all|model:smollm2@1|scorer:causal|qabias:0.1.0"
 VOID = {"br", "hr", "img", "input", "link", "meta", "wbr"}

@@ -9,9 +9,9 @@ import yaml
 from huggingface_hub import DatasetCard, ModelCard, parse_eval_result_entries
 
 from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.undefined import RULES, reasons
 from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.benchmarks.undefined import RULES, reasons
 from qabias.hub.results import headlines, model_index, result_files, update_card
 from qabias.hub.tasks import DATASETS, HEADLINES, eval_yaml
 from qabias.measuring.run import RunArguments, run

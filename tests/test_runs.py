@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from qabias.answers.likelihoods import best_option
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
-from qabias.answers.likelihoods import best_option
 from qabias.errors import QabiasError
 from qabias.measuring.predictions import join_predictions
 from qabias.measuring.run import Machine, RunArguments, run, score_run

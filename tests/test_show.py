@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from qabias import cli
-from qabias.tables.model import Analysis, Column, Table, find, read_analysis, write_analysis
-from qabias.benchmarks.bbq.tables import analyse
 from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.bbq.tables import analyse
 from qabias.measuring.run import RunArguments, load_examples, run
+from qabias.tables.model import Analysis, Column, Table, find, read_analysis, write_analysis
 from qabias.terminal.template import rates
 
 RUNS = {

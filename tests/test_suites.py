@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from qabias import cli
+from qabias.answers.parsing import UNPARSED, parse_inference, parse_inference_released
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.unqover.benchmark import BENCHMARK as UNQOVER
 from qabias.errors import QabiasError
-from qabias.answers.parsing import UNPARSED, parse_inference, parse_inference_released
 from qabias.scorers import SCORERS
 from qabias.suites import choose_models, expand, load_suite, suite_names
 from tests.test_docs_commands import make_t5, save

@@ -5,10 +5,10 @@ import io
 import numpy as np
 import pyarrow as pa
 import pytest
+from qabias.comparison.measures import groups, measures_of
 from rich.console import Console
 
 from qabias.benchmarks import load_benchmark
-from qabias.comparison.measures import groups, measures_of
 from qabias.comparison.comparable import is_question_only
 from qabias.measuring.run import RunArguments, load_examples
 from qabias.terminal.scores import print_comparison, print_scores

@@ -39,10 +39,10 @@ def test_article_follows_the_sound(word, expected):
     assert article(word) == expected
 
 
-def test_repair_articles_mends_both_ways_and_keeps_names():
+def test_repair_articles_fixes_both_ways_and_keeps_names():
     text = "A elderly man and an Sikh man saw an cat. An dog ate Vitamin A often; plan (a old one)."
-    mended = "An elderly man and a Sikh man saw a cat. A dog ate Vitamin A often; plan (an old one)."
-    assert repair_articles(text) == mended
+    fixed = "An elderly man and a Sikh man saw a cat. A dog ate Vitamin A often; plan (an old one)."
+    assert repair_articles(text) == fixed
 
 
 def test_capitalize_sentences():

@@ -1,4 +1,4 @@
-"""The bundled UnQover: counts, quality of every text, faults in its files, and the committed Parquet."""
+"""The bundled UnQover: counts, quality of every text, and faults in its files."""
 
 import csv
 import re
@@ -6,24 +6,24 @@ import shutil
 from collections import Counter
 
 import datasets
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from qabias.benchmarks import locate
-from qabias.errors import QabiasError
 from qabias.building.templating import repair_articles
+from qabias.errors import QabiasError
 from unqover_dataset import bundled
 from unqover_dataset.builder import CONFIGS, DEFAULT, FEATURES, SCHEMAS, Origin, UnQover
-from unqover_dataset.columns import batches
 from unqover_dataset.design import SETS
-from unqover_dataset.folder import PARQUET_NAME, card_text, write_folder
+from unqover_dataset.folder import PARQUET_NAME, write_folder
 
+from .built import UNQOVER_TABLE_1, unqover_rows, unqover_table
 from .conftest import ROOT
 
 FOLDER = ROOT / "unqover_dataset"
-COUNTS = {"gender": 1_372_000, "nationality": 1_154_232, "ethnicity": 73_500, "religion": 38_500}
 # Those of the published lists.
 CLASS_SIZES = {
     "person": {"rude": 14, "indecent": 12, "crime": 12, "negative": 8, "poor": 4},
@@ -34,7 +34,7 @@ CLASS_SIZES = {
 
 @pytest.fixture(scope="module")
 def tables():
-    return {config: Origin().table(config) for config in CONFIGS}
+    return {config: unqover_table(config) for config in CONFIGS}
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +47,24 @@ def subjects():
     return bundled.read_subjects(FOLDER / "vocabulary" / "subjects.csv")
 
 
-def rows_of(table):
-    return [row for batch in batches(table) for row in batch.to_pylist()]
+def codes_of(table, *columns):
+    """A number for every row, equal where the texts of some columns are."""
+    codes = np.zeros(table.num_rows, np.int64)
+    for column in columns:
+        texts = table[column].chunk(0)
+        codes = codes * len(texts.dictionary) + texts.indices.to_numpy()
+    return codes
+
+
+def distinct(table, *columns):
+    """The distinct combinations of some columns, in the order of their first rows."""
+    _, first = np.unique(codes_of(table, *columns), return_index=True)
+    return [tuple(row.values()) for row in table.select(columns).take(np.sort(first)).to_pylist()]
+
+
+def counts_of(table, column):
+    """How often every text occurs in a column."""
+    return Counter({entry["values"]: entry["counts"] for entry in table[column].value_counts().to_pylist()})
 
 
 def texts_of(table, *columns):
@@ -56,21 +72,7 @@ def texts_of(table, *columns):
     return {text for column in columns for text in table[column].unique().to_pylist()}
 
 
-# What is committed is what the builder makes.
-
-
-def test_committed_parquet_and_card_are_what_the_builder_makes(tables):
-    sizes = {}
-    for config, table in tables.items():
-        path = FOLDER / "data" / config / PARQUET_NAME
-        sizes[config] = path.stat().st_size
-        committed = pq.ParquetFile(path)
-        built = list(batches(table))
-        assert committed.num_row_groups == len(built)
-        for number, batch in enumerate(built):
-            assert committed.read_row_group(number).equals(batch), f"{config}: run `make data` and commit"
-    assert (FOLDER / "README.md").read_text("utf-8") == card_text(Origin(), tables, sizes), "run `make data` and commit"
-    assert sum(sizes.values()) < 3_000_000
+# The folder and the builder.
 
 
 def test_parquet_holds_plain_strings_for_every_reader():
@@ -91,7 +93,7 @@ def test_write_folder_writes_what_load_dataset_reads(tmp_path):
     for config, table in tables.items():
         loaded = datasets.load_dataset(str(tmp_path / "out"), config, split="test", cache_dir=str(tmp_path / "cache"))
         assert loaded.features == FEATURES[config]
-        assert loaded.to_list() == rows_of(table)
+        assert loaded.to_list() == unqover_rows(table)
     # Without gender the first configuration is the default.
     assert datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))["test"].num_rows == 38_500
 
@@ -99,26 +101,20 @@ def test_write_folder_writes_what_load_dataset_reads(tmp_path):
 def test_load_dataset_reads_the_folder_as_it_is(tmp_path):
     default = datasets.load_dataset(str(FOLDER), cache_dir=tmp_path)
     assert list(default) == ["test"]
-    assert default["test"].num_rows == COUNTS[DEFAULT]
+    assert default["test"].num_rows == UNQOVER_TABLE_1[DEFAULT]
     assert default["test"].features == FEATURES["gender"]
     assert default["test"][0]["template_id"] == "gender-0"
     masked = datasets.load_dataset(str(FOLDER), "religion_mlm", split="test", cache_dir=tmp_path)
     assert masked.features == FEATURES["religion_mlm"]
-    assert masked.num_rows == COUNTS["religion"]
-
-
-def test_no_file_is_named_like_its_folder():
-    """`datasets` 4 and later refuse such a folder."""
-    assert not (FOLDER / "unqover_dataset.py").exists()
+    assert masked.num_rows == UNQOVER_TABLE_1["religion"]
 
 
 def test_the_builder_makes_the_same_examples_as_the_table(tmp_path, tables):
     builder = UnQover(config_name="ethnicity", cache_dir=tmp_path)
     builder.download_and_prepare()
-    assert builder.as_dataset(split="test").to_list() == rows_of(tables["ethnicity"])
+    assert builder.as_dataset(split="test").to_list() == unqover_rows(tables["ethnicity"])
     assert set(UnQover.builder_configs) == set(CONFIGS)
     assert UnQover.DEFAULT_CONFIG_NAME == "gender"
-    assert locate.dataset_module("unqover", "builder").CONFIGS == CONFIGS
 
 
 def test_card_counts_and_head(tables):
@@ -133,7 +129,7 @@ def test_card_counts_and_head(tables):
         assert split["num_examples"] == tables[entry["config_name"]].num_rows
     # Counted in bulk: the text, and four bytes a value.
     [info] = [entry for entry in head["dataset_info"] if entry["config_name"] == "religion"]
-    rows = rows_of(tables["religion"])
+    rows = unqover_rows(tables["religion"])
     n_bytes = sum(4 + len(value.encode()) for row in rows for key, value in row.items() if key != "example_id")
     assert info["dataset_size"] == n_bytes + 4 * len(rows)
     assert "| `nationality` | 1,154,232 | 2,346 | 69 | 12 | 64 |" in card
@@ -146,8 +142,8 @@ def test_card_counts_and_head(tables):
 def test_counts(tables):
     """Pairs x templates x attributes, in the masked sets as well: 2,346 x (3 x 14 + 9 x 50) for nationality."""
     assert {config: table.num_rows for config, table in tables.items()} == {
-        **COUNTS,
-        **{f"{name}_mlm": n for name, n in COUNTS.items()},
+        **UNQOVER_TABLE_1,
+        **{f"{name}_mlm": n for name, n in UNQOVER_TABLE_1.items()},
     }
     for config, table in tables.items():
         assert table.column_names == SCHEMAS[config].names
@@ -156,39 +152,31 @@ def test_counts(tables):
 
 def test_every_subject_template_and_attribute_occurs_equally_often(tables, subjects):
     for name in SETS:
-        counts = Counter()
-        for batch in batches(tables[name]):
-            for column in ("subject1", "subject2"):
-                counts.update(batch[column].to_pylist())
+        counts = counts_of(tables[name], "subject1") + counts_of(tables[name], "subject2")
         assert set(counts) == {subject.name for subject in subjects[name]}
         assert len(set(counts.values())) == 1
-        by_template = Counter()
-        for batch in batches(tables[name]):
-            by_template.update(batch["template_id"].to_pylist())
+        by_template = counts_of(tables[name], "template_id")
         sizes = {"gender": {70}, "nationality": {14, 50}}.get(name, {50})
         n_pairs = {"gender": 4900, "nationality": 2346, "ethnicity": 105, "religion": 55}[name]
         assert {n // n_pairs for n in by_template.values()} == sizes
 
 
 def test_order_is_pair_template_attribute(tables, subjects):
-    first = rows_of(tables["nationality"].slice(0, 493))
+    first = unqover_rows(tables["nationality"].slice(0, 493))
     assert [row["template_id"] for row in first[:15]] == ["nationality-0"] * 14 + ["nationality-1"]
     assert {(row["subject1"], row["subject2"]) for row in first[:492]} == {("Afghanistan", "America")}
     assert (first[492]["subject1"], first[492]["subject2"]) == ("Afghanistan", "Australia")
     for name in ("nationality", "ethnicity", "religion"):
         place = {subject.name: i for i, subject in enumerate(subjects[name])}
-        pairs = list(dict.fromkeys((row["subject1"], row["subject2"]) for row in rows_of(tables[name])))
+        pairs = distinct(tables[name], "subject1", "subject2")
         assert pairs == sorted(pairs, key=lambda pair: (place[pair[0]], place[pair[1]]))
         assert all(place[one] < place[two] for one, two in pairs)
 
 
 def test_t_u1_an_example_is_unique_by_pair_template_and_attribute(tables):
-    for config in ("ethnicity", "religion", "ethnicity_mlm"):
-        keys = {
-            tuple(row[field] for field in ("subject1", "subject2", "template_id", "attribute"))
-            for row in rows_of(tables[config])
-        }
-        assert len(keys) == tables[config].num_rows
+    for config in ("nationality", "ethnicity", "religion", "ethnicity_mlm"):
+        keys = codes_of(tables[config], "subject1", "subject2", "template_id", "attribute")
+        assert len(np.unique(keys)) == tables[config].num_rows
 
 
 def test_classes_and_their_sizes(attributes, tables):
@@ -205,7 +193,7 @@ def test_clusters(tables):
     assert texts_of(tables["gender"], "cluster1") == {"female"}
     assert texts_of(tables["gender"], "cluster2") == {"male"}
     assert texts_of(tables["religion"], "cluster1", "cluster2") == {"None"}
-    regions = {row["subject1"]: row["cluster1"] for row in rows_of(tables["nationality"].slice(0, 492 * 2345))}
+    regions = dict(distinct(tables["nationality"].slice(0, 492 * 2345), "subject1", "cluster1"))
     # The geoschemes printed in Tables 4 and 11 of the paper, in full.
     printed = {
         "Saudi Arabia": "Western Asia",
@@ -237,7 +225,7 @@ def test_t_u8_answers_that_lie_within_the_other_one_are_kept(tables):
         ("ethnicity", "African", "African-American"),
         ("ethnicity", "Caucasian", "Asian"),
     ):
-        rows = [row for row in rows_of(tables[config]) if (row["answer1"], row["answer2"]) == (one, two)]
+        rows = tables[config].filter((pc.field("answer1") == one) & (pc.field("answer2") == two)).to_pylist()
         assert len(rows) == (192 if config == "nationality" else 700)
         for row in rows:
             for context in (row["context_12"], row["context_21"]):
@@ -250,10 +238,7 @@ def test_t_u8_answers_that_lie_within_the_other_one_are_kept(tables):
 
 def test_every_answer_stands_in_both_contexts_in_the_right_order(tables):
     for name in SETS:
-        columns = ("context_12", "context_21", "answer1", "answer2")
-        fillings = set()
-        for batch in batches(tables[name]):
-            fillings.update(zip(*(batch[column].to_pylist() for column in columns), strict=True))
+        fillings = distinct(tables[name], "context_12", "context_21", "answer1", "answer2")
         for forward, backward, one, two in fillings:
             places = [
                 [match.start() for match in re.finditer(rf"(?<![\w-]){re.escape(word)}(?![\w-])", context)]
@@ -296,7 +281,7 @@ def test_grammar_of_every_text(tables):
 def test_number_agrees_in_every_question(tables):
     for name in SETS:
         columns = ("context_12", "question", "negated_question", "template_id")
-        for row in rows_of(tables[name].slice(0, 700 if name != "nationality" else 492)):
+        for row in unqover_rows(tables[name].slice(0, 700 if name != "nationality" else 492)):
             is_plural = "group of" in row["context_12"] or "people that" in row["question"]
             for field in columns[1:3]:
                 predicate = re.sub(r"^(Who|Which place has people that|Which place) ", "", row[field])
@@ -429,7 +414,7 @@ def copy(tmp_path):
         ),
         ("person,rude,were impolite", "person,bad,were impolite", "row 72: field class: 'bad' is not one of rude"),
         ("person,rude,were impolite", "person,rude,was impolite", "row 72: field plural: begins with 'was'"),
-        ("were impolite to strangers,were", "were  impolite to strangers,were", "field plural: has a blank too many"),
+        ("were impolite to strangers,were", "were  impolite to strangers,were", "field plural: has a space too many"),
         ("were impolite to strangers,were", ",were", "row 72: field plural: is empty"),
         ("were impolite to strangers,were polite", "Were impolite,were polite", "field plural: must be a predicate"),
         (
@@ -503,7 +488,7 @@ def test_a_wrong_subject_is_reported_with_file_row_and_field(copy, old, new, mes
         ("A {{X1}} man got", "A {{X2}} man got", "field context: must hold {{X1}} and {{X2}} once"),
         ("visit a {{X2}} man", "visit a {{X3}} {{X2}} man", "field context: slot X3 is filled by nothing"),
         ("visit a {{X2}} man", "visit a [{{X2}} man", "field context: has a stray brace or bracket"),
-        ("visit a {{X2}} man", "visit  a {{X2}} man", "field context: has a blank too many"),
+        ("visit a {{X2}} man", "visit  a {{X2}} man", "field context: has a space too many"),
         ('question: "Who {{ATTRIBUTE}}?"', 'question: "Who?"', "field question: must hold {{ATTRIBUTE}} once"),
         ('question: "Who {{ATTRIBUTE}}?"', 'question: "Who {{ATTRIBUTE}}"', "field question: must end with '?'"),
         ('question: "Who {{ATTRIBUTE}}?"', "question: 7", "field question: must be a text, not 7"),
@@ -538,7 +523,7 @@ def test_unreadable_and_missing_files(copy):
 def test_wrong_choices_of_source_and_configuration():
     with pytest.raises(QabiasError, match="unknown source 'bundle'"):
         Origin("bundle")
-    with pytest.raises(QabiasError, match="fixes mend the published lists"):
+    with pytest.raises(QabiasError, match="no known defects to fix: use fixes with the source official"):
         Origin("bundled", fixes=True)
     with pytest.raises(QabiasError, match="unknown configuration 'all': choose one of gender"):
         Origin().table("all")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -17,10 +18,9 @@ from unqover_dataset.builder import Origin as AnyOrigin
 from unqover_dataset.columns import batches
 from unqover_dataset.fixes import FIXES
 
+from .built import UNQOVER_TABLE_1, unqover_rows, unqover_table
 from .conftest import ROOT
 
-# Li et al. 2020, Table 1, in full figures.
-COUNTS = {"gender": 1_372_000, "nationality": 1_154_232, "ethnicity": 73_500, "religion": 38_500}
 MLM_COUNTS = {
     "bert": {"gender": 700_000, "nationality": 507_870, "ethnicity": 31_500, "religion": 38_500},
     "roberta": {"gender": 286_720, "nationality": 385_776, "ethnicity": 31_500, "religion": 31_500},
@@ -37,27 +37,23 @@ def make(upstream):
 
 
 @pytest.fixture(scope="module")
-def tables(make):
-    return {config: make().table(config) for config in CONFIGS}
-
-
-def rows_of(table):
-    return [row for batch in batches(table) for row in batch.to_pylist()]
+def tables(upstream):
+    return {config: unqover_table(config, "official", upstream) for config in CONFIGS}
 
 
 def test_counts_are_those_of_table_1(tables):
-    assert {config: tables[config].num_rows for config in COUNTS} == COUNTS
+    assert {config: tables[config].num_rows for config in UNQOVER_TABLE_1} == UNQOVER_TABLE_1
     # The paper rounds: 1.4m, 1.2m, 74k, 39k.
-    assert [round(n, -5) for n in COUNTS.values()][:2] == [1_400_000, 1_200_000]
+    assert [round(n, -5) for n in UNQOVER_TABLE_1.values()][:2] == [1_400_000, 1_200_000]
     for table in tables.values():
         assert table["example_id"].to_numpy().tolist() == list(range(table.num_rows))
 
 
 def test_counts_of_the_masked_sets(make, tables):
-    assert {name: tables[f"{name}_mlm"].num_rows for name in COUNTS} == MLM_COUNTS["bert"]
+    assert {name: tables[f"{name}_mlm"].num_rows for name in UNQOVER_TABLE_1} == MLM_COUNTS["bert"]
     roberta, everyone = make(subjects="roberta"), make(subjects="all")
-    assert {name: roberta.table(f"{name}_mlm").num_rows for name in COUNTS} == MLM_COUNTS["roberta"]
-    assert {name: everyone.table(f"{name}_mlm").num_rows for name in COUNTS} == ALL_TEMPLATES_MLM
+    assert {name: roberta.table(f"{name}_mlm").num_rows for name in UNQOVER_TABLE_1} == MLM_COUNTS["roberta"]
+    assert {name: everyone.table(f"{name}_mlm").num_rows for name in UNQOVER_TABLE_1} == ALL_TEMPLATES_MLM
     assert roberta.table("religion").equals(tables["religion"]), "subjects select in the masked sets only"
 
 
@@ -151,7 +147,7 @@ def test_every_example_equals_the_independent_reading(config, upstream, tables):
     name, masked = config.removesuffix("_mlm"), config.endswith("_mlm")
     lists = Lists(upstream, name, masked=masked, subset="_bert" if masked else "")
     expected = [lists.example(config, *entry) for entry in enumerate(lists.keys())]
-    assert rows_of(tables[config]) == expected
+    assert unqover_rows(tables[config]) == expected
 
 
 @pytest.mark.parametrize("config", ["gender", "nationality", "gender_mlm", "nationality_mlm"])
@@ -162,7 +158,7 @@ def test_a_sample_equals_the_independent_reading(config, upstream, tables):
     assert len(keys) == tables[config].num_rows
     positions = sorted(random.Random(config).sample(range(len(keys)), 5000))
     expected = [lists.example(config, position, keys[position]) for position in positions]
-    assert rows_of(tables[config].take(positions)) == expected
+    assert unqover_rows(tables[config].take(positions)) == expected
 
 
 @pytest.mark.parametrize("field", ["context_21", "negated_question", "answer1", "attribute"])
@@ -192,7 +188,7 @@ def test_the_merged_attribute_is_the_only_one_of_two_kinds(tables):
 
 def test_t_u8_the_pairs_in_which_a_name_lies_in_the_other(tables):
     counts = Counter()
-    for name in COUNTS:
+    for name in UNQOVER_TABLE_1:
         for batch in batches(tables[name]):
             counts.update(zip(batch["answer1"].to_pylist(), batch["answer2"].to_pylist(), strict=True))
     contained = {(one, two) for one, two in counts if one.lower() in two.lower() or two.lower() in one.lower()}
@@ -204,33 +200,33 @@ def test_t_u8_the_pairs_in_which_a_name_lies_in_the_other(tables):
 # Fixes.
 
 
-def test_fixes_mend_what_they_list_and_nothing_else(make, tables):
-    mended = {config: make(fixes=True).table(config) for config in CONFIGS}
-    for config, table in mended.items():
+def test_fixes_fix_what_they_list_and_nothing_else(make, tables):
+    fixed = {config: make(fixes=True).table(config) for config in CONFIGS}
+    for config, table in fixed.items():
         assert table.num_rows == tables[config].num_rows
         for column in ("template_id", "subject1", "subject2", "cluster1", "attribute_class"):
             assert table[column].equals(tables[config][column]), (config, column)
-    assert mended["gender"].equals(tables["gender"]), "the set has no defects"
+    assert fixed["gender"].equals(tables["gender"]), "the set has no defects"
 
     def values(table, *columns):
         return {text for column in columns for text in table[column].unique().to_pylist()}
 
-    contexts = values(mended["ethnicity"], "context_12", "context_21")
+    contexts = values(fixed["ethnicity"], "context_12", "context_21")
     assert not any("an European" in text for text in contexts)
     assert any("a European" in text for text in contexts)
-    answers = values(mended["nationality"], "answer1", "answer2")
+    answers = values(fixed["nationality"], "answer1", "answer2")
     assert {"Spanish", "Yemeni", "Yemen"} <= answers
     assert "Spainish" not in answers
-    assert any("Yemeni boy" in text for text in values(mended["nationality"], "context_12"))
-    for row in mended["religion_mlm"].slice(500, 50).to_pylist():
+    assert any("Yemeni boy" in text for text in values(fixed["nationality"], "context_12"))
+    for row in fixed["religion_mlm"].slice(500, 50).to_pylist():
         assert row["template_id"] == "religion_mlm-10"
         assert row["masked"].startswith("The [MASK] men ")
         assert row["masked_negated"].startswith("The [MASK] men ")
     assert tables["religion_mlm"]["masked_negated"][500].as_py().startswith("The [MASK] man ")
 
     for config in ("nationality", "ethnicity", "religion"):
-        questions = values(mended[config], "question", "negated_question")
-        for row in rows_of(mended[config].slice(0, 1000)):
+        questions = values(fixed[config], "question", "negated_question")
+        for row in unqover_rows(fixed[config].slice(0, 1000)):
             if "group" not in row["context_12"] and row["question"].startswith("Who "):
                 assert not re.search(r"^Who were|and were", f"{row['question']} {row['negated_question']}"), row
         assert not any(re.search(r"harrass|\bvery loud\b|smell of|of flower\?|on street", q) for q in questions)
@@ -245,7 +241,7 @@ def test_every_list_of_fixes_is_in_the_version_and_the_card(make, tmp_path):
     write_folder(tmp_path, make(fixes=True), ["religion"])
     card = (tmp_path / "README.md").read_text("utf-8")
     assert all(fix in card for fix in FIXES)
-    assert "mended here" in card
+    assert "fixed here" in card
     assert make(fixes=True).version == "official+fixes@3e47969"
 
 
@@ -294,25 +290,24 @@ def test_the_builder_takes_the_fields_of_the_origin(upstream, tmp_path):
     dataset = builder.as_dataset(split="test")
     assert dataset.num_rows == MLM_COUNTS["roberta"]["religion"]
     expected = AnyOrigin("official", fixes=True, upstream_dir=upstream, subjects="roberta").table("religion_mlm")
-    assert dataset.to_list() == rows_of(expected)
+    assert dataset.to_list() == unqover_rows(expected)
 
 
 # Cost.
 
 GENERATE = """
-import pathlib, time
+import pathlib
 from unqover_dataset.builder import Origin
 from unqover_dataset.design import SETS
-started = time.process_time()
 tables = [Origin(source).table(name) for source in ("bundled", "official") for name in SETS]
-print(time.process_time() - started)
-status = pathlib.Path("/proc/self/status")
-print(status.read_text().split("VmHWM:")[1].split()[0] if status.exists() else 0)
 assert sum(table.num_rows for table in tables) == 2 * 2_638_232
+print(pathlib.Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """
 
 
-def test_all_sets_of_both_sources_take_6_seconds_and_1_gb(upstream):
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is that of Linux")
+def test_all_sets_of_both_sources_take_less_than_1_gb(upstream):
+    # A process of its own: the peak of this one holds what other tests have built.
     done = subprocess.run(
         [sys.executable, "-c", GENERATE],
         cwd=ROOT,
@@ -321,8 +316,4 @@ def test_all_sets_of_both_sources_take_6_seconds_and_1_gb(upstream):
         capture_output=True,
         text=True,
     )
-    # Processor time, which other work on the machine hardly lengthens. The peak of memory is that of Linux, in kB:
-    # getrusage would count what this process held when it started the other.
-    seconds, kilobytes = map(float, done.stdout.split())
-    assert seconds < 6
-    assert kilobytes < 2**20
+    assert int(done.stdout) < 2**20, "in kB"

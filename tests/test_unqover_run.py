@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from qabias.measuring import run as runs
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
+from qabias.benchmarks.unqover.prompts import FORMATS
 from qabias.benchmarks.unqover.questions import ASKED
 from qabias.errors import QabiasError
-from qabias.benchmarks.unqover.prompts import FORMATS
+from qabias.measuring import run as runs
 from qabias.measuring.run import RunArguments, run
 from qabias.runs.sampling import sample
 

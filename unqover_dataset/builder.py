@@ -8,7 +8,9 @@ from typing import Literal, get_args
 import datasets
 import pyarrow as pa
 
+from qabias.building.origin import check_source
 from qabias.errors import QabiasError
+from qabias.support.suggest import unknown
 
 from . import bundled, official
 from .columns import batches, cross, schema
@@ -33,8 +35,8 @@ class Origin:
 
     Attributes:
         source: `bundled` (the published tables with attributes of this project) or `official` (the authors' lists).
-        seed: Unused, for nothing is drawn at random; every benchmark has this field.
-        fixes: Mend the known defects of the published lists; `bundled` has none to mend.
+        seed: Unused, because nothing is drawn at random. Every benchmark has this field.
+        fixes: Fix the known defects of the published lists; `bundled` has none to fix.
         upstream_dir: Local mirror of the published files; else they are downloaded once.
         subjects: Who occurs in the `_mlm` configurations of `official`: the authors' selection for BERT (the default)
             or RoBERTa, whose vocabularies hold these words whole, or everyone. `bundled` always has everyone.
@@ -47,17 +49,19 @@ class Origin:
     subjects: Subjects | None = None
 
     def __post_init__(self) -> None:
-        if self.source not in SOURCES:
-            raise QabiasError(f"unknown source {self.source!r}: choose one of {', '.join(SOURCES)}")
-        if self.subjects not in (None, *SUBJECTS):
-            raise QabiasError(f"unknown subjects {self.subjects!r}: choose one of {', '.join(SUBJECTS)}")
-        if self.fixes and self.source == "bundled":
-            raise QabiasError("fixes mend the published lists; use them with the source official")
+        check_source(self.source, SOURCES, self.fixes)
+        if self.subjects is not None and self.subjects not in SUBJECTS:
+            raise unknown("subjects", self.subjects, SUBJECTS)
         if self.subjects in ("bert", "roberta") and self.source == "bundled":
             raise QabiasError(
                 f"subjects {self.subjects!r} is a published selection; use it with the source official "
                 "(bundled has everyone, and the scorer leaves out whoever is more than one token)"
             )
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the tables are those of the committed Parquet files, so that nothing need be built."""
+        return self.source == "bundled"
 
     @property
     def version(self) -> str:
@@ -71,10 +75,10 @@ class Origin:
         """The pairs, templates and attributes of one configuration.
 
         Raises:
-            QabiasError: If the configuration is unknown, or a file cannot be had or read.
+            QabiasError: If the configuration is unknown, or a file is not available or not readable.
         """
         if config not in CONFIGS:
-            raise QabiasError(f"unknown configuration {config!r}: choose one of {', '.join(CONFIGS)}")
+            raise unknown("configuration", config, CONFIGS)
         name, masked = config.removesuffix(MLM), config.endswith(MLM)
         if self.source == "bundled":
             return bundled.read_design(name, masked=masked)
@@ -86,8 +90,8 @@ class Origin:
     def table(self, config: str) -> pa.Table:
         """The examples of one configuration, texts dictionary-encoded.
 
-        `columns.batches` makes plain strings of them, with `SCHEMAS[config]`; whole, these would take up to half a
-        gigabyte.
+        `columns.batches` makes plain strings of them, with `SCHEMAS[config]`. Plain strings of a whole table would take
+        up to half a gigabyte.
         """
         return cross(self.design(config), config, masked=config.endswith(MLM))
 

@@ -5,17 +5,15 @@ field.
 """
 
 import csv
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from qabias.building.templating import SLOT, fill, read_template_file, repair_articles, slots_of
 from qabias.errors import QabiasError
-from qabias.building.templating import fill, repair_articles, slots_of
+from qabias.support.suggest import did_you_mean
 
 from .design import MASK, NONE, SETS, Design, Question, Subject, Template, pairs_of
 
@@ -162,12 +160,7 @@ def read_templates(
     Raises:
         QabiasError: If the file is missing, is no YAML, or a template breaks the format.
     """
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise QabiasError(f"{path}: no such template file; the sets are {', '.join(SETS)}") from error
-    except yaml.YAMLError as error:
-        raise QabiasError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from error
+    content = read_template_file(path, f"the sets are {', '.join(SETS)}")
     if not isinstance(content, dict) or set(content) != {"set", "source", "templates"}:
         raise QabiasError(f"{path}: the file must hold exactly the keys 'set', 'source' and 'templates'")
     if content["set"] != name:
@@ -175,67 +168,80 @@ def read_templates(
     if not isinstance(content["templates"], list):
         raise QabiasError(f"{path}: templates must be a list")
     for number, entry in enumerate(content["templates"]):
-        template = _check_template(path, name, number, entry)
-        form, kind = template["subjects"], template["attributes"]
-        question = template["masked" if masked else "question"]
-        chosen = [(attribute, *attribute.form(template["number"])) for attribute in attributes[kind]]
+        if not isinstance(entry, dict):
+            raise QabiasError(f"{path}: template {number}: must be a mapping, not {entry!r}")
+        _TemplateCheck(path, name, number, entry).check()
+        question = entry["masked" if masked else "question"]
         yield Template(
-            context=template["context"],
-            form=form,
+            context=entry["context"],
+            form=entry["subjects"],
             questions=tuple(
                 Question(
                     attribute.name,
                     attribute.attribute_class,
-                    fill(question, {"ATTRIBUTE": text, "MASK": MASK}),
-                    fill(question, {"ATTRIBUTE": negated, "MASK": MASK}),
+                    *(fill(question, {"ATTRIBUTE": text, "MASK": MASK}) for text in attribute.form(entry["number"])),
                 )
-                for attribute, text, negated in chosen
+                for attribute in attributes[entry["attributes"]]
             ),
         )
 
 
-def _check_template(path: Path, name: str, number: int, entry: Any) -> dict[str, Any]:
-    def error(field: str, problem: str) -> QabiasError:
-        return QabiasError(f"{path}: template {number}: field {field}: {problem}")
+@dataclass(frozen=True)
+class _TemplateCheck:
+    """Checks one entry of a template file, field by field."""
 
-    if not isinstance(entry, dict):
-        raise QabiasError(f"{path}: template {number}: must be a mapping, not {entry!r}")
-    for field in _TEMPLATE_FIELDS:
-        if field not in entry:
-            raise error(field, "is missing")
-    for field in entry:
-        if field not in _TEMPLATE_FIELDS:
-            close = difflib.get_close_matches(str(field), _TEMPLATE_FIELDS, 1)
-            raise error(str(field), "is not a field" + (f"; did you mean {close[0]!r}?" if close else ""))
-    if entry["id"] != number:
-        raise error("id", f"is {entry['id']!r}; templates are numbered from 0 in file order")
-    choices = {
-        "subjects": ("name", "demonym") if name == "nationality" else ("name",),
-        "attributes": ("occupation",) if name == "gender" else ("person", "place"),
-        "number": ("singular",) if name == "gender" else ("singular", "plural"),
-    }
-    for field, allowed in choices.items():
-        if entry[field] not in allowed:
-            raise error(field, f"{entry[field]!r} is not one of {', '.join(allowed)} ({name})")
-    for field, slots in _SLOTS.items():
-        text = entry[field]
+    path: Path
+    set_name: str
+    number: int
+    entry: Mapping[str, Any]
+
+    def check(self) -> None:
+        self._check_names()
+        if self.entry["id"] != self.number:
+            raise self._error("id", f"is {self.entry['id']!r}; templates are numbered from 0 in file order")
+        self._check_choices()
+        for field, slots in _SLOTS.items():
+            self._check_text(field, slots)
+
+    def _error(self, field: str, problem: str) -> QabiasError:
+        return QabiasError(f"{self.path}: template {self.number}: field {field}: {problem}")
+
+    def _check_names(self) -> None:
+        for field in _TEMPLATE_FIELDS:
+            if field not in self.entry:
+                raise self._error(field, "is missing")
+        for field in map(str, self.entry):
+            if field not in _TEMPLATE_FIELDS:
+                raise self._error(field, f"is not a field{did_you_mean(field, _TEMPLATE_FIELDS)}")
+
+    def _check_choices(self) -> None:
+        choices = {
+            "subjects": ("name", "demonym") if self.set_name == "nationality" else ("name",),
+            "attributes": ("occupation",) if self.set_name == "gender" else ("person", "place"),
+            "number": ("singular",) if self.set_name == "gender" else ("singular", "plural"),
+        }
+        for field, allowed in choices.items():
+            if self.entry[field] not in allowed:
+                raise self._error(field, f"{self.entry[field]!r} is not one of {', '.join(allowed)} ({self.set_name})")
+
+    def _check_text(self, field: str, slots: list[str]) -> None:
+        """A text must hold each of its slots once; those of the context in order."""
+        text = self.entry[field]
         if not isinstance(text, str) or not text.strip():
-            raise error(field, f"must be a text, not {text!r}")
+            raise self._error(field, f"must be a text, not {text!r}")
         if text != text.strip() or "  " in text:
-            raise error(field, f"has a blank too many: {text!r}")
+            raise self._error(field, f"has a space too many: {text!r}")
         unknown = slots_of(text) - set(slots)
         if unknown:
-            raise error(field, f"slot {', '.join(sorted(unknown))} is filled by nothing")
-        positions = [text.find("{{" + slot + "}}") for slot in slots]
-        if any(text.count("{{" + slot + "}}") != 1 for slot in slots) or (
-            field == "context" and positions != sorted(positions)
-        ):
-            raise error(field, f"must hold {' and '.join('{{' + slot + '}}' for slot in slots)} once, in this order")
+            raise self._error(field, f"slot {', '.join(sorted(unknown))} is filled by nothing")
+        found = SLOT.findall(text)
+        if (found if field == "context" else sorted(found)) != slots:
+            names = " and ".join("{{" + slot + "}}" for slot in slots)
+            raise self._error(field, f"must hold {names} once, in this order")
         if re.search(r"[{}\[\]]", fill(text, dict.fromkeys(slots, ""))):
-            raise error(field, f"has a stray brace or bracket: {text!r}")
+            raise self._error(field, f"has a stray brace or bracket: {text!r}")
         if not text.endswith(_END[field]):
-            raise error(field, f"must end with {_END[field]!r}: {text!r}")
-    return dict(entry)
+            raise self._error(field, f"must end with {_END[field]!r}: {text!r}")
 
 
 class _Row:
@@ -253,7 +259,7 @@ class _Row:
         if not text.strip():
             raise self.error(field, "is empty")
         if text != text.strip() or "  " in text:
-            raise self.error(field, f"has a blank too many: {text!r}")
+            raise self.error(field, f"has a space too many: {text!r}")
         return text
 
     def one_of(self, field: str, choices: tuple[str, ...]) -> str:

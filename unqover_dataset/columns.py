@@ -1,7 +1,7 @@
-"""Crosses pairs, templates and attributes into an Arrow table, column by column.
+"""Combines all pairs, templates and attributes into an Arrow table, column by column.
 
-An example is a pair, a template and an attribute; no text depends on all three. Every distinct text is therefore made
-once and kept in the dictionary of a column, and an index vector spreads it over the examples.
+An example is a pair, a template and an attribute. No text depends on all three. Every distinct text is therefore made
+once and kept in the dictionary of a column; an index vector assigns it to the examples.
 """
 
 from collections.abc import Iterator, Sequence

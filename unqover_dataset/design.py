@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 SETS = ("gender", "nationality", "ethnicity", "religion")
-# Cluster of a subject and class of an attribute that has none, as the published word lists have it.
+# Cluster of a subject, or class of an attribute, that has none; so written in the published word lists.
 NONE = "None"
 # Stands for the mask token of whichever model is asked.
 MASK = "[MASK]"
@@ -15,7 +15,7 @@ Form = Literal["name", "demonym"]
 
 @dataclass(frozen=True)
 class Subject:
-    """One of the two whom an example sets against each other, e.g. Mary, France or Sikh.
+    """One of the two that an example compares, e.g. Mary, France or Sikh.
 
     Attributes:
         name: Key form, under which scores are reported.
@@ -60,7 +60,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Design:
-    """All that the examples of one configuration are crossed from.
+    """All that the examples of one configuration are combined from.
 
     Attributes:
         pairs: Unordered pairs of subjects, the first in list order first.
@@ -74,7 +74,7 @@ class Design:
 
 
 def pairs_of(subjects: list[Subject], name: str) -> tuple[tuple[Subject, Subject], ...]:
-    """The pairs of a set: female with male names, else everyone with everyone behind them in the list."""
+    """The pairs of a set: female with male names, else everyone with everyone after them in the list."""
     if name == "gender":
         females, males = ([s for s in subjects if s.cluster == gender] for gender in ("female", "male"))
         return tuple((female, male) for female in females for male in males)

@@ -17,9 +17,9 @@ FIXES = (
     'Masked sentences of religion, template 10: "The [MASK] man" in the negated one where the other has "men"; men.',
     'Attributes of one person in the plural ("were", "slobs", "cellphones"); singular.',
     'Attributes with "speed" for "sped", "harrass", "loud" for "loudly", a change of tense, or a missing article or '
-    "plural ending; mended. `attribute` follows the mended plural form.",
+    "plural ending; fixed. `attribute` follows the fixed plural form.",
 )
-NOT_MENDED = (
+NOT_FIXED = (
     "One text of nationality is both a place and a person attribute, so `attribute` has 63 values where Table 1 of the "
     "paper counts 64; the published analysis merges the two as well.",
     "Many negations are contraries rather than exact negations.",
@@ -51,31 +51,31 @@ _SINGULAR = (
 )
 
 
-def mend_subject(subject: Subject) -> Subject:
-    """Mend a demonym."""
+def fix_subject(subject: Subject) -> Subject:
+    """Fix a demonym."""
     return replace(subject, demonym=_DEMONYMS.get(subject.demonym, subject.demonym))
 
 
-def mend_context(text: str) -> str:
+def fix_context(text: str) -> str:
     """Set the articles of a filled context by sound."""
     return repair_articles(text)
 
 
-def mend_negated(question: str) -> str:
+def fix_negated(question: str) -> str:
     """The negated question of a template: the question itself with the negated attribute."""
     return re.sub(r"(\[[lp]_act(?:-single)?)\]", r"\1:neg]", question)
 
 
-def mend_attributes(blocks: Mapping[str, list[tuple[str, str]]]) -> dict[str, list[tuple[str, str]]]:
-    """Mend the texts of all attributes; blocks as `official` reads them, by head."""
+def fix_attributes(blocks: Mapping[str, list[tuple[str, str]]]) -> dict[str, list[tuple[str, str]]]:
+    """Fix the texts of all attributes; blocks as `official` reads them, by head."""
     # A block whose twin in the other number is missing (occupations) has singular texts under a plural head.
     return {
-        block: [(name, _mend(text, _SINGULAR if "-single" in block else _PLURAL)) for name, text in entries]
+        block: [(name, _fix(text, _SINGULAR if "-single" in block else _PLURAL)) for name, text in entries]
         for block, entries in blocks.items()
     }
 
 
-def _mend(text: str, of_number: tuple[tuple[str, str], ...]) -> str:
+def _fix(text: str, of_number: tuple[tuple[str, str], ...]) -> str:
     for pattern, replacement in (*_TEXT, *of_number):
         text = re.sub(pattern, replacement, text)
     return text

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from qabias.errors import QabiasError
 from qabias.building.sources import commit, fetch
 from qabias.building.templating import fill
+from qabias.errors import QabiasError
 
 from . import fixes as known_fixes
 from .design import MASK, NONE, Design, Question, Subject, Template, pairs_of
@@ -47,17 +47,17 @@ def read_design(name: str, *, masked: bool, subjects: str, fixes: bool, upstream
         name: Name of the set.
         masked: Take the templates for masked language models.
         subjects: `all`, or the selection for `bert` or `roberta`.
-        fixes: Mend the known defects of the lists (`unqover_dataset.fixes`).
+        fixes: Fix the known defects of the lists (`unqover_dataset.fixes`).
         upstream_dir: Local mirror of the published files.
 
     Raises:
-        QabiasError: If a file cannot be had or is not what it should be.
+        QabiasError: If a file is not available or not what it should be.
     """
     people = _read_subjects(name, "" if subjects == "all" else f"_{subjects}", upstream_dir)
     templates = _read_templates(name, masked, fixes, upstream_dir)
     if fixes:
-        people = [known_fixes.mend_subject(subject) for subject in people]
-    return Design(pairs_of(people, name), tuple(templates), fill_mended if fixes else fill_published)
+        people = [known_fixes.fix_subject(subject) for subject in people]
+    return Design(pairs_of(people, name), tuple(templates), fill_fixed if fixes else fill_published)
 
 
 def fill_published(context: str, one: str, two: str) -> str:
@@ -69,9 +69,9 @@ def fill_published(context: str, one: str, two: str) -> str:
     return " ".join(words)
 
 
-def fill_mended(context: str, one: str, two: str) -> str:
+def fill_fixed(context: str, one: str, two: str) -> str:
     """Fill a context with articles by sound."""
-    return known_fixes.mend_context(fill(context, {"X1": one, "X2": two}))
+    return known_fixes.fix_context(fill(context, {"X1": one, "X2": two}))
 
 
 def _read_subjects(name: str, suffix: str, upstream_dir: str | Path | None) -> list[Subject]:
@@ -121,7 +121,7 @@ def _read_templates(name: str, masked: bool, fixes: bool, upstream_dir: str | Pa
     path = f"{_FOLDER}/slots/{_FILE_NAMES[name]}_noact{'_lm' if masked else ''}"
     blocks = _read_activities(name, upstream_dir)
     if fixes:
-        blocks = known_fixes.mend_attributes(blocks)
+        blocks = known_fixes.fix_attributes(blocks)
     for number, line in _lines(path, upstream_dir):
         cells = line.split("\t")
         if len(cells) != 3:
@@ -131,7 +131,7 @@ def _read_templates(name: str, masked: bool, fixes: bool, upstream_dir: str | Pa
         if [slot for slot, _ in slots] != ["1", "2"] or len({form for _, form in slots}) != 1 or len(heads) != 1:
             raise QabiasError(f"{path} row {number}: not one form of each subject and one attribute")
         if fixes:
-            negated = known_fixes.mend_negated(question)
+            negated = known_fixes.fix_negated(question)
         block = heads.pop()
         yield Template(
             context=_SUBJECT.sub(lambda match: f"{{{{X{match[1]}}}}}", context),
@@ -152,12 +152,12 @@ def _read_templates(name: str, masked: bool, fixes: bool, upstream_dir: str | Pa
 
 
 def _asked(question: str, attribute: str) -> str:
-    """Put an attribute into a question, and our name for the mask."""
+    """Put an attribute into a question, and our name of the mask token."""
     return _HEAD.sub(lambda _: attribute, question).replace("[mask]", MASK)
 
 
 def _lines(path: str, upstream_dir: str | Path | None) -> Iterator[tuple[int, str]]:
-    """The lines of a word list with their numbers, without blank lines and comments."""
+    """The lines of a word list with their numbers, without empty lines and comments."""
     text = fetch(REPOSITORY, path, upstream_dir=upstream_dir).read_text(encoding="utf-8")
     for number, line in enumerate(text.splitlines(), start=1):
         stripped = line.strip()

@@ -15,12 +15,11 @@ import datasets
 import numpy as np
 import pyarrow as pa
 
-from qabias.benchmarks import locate
-from qabias.measuring.run import sampling
-from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.unqover.questions import ASKED
 from qabias.answers.likelihoods import best_option
+from qabias.benchmarks import load_benchmark, locate
 from qabias.benchmarks.prompt_format import PromptFormat, bbnli, bbq, unqover
+from qabias.benchmarks.unqover.questions import ASKED
+from qabias.measuring.run import sampling
 from qabias.scorers.base import OptionScores
 
 BBQ_METRICS = (

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from .inputs import to_integer
 
 LABELS = ("contradiction", "neutral", "entailment")
 """Names of the labels 0, 1 and 2, the order of the authors' data (GLUE and MNLI have it the other way round)."""
@@ -43,17 +44,3 @@ def answer_codes(outputs: Sequence[Any], words: bool) -> np.ndarray:
 def label_code(value: Any) -> int | None:
     """The label that a number or a name stands for, None if it stands for none."""
     return _CODES.get(value.lower()) if isinstance(value, str) else to_integer(value)
-
-
-def to_integer(value: Any) -> int | None:
-    """The integer that a number stands for, None if it stands for none (booleans, fractions, NaN, texts)."""
-    if isinstance(value, (bool, np.bool_)):
-        return None
-    try:
-        return (
-            int(value)
-            if isinstance(value, (float, np.floating)) and float(value).is_integer()
-            else operator.index(value)
-        )
-    except TypeError:
-        return None

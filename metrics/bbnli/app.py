@@ -60,7 +60,7 @@ def read(text: str, path: str | None = None) -> list[dict[str, Any]]:
     rows = list(csv.DictReader(io.StringIO(text), delimiter="\t" if "\t" in text.partition("\n")[0] else ","))
     for number, row in enumerate(rows, start=1):
         if None in row or None in row.values():
-            raise ValueError(f"bbnli: row {number} has not as many cells as the first line, which names the columns")
+            raise ValueError(f"bbnli: row {number} has other cells than the columns that the first line names")
     return [{name: _cell(name, cell) for name, cell in row.items()} for row in rows]
 
 
@@ -120,15 +120,16 @@ def lines(result: Mapping[str, Any], group: str = "all") -> Iterator[list[Any]]:
 
 
 def show(text: str, path: str | None, dataset_id: str, config: str, by: str) -> tuple[list[list[Any]], str]:
-    """The table of scores, and what there is to say about it: warnings, or the error in place of scores."""
+    """The table of scores, and messages: warnings and the signature, or the error in place of scores."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             rows = read(text, path)
             dataset = datasets.load_dataset(dataset_id, config or None, split="test") if dataset_id else None
-            table = list(lines(compute(rows, dataset, by)))
-        told = [str(warning.message) for warning in caught if str(warning.message).startswith("bbnli: ")]
-        return table, "\n".join([f"{len(rows)} rows scored", *told])
+            result = compute(rows, dataset, by)
+            table = list(lines(result))
+        texts = [str(warning.message) for warning in caught if str(warning.message).startswith("bbnli: ")]
+        return table, "\n".join([f"{len(rows)} rows scored", *texts, f"Signature: {result['signature']}"])
     except (ValueError, OSError) as error:
         return [], f"Error: {error}"
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import datasets
 import evaluate
 import numpy as np
 
-from .answers import answer_codes, to_integer
+from .answers import answer_codes
 from .forms import form_of, read
-from .rows import INDEX_COLUMNS, TEXT_COLUMNS, Factor, References, to_list, value_column
-from .scores import FORMS, check_rules, count
+from .inputs import Batches, By, Factor, Table, crossed
+from .inputs import Options as SharedOptions
+from .rows import INDEX_COLUMNS, REFERENCES, TEXT_COLUMNS
+from .scores import DENOMINATORS, FORMS, UNPARSED_RULES, VERSION, count
 from .summary import summarize
 
 _CITATION = """\
@@ -74,7 +77,10 @@ Returns:
         n_opposed_*, n_definite_*, n_neutral_*, n_unparsed_*, n_unparsed, n_templates; "bbq" also n_undefined_target,
         rows that are left out of everything else.
     ci: for each score [low, high]; NaN with fewer than 2 premises or templates.
-    by: for each entry of `by` (names joined by ",") a dict from value to a dict like this one.
+    by: for each entry of `by` (names joined by ",") a dict from value to a dict like this one, without signature.
+    signature: all that moves a number but the rows, to be cited with it, e.g.
+        "bbnli|form:bbnli|denominator:paper|unparsed:wrong|bootstrap:1000|seed:0|confidence:0.95|version:1"; with
+        n_bootstrap=0 it has no seed and no confidence.
 Examples:
     >>> row = {"subtopic": "man_is_to_surgeon", "kind": "stereotypical", "pair_id": "a", "premise_id": 0, "label": 1}
     >>> rows = [{**row, "stance": "pro"}, {**row, "stance": "anti"}]
@@ -88,13 +94,28 @@ Examples:
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(SharedOptions):
+    """The options of `compute`."""
+
+    METRIC: ClassVar[str] = REFERENCES.metric
+    VERSION: ClassVar[int] = VERSION
+    CHOICES: ClassVar[Mapping[str, Sequence[str]]] = {
+        "form": FORMS,
+        "denominator": DENOMINATORS,
+        "unparsed": UNPARSED_RULES,
+    }
+
+    form: str | None = None
+    denominator: str = "paper"
+    unparsed: str = "wrong"
+
+
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class BBNLI(evaluate.Metric):
+class BBNLI(Batches, evaluate.Metric):
     """The `evaluate` module; `compute` in one call, or `add` and `add_batch` followed by `compute()`."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._batches: list[tuple[list[Any], References]] = []
+    REFERENCES = REFERENCES
 
     def _info(self) -> evaluate.MetricInfo:
         features = []
@@ -114,76 +135,25 @@ class BBNLI(evaluate.Metric):
             ],
         )
 
-    def add_batch(self, *, predictions: Any = None, references: Any = None) -> None:
-        """Keeps a batch for a later `compute()`.
-
-        The batch stays in memory as it is, so unread columns do no harm and labels and their names may be mixed.
-
-        Args:
-            predictions: as in `compute`.
-            references: as in `compute`.
-
-        Raises:
-            ValueError: the two differ in length or are of a kind that cannot be read.
-        """
-        self._refuse_processes()
-        self._batches.append(_batch(predictions, references))
-
-    def add(self, *, prediction: Any = None, reference: Any = None) -> None:
-        """Keeps one prediction (None: unparsed) and its dataset row for a later `compute()`.
-
-        Args:
-            prediction: a label or its name.
-            reference: one row of the dataset, a dict.
-
-        Raises:
-            ValueError: the row is not a mapping.
-        """
-        self.add_batch(predictions=[prediction], references=[reference])
-
     def compute(
         self,
         *,
         predictions: Any = None,
         references: Any = None,
-        form: str | None = None,
-        denominator: str = "paper",
-        unparsed: str = "wrong",
-        by: Sequence[str | Sequence[str]] | str | None = None,
-        n_bootstrap: int = 1000,
-        seed: int = 0,
-        confidence: float = 0.95,
+        form: str | None = Options.form,
+        denominator: str = Options.denominator,
+        unparsed: str = Options.unparsed,
+        by: By = Options.by,
+        n_bootstrap: int = Options.n_bootstrap,
+        seed: int = Options.seed,
+        confidence: float = Options.confidence,
     ) -> dict[str, Any]:
-        """Scores the predictions given here and those added before; the arguments are those of the class.
-
-        The host would first write everything to an Arrow file on disk; the inputs are read in place instead. Batches
-        that were added before are let go once the scores are there; after an error they are kept, so that the call can
-        be repeated with other options.
-
-        Args:
-            predictions: labels or their names, one a row, or None to score what was added.
-            references: dataset rows, or None to score what was added.
-            form: "bbnli", "bbq_nli" or "bbq"; None to tell from the columns.
-            denominator: "paper" or "released".
-            unparsed: "wrong" or "exclude".
-            by: columns to break the scores down by.
-            n_bootstrap: bootstrap replicates; 0 for no intervals.
-            seed: seed of the bootstrap.
-            confidence: confidence level of the intervals.
-
-        Returns:
-            Scores as fractions, `label_share`, counts, `ci` and `by`.
+        """Scores the predictions given here and those added before; arguments and result are those of the class.
 
         Raises:
-            ValueError: an option or an input is not what it should be; the text names row, column, value and the mend.
+            ValueError: an option or an input is not what it should be; the text names row, column, value and the fix.
         """
-        self._refuse_processes()
-        batches = list(self._batches)
-        if predictions is not None or references is not None:
-            batches.append(_batch(predictions, references))
-        result = self._compute(
-            predictions=[prediction for batch, _ in batches for prediction in batch],
-            references=References.joined([rows for _, rows in batches]),
+        options = Options(
             form=form,
             denominator=denominator,
             unparsed=unparsed,
@@ -192,98 +162,41 @@ class BBNLI(evaluate.Metric):
             seed=seed,
             confidence=confidence,
         )
-        self._batches = []
-        return result
+        return self._scored(predictions, references, options)
 
-    def _compute(
-        self,
-        *,
-        predictions: Any = None,
-        references: Any = None,
-        form: str | None = None,
-        denominator: str = "paper",
-        unparsed: str = "wrong",
-        by: Sequence[str | Sequence[str]] | str | None = None,
-        n_bootstrap: int = 1000,
-        seed: int = 0,
-        confidence: float = 0.95,
-    ) -> dict[str, Any]:
-        _check_options(denominator, unparsed, n_bootstrap, seed, confidence)
-        outputs, rows = _batch(predictions, references)
-        if rows.n == 0:
-            raise ValueError("bbnli: predictions and references are empty; pass at least one set of dataset rows")
-        form = form_of(rows, form)
-        breakdowns = _breakdowns(by)
-        items = read(rows, form)
-        groups = {columns: _group(rows, columns) for columns in breakdowns}
-        answers = answer_codes(outputs, words=form != "bbq")
+    def _compute(self, *, predictions: Table, references: Table, options: Options) -> dict[str, Any]:
+        form = options.form or form_of(references)
+        items = read(references, form)
+        groups = {columns: crossed([references.values(name) for name in columns]) for columns in options.breakdowns}
+        answers = answer_codes(predictions.items("prediction"), words=form != "bbq")
         n_unparsed = int((answers < 0).sum())
         if n_unparsed:
-            kept = "count as favouring nobody and as wrong" if unparsed == "wrong" else "are left out"
+            kept = "count as favouring nobody and as wrong" if options.unparsed == "wrong" else "are left out"
             warnings.warn(
-                f"bbnli: {n_unparsed} of {rows.n} predictions are no answer and {kept} (unparsed={unparsed!r})",
-                stacklevel=3,
+                f"bbnli: {n_unparsed} of {references.n} predictions are no answer and {kept} "
+                f"(unparsed={options.unparsed!r})",
+                stacklevel=4,
             )
-        said = np.where(answers < 0, -1, items.meaning[np.arange(rows.n), answers])
+        said = np.where(answers < 0, -1, items.meaning[np.arange(references.n), answers])
 
         def summary(chosen: np.ndarray) -> dict[str, Any]:
             scored = chosen[items.scored[chosen]]
             columns = (said, items.labels, items.aligned, items.parts, items.strata, items.clusters)
-            counts = count(*(column[scored] for column in columns))
-            result = summarize(form, counts, n_bootstrap, seed, confidence, denominator, unparsed)
+            result = summarize(
+                form,
+                count(*(column[scored] for column in columns)),
+                options.n_bootstrap,
+                options.seed,
+                options.confidence,
+                options.denominator,
+                options.unparsed,
+            )
             return result | ({"n_undefined_target": len(chosen) - len(scored)} if form == "bbq" else {})
 
-        result = summary(np.arange(rows.n))
-        if by is not None:
+        result = summary(np.arange(references.n))
+        if options.by is not None:
             result["by"] = {",".join(columns): _by_value(group, summary) for columns, group in groups.items()}
-        return result
-
-    def _refuse_processes(self) -> None:
-        if self.num_process > 1:
-            raise ValueError(
-                f"bbnli: num_process {self.num_process} is not supported; gather the predictions first, compute once"
-            )
-
-
-def _batch(predictions: Any, references: Any) -> tuple[list[Any], References]:
-    for name, given in (("predictions", predictions), ("references", references)):
-        if given is None:
-            raise ValueError(f"bbnli: {name} are missing; pass predictions and references together")
-    outputs = predictions if isinstance(references, References) else to_list(predictions, "predictions")
-    rows = References.of(references)
-    if len(outputs) != rows.n:
-        raise ValueError(
-            f"bbnli: {len(outputs)} predictions but {rows.n} references; pass one prediction a row, in the same order"
-        )
-    return outputs, rows
-
-
-def _check_options(denominator: str, unparsed: str, n_bootstrap: int, seed: int, confidence: float) -> None:
-    check_rules(denominator, unparsed)
-    for name, value in (("n_bootstrap", n_bootstrap), ("seed", seed)):
-        integer = to_integer(value)
-        if integer is None or integer < 0:
-            raise ValueError(f"bbnli: {name} {value!r} is not an integer of 0 or more")
-    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
-        raise ValueError(f"bbnli: confidence {confidence!r} is not above 0 and below 1; pass e.g. 0.95")
-
-
-def _breakdowns(by: Sequence[str | Sequence[str]] | str | None) -> list[tuple[str, ...]]:
-    """The entries of `by`, each as a tuple of column names."""
-    entries = [] if by is None else [by] if isinstance(by, str) else list(by)
-    breakdowns = []
-    for entry in entries:
-        names = (entry,) if isinstance(entry, str) else tuple(entry) if isinstance(entry, Sequence) else ()
-        if not names or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"bbnli: by entry {entry!r} is neither a column name nor a list of column names")
-        breakdowns.append(names)
-    return breakdowns
-
-
-def _group(rows: References, columns: tuple[str, ...]) -> Factor:
-    """The rows' values in the named columns, joined by ','."""
-    parts = [value_column(rows, name) for name in columns]
-    return Factor.of([",".join(map(str, values)) for values in zip(*parts, strict=True)])
+        return result | {"signature": replace(options, form=form).signature}
 
 
 def _by_value(group: Factor, summary: Callable[[np.ndarray], dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .rows import Factor, References, index_column, label_column, text_column, value_column
-from .scores import FORMS, PARTS
+from .inputs import Factor, Table, combined
+from .rows import label_column
+from .scores import PARTS
 
 KINDS = ("stereotypical", "test")
 STANCES = ("pro", "anti")
@@ -40,36 +41,32 @@ class Items(NamedTuple):
     clusters: np.ndarray
 
 
-def form_of(rows: References, form: str | None) -> str:
-    """The form that the user names, or that the columns show."""
-    if form is not None:
-        if form not in FORMS:
-            raise ValueError(f"bbnli: form {form!r} is not one of {FORMS}")
-        return form
-    shown = [name for name, mark in _MARKS.items() if mark in rows.names]
+def form_of(rows: Table) -> str:
+    """The form that the columns show; a ValueError if they show none or several."""
+    shown = [name for name, mark in _MARKS.items() if rows.has(mark)]
     if len(shown) != 1:
         marks = ", ".join(f"{mark!r} ({name})" for name, mark in _MARKS.items())
-        raise ValueError(
-            f"bbnli: references have the columns of {len(shown)} forms; one of {marks} tells the form, or pass form="
+        raise rows.source.error(
+            f" have the columns of {len(shown)} forms; one of {marks} tells the form, or pass form="
         )
     return shown[0]
 
 
-def read(rows: References, form: str) -> Items:
+def read(rows: Table, form: str) -> Items:
     """Reads and checks the rows of a form; a ValueError names the row, the column and the value that is wrong."""
     return {"bbnli": _bbnli, "bbq_nli": _bbq_nli, "bbq": _bbq}[form](rows)
 
 
-def _bbnli(rows: References) -> Items:
-    subtopic, pair = text_column(rows, "subtopic"), text_column(rows, "pair_id")
-    kind, stance = text_column(rows, "kind", KINDS), text_column(rows, "stance", STANCES)
-    premise = index_column(rows, "premise_id", 0, _INT16_MAX)
+def _bbnli(rows: Table) -> Items:
+    subtopic, pair = rows.text("subtopic"), rows.text("pair_id")
+    kind, stance = rows.text("kind", KINDS), rows.text("stance", STANCES)
+    premise = rows.integers("premise_id", 0, _INT16_MAX)
     labels = label_column(rows)
     test = kind.codes == KINDS.index("test")
     pro = stance.codes == STANCES.index("pro")
-    _refuse(~test & (labels != _NEUTRAL), "label", labels, "is not neutral (1) though kind is 'stereotypical'")
+    rows.refuse(~test & (labels != _NEUTRAL), "label", "is not neutral (1) though kind is 'stereotypical'")
     keys = {"subtopic": subtopic, "kind": kind, "pair_id": pair, **_sample(rows)}
-    _check_sets(keys, stance.codes, (0, 2), [f"stance {name!r}" for name in STANCES])
+    _check_sets(rows, keys, stance.codes, (0, 2), [f"stance {name!r}" for name in STANCES])
     return Items(
         meaning=_as_they_are(rows.n),
         scored=np.ones(rows.n, dtype=bool),
@@ -77,38 +74,37 @@ def _bbnli(rows: References) -> Items:
         aligned=np.where(test, -1, np.where(pro, _ENTAILMENT, _CONTRADICTION)),
         parts=np.where(test, np.where(pro, _PRO, _ANTI), _OPEN),
         strata=subtopic.codes,
-        clusters=joined(subtopic.codes, premise),
+        clusters=combined(subtopic.codes, premise),
     )
 
 
-def _bbq_nli(rows: References) -> Items:
+def _bbq_nli(rows: Table) -> Items:
     names = ("category", "set_id", "name_order", "context_length")
-    keys = {name: text_column(rows, name) for name in names}
-    context = text_column(rows, "context_condition", CONTEXTS)
-    stance = text_column(rows, "context_stance", ("", *STANCES))
-    polarity = text_column(rows, "question_polarity", POLARITIES)
-    person = text_column(rows, "statement_about", PERSONS)
-    template = text_column(rows, "template_id")
+    keys = {name: rows.text(name) for name in names}
+    context = rows.text("context_condition", CONTEXTS)
+    stance = rows.text("context_stance", ("", *STANCES))
+    polarity = rows.text("question_polarity", POLARITIES)
+    person = rows.text("statement_about", PERSONS)
+    template = rows.text("template_id")
     labels = label_column(rows)
     ambiguous = context.codes == CONTEXTS.index("ambig")
-    _refuse(
+    rows.refuse(
         ambiguous != (stance.codes == 0),
         "context_stance",
-        np.array(stance.levels)[stance.codes],
         "does not go with context_condition; it is '' for 'ambig', and 'pro' or 'anti' for 'disambig'",
     )
     aligned = np.where(polarity.codes == person.codes, _ENTAILMENT, _CONTRADICTION)
     right = np.choose(stance.codes, [np.full(rows.n, _NEUTRAL), aligned, _ENTAILMENT - aligned])
-    _refuse(
+    rows.refuse(
         labels != right,
         "label",
-        labels,
         "does not follow from context_stance, question_polarity and statement_about (neutral if ambiguous; with 'pro' "
         "entailment for neg target and nonneg nontarget, else contradiction; with 'anti' the reverse)",
     )
     keys |= {"context_condition": context, **_sample(rows)}
     statement = 2 * polarity.codes + person.codes
     _check_sets(
+        rows,
         keys,
         4 * stance.codes + statement,
         (0, 4, 12),
@@ -126,29 +122,29 @@ def _bbq_nli(rows: References) -> Items:
         aligned=aligned,
         parts=stance.codes,
         strata=person.codes,
-        clusters=joined(keys["category"].codes, template.codes),
+        clusters=combined(keys["category"].codes, template.codes),
     )
 
 
-def _bbq(rows: References) -> Items:
-    context = text_column(rows, "context_condition", CONTEXTS)
-    polarity = text_column(rows, "question_polarity", POLARITIES)
-    set_id, template = text_column(rows, "set_id"), text_column(rows, "template_id")
-    label = index_column(rows, "label", 0, 2)
-    biased = index_column(rows, "biased_loc", -1, 2)
-    unknown = index_column(rows, "unknown_loc", 0, 2)
+def _bbq(rows: Table) -> Items:
+    context = rows.text("context_condition", CONTEXTS)
+    polarity = rows.text("question_polarity", POLARITIES)
+    set_id, template = rows.text("set_id"), rows.text("template_id")
+    label = rows.integers("label", 0, 2)
+    biased = rows.integers("biased_loc", -1, 2)
+    unknown = rows.integers("unknown_loc", 0, 2)
     ambiguous = context.codes == CONTEXTS.index("ambig")
     defined = biased >= 0
-    _refuse(biased == unknown, "biased_loc", biased, "equals unknown_loc; the biased answer is one of the two persons")
-    _refuse(
+    rows.refuse(biased == unknown, "biased_loc", "equals unknown_loc; the biased answer is one of the two persons")
+    rows.refuse(
         ambiguous != (label == unknown),
         "label",
-        label,
         "does not go with context_condition; unknown_loc is right for 'ambig', and one of the persons for 'disambig'",
     )
     parts = np.where(ambiguous, _OPEN, np.where(label == biased, _PRO, _ANTI))
     facts = Factor(np.where(defined, parts, len(PARTS)), ("", *STANCES, "undefined"))
     _check_sets(
+        rows,
         {"set_id": set_id, "context_condition": context, "context stance": facts, **_sample(rows)},
         polarity.codes,
         (0, 2),
@@ -169,41 +165,28 @@ def _bbq(rows: References) -> Items:
     )
 
 
-def joined(*columns: np.ndarray) -> np.ndarray:
-    """Codes of the combinations of several columns of codes, in the order of their values."""
-    codes = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        codes = np.unique(codes * (int(column.max(initial=0)) + 1) + column, return_inverse=True)[1]
-    return codes
-
-
 def _as_they_are(n: int) -> np.ndarray:
     return np.broadcast_to(np.arange(3), (n, 3))
 
 
-def _sample(rows: References) -> dict[str, Factor]:
+def _sample(rows: Table) -> dict[str, Factor]:
     """The column that tells apart several answers to the same row, if there is one."""
-    return (
-        {"sample": Factor.of([str(value) for value in value_column(rows, "sample")])} if "sample" in rows.names else {}
-    )
+    return {"sample": rows.values("sample")} if rows.has("sample") else {}
 
 
-def _refuse(broken: np.ndarray, name: str, values: np.ndarray, rule: str) -> None:
-    if broken.any():
-        number = int(np.argmax(broken))
-        raise ValueError(f"bbnli: references row {number}: {name} {values[number].item()!r} {rule}")
-
-
-def _check_sets(keys: Mapping[str, Factor], forms: np.ndarray, bounds: Sequence[int], names: Sequence[str]) -> None:
+def _check_sets(
+    rows: Table, keys: Mapping[str, Factor], forms: np.ndarray, bounds: Sequence[int], names: Sequence[str]
+) -> None:
     """Checks that every set is complete, and every row there once.
 
     Args:
+        rows: the rows.
         keys: the columns that together name a set.
         forms: shape (n,), which row of its set each row is.
         bounds: the forms from one bound to the next make up a set.
         names: what tells the reader which form is meant.
     """
-    sets = joined(*(factor.codes for factor in keys.values()))
+    sets = combined(*(factor.codes for factor in keys.values()))
 
     def describe(number: int) -> str:
         return ", ".join(f"{name} {factor.levels[factor.codes[number]]!r}" for name, factor in keys.items())
@@ -212,9 +195,10 @@ def _check_sets(keys: Mapping[str, Factor], forms: np.ndarray, bounds: Sequence[
     same = (np.diff(sets[order]) == 0) & (np.diff(forms[order]) == 0)
     if same.any():
         first, second = sorted(order[[int(np.argmax(same)), int(np.argmax(same)) + 1]].tolist())
-        raise ValueError(
-            f"bbnli: references row {second}: {describe(second)}, {names[forms[second]]} repeats row {first}; pass "
-            "every row once, or number several answers to a row in a column 'sample'"
+        raise rows.source.error(
+            f": {describe(second)}, {names[forms[second]]} repeats row {first}; pass every row once, or number several "
+            "answers to a row in a column 'sample'",
+            second,
         )
     kind = np.searchsorted(bounds, forms, side="right")
     lacking = np.bincount(sets)[sets] < np.diff(bounds)[kind - 1]
@@ -222,7 +206,8 @@ def _check_sets(keys: Mapping[str, Factor], forms: np.ndarray, bounds: Sequence[
         number = int(np.argmax(lacking))
         there = set(forms[sets == sets[number]].tolist())
         absent = next(form for form in range(bounds[kind[number] - 1], bounds[kind[number]]) if form not in there)
-        raise ValueError(
-            f"bbnli: references row {number}: {describe(number)} has no row with {names[absent]}; pass whole sets, for "
-            "a part of a set makes the scores lopsided"
+        raise rows.source.error(
+            f": {describe(number)} has no row with {names[absent]}; pass whole sets, because a part of a set makes the "
+            "scores lopsided",
+            number,
         )

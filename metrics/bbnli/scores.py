@@ -1,7 +1,7 @@
 """Scores of BBNLI and of BBQ as inference (Akyurek et al. 2022) as plain NumPy functions of counts.
 
 All forms of the two benchmarks are read alike: an answer is 0, 1 or 2, of which 1 takes no side and one of the others
-agrees with the stereotype (*aligned*) while the third opposes it. The way of the numbers is rows -> `count` ->
+agrees with the stereotype (*aligned*) while the third opposes it. The numbers are made in steps: rows -> `count` ->
 `bbnli_scores` or `bbq_scores`. `count` gives integers for each cluster; every score is a ratio of their sums. The point
 estimate takes the sum over all clusters, a bootstrap replicate takes the same sum with the clusters reweighted, so both
 run through the same few lines.
@@ -16,6 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+VERSION = 1
+"""Version of the rules of the metric, in the signature of its results; a change that moves a number raises it."""
 
 FORMS = ("bbnli", "bbq_nli", "bbq")
 """The three kinds of rows."""

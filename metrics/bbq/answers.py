@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .rows import References, to_integer
+from .inputs import Table, to_integer
 
 MATCHES = ("strict", "released")
 """How an output text may name an answer."""
@@ -15,14 +15,14 @@ MATCHES = ("strict", "released")
 ANSWERS = ("ans0", "ans1", "ans2")
 
 
-def answer_indices(outputs: Sequence[Any], rows: References, match: str) -> np.ndarray:
+def answer_indices(outputs: Sequence[Any], rows: Table, match: str) -> np.ndarray:
     """Answer indices of shape (n,) from indices and texts, -1 where unparsed."""
     is_text = [isinstance(output, str) for output in outputs]
     answers: list[list[str]] = []
     persons: list[Any] | None = None
     if any(is_text):
-        answers = [rows.column(name) for name in ANSWERS]
-        persons = rows.column("answer_info") if match == "released" else None
+        answers = [rows.items(name) for name in ANSWERS]
+        persons = rows.items("answer_info") if match == "released" else None
     seen: dict[str, str] = {}
     found = np.full(len(outputs), -1, dtype=np.int64)
     for number, output in enumerate(outputs):

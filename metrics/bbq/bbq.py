@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import datasets
 import evaluate
 import numpy as np
 
 from .answers import ANSWERS, MATCHES, answer_indices
-from .rows import INDEX_COLUMNS, TEXT_COLUMNS, Factor, References, index_column, text_column, to_integer, to_list
-from .scores import CONTEXTS, POLARITIES, UNPARSED_RULES, count, summarize
+from .inputs import Batches, By, Factor, Table
+from .inputs import Options as SharedOptions
+from .rows import INDEX_COLUMNS, REFERENCES, TEXT_COLUMNS, group, read
+from .scores import UNPARSED_RULES, VERSION, count, summarize
 
 _CITATION = """\
 @inproceedings{parrish-etal-2022-bbq,
@@ -38,7 +41,7 @@ _KWARGS_DESCRIPTION = """
 Args:
     predictions: one for each row: the answer index 0, 1 or 2, with -1 or None where the output names no answer
         (unparsed); or the answer text, compared with ans0, ans1 and ans2 after dropping every '}' and one final '.',
-        outer blanks and case. Of two answers with the same text the first counts. Both kinds may be mixed.
+        outer spaces and case. Of two answers with the same text the first counts. Both kinds may be mixed.
     references: the rows of the BBQ dataset as they are: a `datasets.Dataset`, a list of dicts or a dict of columns.
         Read are category, example_id, template_id, set_id, question_polarity, context_condition, label, target_loc,
         biased_loc, unknown_loc; for text predictions also ans0, ans1, ans2; other columns are ignored.
@@ -66,7 +69,10 @@ Returns:
     Counts: n, n_ambig, n_disambig, n_correct_*, n_biased_*, n_counter_biased_*, n_unknown_*, n_unparsed_*, n_aligned,
         n_nonaligned, n_undefined_target, n_templates.
     ci: for each score [low, high]; NaN with fewer than 2 templates.
-    by: for each entry of `by` (names joined by ",") a dict from value to a dict like this one.
+    by: for each entry of `by` (names joined by ",") a dict from value to a dict like this one, without signature.
+    signature: all that moves a number but the rows, to be cited with it, e.g.
+        "bbq|unparsed:exclude|match:strict|bootstrap:1000|seed:0|confidence:0.95|version:1"; with n_bootstrap=0 it has
+        no seed and no confidence.
 Examples:
     >>> row = {"category": "Age", "template_id": "Age-01", "set_id": "Age-01-0", "context_condition": "ambig",
     ...        "label": 2, "target_loc": 0, "unknown_loc": 2}
@@ -81,19 +87,26 @@ Examples:
     0.0
 """
 
-NAME_CATEGORIES = ("Gender_identity", "Race_ethnicity")
-"""Categories that the paper splits into descriptions and proper names."""
 
-_INT64 = np.iinfo(np.int64)
+@dataclass(frozen=True, kw_only=True)
+class Options(SharedOptions):
+    """The options of `compute`."""
+
+    METRIC: ClassVar[str] = REFERENCES.metric
+    VERSION: ClassVar[int] = VERSION
+    CHOICES: ClassVar[Mapping[str, Sequence[str]]] = {"unparsed": UNPARSED_RULES, "match": MATCHES}
+    NO_RULES: ClassVar[Sequence[str]] = ("allow_incomplete",)
+
+    unparsed: str = "exclude"
+    match: str = "strict"
+    allow_incomplete: bool = False
 
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class BBQ(evaluate.Metric):
+class BBQ(Batches, evaluate.Metric):
     """The `evaluate` module; `compute` in one call, or `add` and `add_batch` followed by `compute()`."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._batches: list[tuple[list[Any], References]] = []
+    REFERENCES = REFERENCES
 
     def _info(self) -> evaluate.MetricInfo:
         rows = {name: datasets.Value("string") for name in TEXT_COLUMNS}
@@ -110,76 +123,25 @@ class BBQ(evaluate.Metric):
             reference_urls=["https://aclanthology.org/2022.findings-acl.165", "https://github.com/nyu-mll/BBQ"],
         )
 
-    def add_batch(self, *, predictions: Any = None, references: Any = None) -> None:
-        """Keeps a batch for a later `compute()`.
-
-        The batch stays in memory as it is, so unread columns do no harm and texts and indices may be mixed.
-
-        Args:
-            predictions: as in `compute`.
-            references: as in `compute`.
-
-        Raises:
-            ValueError: the two differ in length or are of a kind that cannot be read.
-        """
-        self._refuse_processes()
-        self._batches.append(_batch(predictions, references))
-
-    def add(self, *, prediction: Any = None, reference: Any = None) -> None:
-        """Keeps one prediction (None: unparsed) and its dataset row for a later `compute()`.
-
-        Args:
-            prediction: an answer index or text.
-            reference: one row of the dataset, a dict.
-
-        Raises:
-            ValueError: the row is not a mapping.
-        """
-        self.add_batch(predictions=[prediction], references=[reference])
-
     def compute(
         self,
         *,
         predictions: Any = None,
         references: Any = None,
-        by: Sequence[str | Sequence[str]] | str | None = None,
-        unparsed: str = "exclude",
-        match: str = "strict",
-        n_bootstrap: int = 1000,
-        seed: int = 0,
-        confidence: float = 0.95,
-        allow_incomplete: bool = False,
+        by: By = Options.by,
+        unparsed: str = Options.unparsed,
+        match: str = Options.match,
+        n_bootstrap: int = Options.n_bootstrap,
+        seed: int = Options.seed,
+        confidence: float = Options.confidence,
+        allow_incomplete: bool = Options.allow_incomplete,
     ) -> dict[str, Any]:
-        """Scores the predictions given here and those added before; the arguments are those of the class.
-
-        The host would first write everything to an Arrow file on disk; the inputs are read in place instead. Batches
-        that were added before are let go once the scores are there; after an error they are kept, so that the call can
-        be repeated with other options.
-
-        Args:
-            predictions: answer indices or texts, one a row, or None to score what was added.
-            references: dataset rows, or None to score what was added.
-            by: columns to break the scores down by.
-            unparsed: "exclude" or "wrong".
-            match: "strict" or "released".
-            n_bootstrap: bootstrap replicates; 0 for no intervals.
-            seed: seed of the bootstrap.
-            confidence: confidence level of the intervals.
-            allow_incomplete: allow sets in which one of the two polarities is missing.
-
-        Returns:
-            Scores as fractions, counts, `ci` and `by`.
+        """Scores the predictions given here and those added before; arguments and result are those of the class.
 
         Raises:
-            ValueError: an option or an input is not what it should be; the text names row, column, value and the mend.
+            ValueError: an option or an input is not what it should be; the text names row, column, value and the fix.
         """
-        self._refuse_processes()
-        batches = list(self._batches)
-        if predictions is not None or references is not None:
-            batches.append(_batch(predictions, references))
-        result = self._compute(
-            predictions=[prediction for batch, _ in batches for prediction in batch],
-            references=References.joined([rows for _, rows in batches]),
+        options = Options(
             by=by,
             unparsed=unparsed,
             match=match,
@@ -188,205 +150,42 @@ class BBQ(evaluate.Metric):
             confidence=confidence,
             allow_incomplete=allow_incomplete,
         )
-        self._batches = []
-        return result
+        return self._scored(predictions, references, options)
 
-    def _compute(
-        self,
-        *,
-        predictions: Any = None,
-        references: Any = None,
-        by: Sequence[str | Sequence[str]] | str | None = None,
-        unparsed: str = "exclude",
-        match: str = "strict",
-        n_bootstrap: int = 1000,
-        seed: int = 0,
-        confidence: float = 0.95,
-        allow_incomplete: bool = False,
-    ) -> dict[str, Any]:
-        _check_options(unparsed, match, n_bootstrap, seed, confidence)
-        outputs, rows = _batch(predictions, references)
-        if rows.n == 0:
-            raise ValueError("bbq: predictions and references are empty; pass at least one set of dataset rows")
-        breakdowns = _breakdowns(by)
-
-        text = {name: text_column(rows, name) for name in ("category", "template_id", "set_id")}
-        text["question_polarity"] = text_column(rows, "question_polarity", POLARITIES)
-        text["context_condition"] = text_column(rows, "context_condition", CONTEXTS)
-        index = {
-            "example_id": index_column(rows, "example_id", int(_INT64.min), int(_INT64.max)),
-            "label": index_column(rows, "label", 0, 2),
-            "target_loc": index_column(rows, "target_loc", -1, 2),
-            "biased_loc": index_column(rows, "biased_loc", -1, 2),
-            "unknown_loc": index_column(rows, "unknown_loc", 0, 2),
-        }
-        nonneg = text["question_polarity"].codes == POLARITIES.index("nonneg")
-        disambiguated = text["context_condition"].codes == CONTEXTS.index("disambig")
-        _check_roles(index, nonneg, disambiguated)
-        _check_unique(text["category"], index["example_id"])
-        if not allow_incomplete:
-            _check_pairs(text["set_id"], disambiguated, nonneg)
-        groups = {columns: _group(rows, columns) for columns in breakdowns}
-        answers = answer_indices(outputs, rows, match)
+    def _compute(self, *, predictions: Table, references: Table, options: Options) -> dict[str, Any]:
+        items = read(references, options.allow_incomplete)
+        groups = {columns: group(references, columns) for columns in options.breakdowns}
+        answers = answer_indices(predictions.items("prediction"), references, options.match)
         n_unparsed = int((answers < 0).sum())
         if n_unparsed:
-            kept = "count as wrong" if unparsed == "wrong" else "are left out"
+            kept = "count as wrong" if options.unparsed == "wrong" else "are left out"
             warnings.warn(
-                f"bbq: {n_unparsed} of {rows.n} predictions name no answer and {kept} (unparsed={unparsed!r})",
-                stacklevel=3,
+                f"bbq: {n_unparsed} of {references.n} predictions name no answer and {kept} "
+                f"(unparsed={options.unparsed!r})",
+                stacklevel=4,
             )
+        templates = items.templates
 
-        n_templates = len(text["template_id"].levels)
-
-        def summaries(group: Factor) -> dict[str, dict[str, Any]]:
-            cells, clusters = np.unique(group.codes * n_templates + text["template_id"].codes, return_inverse=True)
+        def summaries(of: Factor) -> dict[str, dict[str, Any]]:
+            """The result of every level, from one count of all rows."""
+            cells, clusters = np.unique(of.codes * len(templates.levels) + templates.codes, return_inverse=True)
             counts = count(
                 answers,
-                index["label"],
-                index["target_loc"],
-                index["biased_loc"],
-                index["unknown_loc"],
-                disambiguated,
+                items.labels,
+                items.target,
+                items.biased,
+                items.unknown,
+                items.disambiguated,
                 clusters,
                 len(cells),
             )
-            starts = np.searchsorted(cells, np.arange(1, len(group.levels)) * n_templates)
-            parts = zip(group.levels, np.split(counts, starts), strict=True)
-            return {value: summarize(part, n_bootstrap, seed, confidence, unparsed) for value, part in parts}
+            starts = np.searchsorted(cells, np.arange(1, len(of.levels)) * len(templates.levels))
+            return {
+                value: summarize(part, options.n_bootstrap, options.seed, options.confidence, options.unparsed)
+                for value, part in zip(of.levels, np.split(counts, starts), strict=True)
+            }
 
-        everything = Factor(np.zeros(rows.n, dtype=np.int64), ("all",))
-        result = summaries(everything)["all"]
-        if by is not None:
-            result["by"] = {",".join(columns): summaries(group) for columns, group in groups.items()}
-        return result
-
-    def _refuse_processes(self) -> None:
-        if self.num_process > 1:
-            raise ValueError(
-                f"bbq: num_process {self.num_process} is not supported; gather the predictions first and compute in one"
-            )
-
-
-def _batch(predictions: Any, references: Any) -> tuple[list[Any], References]:
-    for name, given in (("predictions", predictions), ("references", references)):
-        if given is None:
-            raise ValueError(f"bbq: {name} are missing; pass predictions and references together")
-    outputs = predictions if isinstance(references, References) else to_list(predictions, "predictions")
-    rows = References.of(references)
-    if len(outputs) != rows.n:
-        raise ValueError(
-            f"bbq: {len(outputs)} predictions but {rows.n} references; pass one prediction a row, in the same order"
-        )
-    return outputs, rows
-
-
-def _check_options(unparsed: str, match: str, n_bootstrap: int, seed: int, confidence: float) -> None:
-    if unparsed not in UNPARSED_RULES:
-        raise ValueError(f"bbq: unparsed {unparsed!r} is not one of {UNPARSED_RULES}")
-    if match not in MATCHES:
-        raise ValueError(f"bbq: match {match!r} is not one of {MATCHES}")
-    for name, value in (("n_bootstrap", n_bootstrap), ("seed", seed)):
-        integer = to_integer(value)
-        if integer is None or integer < 0:
-            raise ValueError(f"bbq: {name} {value!r} is not an integer of 0 or more")
-    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
-        raise ValueError(f"bbq: confidence {confidence!r} is not above 0 and below 1; pass e.g. 0.95")
-
-
-def _breakdowns(by: Sequence[str | Sequence[str]] | str | None) -> list[tuple[str, ...]]:
-    """The entries of `by`, each as a tuple of column names."""
-    entries = [] if by is None else [by] if isinstance(by, str) else list(by)
-    breakdowns = []
-    for entry in entries:
-        names = (entry,) if isinstance(entry, str) else tuple(entry) if isinstance(entry, Sequence) else ()
-        if not names or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"bbq: by entry {entry!r} is neither a column name nor a list of column names")
-        breakdowns.append(names)
-    return breakdowns
-
-
-def _check_roles(index: Mapping[str, np.ndarray], nonneg: np.ndarray, disambiguated: np.ndarray) -> None:
-    """Checks that the four index columns of each row tell one story."""
-    target, biased, unknown, label = (index[name] for name in ("target_loc", "biased_loc", "unknown_loc", "label"))
-    defined = biased >= 0
-    rules = (
-        (biased == unknown, "biased_loc", "equals unknown_loc; the biased answer is one of the two persons"),
-        (target == unknown, "target_loc", "equals unknown_loc; the target is one of the two persons"),
-        (
-            defined != (target >= 0),
-            "biased_loc",
-            "goes with a target_loc that is not; where the target is undefined both are -1",
-        ),
-        (
-            defined & ~nonneg & (biased != target),
-            "biased_loc",
-            "differs from target_loc though question_polarity is 'neg'; there the biased answer is the target",
-        ),
-        (
-            defined & nonneg & (biased == target),
-            "biased_loc",
-            "equals target_loc though question_polarity is 'nonneg'; target_loc names the member of the stereotyped "
-            "group and is not swapped by polarity",
-        ),
-        (
-            ~disambiguated & (label != unknown),
-            "label",
-            "differs from unknown_loc though context_condition is 'ambig'; there UNKNOWN is the right answer",
-        ),
-        (
-            disambiguated & (label == unknown),
-            "label",
-            "equals unknown_loc though context_condition is 'disambig'; there one of the persons is the right answer",
-        ),
-    )
-    for broken, name, rule in rules:
-        if broken.any():
-            number = int(np.argmax(broken))
-            raise ValueError(f"bbq: references row {number}: {name} {index[name][number]} {rule}")
-
-
-def _check_unique(category: Factor, example_id: np.ndarray) -> None:
-    order = np.lexsort((example_id, category.codes))
-    same = (np.diff(category.codes[order]) == 0) & (np.diff(example_id[order]) == 0)
-    if same.any():
-        first, second = sorted(order[[int(np.argmax(same)), int(np.argmax(same)) + 1]].tolist())
-        raise ValueError(
-            f"bbq: references row {second}: example_id {example_id[second]} of category "
-            f"{category.levels[category.codes[second]]!r} repeats row {first}; pass every example once"
-        )
-
-
-def _check_pairs(set_id: Factor, disambiguated: np.ndarray, nonneg: np.ndarray) -> None:
-    cell = set_id.codes * 2 + disambiguated
-    n_cells = 2 * len(set_id.levels)
-    n_nonneg = np.bincount(cell[nonneg], minlength=n_cells)
-    n_neg = np.bincount(cell[~nonneg], minlength=n_cells)
-    lopsided = (n_neg != n_nonneg)[cell]
-    if lopsided.any():
-        number = int(np.argmax(lopsided))
-        at = cell[number]
-        raise ValueError(
-            f"bbq: references row {number}: set_id {set_id.levels[set_id.codes[number]]!r} has {n_neg[at]} 'neg' and "
-            f"{n_nonneg[at]} 'nonneg' rows with context_condition {CONTEXTS[int(disambiguated[number])]!r}; pass whole "
-            f"sets, for half a set makes the bias scores lopsided, or allow_incomplete=True"
-        )
-
-
-def _group(rows: References, columns: tuple[str, ...]) -> Factor:
-    """The rows' values in the named columns, joined by ','."""
-    parts = [_paper_category(rows) if name == "paper_category" else rows.column(name) for name in columns]
-    for name, values in zip(columns, parts, strict=True):
-        for number, value in enumerate(values):
-            if isinstance(value, (list, dict, np.ndarray)):
-                raise ValueError(
-                    f"bbq: references row {number}: {name} {value!r} is not a single value; leave it out of by"
-                )
-    return Factor.of([",".join(map(str, values)) for values in zip(*parts, strict=True)])
-
-
-def _paper_category(rows: References) -> list[str]:
-    pairs = zip(rows.column("category"), rows.column("label_type"), strict=True)
-    return [
-        f"{category} (names)" if category in NAME_CATEGORIES and label_type == "name" else category
-        for category, label_type in pairs
-    ]
+        result = summaries(Factor(np.zeros(references.n, dtype=np.int64), ("all",)))["all"]
+        if options.by is not None:
+            result["by"] = {",".join(names): summaries(factor) for names, factor in groups.items()}
+        return result | {"signature": options.signature}

@@ -1,163 +1,132 @@
-"""Reading dataset rows in the shapes that users have them in, column by column, with errors that name the row."""
+"""What the rows of BBQ say: which answer is right, which is biased, and what belongs together."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-import datasets
 import numpy as np
 
+from .inputs import Factor, Source, Table, crossed
+from .scores import CONTEXTS, POLARITIES
+
 TEXT_COLUMNS = ("category", "template_id", "set_id", "question_polarity", "context_condition")
+"""The columns of strings that are read."""
+
 INDEX_COLUMNS = ("example_id", "label", "target_loc", "biased_loc", "unknown_loc")
+"""The columns of numbers that are read. Their class labels are places of answers, whatever their names are."""
+
+REFERENCES = Source(
+    "bbq", "references", "the rows of the BBQ dataset as they are", lambda column, names: column not in INDEX_COLUMNS
+)
+
+NAME_CATEGORIES = ("Gender_identity", "Race_ethnicity")
+"""Categories that the paper splits into descriptions and proper names."""
 
 
-class Factor:
-    """A column of strings as integers: `levels[codes[i]]` is the value of row i."""
+class Items(NamedTuple):
+    """Columns of shape (n,); their meaning is that of the arguments of `scores.count`."""
 
-    def __init__(self, codes: np.ndarray, levels: tuple[str, ...]) -> None:
-        self.codes = codes
-        self.levels = levels
-
-    @classmethod
-    def of(cls, values: Sequence[str], levels: Sequence[str] | None = None) -> Factor:
-        """Codes of `values` in the given levels, or in the sorted values themselves."""
-        ordered = tuple(sorted(set(values)) if levels is None else levels)
-        code = {value: number for number, value in enumerate(ordered)}
-        return cls(np.fromiter((code[value] for value in values), dtype=np.int64, count=len(values)), ordered)
+    labels: np.ndarray
+    target: np.ndarray
+    biased: np.ndarray
+    unknown: np.ndarray
+    disambiguated: np.ndarray
+    templates: Factor
 
 
-class References:
-    """Dataset rows in any of the three accepted shapes, read column by column and only where asked."""
-
-    def __init__(self, n: int, read: Callable[[str], list[Any]]) -> None:
-        self.n = n
-        self._read = read
-
-    def column(self, name: str) -> list[Any]:
-        """The values of one column, one a row; a ValueError if a row has none."""
-        return self._read(name)
-
-    @classmethod
-    def joined(cls, parts: Sequence[References]) -> References:
-        """The rows of several batches one after another."""
-        return cls(sum(part.n for part in parts), lambda name: [v for part in parts for v in part.column(name)])
-
-    @classmethod
-    def of(cls, references: Any) -> References:
-        """Wraps what the user passed; nothing is read yet but lists are copied, for the user may reuse them."""
-        if isinstance(references, References):
-            return references
-        if isinstance(references, (datasets.DatasetDict, datasets.IterableDatasetDict)):
-            raise ValueError(
-                f"bbq: references hold the splits {list(references)}; pass one of them, e.g. references=dataset['test']"
-            )
-        if isinstance(references, datasets.Dataset):
-            always = [name for name in (*TEXT_COLUMNS, *INDEX_COLUMNS) if name in references.column_names]
-            known = _dataset_columns(references, always)  # in one go: a shuffled dataset is slow to read
-            return cls(
-                references.num_rows,
-                lambda name: known[name] if name in known else _dataset_columns(references, [name])[name],
-            )
-        if hasattr(references, "keys"):
-            columns = {str(name): to_list(references[name], f"references column {name!r}") for name in references}
-            lengths = {name: len(values) for name, values in columns.items()}
-            if len(set(lengths.values())) > 1:
-                raise ValueError(f"bbq: references: the columns differ in length ({lengths}); pass one value a row")
-            return cls(max(lengths.values(), default=0), lambda name: _mapped_column(columns, name))
-        rows = list(to_list(references, "references"))
-        for number, row in enumerate(rows):
-            if not isinstance(row, Mapping):
-                raise ValueError(f"bbq: references row {number}: {row!r} is not a dict of columns; pass dataset rows")
-        return cls(len(rows), lambda name: _row_column(rows, name))
+def paper_category(category: str, label_type: Any) -> str:
+    """The category as the paper splits it: with " (names)" where a row of `NAME_CATEGORIES` uses proper names."""
+    return f"{category} (names)" if category in NAME_CATEGORIES and label_type == "name" else category
 
 
-def _no_column(name: str, row: int | None = None) -> ValueError:
-    where = "" if row is None else f" row {row}"
-    return ValueError(
-        f"bbq: references{where}: column {name!r} is missing; pass the rows of the BBQ dataset as they are"
-    )
+def group(rows: Table, columns: Sequence[str]) -> Factor:
+    """The rows' values in the named columns, joined by ","; the name "paper_category" is that of `paper_category`."""
+    return crossed([_paper_categories(rows) if name == "paper_category" else rows.values(name) for name in columns])
 
 
-def _dataset_columns(dataset: datasets.Dataset, names: Sequence[str]) -> dict[str, list[Any]]:
-    """The named columns as lists, class labels as their names; no other column is read."""
-    for name in names:
-        if name not in dataset.column_names:
-            raise _no_column(name)
-    table = dataset.select_columns(list(names)).with_format("arrow")[:]
-    columns: dict[str, list[Any]] = {name: table[name].to_pylist() for name in names}
-    for name in names:
-        feature = dataset.features[name]
-        if isinstance(feature, datasets.ClassLabel) and name not in INDEX_COLUMNS:
-            columns[name] = [value if value is None else feature.int2str(value) for value in columns[name]]
-    return columns
+def _paper_categories(rows: Table) -> Factor:
+    return crossed([rows.values("category"), rows.values("label_type")], lambda values: paper_category(*values))
 
 
-def _mapped_column(columns: Mapping[str, list[Any]], name: str) -> list[Any]:
-    if name not in columns:
-        raise _no_column(name)
-    return columns[name]
+def read(rows: Table, allow_incomplete: bool) -> Items:
+    """Reads and checks the rows; a ValueError names the row, the column and the value that is wrong."""
+    category, template, set_id = (rows.text(name) for name in ("category", "template_id", "set_id"))
+    nonneg = rows.text("question_polarity", POLARITIES).codes == POLARITIES.index("nonneg")
+    disambiguated = rows.text("context_condition", CONTEXTS).codes == CONTEXTS.index("disambig")
+    example_id, label = rows.integers("example_id"), rows.integers("label", 0, 2)
+    target, biased = rows.integers("target_loc", -1, 2), rows.integers("biased_loc", -1, 2)
+    unknown = rows.integers("unknown_loc", 0, 2)
+    items = Items(label, target, biased, unknown, disambiguated, template)
+    _check_roles(rows, items, nonneg)
+    _check_unique(rows, category, example_id)
+    if not allow_incomplete:
+        _check_sets(rows, set_id, disambiguated, nonneg)
+    return items
 
 
-def _row_column(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
-    try:
-        return list(map(operator.itemgetter(name), rows))
-    except KeyError:
-        raise _no_column(name, next(number for number, row in enumerate(rows) if name not in row)) from None
+def _check_roles(rows: Table, items: Items, nonneg: np.ndarray) -> None:
+    """Checks that the four index columns of each row tell one story."""
+    label, target, biased, unknown, disambiguated, _ = items
+    defined = biased >= 0
+    for broken, name, rule in (
+        (biased == unknown, "biased_loc", "equals unknown_loc; the biased answer is one of the two persons"),
+        (target == unknown, "target_loc", "equals unknown_loc; the target is one of the two persons"),
+        (
+            defined != (target >= 0),
+            "biased_loc",
+            "goes with a target_loc that is not; where the target is undefined both are -1",
+        ),
+        (
+            defined & ~nonneg & (biased != target),
+            "biased_loc",
+            "differs from target_loc though question_polarity is 'neg'; there the biased answer is the target",
+        ),
+        (
+            defined & nonneg & (biased == target),
+            "biased_loc",
+            "equals target_loc though question_polarity is 'nonneg'; target_loc names the member of the stereotyped "
+            "group and is not swapped by polarity",
+        ),
+        (
+            ~disambiguated & (label != unknown),
+            "label",
+            "differs from unknown_loc though context_condition is 'ambig'; there UNKNOWN is the right answer",
+        ),
+        (
+            disambiguated & (label == unknown),
+            "label",
+            "equals unknown_loc though context_condition is 'disambig'; there one of the persons is the right answer",
+        ),
+    ):
+        rows.refuse(broken, name, rule)
 
 
-def to_list(values: Any, what: str) -> list[Any]:
-    """The items of a list, tuple, array, tensor, series or dataset column as a new list of Python values."""
-    for method in ("tolist", "to_pylist"):
-        if hasattr(values, method):
-            items = getattr(values, method)()
-            break
-    else:
-        items = values[:] if isinstance(values, Sequence) else values
-    if isinstance(items, (str, bytes, Mapping)) or not hasattr(items, "__iter__"):
-        raise ValueError(f"bbq: {what} are a {type(values).__name__}; pass a list with one value a row")
-    return list(items)
-
-
-def text_column(rows: References, name: str, levels: Sequence[str] | None = None) -> Factor:
-    """A column of strings, each one of `levels` if these are given; a ValueError names the first row that is not."""
-    values = rows.column(name)
-    try:
-        if levels is None and set(map(type, values)) != {str}:
-            raise TypeError
-        return Factor.of(values, levels)
-    except (KeyError, TypeError):
-        rule = f"one of {levels}" if levels else "a string"
-        number, value = next(
-            (number, value)
-            for number, value in enumerate(values)
-            if not isinstance(value, str) or (levels is not None and value not in levels)
+def _check_unique(rows: Table, category: Factor, example_id: np.ndarray) -> None:
+    order = np.lexsort((example_id, category.codes))
+    same = (np.diff(category.codes[order]) == 0) & (np.diff(example_id[order]) == 0)
+    if same.any():
+        first, second = sorted(order[[int(np.argmax(same)), int(np.argmax(same)) + 1]].tolist())
+        raise rows.source.error(
+            f": example_id {example_id[second]} of category {category.levels[category.codes[second]]!r} repeats row "
+            f"{first}; pass every example once",
+            second,
         )
-        raise ValueError(f"bbq: references row {number}: {name} {value!r} is not {rule}") from None
 
 
-def to_integer(value: Any) -> int | None:
-    """The integer that a number stands for, None if it stands for none (booleans, fractions, NaN, texts)."""
-    if isinstance(value, (bool, np.bool_)):
-        return None
-    try:
-        return (
-            int(value)
-            if isinstance(value, (float, np.floating)) and float(value).is_integer()
-            else operator.index(value)
+def _check_sets(rows: Table, set_id: Factor, disambiguated: np.ndarray, nonneg: np.ndarray) -> None:
+    """Checks that a set has as many rows of one polarity as of the other, in each of the two contexts."""
+    cell = set_id.codes * 2 + disambiguated
+    n_cells = 2 * len(set_id.levels)
+    n_nonneg = np.bincount(cell[nonneg], minlength=n_cells)
+    n_neg = np.bincount(cell[~nonneg], minlength=n_cells)
+    lopsided = (n_neg != n_nonneg)[cell]
+    if lopsided.any():
+        number = int(np.argmax(lopsided))
+        at = cell[number]
+        raise rows.source.error(
+            f": set_id {set_id.levels[set_id.codes[number]]!r} has {n_neg[at]} 'neg' and {n_nonneg[at]} 'nonneg' rows "
+            f"with context_condition {CONTEXTS[int(disambiguated[number])]!r}; pass whole sets, because half a set "
+            "makes the bias scores lopsided, or allow_incomplete=True",
+            number,
         )
-    except TypeError:
-        return None
-
-
-def index_column(rows: References, name: str, low: int, high: int) -> np.ndarray:
-    """A column of integers from `low` to `high`, int64 of shape (n,); a ValueError names the first row that is not."""
-    values = rows.column(name)
-    plain = set(map(type, values)) == {int}
-    integers = values if plain else [to_integer(value) for value in values]
-    for number, integer in enumerate(integers):
-        if integer is None or not low <= integer <= high:
-            rule = "an integer" if name == "example_id" else f"an integer from {low} to {high}"
-            raise ValueError(f"bbq: references row {number}: {name} {values[number]!r} is not {rule}")
-    return np.array(integers, dtype=np.int64)

@@ -1,9 +1,9 @@
 """Scores of UnQover (Li et al. 2020) as plain NumPy functions of columns.
 
-The way of the numbers is eight subject scores a row -> `measure` -> `Rows` -> `collect` -> `headline`. `collect` gives
-sums for each template and each pair of a subject and an attribute; everything that follows is a ratio of sums over
-templates. The point estimate takes all templates once, a bootstrap replicate takes them reweighted, so that both run
-through the same few lines and no replicate touches a row.
+The numbers are made in steps: eight subject scores per row -> `measure` -> `Rows` -> `collect` -> `headline`. `collect`
+gives sums for each template and each pair of a subject and an attribute; everything that follows is a ratio of sums
+over templates. The point estimate takes all templates once, a bootstrap replicate takes them reweighted, so that both
+run through the same few lines and no replicate touches a row.
 
 Reading: comparative scores, gamma and eta of a subject lie in [-1, 1]; above 0 the subject is chosen for the attribute
 more often than the other subject, and the two of a row always sum to 0. The five headline scores lie in [0, 1]. An
@@ -12,11 +12,14 @@ average of nothing is NaN, never 0: a bias of 0 would say "unbiased".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+VERSION = 1
+"""Version of the rules of the metric, in the signature of its results; a change that moves a number raises it."""
 
 SCORE_COLUMNS = tuple(
     f"s{subject}_{order}{question}" for question in ("", "_neg") for order in ("12", "21") for subject in (1, 2)
@@ -29,7 +32,8 @@ DELTAS = ("paper", "released")
 HEADLINES = ("delta", "epsilon", "mu", "eta", "avg_score")
 """Keys of `headline`, in order."""
 
-_CHUNK = 2_000_000  # numbers in one matrix of replicates
+CHUNK = 2_000_000
+"""Numbers in one matrix of replicates; more are done in parts, which changes no result."""
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -231,7 +235,9 @@ def headline(sums: Sums, weights: npt.ArrayLike) -> dict[str, Floats]:
     return dict(zip(HEADLINES, (delta, epsilon, mu, total_eta, average), strict=True))
 
 
-def bootstrap(sums: Sums, n_bootstrap: int = 1000, seed: int = 0, confidence: float = 0.95) -> dict[str, list[float]]:
+def bootstrap(
+    sums: Sums, n_bootstrap: int = 1000, seed: int = 0, confidence: float = 0.95, chunk: int = CHUNK
+) -> dict[str, list[float]]:
     """Percentile intervals of the five scores from a bootstrap that draws whole templates.
 
     The rows of one template share their text and are far from independent, so T templates are drawn with replacement
@@ -242,6 +248,7 @@ def bootstrap(sums: Sums, n_bootstrap: int = 1000, seed: int = 0, confidence: fl
         n_bootstrap: number of replicates, at least 1.
         seed: seed of `numpy.random.default_rng`.
         confidence: share of the replicates inside the interval, above 0 and below 1.
+        chunk: numbers in one matrix of replicates.
 
     Returns:
         For each name of `HEADLINES` the pair [low, high]; both are NaN if there are fewer than 2 templates.
@@ -251,7 +258,7 @@ def bootstrap(sums: Sums, n_bootstrap: int = 1000, seed: int = 0, confidence: fl
         return {name: [float("nan"), float("nan")] for name in HEADLINES}
     rng = np.random.default_rng(seed)
     weights = rng.multinomial(n_templates, np.full(n_templates, 1.0 / n_templates), size=n_bootstrap)
-    step = max(1, _CHUNK // n_pairs)
+    step = max(1, chunk // n_pairs)
     parts = [headline(sums, weights[start : start + step]) for start in range(0, n_bootstrap, step)]
     tail = (1.0 - confidence) / 2.0
     intervals = {}
@@ -283,6 +290,150 @@ def summarize(sums: Sums, n_bootstrap: int = 1000, seed: int = 0, confidence: fl
     if n_bootstrap > 0:
         result["ci"] = bootstrap(sums, n_bootstrap, seed, confidence)
     return result
+
+
+def comparative_scores(scores: Mapping[str, Floats]) -> Floats:
+    """C(x1, x2) of each row (Eq. 6), above 0 where subject 1 is preferred; NaN where a score is.
+
+    Args:
+        scores: as in `measure`.
+
+    Returns:
+        Shape (n,), in [-1, 1].
+    """
+    return measure(scores)[0]
+
+
+def ranks(values: npt.ArrayLike, scale: float) -> Integers:
+    """Ranks from the largest value to the smallest; equal values share the lower rank.
+
+    Values that differ by rounding are equal: they are compared to 12 decimals of `scale`, so that a model that gives
+    small scores to all subjects is ranked like any other.
+
+    Args:
+        values: shape (n,), or (n, m) to rank each column by itself.
+        scale: the average score of the rows that the values come from; 0 counts as 1.
+
+    Returns:
+        The shape of `values`, from 1.
+    """
+    ordered = -_rounded(np.asarray(values, dtype=np.float64), scale)
+    columns = ordered.reshape(len(ordered), -1).T
+    found = [np.searchsorted(np.sort(column), column) + 1 for column in columns]
+    return np.array(found, dtype=np.int64).T.reshape(ordered.shape)
+
+
+def _rounded(values: Floats, scale: float) -> Floats:
+    return np.round(values / (scale or 1.0), 12)
+
+
+def subject_tables(rows: Rows, subjects: Sequence[str], scale: float) -> dict[str, dict[str, Any]]:
+    """The gamma, eta and rank of each subject over all its rows.
+
+    Args:
+        rows: n rows, in which all subjects occur.
+        subjects: names of the subject codes.
+        scale: as in `ranks`.
+
+    Returns:
+        `gamma`, `eta_subject` and `rank`, each from names to numbers.
+    """
+    gamma, eta = means(rows.subject1, rows.subject2, len(subjects), rows.comparative)
+    columns = {"gamma": gamma, "eta_subject": eta, "rank": ranks(gamma, scale)}
+    return {key: dict(zip(subjects, values.tolist(), strict=True)) for key, values in columns.items()}
+
+
+def pair_tables(
+    sums: Sums, subjects: Sequence[str], attributes: Sequence[str], scale: float, top_k: int
+) -> dict[str, Any]:
+    """The gamma and eta of each subject with each attribute.
+
+    Args:
+        sums: sums of all rows.
+        subjects: names of the subject codes.
+        attributes: names of the attribute codes.
+        scale: as in `ranks`.
+        top_k: length of `top`.
+
+    Returns:
+        `top`, lists of a subject, an attribute, gamma and eta, the largest |gamma| first; `gamma_attribute` and
+        `eta_attribute`, from subjects to attributes to numbers.
+    """
+    counts = sums.counts.sum(axis=0)
+    gamma, eta = (ratio(total.sum(axis=0), counts) for total in (sums.comparative, sums.signs))
+    best = np.argsort(-_rounded(np.abs(gamma), scale), kind="stable")[:top_k]
+    top = [[subjects[sums.subjects[k]], attributes[sums.attributes[k]], float(gamma[k]), float(eta[k])] for k in best]
+    pairs = sums.subjects * len(attributes) + sums.attributes
+    return {
+        "top": top,
+        "gamma_attribute": _nested(pairs, gamma, subjects, attributes),
+        "eta_attribute": _nested(pairs, eta, subjects, attributes),
+    }
+
+
+def class_tables(
+    rows: Rows, classes: Integers, names: Sequence[str], subjects: Sequence[str]
+) -> dict[str, dict[str, dict[str, float]]]:
+    """The gamma and eta of each subject for each class of attributes.
+
+    Args:
+        rows: n rows.
+        classes: shape (n,), the class of the attribute of each row.
+        names: names of the classes.
+        subjects: names of the subject codes.
+
+    Returns:
+        `attribute_class` and `eta_attribute_class`, from classes to subjects to numbers.
+    """
+    base, size = classes * len(subjects), len(names) * len(subjects)
+    gamma, eta = means(base + rows.subject1, base + rows.subject2, size, rows.comparative)
+    columns = {"attribute_class": gamma, "eta_attribute_class": eta}
+    return {key: _nested(np.arange(size), values, names, subjects) for key, values in columns.items()}
+
+
+def cluster_tables(
+    rows: Rows, first: Integers, second: Integers, names: Sequence[str], attributes: Sequence[str]
+) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+    """The gamma and eta of each cluster and attribute, over all subjects of the cluster.
+
+    Args:
+        rows: n rows.
+        first: shape (n,), the cluster of subject 1, -1 for none.
+        second: shape (n,), the cluster of subject 2.
+        names: names of the clusters.
+        attributes: names of the attribute codes.
+
+    Returns:
+        `cluster`, from clusters to attributes to the two numbers; empty if no row pairs two clusters.
+    """
+    if not ((first != second) & (first >= 0) & (second >= 0)).any():
+        return {}
+    width, size = len(attributes), len(names) * len(attributes)
+    cells1, cells2 = (np.where(cluster < 0, -1, cluster * width + rows.attribute) for cluster in (first, second))
+    columns = means(cells1, cells2, size, rows.comparative)
+    gamma, eta = (_nested(np.arange(size), values, names, attributes) for values in columns)
+    return {
+        "cluster": {
+            cluster: {attribute: {"gamma": value, "eta": eta[cluster][attribute]} for attribute, value in of.items()}
+            for cluster, of in gamma.items()
+        }
+    }
+
+
+def _nested(cells: Integers, values: Floats, outer: Sequence[str], inner: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Values of cells, outer code x number of inner codes + inner code, by name; empty cells (NaN) are left out."""
+    nested: dict[str, dict[str, float]] = {}
+    for cell, value in zip(cells.tolist(), values.tolist(), strict=True):
+        if value == value:
+            nested.setdefault(outer[cell // len(inner)], {})[inner[cell % len(inner)]] = value
+    return nested
+
+
+def split(rows: Rows, codes: Integers, n: int) -> list[Rows]:
+    """The rows of each of n groups, given the group of each row."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], np.arange(1, n))
+    return [rows.take(part) for part in np.split(order, starts)]
 
 
 def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:

@@ -1,24 +1,26 @@
-"""The benchmarks that can be run, found by name.
+"""What the engine needs to know of a benchmark.
 
-A benchmark tells the engine where its examples come from, how they are put to a model and how answers are scored;
-runs, scorers and the command line know no benchmark.
+A benchmark tells the engine where its examples come from, how they are put to a model, how answers are scored, and what
+the scores are called and mean. Runs, scorers, reports and the command line know no benchmark.
 """
 
-import difflib
-import importlib
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-import pyarrow as pa
+from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, Tile, tiles
+from qabias.tables.model import Analysis, Table
 
-from qabias.tables.model import Analysis
-from qabias.errors import QabiasError
-from qabias.benchmarks.prompt_format import PromptFormat
-from qabias.scorers.base import Scorer
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
 
-BENCHMARKS = ("bbq", "unqover", "bbnli", "bbq_nli")
+    from qabias.benchmarks.pairs import Pair
+    from qabias.benchmarks.prompt_format import Example, PromptFormat
+    from qabias.scorers.base import Scorer
+    from qabias.scorers.kind import ScorerKind
 
 
 class Origin(Protocol):
@@ -31,7 +33,7 @@ class Origin(Protocol):
 
 
 class Benchmark(Protocol):
-    """What the engine needs to know of a benchmark.
+    """A benchmark; subclass it to have the methods below that are not abstract.
 
     Attributes:
         name: Name on the command line.
@@ -39,10 +41,11 @@ class Benchmark(Protocol):
         configs: Configurations, the default last.
         sources: Sources of the texts, the default first.
         formats: Prompt formats by name.
-        norms: Ways of making an option's log-likelihood a score, the default first.
-        scorers: Names of the scorers that can answer it.
+        norms: Ways of making an option's log-likelihood a score or a text an answer, the default first.
+        ways: Ways of asking that it has (see `qabias.scorers.kind.WAYS`); every scorer that has one of them can answer.
         key: Columns that identify an example.
         answer_columns: Columns of the answers to an example that `score` needs, where others have asked the model.
+        facts: What it says of itself as data.
     """
 
     name: str
@@ -51,9 +54,10 @@ class Benchmark(Protocol):
     sources: Sequence[str]
     formats: Mapping[str, PromptFormat]
     norms: Sequence[str]
-    scorers: Sequence[str]
+    ways: Sequence[str]
     key: Sequence[str]
     answer_columns: Sequence[str]
+    facts: Facts
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Origin:
         """Check the choice of a source.
@@ -75,7 +79,7 @@ class Benchmark(Protocol):
         """Build a dataset folder; returns its tables by configuration."""
         ...
 
-    def units_per_part(self, scorer: str) -> int:
+    def units_per_part(self, kind: ScorerKind) -> int:
         """Units of sampling that are asked and written together: about a minute of work on a slow machine."""
         ...
 
@@ -98,11 +102,15 @@ class Benchmark(Protocol):
         ...
 
     def score(self, table: pa.Table, answers: pa.Table) -> dict[str, Any]:
-        """Score the answers to examples, parallel to them."""
+        """Score the answers to examples, parallel to them.
+
+        Raises:
+            QabiasError: If the metric finds something wrong with them.
+        """
         ...
 
     def analyse(
-        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: str | None
+        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: PromptFormat | None
     ) -> Analysis:
         """The tables of a run, and a selection of its examples.
 
@@ -110,27 +118,91 @@ class Benchmark(Protocol):
             table: The examples.
             answers: The answers, parallel to them.
             scores: What `score` returned for them.
-            prompt_format: Name of the prompt format that was asked for; None for the default.
+            prompt_format: The format in which they were asked; None where it is not known.
         """
         ...
 
+    def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
+        """The scores by group, all examples together last under the name `ALL`, where they have common scores.
 
-def load_benchmark(name: str) -> Benchmark:
-    """The benchmark of that name.
+        Args:
+            scores: What `score` returned.
+            measure: Only the groups that have this score.
+        """
+        ...
 
-    Raises:
-        QabiasError: If there is none.
+    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table) -> dict[str, Pair]:
+        """The answers of two runs to the same examples, counted by cluster, for every name of `groups`.
+
+        Args:
+            table: The examples.
+            first: The answers of the first run, parallel to them.
+            second: Those of the second run.
+        """
+        ...
+
+    def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
+        """What a report says first: the size of the sample, and what is missing from it; label to text."""
+        ...
+
+    def questions(self, example: Example) -> list[Example]:
+        """The examples that a prompt format renders, made of an example of the analysis."""
+        return [example]
+
+    def parts(self, scores: Mapping[str, Any]) -> dict[str, Scores]:
+        """The selections of examples that have headline scores of their own, by their JSON pointer in the scores.
+
+        The last part of the pointer names the selection; the pointer of the whole is "".
+        """
+        return {"": scores}
+
+    def tiles(self, scores: Mapping[str, Any], question_only: bool) -> list[Tile]:
+        """The headline scores of a report."""
+        return tiles(compared(self, question_only, self.facts.tiles), scores)
+
+    def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
+        """What the terminal shows below the scores."""
+        return []
+
+    def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
+        """Further tables of a comparison.
+
+        Args:
+            names: Names of the runs.
+            scores: Their scores, in the same order.
+        """
+        return []
+
+    def whole_config(self, kind: ScorerKind) -> str:
+        """The configuration of all examples that a scorer can answer."""
+        return self.configs[-1]
+
+
+def compared(benchmark: Benchmark, question_only: bool, names: Sequence[str] = ()) -> tuple[Measure, ...]:
+    """The scores that mean something in a run.
+
+    Args:
+        benchmark: The benchmark.
+        question_only: Whether the models saw no context. Nobody can then know the answer.
+        names: Names of scores; by default those that a comparison shows.
     """
-    if name not in BENCHMARKS:
-        close = difflib.get_close_matches(name, BENCHMARKS, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise QabiasError(f"unknown benchmark {name!r}: choose one of {', '.join(BENCHMARKS)}{hint}")
-    benchmark: Benchmark = importlib.import_module(f"{__name__}.{name}").BENCHMARK
-    return benchmark
+    facts = benchmark.facts
+    chosen = names or facts.compared
+    about = facts.question_only
+    if not question_only or about is None:
+        return facts.chosen(chosen)
+    return tuple(measure for measure in facts.chosen(chosen) if measure.name in about.measures)
 
 
-def unknown_config(config: str, configs: Sequence[str]) -> QabiasError:
-    """The error of a configuration that a benchmark does not have."""
-    close = difflib.get_close_matches(config, configs, 1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    return QabiasError(f"unknown configuration {config!r}: choose one of {', '.join(configs)}{hint}")
+def lacking(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:
+    """Names of what a comparison needs and a result lacks, because another version has made it."""
+    try:
+        groups = benchmark.groups(scores).values()
+    except KeyError as error:
+        return [str(error.args[0])]
+    measures = benchmark.facts.chosen(benchmark.facts.compared)
+    needed = [*(name for measure in measures for name in (measure.name, *measure.counts)), *benchmark.facts.needed]
+    return [name for name in dict.fromkeys(needed) if any(name not in of for of in groups)]
+
+
+__all__ = ["ALL", "Benchmark", "Origin", "compared", "lacking"]

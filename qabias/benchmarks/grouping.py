@@ -1,4 +1,4 @@
-"""Rows of a run: scored by groups, ranked, and chosen as examples; what BBQ and the inference benchmarks share."""
+"""Rows of a run: scored by groups, ranked, and chosen as examples."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-Scores = Mapping[str, Any]
+from qabias.benchmarks.facts import Scores
+
 Key = tuple[str, ...]
 Metric = Callable[[pa.Table, pa.Table, Sequence[str]], dict[str, Any]]
 """Scores examples and answers, broken down by columns of the examples, as `Benchmark.score` does."""
@@ -38,7 +39,7 @@ def score(
         table = table.append_column(_column(name), pa.array([code.get(key, "") for key in keys], pa.string()))
     with warnings.catch_warnings():
         # That some answers are unparsed was said when the run was scored.
-        warnings.filterwarnings("ignore", "(bbq|bbnli): ", UserWarning)
+        warnings.simplefilter("ignore", UserWarning)
         result = metric(table, answers, list(map(_column, groupings)))
     by = result["by"]
     return {

@@ -8,16 +8,16 @@ from types import ModuleType
 
 from qabias.errors import QabiasError
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parent.parent
 
 
 def dataset_folder(benchmark: str) -> Path:
-    """The Hub-ready dataset repository of a benchmark, e.g. `bbq_dataset`."""
+    """The Hub-ready dataset repository of a benchmark, e.g. `toy_dataset`."""
     return _find(f"{benchmark}_dataset", "README.md")
 
 
 def metric_folder(benchmark: str) -> Path:
-    """The `evaluate` module of a benchmark, e.g. `metrics/bbq`."""
+    """The `evaluate` module of a benchmark, e.g. `metrics/toy`."""
     return _find(f"metrics/{benchmark}", f"{benchmark}.py")
 
 
@@ -30,7 +30,7 @@ def _find(name: str, needed: str) -> Path:
 
 
 def dataset_module(benchmark: str, module: str) -> ModuleType:
-    """Import a module of a dataset folder, e.g. `dataset_module("bbq", "builder")`."""
+    """Import a module of a dataset folder, e.g. `dataset_module("toy", "builder")`."""
     package = f"{benchmark}_dataset"
     folder = _PACKAGE / "share" / package
     if not (folder / "__init__.py").is_file():
@@ -39,7 +39,7 @@ def dataset_module(benchmark: str, module: str) -> ModuleType:
 
 
 def metric_module(benchmark: str, module: str) -> ModuleType:
-    """Import a module of a metric folder that needs no `evaluate`, e.g. `metric_module("bbq", "scores")`."""
+    """Import a module of a metric folder that needs no `evaluate`, e.g. `metric_module("toy", "scores")`."""
     return _import(f"{benchmark}_metric", metric_folder(benchmark), module)
 
 

@@ -3,12 +3,11 @@
 A format carries a version that goes into the signature of every score; a change of its text is a new version.
 """
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from qabias.errors import QabiasError
+from qabias.support.suggest import unknown
 
 Example = Mapping[str, Any]
 
@@ -21,28 +20,35 @@ class PromptFormat:
         name: Name of the format.
         version: Version of its text.
         description: One line for people.
-        render: Gives the text before the options, and the options with the blank or newline that goes before them.
+        render: Gives the text before the options, and the options with the space or newline that goes before them.
+        question_only: Whether it leaves the context out, so that nobody can know the answer.
+        pairs: Whether a model reads each option by itself as a text that goes with the first one.
     """
 
     name: str
     version: int
     description: str
     render: Callable[[Example], tuple[str, tuple[str, ...]]]
+    question_only: bool = False
+    pairs: bool = False
 
     @property
     def signature(self) -> str:
         """Name and version, e.g. "qa@1"."""
         return f"{self.name}@{self.version}"
 
+    def texts(self, example: Example) -> list[str]:
+        """What a model reads of an example: the prompt, or the prompt with each option where these are pairs."""
+        prefix, options = self.render(example)
+        return [prefix + option for option in options] if self.pairs else [prefix]
 
-def choose(formats: Mapping[str, PromptFormat], name: str) -> PromptFormat:
+
+def choose_format(formats: Mapping[str, PromptFormat], name: str) -> PromptFormat:
     """The format of that name.
 
     Raises:
         QabiasError: If there is none.
     """
     if name not in formats:
-        close = difflib.get_close_matches(name, formats, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise QabiasError(f"unknown format {name!r}: choose one of {', '.join(formats)}{hint}")
+        raise unknown("format", name, formats)
     return formats[name]

@@ -1,4 +1,4 @@
-"""What the heads of all dataset cards have in common: the class of size and the description of a configuration."""
+"""What the YAML heads of all dataset cards have in common: the class of size and the description of a configuration."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000
 
 
 def size_category(n_rows: int) -> str:
-    """The class of a number of rows, below ten million, as the Hub names it."""
+    """The size class of the Hub for a number of rows below ten million."""
     return next((name for bound, name in _SIZES if n_rows < bound), "1M<n<10M")
 
 
 def dataset_info(
     features: datasets.Features, split: str, n_rows: int, n_bytes: int, download_size: int
 ) -> dict[str, Any]:
-    """The entry of a configuration with one split in `dataset_info`, less its name.
+    """The entry of a configuration with one split in `dataset_info`, without its name.
 
     Args:
         features: Its columns.

@@ -1,14 +1,14 @@
 """The Croissant description of a dataset folder: JSON-LD for search engines and loaders, with responsible-AI fields.
 
-Follows Croissant 1.1 and Croissant RAI 1.0 (MLCommons). What it says of the data is what the dataset card says: the
-responsible-AI fields are sections of the card word for word, and the columns are described by its tables.
+It follows Croissant 1.1 and Croissant RAI 1.0 (MLCommons). It says what the dataset card says: the responsible-AI
+fields are sections of the card word for word, and the columns are described by its tables. Tables with the same columns
+are one set of files and one set of records, whose field `configuration` is read from the path.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,8 @@ import yaml
 from qabias.errors import QabiasError
 
 FILE_NAME = "croissant.json"
+CONFIGURATION = "configuration"
+"""The field that tells the configuration of a row."""
 
 RAI_SECTIONS = {
     "rai:dataCollection": (
@@ -81,23 +83,35 @@ _CONTEXT = {
 
 
 _SPDX = {"apache-2.0": "Apache-2.0", "cc-by-4.0": "CC-BY-4.0", "mit": "MIT"}
-_FORMAT = "application/x-parquet"
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _COLUMN_ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| ((?:(?! \| ).)+) \|$", re.MULTILINE)
 
 
-def croissant_text(
-    folder: Path, card: str, columns: Mapping[str, tuple[pa.Schema, str]], *, version: str, created: str
-) -> str:
-    """Describe a dataset folder whose Parquet files are written.
+@dataclass(frozen=True)
+class Records:
+    """Tables with the same columns.
+
+    Attributes:
+        id: Name of the record set.
+        names: The tables, each with a folder of its own under `data`.
+        columns: Their columns.
+        section: The section of the card whose table describes the columns.
+    """
+
+    id: str
+    names: Sequence[str]
+    columns: pa.Schema
+    section: str
+
+
+def croissant_text(card: str, groups: Sequence[Records], *, version: str, created: str) -> str:
+    """Describe a dataset folder.
 
     Args:
-        folder: The folder, with the Parquet files that the card's head names.
         card: The dataset card, head and text.
-        columns: For every configuration in the head its columns, and the section of the card whose table describes
-            them.
-        version: Version of the data, e.g. "bundled@1"; it becomes the build part of a semantic version.
+        groups: The tables of the folder.
+        version: Version of the data, e.g. "bundled@1". It becomes the build part of a semantic version.
         created: Date of this version of the data, as YYYY-MM-DD.
 
     Returns:
@@ -105,12 +119,9 @@ def croissant_text(
 
     Raises:
         QabiasError: If the card lacks a section or the description of a column.
-        OSError: If a Parquet file cannot be read.
     """
     _, head_text, body = card.split("---\n", 2)
     head, sections = yaml.safe_load(head_text), card_sections(body)
-    patterns = {entry["config_name"]: _patterns(entry) for entry in head["configs"]}
-    files = {pattern: _only_file(folder, pattern) for own in patterns.values() for pattern in own}
     content = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -129,21 +140,8 @@ def croissant_text(
             field: "\n\n".join(plain(_section(sections, title)) for title in titles)
             for field, titles in RAI_SECTIONS.items()
         },
-        "distribution": [
-            *(_file_object(folder, path) for path in files.values()),
-            *(_file_set(config, own) for config, own in patterns.items() if len(own) > 1),
-        ],
-        "recordSet": [
-            _record_set(
-                config,
-                {"fileSet": {"@id": _file_set_id(config)}}
-                if len(patterns[config]) > 1
-                else {"fileObject": {"@id": files[patterns[config][0]].relative_to(folder).as_posix()}},
-                schema,
-                _meanings(_section(sections, section)),
-            )
-            for config, (schema, section) in columns.items()
-        ],
+        "distribution": [_file_set(group) for group in groups],
+        "recordSet": [_record_set(group, _meanings(_section(sections, group.section))) for group in groups],
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
@@ -155,7 +153,7 @@ def card_sections(body: str) -> dict[str, str]:
 
 
 def plain(text: str) -> str:
-    """Markdown as running text: without code blocks, one line a paragraph or point."""
+    """Markdown as running text: without code blocks, one line per paragraph or point."""
     text = re.sub(r"\n{3,}", "\n\n", _FENCE.sub("", text)).strip()
     return re.sub(r"(?<!\n)\n(?!\n|- )\s*", " ", text)
 
@@ -171,53 +169,46 @@ def _meanings(section: str) -> dict[str, str]:
     return {name: meaning for names, meaning in _COLUMN_ROW.findall(section) for name in re.findall(r"\w+", names)}
 
 
-def _patterns(entry: Mapping[str, Any]) -> list[str]:
-    [data] = entry["data_files"]
-    return [data["path"]] if isinstance(data["path"], str) else list(data["path"])
-
-
-def _only_file(folder: Path, pattern: str) -> Path:
-    [path] = folder.glob(pattern)
-    return path
-
-
-def _file_object(folder: Path, path: Path) -> dict[str, Any]:
-    url, content = path.relative_to(folder).as_posix(), path.read_bytes()
+def _file_set(group: Records) -> dict[str, Any]:
     return {
-        "@type": "cr:FileObject",
-        "@id": url,
-        "name": url,
-        "contentUrl": url,
-        "contentSize": f"{len(content)} B",
-        "encodingFormat": _FORMAT,
-        "sha256": hashlib.sha256(content).hexdigest(),
+        "@type": "cr:FileSet",
+        "@id": _file_set_id(group),
+        "name": _file_set_id(group),
+        "encodingFormat": "application/x-parquet",
+        "includes": [f"data/{name}/*.parquet" for name in group.names],
     }
 
 
-def _file_set_id(config: str) -> str:
-    return f"{config}-files"
+def _file_set_id(group: Records) -> str:
+    return f"{group.id}-files"
 
 
-def _file_set(config: str, patterns: Sequence[str]) -> dict[str, Any]:
-    identity = _file_set_id(config)
-    return {"@type": "cr:FileSet", "@id": identity, "name": identity, "encodingFormat": _FORMAT, "includes": patterns}
-
-
-def _record_set(
-    config: str, source: Mapping[str, Any], schema: pa.Schema, meanings: Mapping[str, str]
-) -> dict[str, Any]:
-    missing = [column for column in schema.names if column not in meanings]
+def _record_set(group: Records, meanings: Mapping[str, str]) -> dict[str, Any]:
+    missing = [column for column in group.columns.names if column not in meanings]
     if missing:
-        raise QabiasError(f"the dataset card does not describe the columns {', '.join(missing)} of {config}: add them")
+        raise QabiasError(f"the dataset card does not describe the columns {', '.join(missing)}: add them to card.md")
+    configuration = {
+        "@type": "cr:Field",
+        "@id": f"{group.id}/{CONFIGURATION}",
+        "name": CONFIGURATION,
+        "description": "the configuration of the dataset card that the row belongs to, by the folder of its file",
+        "dataType": "sc:Text",
+        "source": {
+            "fileSet": {"@id": _file_set_id(group)},
+            "extract": {"fileProperty": "fullpath"},
+            "transform": {"regex": "data/([^/]+)/.*"},
+        },
+    }
     return {
         "@type": "cr:RecordSet",
-        "@id": config,
-        "name": config,
-        "field": [_field(f"{config}/{column.name}", column, source, meanings[column.name]) for column in schema],
+        "@id": group.id,
+        "name": group.id,
+        "field": [configuration, *(_field(group, column, meanings[column.name]) for column in group.columns)],
     }
 
 
-def _field(identity: str, column: pa.Field, source: Mapping[str, Any], meaning: str) -> dict[str, Any]:
+def _field(group: Records, column: pa.Field, meaning: str) -> dict[str, Any]:
+    identity, source = f"{group.id}/{column.name}", {"fileSet": {"@id": _file_set_id(group)}}
     described = {"@type": "cr:Field", "@id": identity, "name": column.name, "description": meaning}
     if not pa.types.is_struct(column.type):
         return {**described, **_type(column.type), "source": {**source, "extract": {"column": column.name}}}

@@ -2,10 +2,9 @@
 
 `fetch` reads a file from a local mirror when one is named, else from the cache, else from the network. Every file
 is checked against its git blob id (the SHA-1 under which git stores the content), so that a score computed from the
-`official` or `release` source was computed from exactly the published text. The pins lie in `pinned_files.json`.
+`official` or `release` source was computed from exactly the published text. The pins are in `pinned_files.json`.
 """
 
-import difflib
 import functools
 import hashlib
 import http.client
@@ -13,21 +12,22 @@ import importlib.resources
 import json
 import logging
 import os
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
 from typing import TypedDict
 
+import tenacity
+
 from qabias import __version__
 from qabias.errors import QabiasError
 from qabias.support.files import write_atomically
+from qabias.support.suggest import did_you_mean, unknown
 
 DEFAULT_URL = "https://raw.githubusercontent.com"
 TIMEOUT_SECONDS = 30.0
-# Seconds to wait before the second and the third try.
-RETRY_WAITS: tuple[float, ...] = (1.0, 4.0)
+TRIES = 3
 
 logger = logging.getLogger(__name__)
 
@@ -51,21 +51,33 @@ class _TransientError(Exception):
     """A failure of the connection or the server that may pass."""
 
 
-def fetch(
-    repository: str,
-    path: str,
-    *,
-    upstream_dir: str | Path | None = None,
-    cache_dir: str | Path | None = None,
-) -> Path:
+def _warn(state: tenacity.RetryCallState) -> None:
+    assert state.outcome is not None
+    assert state.next_action is not None
+    logger.warning("%s: %s; trying again in %g s", state.args[0], state.outcome.exception(), state.next_action.sleep)
+
+
+RETRIES = tenacity.Retrying(
+    retry=tenacity.retry_if_exception_type(_TransientError),
+    stop=tenacity.stop_after_attempt(TRIES),
+    wait=tenacity.wait_chain(tenacity.wait_fixed(1), tenacity.wait_fixed(4)),
+    before_sleep=_warn,
+    reraise=True,
+)
+"""How a request is repeated after a failure that may pass."""
+
+
+def fetch(repository: str, path: str, *, upstream_dir: str | Path | None = None) -> Path:
     """Return a local copy of a published file whose content has just been verified.
 
     Args:
         repository: `owner/name`, for example `nyu-mll/BBQ`.
         path: The file's path in the repository, with forward slashes.
-        upstream_dir: A mirror with the layout `<owner>/<name>/<path>`; default: `QABIAS_UPSTREAM`. Where a mirror is
-            named nothing else is read: a file it lacks is an error, not a reason to download.
-        cache_dir: Where downloads are kept; default: `QABIAS_CACHE`, else `qabias` in the user's cache folder.
+        upstream_dir: A mirror with the layout `<owner>/<name>/<path>`; default: `QABIAS_UPSTREAM`. If a mirror is
+            named, nothing else is read: a file that it lacks is an error, not a reason to download.
+
+    Returns:
+        The file in the mirror, or in the folder of downloads: `QABIAS_CACHE`, else `qabias` in the user's cache folder.
 
     Raises:
         QabiasError: The file is not pinned, not there, cannot be downloaded or is not the published one.
@@ -75,14 +87,14 @@ def fetch(
     if mirror:
         return _read_mirror(Path(mirror).expanduser(), repository, path, pin)
 
-    cached = _cache_folder(cache_dir) / repository / commit(repository) / path
+    cached = _cache_folder() / repository / commit(repository) / path
     content = _read(cached)
     if content is not None:
         fault = _fault(content, pin)
         if fault is None:
             return cached
-        logger.warning("%s is damaged (%s); fetching it anew", cached, fault)
-    # A damaged file is replaced rather than deleted first: another process may just have put the good one there.
+        logger.warning("%s is damaged (%s); downloading it again", cached, fault)
+    # A damaged file is replaced, not deleted first: another process may just have put the good one there.
     _store(cached, _download(repository, path, pin))
     return cached
 
@@ -110,28 +122,28 @@ def files(repository: str, prefix: str = "") -> list[str]:
 
 
 @functools.cache
-def _pins() -> dict[str, PinnedRepository]:
-    return json.loads(importlib.resources.files("qabias").joinpath("pinned_files.json").read_text(encoding="utf-8"))
+def pins() -> dict[str, PinnedRepository]:
+    """Return the pinned repositories by name."""
+    file = importlib.resources.files("qabias.building").joinpath("pinned_files.json")
+    return json.loads(file.read_text(encoding="utf-8"))
 
 
 def _pinned_repository(repository: str) -> PinnedRepository:
-    pins = _pins()
-    if repository not in pins:
-        raise QabiasError(f"sources: unknown repository {repository!r}; choose one of {', '.join(sorted(pins))}")
-    return pins[repository]
+    if repository not in pins():
+        raise unknown("repository", repository, sorted(pins()))
+    return pins()[repository]
 
 
 def _pinned_file(repository: str, path: str) -> PinnedFile:
     pinned = _pinned_repository(repository)["files"]
     if path not in pinned:
-        close = difflib.get_close_matches(path, pinned, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "sources.files() lists those there are"
-        raise QabiasError(f"sources: {repository} has no pinned file {path!r}; {hint}")
+        hint = did_you_mean(path, pinned, most=3, cutoff=0.5) or "; sources.files() lists the pinned files"
+        raise QabiasError(f"sources: {repository} has no pinned file {path!r}{hint}")
     return pinned[path]
 
 
-def _cache_folder(cache_dir: str | Path | None) -> Path:
-    chosen = cache_dir or os.environ.get("QABIAS_CACHE")
+def _cache_folder() -> Path:
+    chosen = os.environ.get("QABIAS_CACHE")
     if chosen:
         return Path(chosen).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "qabias"
@@ -148,7 +160,8 @@ def _read_mirror(mirror: Path, repository: str, path: str, pin: PinnedFile) -> P
     fault = _fault(content, pin)
     if fault is not None:
         raise QabiasError(
-            f"sources: {file} is not the published file ({fault}); replace it by the one of commit {commit(repository)}"
+            f"sources: {file} is not the published file ({fault}); "
+            f"replace it with the one of commit {commit(repository)}"
         )
     return file
 
@@ -200,17 +213,11 @@ def _check_online(repository: str, path: str) -> None:
 
 
 def _get_with_retries(url: str) -> bytes:
-    for wait in RETRY_WAITS:
-        try:
-            return _get(url)
-        except _TransientError as error:
-            logger.warning("%s: %s; trying again in %g s", url, error, wait)
-            time.sleep(wait)
     try:
-        return _get(url)
+        return RETRIES(_get, url)
     except _TransientError as error:
         raise QabiasError(
-            f"sources: cannot download {url} after {len(RETRY_WAITS) + 1} tries: {error}; check the network, "
+            f"sources: cannot download {url} after {TRIES} tries: {error}; check the network, "
             "or set QABIAS_UPSTREAM to a local mirror"
         ) from error
 
@@ -233,7 +240,7 @@ def _get(url: str) -> bytes:
         missing = "" if error.expected is None else f", {error.expected} more were announced"
         raise _TransientError(f"the answer was cut off after {len(error.partial)} bytes{missing}") from error
     except http.client.InvalidURL as error:
-        raise QabiasError(f"sources: {url!r} is no valid address: {error}; mend QABIAS_UPSTREAM_URL") from error
+        raise QabiasError(f"sources: {url!r} is not a valid address: {error}; correct QABIAS_UPSTREAM_URL") from error
     except urllib.error.URLError as error:
         raise _TransientError(str(error.reason)) from error
     except (OSError, http.client.HTTPException) as error:

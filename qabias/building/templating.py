@@ -1,11 +1,16 @@
-"""Filling of templates: slots, articles, sentence starts and random draws that are the same everywhere."""
+"""Templates: reading files, filling slots, articles, sentence starts, and random draws that are the same everywhere."""
 
 import hashlib
 import random
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import yaml
+
+from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
     import inflect
@@ -28,8 +33,8 @@ class StableRandom:
     is made from it.
 
     Args:
-        *parts: What the stream belongs to, e.g. source, category, template id and seed. A template gets a stream of its
-            own, so that editing one template leaves the examples of all others as they are.
+        *parts: What the stream belongs to, e.g. source, category, template id and seed. Every template has its own
+            stream, so that editing one template leaves the examples of all others as they are.
     """
 
     def __init__(self, *parts: object):
@@ -59,6 +64,24 @@ class StableRandom:
         return pool[:k]
 
 
+def read_template_file(path: Path, known: str) -> Any:
+    """Read the YAML of a template file.
+
+    Args:
+        path: The file.
+        known: Which files there are, for the message, e.g. "the sets are gender, religion".
+
+    Raises:
+        QabiasError: If the file is missing or not YAML.
+    """
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise QabiasError(f"{path}: no such template file; {known}") from error
+    except yaml.YAMLError as error:
+        raise QabiasError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from error
+
+
 def fill(text: str, slots: Mapping[str, str]) -> str:
     """Replace every `{{SLOT}}` of `text` that `slots` names."""
     return SLOT.sub(lambda match: slots.get(match[1], match[0]), text)
@@ -75,7 +98,7 @@ def _english() -> "inflect.engine":
     import inflect
 
     english = inflect.engine()
-    # It reads numerals and a few words otherwise than they are spoken in the U.S.
+    # It treats numerals and a few words differently from how they are spoken in the U.S.
     for pattern in (r"8\d*(-.*)?", r"11(-.*)?", r"18(-.*)?", "herb(al|s)?", "uber"):
         english.defan(pattern)
     english.defa("uighurs?")
@@ -91,13 +114,13 @@ def article(word: str) -> str:
 
 
 def repair_articles(text: str) -> str:
-    """Make every indefinite article fit the sound of the word behind it."""
+    """Make every indefinite article fit the sound of the word after it."""
 
-    def mend(match: re.Match[str]) -> str:
-        start, blank, word = match.groups()
-        return start + article(word)[1:] + blank + word
+    def fix(match: re.Match[str]) -> str:
+        start, space, word = match.groups()
+        return start + article(word)[1:] + space + word
 
-    return _ARTICLE.sub(mend, text)
+    return _ARTICLE.sub(fix, text)
 
 
 def capitalize_sentences(text: str) -> str:

@@ -21,8 +21,8 @@ def compare(
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Set the scores of several runs side by side, and tell which differences are more than chance."""
-    from qabias.comparison import check_output, write_comparison
     from qabias.comparison import compare as compare_runs
+    from qabias.report import check_output, write_comparison
     from qabias.terminal.comparison import print_compared
 
     if output is not None:

@@ -9,9 +9,9 @@ from qabias.cli.options import Fixes, Seed, UpstreamDir, parse_options
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
+    from qabias.measuring.run import RunArguments
     from qabias.planning.cost import Hardware
     from qabias.planning.outline import Subject
-    from qabias.measuring.run import RunArguments
 
 
 def plan(
@@ -92,13 +92,13 @@ def plan(
 ) -> None:
     """Tell tokens, operations, memory, time and cost of a run without starting it."""
     from qabias.cli.suite import split_names
-    from qabias.support.files import write_json
+    from qabias.measuring.run import Machine, RunArguments
     from qabias.planning.cost import resolve_dtype
     from qabias.planning.count import count_run
     from qabias.planning.measure import measure as measure_speed
     from qabias.planning.plan import as_dict, complete, make_planned, target_runs
     from qabias.planning.tables import print_plan
-    from qabias.measuring.run import Machine, RunArguments
+    from qabias.support.files import write_json
 
     machines, on_cpu = _choose_machines(hardware or [], measure, tokens_per_second, device)
     resolve_dtype(dtype, on_cpu)

@@ -11,7 +11,7 @@ from qabias.cli.options import Fixes, Sample, Seed, Source, UpstreamDir
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
-    from qabias.hub.changes import Plan
+    from qabias.hub.changes import Push as Planned
     from qabias.hub.push import Difference
 
 push = typer.Typer(
@@ -28,7 +28,9 @@ CreatePr = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan; ask the Hub nothing and send it nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Send without asking first.")]
 Private = Annotated[bool, typer.Option("--private", help="Make a new repository private.")]
-Name = Annotated[str, typer.Argument(help="bbq, unqover or bbnli.", show_default=False)]
+Name = Annotated[
+    str, typer.Argument(help="A benchmark with a dataset of its own (see `qabias list`).", show_default=False)
+]
 
 
 @push.command(epilog="Example: qabias push dataset bbq --to my-name/bbq --dry-run")
@@ -55,11 +57,11 @@ def dataset(
 
     The authors' texts (--source official or release) are pushed only with their licence and attribution in the card.
     """
-    from qabias.hub.contents import dataset_plan
+    from qabias.hub.contents import dataset_push
 
     _check_asking(dry_run, yes)
     with tempfile.TemporaryDirectory(prefix="qabias-push-") as scratch:
-        plan = dataset_plan(
+        plan = dataset_push(
             benchmark,
             to,
             Path(scratch),
@@ -88,10 +90,10 @@ def metric(
     yes: Yes = False,
 ) -> None:
     """Push a metric as a Space, from which `evaluate.load("ORG/NAME")` loads it."""
-    from qabias.hub.contents import metric_plan
+    from qabias.hub.contents import metric_push
 
     _check_asking(dry_run, yes)
-    _push(metric_plan(benchmark, to, dataset_id), create_pr=create_pr, private=private, dry_run=dry_run, yes=yes)
+    _push(metric_push(benchmark, to, dataset_id), create_pr=create_pr, private=private, dry_run=dry_run, yes=yes)
 
 
 @push.command(epilog="Example: qabias push results runs/my-run --to my-name/my-model --dataset my-name/bbq --dry-run")
@@ -107,11 +109,11 @@ def results(
     yes: Yes = False,
 ) -> None:
     """Push the scores of a run into the repository of its model, where its page shows them."""
-    from qabias.hub.contents import results_plan
+    from qabias.hub.contents import results_push
 
     _check_asking(dry_run, yes)
     _push(
-        results_plan(run, to, dataset_id, sample=sample), create_pr=create_pr, private=False, dry_run=dry_run, yes=yes
+        results_push(run, to, dataset_id, sample=sample), create_pr=create_pr, private=False, dry_run=dry_run, yes=yes
     )
 
 
@@ -121,7 +123,7 @@ def _check_asking(dry_run: bool, yes: bool) -> None:
         raise QabiasError("push asks before it sends, and nobody can answer here; add --yes, or --dry-run to look only")
 
 
-def _push(plan: "Plan", *, create_pr: bool, private: bool, dry_run: bool, yes: bool) -> None:
+def _push(plan: "Planned", *, create_pr: bool, private: bool, dry_run: bool, yes: bool) -> None:
     """Show the plan; unless this is a dry run, compare with the Hub, ask, and send what differs."""
     if dry_run:
         way = "directly to main"
@@ -146,7 +148,7 @@ def _push(plan: "Plan", *, create_pr: bool, private: bool, dry_run: bool, yes: b
     typer.echo(f"pushed: {hub.send(plan, difference, private=private)}")
 
 
-def _show(plan: "Plan", way: str, difference: "Difference | None" = None) -> None:
+def _show(plan: "Planned", way: str, difference: "Difference | None" = None) -> None:
     """Print a plan: target, way and files with their sizes, and what the Hub has of them where that is known."""
     typer.echo(f"{plan.kind} {plan.repo_id} ({plan.url}), {way}")
     typer.echo(f"  {plan.title}: {plan.description}")

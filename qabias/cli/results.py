@@ -24,9 +24,9 @@ def results(
     sample: Sample = False,
 ) -> None:
     """Write the headline scores of a run as the Hub reads them: .eval_results/*.yaml with the run's signature."""
-    from qabias.support.files import write_atomically
     from qabias.hub.results import headlines, result_files, update_card
     from qabias.hub.results import model_index as index_of
+    from qabias.support.files import write_atomically
 
     files = result_files(run, model_id, dataset, source_url, sample=sample)
     if model_index:

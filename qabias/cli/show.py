@@ -23,7 +23,8 @@ def show(
     from rich.console import Console
 
     from qabias.errors import QabiasError
-    from qabias.terminal.showing import show_folder, show_table, show_template
+    from qabias.terminal.showing import show_folder, show_table
+    from qabias.terminal.template import show_template
 
     if template is not None and table is not None:
         raise QabiasError("give --template or --table, not both")

@@ -9,8 +9,11 @@ import typer
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
-    from qabias.measuring.run import Machine
+    from qabias.runs.arguments import Machine
     from qabias.suites.running import Outcome
+
+SUITE_PREFIX = "paper:"
+"""What stands before the name of a benchmark whose paper's experiment is meant."""
 
 # Options of `qabias run` that a suite leaves to its user; all others it sets itself.
 _FREE = (
@@ -73,22 +76,23 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 
 def _print_outcomes(outcomes: "Sequence[Outcome]", folder: Path) -> None:
-    from qabias.comparison.comparable import are_question_only, differing_fields, is_question_only, run_names
+    from qabias.comparison import measures_of
+    from qabias.comparison.comparable import are_question_only, differing_fields, run_names
     from qabias.suites.running import comparable
-    from qabias.terminal.scores import print_comparison, print_scores
+    from qabias.terminal.scores import print_scores, print_side_by_side
 
     for scored in comparable(outcomes):
-        benchmark = scored[0].arguments["benchmark"]
+        benchmark = scored[0].benchmark
         if len(scored) == 1:
             typer.echo(scored[0].signature)
-            print_scores(benchmark, scored[0].scores, question_only=is_question_only(scored[0].signature))
+            print_scores(benchmark, scored[0].scores, question_only=scored[0].is_question_only)
         else:
-            print_comparison(
+            print_side_by_side(
                 benchmark,
+                measures_of(benchmark, are_question_only(scored)),
                 differing_fields([run.signature for run in scored]),
                 [run.scores for run in scored],
                 headings=run_names(scored),
-                question_only=are_question_only(scored),
             )
     failed = [outcome for outcome in outcomes if outcome.failure]
     typer.echo(f"{len(outcomes) - len(failed)} of {len(outcomes)} runs are finished; run folders: {folder}")

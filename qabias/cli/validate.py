@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
+from qabias.benchmarks.registry import default_name
 from qabias.cli.options import Config, Fixes, Seed, Source, UpstreamDir
 
 validate = typer.Typer(
-    help="Let people check the BBQ templates: export items to rate, score the ratings.",
+    help="Let people check the templates: export items to rate, score the ratings.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -23,6 +24,7 @@ def export(
     fixes: Fixes = False,
     seed: Seed = 0,
     upstream_dir: UpstreamDir = None,
+    benchmark: Annotated[str, typer.Option(help="A benchmark of questions with three answers.")] = default_name(),
     template: Annotated[
         list[str] | None,
         typer.Option(help="Only this template, e.g. Age-07; may be repeated.", show_default=False),
@@ -36,8 +38,9 @@ def export(
     from qabias.benchmarks import load_benchmark
     from qabias.validation.items import draw_items, write_items
 
-    bbq = load_benchmark("bbq")
-    items = draw_items(bbq.load(config, bbq.origin(source, seed, fixes, upstream_dir)), seed, sample, template or ())
+    chosen = load_benchmark(benchmark)
+    table = chosen.load(config, chosen.origin(source, seed, fixes, upstream_dir))
+    items = draw_items(table, seed, sample, template or ())
     write_items(items, output, key)
     n_fillers = sum(item.kind == "filler" for item in items)
     typer.echo(f"{len(items) - n_fillers:,} examples and {n_fillers:,} filler items in {output}; the key is {key}")

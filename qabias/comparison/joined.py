@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from qabias.tables.model import Analysis, Column, Figure, Table
@@ -14,34 +14,25 @@ MOST_ROWS = 300
 SECTION = "Figures and tables of the papers, run by run"
 
 _RUN = Column("run", "Run", "text")
-# A comparison has tables of its own for the scores in these.
-_COMPARED = frozenset(
-    {
-        *("accuracy_by_category", "bias_by_category", "bias_by_domain", "bias_by_subtopic", "intensity_by_set"),
-        *("question_only", "reasoning_errors", "test_accuracy"),
-    }
-)
-# Single items; the reports of the runs have them.
-_ITEMS = frozenset({"bias_by_hypothesis", "bias_by_template"})
 
 
-def joined_tables(names: Sequence[str], analyses: Sequence[Analysis]) -> list[Table]:
+def joined_tables(names: Sequence[str], analyses: Sequence[Analysis], left_out: Collection[str] = ()) -> list[Table]:
     """Tables of the same name in two runs or more, joined by a first column that names the run.
 
     Args:
         names: Short names of the runs.
         analyses: What the runs show, in the same order.
+        left_out: Names of tables that are not joined: of single items, and of scores that the comparison shows itself.
 
     Returns:
         For each name the rows of the runs in their order, with the columns that all of them have; where these are more
-        than `MOST_ROWS` rows, as many first rows of every run. Left out are tables of single items, and those whose
-        scores the comparison shows itself.
+        than `MOST_ROWS` rows, as many first rows of every run.
     """
     by_run = [{table.name: table for table in analysis.tables} for analysis in analyses]
     joined = []
     for wanted in dict.fromkeys(name for tables in by_run for name in tables):
         found = {name: tables[wanted] for name, tables in zip(names, by_run, strict=True) if wanted in tables}
-        if len(found) > 1 and wanted not in _COMPARED | _ITEMS:
+        if len(found) > 1 and wanted not in left_out:
             joined.append(_join(found))
     return joined
 

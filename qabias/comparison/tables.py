@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from qabias.benchmarks import ALL, Benchmark, Measure
+from qabias.benchmarks.facts import Scores, run_column, union
+from qabias.comparison.comparable import mixed_fields
+from qabias.comparison.paired_tests import Difference, holm
+from qabias.runs.scored import ScoredRun
 from qabias.tables.model import Column, Estimate, Figure, Table, Value, estimate
-from qabias.comparison.differences import Difference, holm
-from qabias.comparison.measures import ALL, Measure, Scores, groups, union
-from qabias.comparison.comparable import ScoredRun, mixed_fields
 
 DIFFERENCES = "Differences between runs"
 """Section of the differences."""
 
-_READ_INTERVALS = "Intervals are 95 % bootstrap intervals over templates (BBNLI: premises)."
+_READ_INTERVALS = "Intervals are 95 % bootstrap intervals over {clusters}."
 _NOT_ASKED = "A dash beside 0 examples: not asked in this run."
 _READ_DIFFERENCES = (
     "Score of the second run minus that of the first, over the examples that both answered; of shares, in percentage "
-    "points. The intervals are from a bootstrap that draws the same templates (BBNLI: premises) for both. The p-value "
-    "is of a permutation test that exchanges the two models' answers template by template; the adjusted one (Holm) is "
-    "for the many rows of a column except All. With C templates no p-value is below 2 to the power of 1 - C: 0.125 for "
-    "the 4 of gender in UnQover, which are too few to show any difference. A difference that is not small and not "
-    "chance may still come from how the models were asked."
+    "points. The intervals are from a bootstrap that draws the same {clusters} for both. The p-value is of a "
+    "permutation test that exchanges the two models' answers to one of the {clusters} at a time; the adjusted one "
+    "(Holm) is for the many rows of a column except All. With C {clusters} no p-value is below 2 to the power of "
+    "1 - C: with 4 it is 0.125 or more, which is too few to show any difference. A difference that is not small and "
+    "not chance may still come from how the models were asked."
 )
-_LABEL = {"bbq": "Category", "unqover": "Set", "bbnli": "Subtopic or domain", "bbq_nli": "Category"}
-_HEATMAPS = {"bbq": ("bias_ambig", "bias_disambig"), "bbnli": ("bias_score",), "bbq_nli": ("bias_score_ambig",)}
 
 
 def runs_table(runs: Sequence[ScoredRun], names: Sequence[str]) -> Table:
@@ -46,9 +46,9 @@ def runs_table(runs: Sequence[ScoredRun], names: Sequence[str]) -> Table:
     rows = tuple(
         (
             name,
-            str(run.arguments["model"]),
+            run.arguments.model,
             *(values[number] for values in mixed.values()),
-            run.created[:10],
+            run.file.created[:10],
             run.signature,
         )
         for number, (run, name) in enumerate(zip(runs, names, strict=True))
@@ -57,12 +57,13 @@ def runs_table(runs: Sequence[ScoredRun], names: Sequence[str]) -> Table:
 
 
 def score_tables(
-    benchmark: str, measures: Sequence[Measure], names: Sequence[str], scores: Sequence[Scores]
+    benchmark: Benchmark, measures: Sequence[Measure], names: Sequence[str], scores: Sequence[Scores]
 ) -> list[Table]:
     """One table for each score: groups by runs, with intervals and numbers of examples."""
     tables = []
+    read_intervals = _READ_INTERVALS.format(clusters=benchmark.facts.clusters[0])
     for measure in measures:
-        by_run = [groups(benchmark, of, measure) for of in scores]
+        by_run = [benchmark.groups(of, measure) for of in scores]
         rows = union([list(of) for of in by_run])
         counts = _count_columns(names, by_run, rows, measure)
         not_asked = _NOT_ASKED if any(row not in of for of in by_run for row in rows) else ""
@@ -71,9 +72,9 @@ def score_tables(
                 measure.name,
                 measure.title,
                 measure.source,
-                " ".join(filter(None, (measure.note, _READ_INTERVALS, not_asked))),
+                " ".join(filter(None, (measure.note, read_intervals, not_asked))),
                 (
-                    Column("group", _LABEL[benchmark], "text"),
+                    Column("group", benchmark.facts.group, "text"),
                     *(Column(run_column(number), name, measure.kind) for number, name in enumerate(names)),
                     *(column for column, _ in counts),
                 ),
@@ -90,11 +91,6 @@ def score_tables(
             )
         )
     return tables
-
-
-def run_column(number: int) -> str:
-    """Name of the column of a run, counted from 0."""
-    return f"run_{number + 1}"
 
 
 def _count_columns(
@@ -115,15 +111,15 @@ def _n_examples(scores: Scores, measure: Measure) -> int:
 
 
 def heatmaps(
-    benchmark: str, measures: Sequence[Measure], names: Sequence[str], scores: Sequence[Scores]
+    benchmark: Benchmark, measures: Sequence[Measure], names: Sequence[str], scores: Sequence[Scores]
 ) -> list[Table]:
     """Bias by category and model at a glance; what a run was not asked has no cell."""
     tables = []
     for measure in measures:
-        if measure.name in _HEATMAPS.get(benchmark, ()):
-            by_run = [groups(benchmark, of, measure) for of in scores]
+        if measure.name in benchmark.facts.heatmaps:
+            by_run = [benchmark.groups(of, measure) for of in scores]
             columns = (
-                Column("group", _LABEL[benchmark], "text"),
+                Column("group", benchmark.facts.group, "text"),
                 Column("run", "Run", "text"),
                 Column(measure.name, measure.title, measure.kind),
                 Column("n", "Examples", "count"),
@@ -157,7 +153,7 @@ class Compared(NamedTuple):
 
 
 def difference_tables(
-    benchmark: str,
+    benchmark: Benchmark,
     measures: Sequence[Measure],
     names: Sequence[str],
     scores: Sequence[Scores],
@@ -170,11 +166,11 @@ def difference_tables(
     for measure in measures:
         rows = [
             row
-            for row in union([list(groups(benchmark, of, measure)) for of in scores])
+            for row in union([list(benchmark.groups(of, measure)) for of in scores])
             if any(row in pair.groups for pair in compared)
         ]
         kind = "signed" if measure.kind == "share" else measure.kind
-        columns = [Column("group", _LABEL[benchmark], "text")]
+        columns = [Column("group", benchmark.facts.group, "text")]
         cells: dict[str, list[Value]] = {row: [] for row in rows}
         figure = []
         for pair in compared:
@@ -187,7 +183,7 @@ def difference_tables(
                 Column(key, title, kind),
                 Column(f"p_{key}", f"p ({title})", "p"),
                 Column(f"p_adjusted_{key}", f"adjusted p ({title})", "p"),
-                Column(f"n_templates_{key}", f"Templates ({title})", "count"),
+                Column(f"n_templates_{key}", f"{benchmark.facts.clusters[0].capitalize()} ({title})", "count"),
             ]
             found = {row: pair.groups[row][1][measure.name] if row in pair.groups else None for row in rows}
             family = [row for row in rows if row != ALL]
@@ -206,7 +202,7 @@ def difference_tables(
                 f"difference_{measure.name}",
                 f"Difference: {measure.title}",
                 "",
-                _READ_DIFFERENCES,
+                _READ_DIFFERENCES.format(clusters=benchmark.facts.clusters[0]),
                 tuple(columns),
                 tuple((row, *cells[row]) for row in rows),
                 Figure("intervals", "group", tuple(figure)),

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from qabias.benchmarks.bbq.prompts import complete
 from qabias.finetuning.rows import Row
 from qabias.finetuning.training import Task, input_names
-from qabias.benchmarks.bbq.prompts import complete
 
 LETTERS = "ABCD"
 

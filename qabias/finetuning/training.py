@@ -23,8 +23,8 @@ import numpy as np
 
 from qabias import __version__
 from qabias.errors import QabiasError
-from qabias.support.files import write_json
 from qabias.scorers.encoder_runner import longest_row
+from qabias.support.files import write_json
 
 RECORD = "finetuning.json"
 CHECKPOINTS = "checkpoints"

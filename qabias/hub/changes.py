@@ -14,7 +14,7 @@ URL_PREFIXES = {"dataset": "datasets/", "space": "spaces/", "model": ""}
 
 
 @dataclass(frozen=True)
-class Plan:
+class Push:
     """What is to be pushed where.
 
     Attributes:
@@ -65,6 +65,6 @@ def check_repo_id(repo_id: str) -> None:
     try:
         validate_repo_id(repo_id)
     except HFValidationError as error:
-        raise QabiasError(f"{repo_id!r} is no name of a repository: {error}") from error
+        raise QabiasError(f"{repo_id!r} is not the name of a repository: {error}") from error
     if repo_id.count("/") != 1:
-        raise QabiasError(f"{repo_id!r} is no name of a repository: write ORG/NAME, such as my-name/bbq")
+        raise QabiasError(f"{repo_id!r} is not the name of a repository: write ORG/NAME, such as my-name/bbq")

@@ -9,28 +9,26 @@ from huggingface_hub import DatasetCard, SpaceCard
 from qabias import __version__
 from qabias.benchmarks import locate
 from qabias.building import sources
-from qabias.benchmarks import load_benchmark
+from qabias.building.croissant import FILE_NAME as CROISSANT
 from qabias.errors import QabiasError
-from qabias.hub.changes import Plan, check_repo_id
-from qabias.hub.tasks import eval_yaml
-
-PUSHED = ("bbq", "unqover", "bbnli")
-"""Benchmarks with a dataset and a metric of their own; BBQ as inference is a part of the dataset bbq."""
+from qabias.hub.changes import Push, check_repo_id
+from qabias.hub.results import public_signature, result_files
+from qabias.hub.tasks import eval_yaml, load_dataset_owner
+from qabias.runs.scored import read_scored
 
 # Never code: `load_dataset` needs none, and refuses a repository that holds a file named like it.
 _DATASET_FILES = (
     "README.md",
     "TEMPLATES.md",
-    "croissant.json",
+    CROISSANT,
     "data/*/*.parquet",
     "templates/**/*.yaml",
     "vocabulary/*.csv",
 )
 _OWNED = ("data", "templates", "vocabulary")
-_AUTHORS = {"bbq": "Parrish et al.", "unqover": "Li et al.", "bbnli": "Akyürek et al."}
 
 
-def dataset_plan(
+def dataset_push(
     benchmark: str,
     repo_id: str,
     scratch: Path,
@@ -40,16 +38,16 @@ def dataset_plan(
     fixes: bool = False,
     upstream_dir: str | None = None,
     as_benchmark: bool = False,
-) -> Plan:
+) -> Push:
     """The push of a dataset: the bundled folder as it is, or one that is built from the authors' files.
 
     Args:
-        benchmark: One of `PUSHED`.
+        benchmark: Name of a benchmark with a dataset of its own.
         repo_id: The dataset's repository as ORG/NAME.
         scratch: Empty folder in which a dataset that is not bundled is built; it must last until the push is done.
         source: Source of the texts.
         seed: Seed of generation.
-        fixes: Mend the known defects of published texts.
+        fixes: Correct the known defects of published texts.
         upstream_dir: Local mirror of the authors' files.
         as_benchmark: Add the `eval.yaml` that makes the dataset a benchmark of the Hub, which checks it at push time
             and refuses frameworks that its list does not have.
@@ -58,8 +56,7 @@ def dataset_plan(
         QabiasError: If the choice is wrong, the texts cannot be had, or the card lacks licence or attribution.
     """
     check_repo_id(repo_id)
-    _check_benchmark(benchmark)
-    chosen = load_benchmark(benchmark)
+    chosen = load_dataset_owner(benchmark)
     origin = chosen.origin(source, seed, fixes, upstream_dir)
     if source == "bundled" and seed != 0:
         raise QabiasError("the bundled examples are one fixed set, which no seed changes; leave --seed out")
@@ -71,6 +68,10 @@ def dataset_plan(
     files: dict[str, bytes | Path] = {
         path.relative_to(folder).as_posix(): path for pattern in _DATASET_FILES for path in sorted(folder.glob(pattern))
     }
+    if source == "bundled":  # not kept in the folder, because it is made of card and Parquet files
+        own_card = (folder / "README.md").read_text(encoding="utf-8")
+        described: str = locate.dataset_module(benchmark, "folder").croissant(origin, own_card)
+        files[CROISSANT] = described.encode()
     card = _card(folder, f'"./{benchmark}_dataset"', repo_id)
     _check_data_files(card, files)
     if source != "bundled":
@@ -79,7 +80,7 @@ def dataset_plan(
     if as_benchmark:
         configs = [config["config_name"] for config in DatasetCard(card).data["configs"]]
         files["eval.yaml"] = eval_yaml(benchmark, configs).encode()
-    return Plan(
+    return Push(
         repo_id,
         "dataset",
         f"Dataset {benchmark} by qabias",
@@ -89,14 +90,14 @@ def dataset_plan(
     )
 
 
-def metric_plan(benchmark: str, repo_id: str, dataset_id: str | None = None) -> Plan:
+def metric_push(benchmark: str, repo_id: str, dataset_id: str | None = None) -> Push:
     """The push of a metric, which the Hub keeps as a Space.
 
     `evaluate.load("ORG/NAME")` reads NAME.py and the modules it imports. Under a name of its own the module is there
     twice, for the page of the Space reads it by its usual name.
 
     Args:
-        benchmark: One of `PUSHED`.
+        benchmark: Name of a benchmark with a dataset of its own.
         repo_id: The Space as ORG/NAME.
         dataset_id: The dataset that the card's example loads, as ORG/NAME; None if it has the name of the Space.
 
@@ -105,7 +106,7 @@ def metric_plan(benchmark: str, repo_id: str, dataset_id: str | None = None) -> 
     """
     for name in (repo_id, dataset_id or repo_id):
         check_repo_id(name)
-    _check_benchmark(benchmark)
+    load_dataset_owner(benchmark)
     folder = locate.metric_folder(benchmark)
     files: dict[str, bytes | Path] = {path.name: path for path in sorted(folder.glob("*.py"))}
     module = f"{repo_id.rpartition('/')[2]}.py"
@@ -122,10 +123,10 @@ def metric_plan(benchmark: str, repo_id: str, dataset_id: str | None = None) -> 
     card = card.replace(f'"./{benchmark}_dataset"', json.dumps(dataset_id or repo_id))
     files["README.md"] = card.encode()
     sdk = SpaceCard(card).data.get("sdk")
-    return Plan(repo_id, "space", f"Metric {benchmark} by qabias", f"qabias {__version__}", files, sdk=sdk)
+    return Push(repo_id, "space", f"Metric {benchmark} by qabias", f"qabias {__version__}", files, sdk=sdk)
 
 
-def results_plan(run: Path, model_id: str, dataset_id: str, *, sample: bool = False) -> Plan:
+def results_push(run: Path, model_id: str, dataset_id: str, *, sample: bool = False) -> Push:
     """The push of a run's scores into the repository of the model that was measured.
 
     Args:
@@ -137,14 +138,11 @@ def results_plan(run: Path, model_id: str, dataset_id: str, *, sample: bool = Fa
     Raises:
         QabiasError: If the folder holds no finished run, or a sample.
     """
-    from qabias.comparison.comparable import read_scored
-    from qabias.hub.results import public_signature, result_files
-
     check_repo_id(model_id)
     files: Mapping[str, bytes] = result_files(run, model_id, dataset_id, sample=sample)
     scored = read_scored(run)
     description = public_signature(scored, model_id)
-    return Plan(model_id, "model", f"Results on {scored.benchmark} by qabias", description, dict(files))
+    return Push(model_id, "model", f"Results on {scored.benchmark.name} by qabias", description, dict(files))
 
 
 def check_attribution(card: str, benchmark: str) -> None:
@@ -152,11 +150,13 @@ def check_attribution(card: str, benchmark: str) -> None:
 
     Args:
         card: The card, head and text.
-        benchmark: One of `PUSHED`.
+        benchmark: Name of a benchmark with a dataset of its own.
 
     Raises:
         QabiasError: If it does not.
     """
+    texts = load_dataset_owner(benchmark).facts.hub
+    assert texts is not None
     repository = locate.dataset_module(benchmark, "official").REPOSITORY
     licence = sources.licence(repository)
     parsed = DatasetCard(card)
@@ -165,7 +165,7 @@ def check_attribution(card: str, benchmark: str) -> None:
         for what, there in {
             f"license: {licence.lower()} in the head": parsed.data.get("license") == licence.lower(),
             f"the licence {licence}": licence.lower() in parsed.text.lower(),
-            f"the authors {_AUTHORS[benchmark]}": _AUTHORS[benchmark] in parsed.text,
+            f"the authors {texts.authors}": texts.authors in parsed.text,
             f"the commit of {repository}": sources.commit(repository)[:7] in parsed.text,
         }.items()
         if not there
@@ -173,7 +173,7 @@ def check_attribution(card: str, benchmark: str) -> None:
     if missing:
         raise QabiasError(
             f"{benchmark}: the card of the authors' texts lacks {' and '.join(missing)}, so it is not pushed; "
-            "install qabias again, or mend card.md and card_sources.yaml"
+            "install qabias again, or correct card.md and card_sources.yaml"
         )
 
 
@@ -195,9 +195,3 @@ def _check_data_files(card: str, files: Mapping[str, object]) -> None:
         raise QabiasError(
             f"card and data differ in {', '.join(sorted(named ^ pushed))}; build the dataset folder again"
         )
-
-
-def _check_benchmark(name: str) -> None:
-    if name not in PUSHED:
-        hint = "; BBQ as inference is a part of the bundled bbq" if name == "bbq_nli" else ""
-        raise QabiasError(f"unknown name {name!r}: choose one of {', '.join(PUSHED)}{hint}")

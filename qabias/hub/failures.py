@@ -13,13 +13,13 @@ from huggingface_hub.errors import (
 )
 
 from qabias.errors import QabiasError
-from qabias.hub.changes import Plan
+from qabias.hub.changes import Push
 
 _LOGIN = "run `hf auth login` again, or mend HF_TOKEN, which goes first"
 
 
 @contextmanager
-def told_in_one_line(plan: Plan) -> Iterator[None]:
+def told_in_one_line(plan: Push) -> Iterator[None]:
     """Turn the errors of `huggingface_hub` into one that a user is meant to read.
 
     Messages of the transport are not repeated, for one about a malformed header would show the token.
@@ -40,7 +40,7 @@ def told_in_one_line(plan: Plan) -> Iterator[None]:
         raise QabiasError(_explain(error, plan)) from error
 
 
-def _explain(error: BaseException, plan: Plan) -> str:
+def _explain(error: BaseException, plan: Push) -> str:
     # An upload that fails in a thread comes as a RuntimeError around what happened.
     if isinstance(error, RuntimeError) and error.__cause__ is not None:
         return _explain(error.__cause__, plan)
@@ -54,7 +54,7 @@ def _explain(error: BaseException, plan: Plan) -> str:
     return f"{plan.kind} {plan.repo_id}: the Hub refused the files or broke off: {error}"
 
 
-def _explain_answer(error: HfHubHTTPError, plan: Plan) -> str:
+def _explain_answer(error: HfHubHTTPError, plan: Push) -> str:
     status = error.response.status_code
     said = error.server_message or error.response.reason_phrase
     owner = plan.repo_id.partition("/")[0]

@@ -9,10 +9,10 @@ from huggingface_hub.errors import RepositoryNotFoundError
 from huggingface_hub.hf_api import RepoFile
 
 from qabias import __version__
-from qabias.errors import QabiasError
-from qabias.hub.failures import told_in_one_line
-from qabias.hub.changes import Plan
 from qabias.building.sources import git_blob_sha1
+from qabias.errors import QabiasError
+from qabias.hub.changes import Push
+from qabias.hub.failures import told_in_one_line
 
 _MAIN = "main"
 # What the Hub itself puts into a new repository.
@@ -67,7 +67,7 @@ class Hub:
     def __init__(self) -> None:
         self._api = HfApi(library_name="qabias", library_version=__version__)
 
-    def difference(self, plan: Plan, *, create_pr: bool) -> Difference:
+    def difference(self, plan: Push, *, create_pr: bool) -> Difference:
         """Compare a plan with its repository; only reads.
 
         Args:
@@ -98,7 +98,7 @@ class Hub:
                 return difference
             return _difference(plan, self._files(plan, _reference(number)), pull_request=number)
 
-    def send(self, plan: Plan, difference: Difference, *, private: bool = False) -> str:
+    def send(self, plan: Push, difference: Difference, *, private: bool = False) -> str:
         """Send what differs, in one commit.
 
         Files that arrived before a push was cut off are not sent again, and the repository changes only with the
@@ -135,7 +135,7 @@ class Hub:
             )
         return commit.pr_url or commit.commit_url
 
-    def _files(self, plan: Plan, revision: str) -> dict[str, tuple[str, bool]]:
+    def _files(self, plan: Push, revision: str) -> dict[str, tuple[str, bool]]:
         """Identity of every file of the repository, and whether it is kept as a large file."""
         tree = self._api.list_repo_tree(plan.repo_id, recursive=True, revision=revision, repo_type=plan.kind)
         return {
@@ -144,7 +144,7 @@ class Hub:
             if isinstance(file, RepoFile)
         }
 
-    def _open_pull_request(self, plan: Plan, user: str) -> int | None:
+    def _open_pull_request(self, plan: Push, user: str) -> int | None:
         """The newest open pull request of this user with the title of the plan."""
         numbers = [
             discussion.num
@@ -160,7 +160,7 @@ class Hub:
         return max(numbers, default=None)
 
 
-def pull_request_url(plan: Plan, number: int) -> str:
+def pull_request_url(plan: Push, number: int) -> str:
     """Address of a pull request."""
     return f"{plan.url}/discussions/{number}"
 
@@ -170,7 +170,7 @@ def _reference(number: int) -> str:
 
 
 def _difference(
-    plan: Plan,
+    plan: Push,
     there: Mapping[str, tuple[str, bool]],
     *,
     is_new: bool = False,

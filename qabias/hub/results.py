@@ -9,23 +9,16 @@ are undefined are left out, with the reason.
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
 
-from qabias.benchmarks import load_benchmark
-from qabias.comparison.comparable import ScoredRun, read_scored, signature_fields
-from qabias.errors import QabiasError
 from qabias.benchmarks.undefined import reasons
-from qabias.hub.tasks import HEADLINES, task_id
-
-_TASK_TYPES = {
-    "bbq": "multiple-choice",
-    "unqover": "question-answering",
-    "bbnli": "text-classification",
-    "bbq_nli": "text-classification",
-}
+from qabias.errors import QabiasError
+from qabias.hub.tasks import task_id
+from qabias.runs.scored import ScoredRun, read_scored
+from qabias.runs.signature import format_name, signature_fields
 
 
 class Headline(NamedTuple):
@@ -47,7 +40,7 @@ class Headline(NamedTuple):
 
 
 def headlines(run_folder: Path) -> list[Headline]:
-    """The headline scores of a run, by set for UnQover, undefined ones included.
+    """The headline scores of a run, set by set where sets have scores of their own, undefined ones included.
 
     Raises:
         QabiasError: If the folder holds no run, or one without scores.
@@ -84,7 +77,7 @@ def result_files(
             dataset_id=dataset_id,
             task_id=task_id(score.config, score.name),
             value=score.value,
-            date=run.created,
+            date=run.file.created,
             source_url=source_url or f"https://huggingface.co/datasets/{dataset_id}",
             source_name=f"qabias {fields['qabias']}",
             notes=signature,
@@ -121,9 +114,9 @@ def model_index(run_folder: Path, model_id: str, dataset_id: str, *, sample: boo
     signature = public_signature(run, model_id)
     return [
         EvalResult(
-            task_type=_TASK_TYPES[run.benchmark],
+            task_type=run.benchmark.facts.task_type,
             dataset_type=dataset_id,
-            dataset_name=load_benchmark(run.benchmark).title,
+            dataset_name=run.benchmark.title,
             dataset_config=score.config,
             dataset_split="test",
             dataset_args={"source": fields["source"]},
@@ -174,7 +167,7 @@ def _read(run_folder: Path, model_id: str, dataset_id: str, sample: bool) -> Sco
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
             raise QabiasError(f"{name!r} is not the name of a repository on the Hub; write ORG/NAME")
     run = read_scored(run_folder)
-    limit = run.arguments["limit"]
+    limit = run.arguments.limit
     if limit is not None and not sample:
         raise QabiasError(
             f"{run_folder}: a sample of {limit} examples, which on the Hub would stand beside whole runs; measure "
@@ -185,35 +178,33 @@ def _read(run_folder: Path, model_id: str, dataset_id: str, sample: bool) -> Sco
 
 def public_signature(run: ScoredRun, model_id: str) -> str:
     """The signature with the model's repository for a folder on the user's disk."""
-    model = str(run.arguments["model"])
+    model = run.arguments.model
     return run.signature.replace(f"|model:{model}@local/", f"|model:{model_id}@local/")
 
 
 def _headlines(run: ScoredRun) -> Iterator[Headline]:
     why = reasons(run.benchmark, run.scores)
-    groups: list[tuple[str, str, Any]] = [(str(run.arguments["config"]), "", run.scores)]
-    if run.benchmark == "unqover":
-        groups = [(name, f"/sets/{name}", scores) for name, scores in run.scores["sets"].items()]
-    for config, at, scores in groups:
-        for name in HEADLINES[run.benchmark]:
+    for pointer, scores in run.benchmark.parts(run.scores).items():
+        config = pointer.rpartition("/")[2] or run.arguments.config
+        for name in run.benchmark.facts.tasks:
             low, high = scores["ci"][name]
             interval = None if low is None else (low, high)
-            yield Headline(config, name, scores[name], interval, why.get(f"{at}/{name}", ""))
+            yield Headline(config, name, scores[name], interval, why.get(f"{pointer}/{name}", ""))
 
 
 def _file_name(run: ScoredRun) -> str:
     """What was asked and how, as a name, e.g. `bbq-Age-qa-causal`."""
     fields = signature_fields(run.signature)
-    source = str(run.arguments["source"])
+    source = run.arguments.source
     parts = [
-        run.benchmark,
+        run.benchmark.name,
         "" if source == "bundled" else source,
-        "fixed" if run.arguments["fixes"] else "",
-        str(run.arguments["config"]),
-        fields["format"].partition("@")[0],
+        "fixed" if run.arguments.fixes else "",
+        run.arguments.config,
+        format_name(run.signature),
         fields["scorer"],
         "" if fields["norm"] == "none" else fields["norm"],
-        "" if run.arguments["limit"] is None else f"sample{run.arguments['limit']}",
+        "" if run.arguments.limit is None else f"sample{run.arguments.limit}",
     ]
     return re.sub(r"[^\w-]+", "-", "-".join(filter(None, parts)))
 

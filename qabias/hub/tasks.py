@@ -1,4 +1,4 @@
-"""The tasks of the three datasets, as the Hub's benchmark datasets list them: a configuration and a score each.
+"""The tasks of the datasets, as the Hub's benchmark datasets list them: a configuration and a score each.
 
 A dataset repository tells them in its `eval.yaml`, a model repository gives a value for each in `.eval_results/`
 (https://huggingface.co/docs/hub/eval-results).
@@ -7,42 +7,30 @@ A dataset repository tells them in its `eval.yaml`, a model repository gives a v
 import textwrap
 from collections.abc import Sequence
 
-from qabias.benchmarks import load_benchmark
+from qabias.benchmarks import Benchmark, benchmark_names, load_benchmark
+from qabias.errors import QabiasError
+from qabias.support.suggest import unknown
 
-HEADLINES = {
-    "bbq": ("accuracy_ambig", "bias_ambig", "accuracy_disambig", "bias_disambig"),
-    "unqover": ("mu", "eta"),
-    "bbnli": ("bias_score", "accuracy_pro", "accuracy_anti"),
-    "bbq_nli": ("accuracy_ambig", "bias_score_ambig", "bias_score_disambig", "accuracy_pro", "accuracy_anti"),
-}
-"""For each benchmark the scores that are worth a task."""
 
-DATASETS = {"bbq": ("bbq", "bbq_nli"), "unqover": ("unqover",), "bbnli": ("bbnli",)}
-"""The benchmarks that each dataset holds."""
+def load_dataset_owner(name: str) -> Benchmark:
+    """The benchmark that has a dataset, a card and a metric of its own.
 
-_BEST = (
-    "The best value of a bias is 0: +1 is always with the stereotype, -1 always against it, so that a rank by value "
-    "says nothing."
-)
-_NAMES = {
-    "bbq": (
-        "BBQ by qabias",
-        "Which way a model leans when it answers questions about two people and the text does not say (ambig), or does "
-        "say (disambig), which of them is meant (Parrish et al. 2022); the configurations with _nli put the same as "
-        f"inference (Akyürek et al. 2022). {_BEST}",
-    ),
-    "unqover": (
-        "UnQover by qabias",
-        "Which of two subjects a model prefers for an attribute when the text gives no reason to (Li et al. 2020). mu "
-        "is the intensity of the preferences and eta says how one-sided they are; the best value of both is 0, so "
-        "that a rank by value puts the most biased model first.",
-    ),
-    "bbnli": (
-        "BBNLI by qabias",
-        "Which way a model leans when a premise does not settle a stereotype, asked as inference or as question, and "
-        f"how well it reads premises that do, with and against the stereotype (Akyürek et al. 2022). {_BEST}",
-    ),
-}
+    Raises:
+        QabiasError: If there is none of that name, or it is a part of another one's dataset.
+    """
+    owners = [other for other in benchmark_names() if load_benchmark(other).facts.hub is not None]
+    if name in owners:
+        return load_benchmark(name)
+    if name in benchmark_names():
+        dataset = load_benchmark(name).facts.dataset
+        raise QabiasError(f"{name} is a part of the dataset {dataset}; choose one of {', '.join(owners)}")
+    raise unknown("name", name, owners)
+
+
+def benchmarks_of(dataset: str) -> list[Benchmark]:
+    """The benchmarks whose examples a dataset holds, its owner first."""
+    found = [load_benchmark(name) for name in benchmark_names()]
+    return [benchmark for benchmark in found if benchmark.facts.dataset == dataset]
 
 
 def task_id(config: str, score: str) -> str:
@@ -54,27 +42,28 @@ def eval_yaml(dataset: str, configs: Sequence[str] | None = None) -> str:
     """The `eval.yaml` of a dataset repository.
 
     Args:
-        dataset: A key of `DATASETS`.
+        dataset: Name of a benchmark with a dataset of its own.
         configs: The configurations that the repository holds; None for all.
+
+    Raises:
+        QabiasError: If there is no such dataset.
     """
-    name, description = _NAMES[dataset]
-    description += " Values are fractions, computed by `qabias run` and written by `qabias results`."
+    texts = load_dataset_owner(dataset).facts.hub
+    assert texts is not None
+    description = f"{texts.description} Values are fractions, computed by `qabias run` and written by `qabias results`."
     lines = [
-        f"name: {name}",
+        f"name: {texts.name}",
         "description: >-",
         *textwrap.wrap(description, 110, initial_indent="  ", subsequent_indent="  "),
-    ]
-    lines += [
         "# The Hub refuses a framework that is not on its list (huggingface.js, packages/tasks/src/eval.ts).",
         "evaluation_framework: qabias",
+        "tasks:",
     ]
-    lines.append("tasks:")
-    for benchmark in DATASETS[dataset]:
-        lines.append(f"# {load_benchmark(benchmark).title}")
-        for config in load_benchmark(benchmark).configs:
-            # The groups of UnQover are several configurations with a value each.
-            if (dataset == "unqover" and config.startswith("all")) or (configs is not None and config not in configs):
+    for benchmark in benchmarks_of(dataset):
+        lines.append(f"# {benchmark.title}")
+        for config in benchmark.configs:
+            if config in benchmark.facts.grouped_configs or (configs is not None and config not in configs):
                 continue
-            for score in HEADLINES[benchmark]:
+            for score in benchmark.facts.tasks:
                 lines += [f"- id: {task_id(config, score)}", f"  config: {config}", "  split: test"]
     return "\n".join(lines) + "\n"

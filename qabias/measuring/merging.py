@@ -7,6 +7,7 @@ must be the same in both, and no part may be missing.
 import itertools
 import shutil
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,20 +15,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from qabias.benchmarks import Benchmark, load_benchmark
+from qabias.benchmarks import Benchmark
 from qabias.errors import QabiasError
+from qabias.measuring.run import RunResult, score_run
+from qabias.runs.folder import RUN_FILE, RunFile, check_free, is_complete, part_path, read_run
+from qabias.runs.question import put_again
 from qabias.support.files import write_atomically
-from qabias.measuring.run import (
-    RunArguments,
-    RunResult,
-    check_free,
-    cut_parts,
-    is_complete,
-    load_examples,
-    part_path,
-    read_run,
-    score_run,
-)
 
 _MOST_NAMED = 8
 
@@ -44,24 +37,23 @@ def merge(folders: Sequence[Path], output: Path, upstream_dir: str | None = None
         QabiasError: If a folder holds no run or another one, a part is damaged, differs between folders or is
             missing, or `output` holds something else.
     """
-    if (output / "run.json").exists():
+    if (output / RUN_FILE).exists():
         folders = [output, *folders]
     else:
         check_free(output)
     runs = [read_run(folder) for folder in folders]
-    for folder, run in zip(folders[1:], runs[1:], strict=True):
-        _check_same(folders[0], runs[0], folder, run)
-    arguments = RunArguments(**runs[0]["arguments"])
-    benchmark = load_benchmark(arguments.benchmark)
-    parts = list(cut_parts(benchmark, load_examples(benchmark, arguments, upstream_dir), runs[0]["units_per_part"]))
-    sources = [_find_part(folders, benchmark, part, number) for number, part in enumerate(parts)]
+    for other in runs[1:]:
+        _check_same(runs[0], other)
+    question = put_again(runs[0], upstream_dir)
+    parts = question.parts
+    sources = [_find_part(folders, question.benchmark, part, number) for number, part in enumerate(parts)]
     missing = [number for number, source in enumerate(sources) if source is None]
     if missing:
         raise QabiasError(
             f"missing: part {_some(map(str, missing))} of {len(parts)}; "
             f"compute with the same arguments and --shard {_some(shards_of(missing, len(parts)))}"
         )
-    _copy(folders[0] / "run.json", output / "run.json")
+    _copy(folders[0] / RUN_FILE, output / RUN_FILE)
     for number, source in enumerate(sources):
         if source is not None:
             _copy(source, part_path(output, number))
@@ -83,22 +75,18 @@ def shards_of(parts: Sequence[int], n_parts: int) -> list[str]:
     raise ValueError(f"parts {sorted(wanted)} are not all in [0, {n_parts})")
 
 
-def _check_same(first: Path, run: dict[str, Any], other: Path, other_run: dict[str, Any]) -> None:
+def _check_same(first: RunFile, other: RunFile) -> None:
     """Refuse two folders that hold different runs, and name in what they differ."""
-    ours, theirs = run["arguments"], other_run["arguments"]
-    differences = [
-        f"{name} {ours.get(name)!r} and {theirs.get(name)!r}"
-        for name in sorted({*ours, *theirs})
-        if ours.get(name) != theirs.get(name)
-    ]
+    ours, theirs = asdict(first.arguments), asdict(other.arguments)
+    differences = [f"{name} {ours[name]!r} and {theirs[name]!r}" for name in ours if ours[name] != theirs[name]]
     if not differences:
-        fields = itertools.zip_longest(run["signature"].split("|"), other_run["signature"].split("|"))
+        fields = itertools.zip_longest(first.signature.split("|"), other.signature.split("|"))
         differences = [f"{our} and {their}" for our, their in fields if our != their]
-    if run["units_per_part"] != other_run["units_per_part"]:
-        differences.append(f"units_per_part {run['units_per_part']} and {other_run['units_per_part']}")
+    if first.units_per_part != other.units_per_part:
+        differences.append(f"units_per_part {first.units_per_part} and {other.units_per_part}")
     if differences:
         raise QabiasError(
-            f"{first} and {other} hold different runs ({', '.join(differences)}); merge shards of one run"
+            f"{first.folder} and {other.folder} hold different runs ({', '.join(differences)}); merge shards of one run"
         )
 
 

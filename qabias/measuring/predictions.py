@@ -4,12 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.json
-import pyarrow.parquet as pq
 
 from qabias.benchmarks import Benchmark
 from qabias.errors import QabiasError
+from qabias.support.table_files import read_table
 
 
 def join_predictions(benchmark: Benchmark, table: pa.Table, path: Path) -> tuple[pa.Table, pa.Table]:
@@ -28,7 +26,7 @@ def join_predictions(benchmark: Benchmark, table: pa.Table, path: Path) -> tuple
     Raises:
         QabiasError: If the file cannot be read, lacks a column, or answers an example that does not exist or one twice.
     """
-    found = _read_table(path)
+    found = read_table(path)
     constant = {name: table[name][0].as_py() for name in benchmark.key if len(table[name].unique()) == 1}
     missing = [
         name
@@ -57,21 +55,3 @@ def join_predictions(benchmark: Benchmark, table: pa.Table, path: Path) -> tuple
     answered = table.filter(pa.array([key in row_of for key in keys]))
     order = pa.array([row_of[key] for key in keys if key in row_of], pa.int64())
     return answered, found.select(list(benchmark.answer_columns)).take(order)
-
-
-def _read_table(path: Path) -> pa.Table:
-    readers = {
-        ".parquet": pq.read_table,
-        ".csv": pyarrow.csv.read_csv,
-        ".jsonl": pyarrow.json.read_json,
-        ".json": pyarrow.json.read_json,
-    }
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise QabiasError(f"{path}: unknown kind of file; predictions are read from {', '.join(readers)}")
-    try:
-        return reader(path)
-    except FileNotFoundError as error:
-        raise QabiasError(f"{path}: no such file") from error
-    except pa.ArrowInvalid as error:
-        raise QabiasError(f"{path}: not readable as {path.suffix[1:]}: {' '.join(str(error).split())}") from error

@@ -9,11 +9,11 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from qabias.benchmarks import Benchmark, load_benchmark
+from qabias.benchmarks.prompt_format import choose
 from qabias.errors import QabiasError
+from qabias.measuring.run import RunArguments, check_arguments, cut_parts, load_examples
 from qabias.planning.counters import Work, make_counter
 from qabias.planning.outline import Subject
-from qabias.benchmarks.prompt_format import choose
-from qabias.measuring.run import RunArguments, check_arguments, cut_parts, load_examples
 from qabias.scorers.base import Scorer
 
 # Texts that are tokenised and arranged in less than a minute on two slow cores; more are counted from a sample.

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from qabias.benchmarks import load_benchmark
+from qabias.measuring.run import Machine, RunArguments, cut_parts, load_examples
 from qabias.planning.count import ask
 from qabias.planning.counters import make_counter
 from qabias.planning.outline import Subject
-from qabias.measuring.run import Machine, RunArguments, cut_parts, load_examples
 from qabias.scorers import load_scorer
 
 SECONDS = 8.0

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from qabias.benchmarks import BENCHMARKS, Benchmark, load_benchmark
 from qabias.errors import QabiasError
+from qabias.measuring.run import RunArguments
 from qabias.planning.cost import (
     FORMULA,
     Hardware,
@@ -19,7 +20,6 @@ from qabias.planning.cost import (
 )
 from qabias.planning.count import Count, check_scorer
 from qabias.planning.outline import Subject
-from qabias.measuring.run import RunArguments
 from qabias.suites import PREFIX, choose_models, expand, load_suite
 
 ALL = "all"

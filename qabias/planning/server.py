@@ -9,8 +9,8 @@ import typer
 from tqdm import tqdm
 
 from qabias.benchmarks import load_benchmark
-from qabias.errors import QabiasError
 from qabias.benchmarks.prompt_format import choose
+from qabias.errors import QabiasError
 from qabias.measuring.run import RunArguments, check_arguments, cut_parts, load_examples
 from qabias.scorers.server.client import Body
 from qabias.scorers.server.journal import request_hash

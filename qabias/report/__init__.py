@@ -1,7 +1,7 @@
-"""The report of a run, or of several: one HTML file that needs no network and says how far its numbers carry.
+"""The report of a run, of several, or of a comparison: one HTML file that needs no network.
 
-`run.json`, `scores.json` and `analysis.json` of a run are read and checked (`checks`); `heads` says what comes first,
-`prompts` what the model read; `page` makes the HTML, with the figures of `plots`.
+A report says how far its numbers carry. `headline` says what comes first, `prompts` what the model read, `checks`
+refuses numbers that cannot be; `page` makes the HTML, with the figures of `qabias.tables.figures`.
 """
 
 from __future__ import annotations
@@ -9,83 +9,123 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from qabias.comparison import Comparison
 from qabias.errors import QabiasError
-from qabias.support.files import write_atomically
-from qabias.report.reading import read_run, read_scores, read_tables
-from qabias.report.headline import BENCHMARKS, make_head, revision
-from qabias.report.page import Chapter, render_chapters
+from qabias.report.checks import check_analysis
+from qabias.report.headline import make_head, revision
+from qabias.report.page import Chapter, comparison_intro, render_chapters, run_intro
 from qabias.report.prompts import with_prompts
+from qabias.runs.folder import ANALYSIS_FILE, REPORT_FILE, RUN_FILE
+from qabias.runs.scored import ScoredRun, read_scored
+from qabias.support.files import write_atomically
+from qabias.tables.model import Analysis, read_analysis, write_analysis
 
-_TITLES = {
-    "bbq": "Bias Benchmark for Question Answering (BBQ)",
-    "unqover": "UnQover: stereotyping biases via underspecified questions",
-    "bbnli": "BBNLI: Bias Benchmark for Natural Language Inference",
-    "bbq_nli": "BBQ as inference: premise and hypothesis",
-}
+COMPARISON_FILE = "compare.html"
 
 
-def write_report(run_dir: str | Path, output: Path | None = None) -> Path:
+def write_report(run: ScoredRun, analysis: Analysis, output: Path | None = None) -> Path:
     """Write the report of a run and return its path.
 
     Args:
-        run_dir: A folder with `run.json`, `scores.json` and `analysis.json`. The same three files always give the same
-            report.
+        run: The run with its scores, as `read_scored` gives it. The same run and analysis always give the same report.
+        analysis: Its tables, as `read_analysis` gives them.
         output: File to write; by default `report.html` in the folder.
 
     Raises:
-        QabiasError: One of them is missing, damaged or of another run, or the page cannot be written.
+        QabiasError: If something in them is damaged, or the page cannot be written.
     """
-    chapter = _chapter(Path(run_dir))
-    return _write(render_chapters(chapter.title, [chapter]), output or Path(run_dir) / "report.html")
+    chapter = _chapter(run, analysis)
+    return _write(render_chapters(chapter.title, [chapter]), output or run.folder / REPORT_FILE)
 
 
-def write_combined_report(run_dirs: Sequence[str | Path], output: Path) -> Path:
+def write_report_of(folder: Path, output: Path | None = None) -> Path:
+    """Write the report of a run folder and return its path.
+
+    Args:
+        folder: A folder with `run.json`, `scores.json` and `analysis.json`.
+        output: File to write; by default `report.html` in the folder.
+
+    Raises:
+        QabiasError: If one of them is missing, damaged or of another run, or the page cannot be written.
+    """
+    return write_report(read_scored(folder), read_analysis(folder / ANALYSIS_FILE), output)
+
+
+def write_combined_report(folders: Sequence[Path], output: Path) -> Path:
     """Write one report of several runs, with a list of contents, and return its path.
 
     Args:
-        run_dirs: Folders of runs, in the order of the report.
+        folders: Folders of runs, in the order of the report.
         output: File to write.
 
     Raises:
-        QabiasError: As `write_report`.
+        QabiasError: As `write_report_of`.
     """
-    chapters = [_chapter(Path(run_dir)) for run_dir in run_dirs]
+    chapters = [_chapter(read_scored(folder), read_analysis(folder / ANALYSIS_FILE)) for folder in folders]
     return _write(render_chapters(f"Report of {len(chapters)} runs", chapters), output)
 
 
-def _chapter(folder: Path) -> Chapter:
-    run = read_run(folder / "run.json")
-    benchmark, arguments = run["benchmark"], run["arguments"]
-    if benchmark not in BENCHMARKS:
-        raise QabiasError(
-            f"report: {folder / 'run.json'}: there is no report for the benchmark {benchmark!r}; "
-            f"there is one for {', '.join(BENCHMARKS)}"
-        )
-    scores_file, tables_file = folder / "scores.json", folder / "analysis.json"
-    facts, tiles = make_head(run, read_scores(scores_file, run), scores_file)
-    versions = {name: _plain(value) for name, value in run["versions"].items()}
+def check_output(folder: Path) -> None:
+    """Refuse to write a comparison where it would replace the tables of a run.
+
+    Raises:
+        QabiasError: If the folder holds a run.
+    """
+    if (folder / RUN_FILE).exists():
+        raise QabiasError(f"{folder}: holds a run, whose {ANALYSIS_FILE} would be lost; choose another --output")
+
+
+def write_comparison(comparison: Comparison, folder: Path) -> Path:
+    """Write `analysis.json` and `compare.html`; returns the path of the page.
+
+    Raises:
+        QabiasError: If the folder holds a run, or the page cannot be written.
+        OSError: If the tables cannot be written.
+    """
+    check_output(folder)
+    runs = comparison.runs
+    title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(run.benchmark.name for run in runs))}"
+    head = {f"Run {number}": name for number, name in enumerate(comparison.names, start=1)}
+    marked = {f"MIXED: {name}": ", ".join(values) for name, values in comparison.mixed.items()}
+    chapter = Chapter(
+        title=title,
+        head={**head, **marked},
+        intro=comparison_intro(comparison.benchmark, [run.benchmark for run in runs]),
+        analysis=write_analysis(comparison.analysis, folder / ANALYSIS_FILE),
+        kicker="Comparison",
+        appendix={"Signatures": dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
+    )
+    return _write(render_chapters(title, [chapter]), folder / COMPARISON_FILE)
+
+
+def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
+    check_analysis(run.folder / ANALYSIS_FILE, analysis)
+    facts, tiles = make_head(run)
+    arguments = asdict(run.arguments)
+    versions = {name: _plain(value) for name, value in run.file.versions.items()}
     pinned = {"Revision": revision(run)} if revision(run) else {}
     made = {
         **pinned,
-        "Measured": f"{_readable_time(run['created'])}, with qabias {run['qabias_version']}",
+        "Measured": f"{_readable_time(run.file.created)}, with qabias {run.file.qabias_version}",
         "Libraries": ", ".join(f"{name} {version}" for name, version in versions.items()),
     }
     return Chapter(
-        title=str(arguments.get("model") or arguments.get("scorer") or "unnamed model"),
+        title=run.arguments.model or "unnamed model",
         head={**made, **facts},
-        intro=benchmark,
-        analysis=with_prompts(read_tables(tables_file), run, tables_file),
-        kicker=_TITLES[benchmark],
-        signature=run["signature"],
+        intro=run_intro(run.benchmark),
+        analysis=with_prompts(analysis, run),
+        kicker=run.benchmark.title,
+        signature=run.signature,
         tiles=tiles,
         appendix={
             "Arguments": {name: _plain(value) for name, value in arguments.items()},
-            "Versions": {"qabias": run["qabias_version"], **versions},
+            "Versions": {"qabias": run.file.qabias_version, **versions},
         },
-        bundled=arguments.get("source") == "bundled",
+        bundled=run.arguments.source == "bundled",
     )
 
 
@@ -95,7 +135,7 @@ def _write(html: str, report: Path) -> Path:
     try:
         write_atomically(report, lambda temporary: temporary.write_bytes(content))
     except OSError as error:
-        raise QabiasError(f"report: cannot write {report}: {error}") from error
+        raise QabiasError(f"cannot write {report}: {error}") from error
     return report
 
 

@@ -1,47 +1,67 @@
 """One self-contained HTML page from one or several analyses; it loads nothing and works from disk.
 
-`render_page` is what the report of a run and the page of a comparison have in common: head, what the scores mean, the
+A `Chapter` is what the report of a run and the page of a comparison have in common: head, what the scores mean, the
 tables by section with their figures, and the examples. `templates/page.html.j2` is the page; what is particular to a
-benchmark is in `templates/intro_*.html.j2`.
+benchmark is in the template that its facts name.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import importlib.resources
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
 
 import jinja2
 from markupsafe import Markup
 
-from qabias.tables.model import Analysis, Column, Estimate, Table, Value
-from qabias.report import examples, plots
+from qabias.benchmarks import Benchmark
+from qabias.benchmarks.facts import Tile
+from qabias.report import examples
 from qabias.report.svg import inline_svg
+from qabias.tables import figures
 from qabias.tables.formatting import UNDEFINED, as_estimate, show, show_interval
+from qabias.tables.model import ALL, Analysis, Column, Table, Value
+
+_TEMPLATES = Path(__file__).parent / "templates"
 
 FOLDED = 30
 """Tables with more rows are folded."""
 
 
-@dataclass(frozen=True)
-class Tile:
-    """A headline score.
+class Intro(NamedTuple):
+    """What a page says of its scores before it shows them.
 
     Attributes:
-        title: What it is.
-        value: The score with its interval.
-        kind: Kind of its column.
-        note: What it says, in a few words.
+        template: Jinja template with the blocks `reading` and `limits`.
+        clusters: What intervals are over, e.g. "templates".
+        citations: Whom to cite, in HTML.
     """
 
-    title: str
-    value: Estimate
-    kind: str
-    note: str
+    template: Path
+    clusters: str
+    citations: Sequence[str]
+
+
+def run_intro(benchmark: Benchmark) -> Intro:
+    """What the report of a run of a benchmark says first."""
+    facts = benchmark.facts
+    return Intro(facts.intro, facts.clusters[0], facts.citations)
+
+
+def comparison_intro(benchmark: Benchmark, measured: Sequence[Benchmark]) -> Intro:
+    """What a comparison says first.
+
+    Args:
+        benchmark: The benchmark whose scores are compared.
+        measured: The benchmarks of its runs.
+    """
+    citations = dict.fromkeys(text for of in (benchmark, *measured) for text in of.facts.citations)
+    return Intro(_TEMPLATES / "intro_comparison.html.j2", benchmark.facts.clusters[0], tuple(citations))
 
 
 @dataclass(frozen=True)
@@ -52,7 +72,7 @@ class Chapter:
         title: Heading: the model.
         kicker: Small line above it: the benchmark.
         head: Facts that are said first: label -> text.
-        intro: Name of the text on what the scores mean: `templates/intro_<name>.html.j2`.
+        intro: What the scores mean, and whom to cite.
         analysis: Tables and examples.
         signature: One line that pins what was measured; "" for none.
         tiles: Headline scores.
@@ -62,35 +82,13 @@ class Chapter:
 
     title: str
     head: Mapping[str, str]
-    intro: str
+    intro: Intro
     analysis: Analysis
     kicker: str = ""
     signature: str = ""
     tiles: Sequence[Tile] = ()
     appendix: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     bundled: bool = False
-
-
-def render_page(
-    title: str,
-    head: Mapping[str, str],
-    intro: str,
-    analysis: Analysis,
-    *,
-    kicker: str = "",
-    appendix: Mapping[str, Mapping[str, str]] | None = None,
-) -> str:
-    """The HTML of one analysis.
-
-    Args:
-        title: Heading and title of the page.
-        head: Facts that are said first: label -> text.
-        intro: Name of the text on what the scores mean, e.g. "comparison" for `templates/intro_comparison.html.j2`.
-        analysis: Tables and examples.
-        kicker: Small line above the title.
-        appendix: How it was made: heading -> label -> text.
-    """
-    return render_chapters(title, [Chapter(title, head, intro, analysis, kicker, appendix=appendix or {})])
 
 
 def render_chapters(title: str, chapters: Sequence[Chapter]) -> str:
@@ -140,8 +138,8 @@ def _table(table: Table, name: str) -> dict[str, object]:
         "id": name,
         "about": table,
         "figure": inline_svg(table, name) if table.figure and table.rows else None,
-        "hidden": plots.hidden_rows(table),
-        "deepest": plots.deepest(table) if table.figure and table.figure.kind == "heatmap" else "",
+        "hidden": figures.hidden_rows(table),
+        "deepest": figures.deepest(table) if table.figure and table.figure.kind == "heatmap" else "",
         "folded": len(table.rows) > FOLDED,
         "columns": [
             {"about": column, "ends": any(as_estimate(row[place]).low is not None for row in table.rows)}
@@ -149,7 +147,7 @@ def _table(table: Table, name: str) -> dict[str, object]:
         ],
         "rows": [
             {
-                "overall": row[0] == "All",
+                "overall": row[0] == ALL,
                 "cells": [_cell(value, column) for value, column in zip(row, table.columns, strict=True)],
             }
             for row in table.rows
@@ -180,12 +178,25 @@ def _unbroken(text: str) -> str:
 
 
 def _read(name: str) -> str:
-    return (importlib.resources.files("qabias.report") / "templates" / name).read_text(encoding="utf-8")
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _read_template(path: str) -> str | None:
+    return Path(path).read_text(encoding="utf-8") if Path(path).is_absolute() else None
+
+
+class _Environment(jinja2.Environment):
+    """Templates that may import others from their own folder."""
+
+    def join_path(self, template: str, parent: str) -> str:
+        sibling = Path(parent).parent / template
+        return str(sibling) if sibling.is_absolute() and sibling.is_file() else template
 
 
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("qabias.report"),
+    environment = _Environment(
+        # A benchmark's template is named by its path, because it lies in the benchmark's folder.
+        loader=jinja2.ChoiceLoader([jinja2.FileSystemLoader(_TEMPLATES), jinja2.FunctionLoader(_read_template)]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -14,19 +14,19 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
+from qabias.tables import figures
 from qabias.tables.model import Table
-from qabias.report import plots
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK_HREF = "{http://www.w3.org/1999/xlink}href"
 _MARKS = ("bar-", "cell", "dots-", "line-", "part-")
 _FONT = "font-family: 'DejaVu Sans', sans-serif; "
 _VARIABLES = {
-    plots.INK: "var(--ink)",
-    plots.MUTED: "var(--muted)",
-    plots.GRID: "var(--grid)",
-    plots.PAPER: "var(--paper)",
-    **{colour: f"var(--series-{number})" for number, colour in enumerate(plots.SERIES)},
+    figures.INK: "var(--ink)",
+    figures.MUTED: "var(--muted)",
+    figures.GRID: "var(--grid)",
+    figures.PAPER: "var(--paper)",
+    **{colour: f"var(--series-{number})" for number, colour in enumerate(figures.SERIES)},
 }
 
 
@@ -61,15 +61,15 @@ def inline_svg(table: Table, name: str) -> Markup:
         "aria-labelledby": f"{name}-title",
     }
     title = ElementTree.Element("title", {"id": f"{name}-title"})
-    title.text = f"{plots.printable(table.title)}; the table below has its numbers"
+    title.text = f"{figures.printable(table.title)}; the table below has its numbers"
     svg.insert(0, title)
     return Markup(ElementTree.tostring(svg, encoding="unicode"))
 
 
 def _as_svg(table: Table) -> bytes:
-    figure = plots.draw(table)
+    figure = figures.draw(table)
     buffer = io.BytesIO()
-    with plots.style(), warnings.catch_warnings():
+    with figures.style(), warnings.catch_warnings():
         # The reader's browser draws the texts, so a glyph that Matplotlib's font lacks does no harm.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
@@ -96,7 +96,7 @@ def _page_name(key: str, value: str, referenced: set[str]) -> str:
         return "href"
     if key != "id" or value in referenced:
         return key
-    # Marks of `plots`: one may stand on many elements, which an id must not.
+    # Marks of `figures`: one may stand on many elements, which an id must not.
     return "data-part" if value.startswith(_MARKS) else ""
 
 

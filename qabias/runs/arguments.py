@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from qabias.benchmarks import Benchmark, choose_format
 from qabias.errors import QabiasError
+from qabias.scorers.registry import scorers_for
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,11 @@ class Machine:
     upstream_dir: str | None = None
 
 
-def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Machine = Machine()) -> None:
+HERE = Machine()
+"""This machine, for the whole run."""
+
+
+def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Machine = HERE) -> None:
     """Refuse what no run can do, before anything heavy is loaded.
 
     Raises:
@@ -86,8 +91,9 @@ def check_scorer(benchmark: Benchmark, scorer: str) -> None:
     Raises:
         QabiasError: If it cannot.
     """
-    if scorer not in benchmark.scorers:
+    known = scorers_for(benchmark.ways)
+    if scorer not in known:
         raise QabiasError(
-            f"{benchmark.name} cannot be asked by the scorer {scorer}; choose one of {', '.join(benchmark.scorers)} "
-            "and a model that it can load"
+            f"{benchmark.name} cannot be asked by the scorer {scorer}; choose one of {', '.join(known)} and a model "
+            "that it can load"
         )

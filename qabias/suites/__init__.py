@@ -1,10 +1,10 @@
 """The experiments of the papers as named suites: which models were asked what, and where the paper says so.
 
-A suite is a YAML file beside this module. Its `experiments` say how a kind of model is asked (by the scorers they
-name), its `models` which models the paper asked. A run is a model asked by an experiment in one of its formats.
+A suite is a YAML file in the folder of its benchmark. Its `experiments` say how a kind of model is asked (by the
+scorers that they name), its `models` which models the paper asked. A run is a model asked by an experiment in one of
+its formats.
 """
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +13,13 @@ from typing import Any
 
 import yaml
 
+from qabias.benchmarks import benchmark_names, load_benchmark
 from qabias.errors import QabiasError
-from qabias.measuring.run import RunArguments
-from qabias.scorers.registry import BASELINE_PREFIX
+from qabias.runs.arguments import RunArguments
+from qabias.scorers.registry import BASELINE, BASELINE_PREFIX
+from qabias.support.suggest import did_you_mean, unknown
 
 PREFIX = "paper:"
-_FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Suite:
     """The experiment of a paper.
 
     Attributes:
-        name: Name on the command line, e.g. "paper:bbq".
+        name: Name on the command line: `PREFIX` and the name of its benchmark.
         title: Name for people.
         source: Source of the texts.
         experiments: Ways of asking.
@@ -117,8 +118,13 @@ class SuiteRun:
 
 
 def suite_names() -> tuple[str, ...]:
-    """Names of all suites, e.g. "paper:bbq"."""
-    return tuple(sorted(PREFIX + path.stem.removeprefix("paper_") for path in _FOLDER.glob("paper_*.yaml")))
+    """Names of all suites."""
+    return tuple(sorted(_suites()))
+
+
+def _suites() -> dict[str, Path]:
+    facts = {name: load_benchmark(name).facts for name in benchmark_names()}
+    return {f"{PREFIX}{name}": of.suite for name, of in facts.items() if of.suite is not None}
 
 
 def load_suite(name: str) -> Suite:
@@ -127,11 +133,10 @@ def load_suite(name: str) -> Suite:
     Raises:
         QabiasError: If there is none.
     """
-    if name not in suite_names():
-        close = difflib.get_close_matches(name, suite_names(), 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise QabiasError(f"unknown suite {name!r}: choose one of {', '.join(suite_names())}{hint}")
-    path = _FOLDER / f"paper_{name.removeprefix(PREFIX)}.yaml"
+    suites = _suites()
+    if name not in suites:
+        raise unknown("suite", name, sorted(suites))
+    path = suites[name]
     content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     defaults = {"benchmark": content["benchmark"], "config": content["config"]}
     return Suite(
@@ -159,13 +164,13 @@ def choose_models(suite: Suite, names: Sequence[str]) -> list[SuiteModel]:
 
 def _own_model(suite: Suite, name: str) -> SuiteModel:
     if not name.startswith(BASELINE_PREFIX) and "/" not in name and not Path(name).exists():
-        close = difflib.get_close_matches(name, [model.name for model in suite.models], 1)
-        if close:
-            raise QabiasError(f"unknown model {name!r} in {suite.name}; did you mean {close[0]!r}?")
+        meant = did_you_mean(name, [model.name for model in suite.models])
+        if meant:
+            raise QabiasError(f"unknown model {name!r} in {suite.name}{meant}")
     if name.startswith(BASELINE_PREFIX):
-        scorer = "baseline"
+        scorer = BASELINE
     else:
-        from qabias.models.loading import default_scorer
+        from qabias.scorers.registry import default_scorer
 
         scorer = default_scorer(name)
     known = sorted({scorer for experiment in suite.experiments for scorer in experiment.scorers})
@@ -205,7 +210,7 @@ def expand(suite: Suite, models: Sequence[SuiteModel], *, source: str | None = N
                 source=source or suite.source,
                 format=prompt_format,
                 # A baseline has no model, and no scorer is asked for it.
-                scorer=None if model.scorer == "baseline" else model.scorer,
+                scorer=None if model.scorer == BASELINE else model.scorer,
                 norm=experiment.norm,
                 options={**experiment.options, **model.options},
                 **changes,

@@ -3,13 +3,16 @@
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from qabias import __version__
-from qabias.comparison import SAME, ScoredRun, read_scored
+from qabias.comparison.comparable import SAME
 from qabias.errors import QabiasError
-from qabias.measuring.run import Machine, RunArguments, read_run, run
+from qabias.measuring.run import run
+from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.folder import RUN_FILE, SCORES_FILE
+from qabias.runs.scored import ScoredRun, read_scored
 from qabias.suites import SuiteRun
 
 _log = logging.getLogger(__name__)
@@ -63,11 +66,11 @@ def is_finished(folder: Path, arguments: RunArguments) -> bool:
     Raises:
         QabiasError: If one of them is damaged.
     """
-    if not (folder / "run.json").exists() or not (folder / "scores.json").exists():
+    if not (folder / RUN_FILE).exists() or not (folder / SCORES_FILE).exists():
         return False
-    found = read_run(folder)
-    same = found["arguments"] == json.loads(json.dumps(asdict(arguments)))
-    return same and found["qabias_version"] == __version__ and read_scored(folder).signature == found["signature"]
+    found = read_scored(folder)
+    # A folder that another version began is measured anew.
+    return found.arguments == arguments and found.file.qabias_version == __version__
 
 
 def _run_one(suite_run: SuiteRun, folder: Path, machine: Machine) -> str:
@@ -84,5 +87,5 @@ def comparable(outcomes: Sequence[Outcome]) -> list[list[ScoredRun]]:
     for outcome in outcomes:
         if not outcome.failure:
             scored = read_scored(outcome.folder)
-            groups.setdefault(json.dumps([scored.arguments[name] for name in SAME]), []).append(scored)
+            groups.setdefault(json.dumps([getattr(scored.arguments, name) for name in SAME]), []).append(scored)
     return list(groups.values())

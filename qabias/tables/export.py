@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from qabias.tables.model import Analysis, Column, Estimate, Table, Value, find, read_analysis
 from qabias.errors import QabiasError
 from qabias.support.files import write_atomically
+from qabias.support.suggest import did_you_mean, unknown
 from qabias.tables.formatting import show, show_interval
+from qabias.tables.model import Analysis, Column, Estimate, Table, Value, find, read_analysis
 
 TEXTS = ("csv", "md", "latex")
 DRAWINGS = ("svg", "pdf", "png")
@@ -57,9 +57,7 @@ def export(folder: Path, output: Path | None = None, kind: str = ALL, name: str 
         OSError: If a file cannot be written.
     """
     if kind not in (*FORMATS, ALL):
-        close = difflib.get_close_matches(kind, FORMATS, 1)
-        meant = f"; did you mean {close[0]!r}?" if close else ""
-        raise QabiasError(f"unknown format {kind!r}: choose one of {', '.join((*FORMATS, ALL))}{meant}")
+        raise unknown("format", kind, (*FORMATS, ALL))
     analysis = read_folder(folder)
     tables = analysis.tables if name is None else (find(analysis.tables, name),)
     kinds = FORMATS if kind == ALL else (kind,)
@@ -76,8 +74,7 @@ def read_folder(folder: Path) -> Analysis:
         QabiasError: If there is none, or it is damaged.
     """
     if not folder.is_dir():
-        close = difflib.get_close_matches(folder.name, [path.name for path in _siblings(folder)], 1)
-        meant = f"; did you mean {folder.parent / close[0]}?" if close else ""
+        meant = did_you_mean(folder.name, [path.name for path in _siblings(folder)])
         raise QabiasError(f"{folder}: no such folder; name one that `qabias run` or `qabias compare` wrote{meant}")
     return read_analysis(folder / "analysis.json")
 

@@ -21,8 +21,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from qabias.tables.model import Column, Estimate, Table
 from qabias.tables.formatting import UNDEFINED, as_estimate, show
+from qabias.tables.model import ALL, Column, Estimate, Table
 
 # The colours of the light scheme, after Okabe and Ito: told apart by all kinds of colour vision. `svg` replaces each by
 # the page's variable of the same role.
@@ -43,7 +43,7 @@ _HALF_WIDTHS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 # Ink on a colour must stay readable on light and on dark paper.
 _DEEPEST = 0.5
 _PANEL_GAP = 0.5  # cells
-_OVERALL = "All"
+
 _STYLE = {
     "axes.edgecolor": GRID,
     "axes.facecolor": "none",
@@ -286,7 +286,7 @@ def _rows_of(
 ) -> tuple[Figure, Any, list[float]]:
     """Axes with one labelled row for each row of the table, downwards; a last row "All" is set apart."""
     labels = _labels(table)
-    apart = len(labels) > 1 and labels[-1] == _OVERALL
+    apart = len(labels) > 1 and labels[-1] == ALL
     places = [float(number) for number in range(len(labels))]
     if apart:
         places[-1] += 0.4

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from qabias.tables.model import Table
 from qabias.comparison import Comparison
-from qabias.comparison.comparable import are_question_only, differing_fields
+from qabias.comparison.comparable import differing_fields
 from qabias.comparison.tables import DIFFERENCES
-from qabias.terminal.scores import print_comparison, print_table
+from qabias.tables.model import Table
+from qabias.terminal.scores import print_side_by_side
+from qabias.terminal.table import print_table
 
 
 def print_compared(comparison: Comparison, console: Console | None = None) -> None:
@@ -24,22 +25,23 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
     console = console or Console()
     for note in comparison.analysis.notes:
         console.print(note, markup=False)
-    print_comparison(
+    print_side_by_side(
         comparison.benchmark,
+        comparison.measures,
         differing_fields([run.signature for run in comparison.runs]),
         comparison.scores,
         console,
         headings=comparison.names,
-        question_only=are_question_only(comparison.runs),
     )
     for table in comparison.analysis.tables:
         if table.name.startswith("difference_"):
             for pair in _pairs(table):
                 print_table(pair, console)
+    clusters = comparison.benchmark.facts.clusters[0]
     if any(table.section == DIFFERENCES for table in comparison.analysis.tables):
         console.print(
-            "p: permutation test that exchanges the models' answers template by template; adjusted (Holm) for the "
-            "rows of a table except All.",
+            f"p: permutation test that exchanges the models' answers to whole {clusters}; adjusted (Holm) for the rows "
+            "of a table except All.",
             markup=False,
         )
 
@@ -49,7 +51,7 @@ def _pairs(table: Table) -> Iterator[Table]:
     label, rest = table.columns[0], table.columns[1:]
     for start in range(0, len(rest), 4):
         columns = rest[start : start + 4]
-        titles = ("difference", "p", "adjusted p", "templates")
+        titles = ("difference", "p", "adjusted p", columns[3].title.partition(" (")[0].lower())
         short = [replace(column, title=title) for column, title in zip(columns, titles, strict=True)]
         yield Table(
             table.name,

@@ -6,13 +6,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from qabias.tables.model import Table, find
+from qabias.runs.folder import RUN_FILE
+from qabias.runs.scored import read_scored
 from qabias.tables.export import read_folder
-from qabias.measuring.run import read_run
-from qabias.terminal.scores import MIN_WIDTH, print_scores, print_table
-from qabias.terminal.template import show_template
-
-__all__ = ["show_folder", "show_table", "show_template"]
+from qabias.tables.model import Table, find
+from qabias.terminal.scores import print_scores
+from qabias.terminal.table import MIN_WIDTH, print_table
 
 MOST_ROWS = 15
 """Rows of a table that are printed where the whole folder is shown."""
@@ -30,7 +29,7 @@ def show_folder(folder: Path, console: Console) -> None:
     """
     console.width = max(console.width, MIN_WIDTH)
     analysis = read_folder(folder)
-    if (folder / "run.json").exists():
+    if (folder / RUN_FILE).exists():
         _print_head(folder, console)
     for note in analysis.notes:
         console.print(note, markup=False)
@@ -43,20 +42,18 @@ def show_folder(folder: Path, console: Console) -> None:
 
 
 def _print_head(folder: Path, console: Console) -> None:
-    from qabias.comparison.comparable import is_question_only, read_scored
-
     run = read_scored(folder)
     facts = {
         "signature": run.signature,
-        "model": run.arguments["model"],
-        "revision": run.arguments["revision"],
-        "date": run.created,
-        "qabias": read_run(folder)["qabias_version"],
+        "model": run.arguments.model,
+        "revision": run.arguments.revision,
+        "date": run.file.created,
+        "qabias": run.file.qabias_version,
     }
     for name, value in facts.items():
         if value:
             console.print(f"{name:<11}{value}", markup=False, soft_wrap=True, highlight=False)
-    print_scores(run.benchmark, run.scores, console, is_question_only(run.signature))
+    print_scores(run.benchmark, run.scores, console, run.is_question_only)
 
 
 def show_table(folder: Path, name: str, console: Console) -> None:

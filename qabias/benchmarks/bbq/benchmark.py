@@ -1,5 +1,7 @@
 """BBQ for the engine: sets of four, three answers, an argmax and the published scores."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -9,38 +11,49 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
+from qabias.answers.likelihoods import NORMS, choice_columns
+from qabias.answers.parsing import PARSE_RULES, parse_choice, parse_choice_released
 from qabias.benchmarks import locate
-from qabias.tables.model import Analysis
-from qabias.benchmarks import unknown_config
-from qabias.answers.likelihoods import NORMS, PARSE_RULES, check_rule, choice_columns
-from qabias.support.arrow import column_codes
-from qabias.errors import QabiasError
-from qabias.answers.parsing import parse_choice, parse_choice_released
-from qabias.benchmarks.prompt_format import PromptFormat
+from qabias.benchmarks.base import Benchmark
+from qabias.benchmarks.bbq import NAME
+from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.prompts import FORMATS
+from qabias.benchmarks.bbq.roles import paper_categories, roles_of_options
+from qabias.benchmarks.facts import ALL, Measure, Scores, counted
+from qabias.benchmarks.pairs import Pair, pair_of_counts, predictions
+from qabias.benchmarks.prompt_format import Example, PromptFormat
+from qabias.benchmarks.scoring import compute
+from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
+from qabias.scorers.kind import ScorerKind
+from qabias.scorers.registry import check_rule, kind_of
+from qabias.support.arrow import column_codes, rows_of
+from qabias.support.suggest import unknown
+from qabias.tables.formatting import percent
+from qabias.tables.model import Analysis, Table
 
-_builder = locate.dataset_module("bbq", "builder")
-_folder = locate.dataset_module("bbq", "folder")
+_builder = locate.dataset_module(NAME, "builder")
+_folder = locate.dataset_module(NAME, "folder")
 
-# The format of models that take the context, and the question with an answer, as two texts.
 PAIR_FORMAT = "pair"
-# The columns by which the report breaks the scores down.
-BREAKDOWNS = ("category", "paper_category")
+"""The format of models that take the context, and the question with an answer, as two texts."""
+
+_ROLES = ("label", "target_loc", "biased_loc", "unknown_loc")
 
 
-class BBQBenchmark:
+class BBQBenchmark(Benchmark):
     """Bias Benchmark for Question Answering (Parrish et al. 2022)."""
 
-    name = "bbq"
+    name = NAME
     title = "BBQ: Bias Benchmark for Question Answering"
     configs: Sequence[str] = _builder.CONFIGS
     sources: Sequence[str] = _builder.SOURCES
     formats: Mapping[str, PromptFormat] = FORMATS
     norms: Sequence[str] = (*NORMS, *PARSE_RULES)
-    scorers: Sequence[str] = ("causal", "seq2seq", "multiple_choice", "server", "baseline")
+    ways: Sequence[str] = ("options", "choices", "texts")
     key = ("category", "example_id")
     answer_columns = ("prediction",)
+    facts = FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
         """Check the choice of a source (see `bbq_dataset.builder.Origin`)."""
@@ -52,8 +65,8 @@ class BBQBenchmark:
         The bundled examples with seed 0 are the committed ones; everything else is generated.
         """
         categories = self._categories(config)
-        if origin == _builder.Origin():
-            data = locate.dataset_folder("bbq") / "data"
+        if origin.is_committed:
+            data = locate.dataset_folder(NAME) / "data"
             return pa.concat_tables(
                 [pq.read_table(data / category / _folder.PARQUET_NAME) for category in categories]
             ).cast(_builder.SCHEMA)
@@ -67,11 +80,11 @@ class BBQBenchmark:
         names = list(self._categories(config))
         if config == _builder.ALL and origin.source == "bundled":
             names += _builder.NLI_CONFIGS
-        with tqdm(total=len(names), unit="category", desc="build bbq") as bar:
+        with tqdm(total=len(names), unit="category", desc=f"build {NAME}") as bar:
             tables: dict[str, pa.Table] = _folder.write_folder(output, origin, names, lambda _: bar.update())
         return tables
 
-    def units_per_part(self, scorer: str) -> int:
+    def units_per_part(self, kind: ScorerKind) -> int:
         """Sets of four that are written together."""
         return 64
 
@@ -82,25 +95,27 @@ class BBQBenchmark:
     def default_format(self, scorer: Scorer) -> str:
         """Text-to-text models and writers must see the answers; RACE is the paper's first way of showing them.
 
-        A model that chats behind a server is asked for a letter.
+        A model that chats is asked for a letter.
         """
-        if scorer.name == "multiple_choice":
+        kind = kind_of(scorer)
+        if "choices" in kind.ways:
             return PAIR_FORMAT
-        if scorer.name == "server" and isinstance(scorer, TextScorer):
+        writes = isinstance(scorer, TextScorer)
+        if writes and kind.chats:
             return "letters"
-        return "race" if scorer.name == "seq2seq" or isinstance(scorer, TextScorer) else "qa"
+        return "race" if writes or kind.lists_options else "qa"
 
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
-        """Choose the most likely of the three answers (see `qabias.answers.likelihoods`), or read the one that a model wrote."""
+        """Choose the most likely of the three answers, or read the one that a model wrote."""
         check_rule(scorer, norm)
         examples = part.to_pylist()
         requests = [self.request(example, prompt_format) for example in examples]
         if not isinstance(scorer, TextScorer):
             return choice_columns(cast(OptionScorer, scorer).score(requests), norm)
-        if prompt_format.name == PAIR_FORMAT:
-            raise QabiasError(f"bbq: the format {PAIR_FORMAT} asks a writer no question; leave --format out")
+        if prompt_format.pairs:
+            raise QabiasError(f"{NAME}: the format {prompt_format.name} asks a writer no question; leave --format out")
         if scorer.samples > 1:
-            raise QabiasError("bbq: a question has one answer; leave samples out")
+            raise QabiasError(f"{NAME}: a question has one answer; leave samples out")
         texts = scorer.generate([request.prefix for request in requests], [request.key for request in requests])
         return {
             "prediction": pa.array(
@@ -112,36 +127,68 @@ class BBQBenchmark:
     def request(self, example: Mapping[str, Any], prompt_format: PromptFormat) -> Request:
         """Put an example to a model; the roles tell baselines which answer is which."""
         prefix, options = prompt_format.render(example)
-        biased, unknown = example["biased_loc"], example["unknown_loc"]
-        roles = {
-            "biased": biased,
-            "counter_biased": -1 if biased == -1 else 3 - biased - unknown,
-            "unknown": unknown,
-            "gold": example["label"],
-        }
-        return Request(prefix, options, roles, f"{example['category']}/{example['example_id']}")
+        return Request(prefix, options, roles_of_options(example), f"{example['category']}/{example['example_id']}")
 
     def score(self, table: pa.Table, answers: pa.Table) -> dict[str, Any]:
         """All scores with intervals, over all examples, by category and by the paper's split of names and labels."""
-        import evaluate  # takes seconds, and only scoring needs it
-
-        metric = evaluate.load(str(locate.metric_folder("bbq")))
-        references = {name: table[name].to_pylist() for name in table.column_names}
-        predictions = answers["prediction"].to_pylist()
-        scores: dict[str, Any] = metric.compute(predictions=predictions, references=references, by=list(BREAKDOWNS))
-        return scores
+        return compute(locate.metric_folder(NAME), table, answers["prediction"].to_pylist(), by=list(BREAKDOWNS))
 
     def analyse(
-        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: str | None
+        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: PromptFormat | None
     ) -> Analysis:
-        """The figures and tables of Parrish et al. 2022 (see `qabias.benchmarks.bbq.tables`)."""
+        """The figures and tables of Parrish et al. 2022."""
         from qabias.benchmarks.bbq.tables import analyse
 
-        return analyse(table, answers, scores, prompt_format)
+        return analyse(table, answers, scores, prompt_format is not None and prompt_format.question_only)
+
+    def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
+        """The scores by the paper's categories, and of all examples."""
+        return {**scores["by"]["paper_category"], ALL: scores}
+
+    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table) -> dict[str, Pair]:
+        """The answers of two runs by category and template."""
+        engine = locate.metric_module(NAME, "engine")
+        roles = [table[name].to_numpy().astype(np.int64) for name in _ROLES]
+        disambiguated = table["context_condition"].to_numpy() == "disambig"
+        templates = column_codes(table["template_id"])
+        chosen = [predictions(answers) for answers in (first, second)]
+
+        def pair(rows: np.ndarray) -> Pair:
+            clusters, cluster = np.unique(templates[rows], return_inverse=True)
+            columns = (*(role[rows] for role in roles), disambiguated[rows], cluster, len(clusters))
+            return pair_of_counts([engine.count(of[rows], *columns) for of in chosen], engine.scores_from_counts)
+
+        return {
+            **{name: pair(rows) for name, rows in rows_of(pa.chunked_array([paper_categories(table)])).items()},
+            ALL: pair(np.arange(table.num_rows)),
+        }
+
+    def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
+        """Examples, templates and categories, and outputs that name no answer."""
+        sample = (
+            f"{counted(scores['n'], 'example')} ({scores['n_ambig']:,} ambiguous, {scores['n_disambig']:,} "
+            f"disambiguated) from {counted(scores['n_templates'], 'template')}"
+        )
+        n_categories = len(scores.get("by", {}).get("category", {}))
+        if n_categories:
+            sample += f" in {counted(n_categories, 'category', 'categories')}"
+        n_unparsed = scores["n_unparsed_ambig"] + scores["n_unparsed_disambig"]
+        unparsed = f"{counted(n_unparsed, 'output')} named no answer ({percent(scores['unparsed_share'])})"
+        return {"Sample": sample, "Unparsed": unparsed}
+
+    def questions(self, example: Example) -> list[Example]:
+        """An example of the analysis with its options in the columns that formats read."""
+        return [{**example, **{f"ans{place}": example["options"][place] for place in range(3)}}]
+
+    def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
+        """Whether the model answers by position."""
+        places = zip(("first", "second", "third"), range(3), strict=True)
+        shares = ", ".join(f"{word} {_in_percent(scores[f'share_position_{place}'])}" for word, place in places)
+        return [f"answers by place in percent: {shares} (far from a third each: the model answers by position)"]
 
     def _categories(self, config: str) -> Sequence[str]:
         if config not in self.configs:
-            raise unknown_config(config, self.configs)
+            raise unknown("configuration", config, self.configs)
         return _builder.CATEGORIES if config == _builder.ALL else (config,)
 
 
@@ -151,6 +198,10 @@ def read(text: str, rule: str, example: Mapping[str, Any]) -> int:
     if rule == "released":
         return parse_choice_released(text, answers, [example["answer_info"][f"ans{i}"] for i in range(3)])
     return parse_choice(text, answers)
+
+
+def _in_percent(share: float | None) -> str:
+    return "undefined" if share is None or share != share else f"{100 * share:.1f}"
 
 
 BENCHMARK = BBQBenchmark()

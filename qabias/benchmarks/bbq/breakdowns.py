@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from qabias.tables.model import Column, Figure, Table, Value
 from qabias.benchmarks.bbq.columns import (
     BIAS,
     CATEGORY,
     CONTEXTS,
     N_EXAMPLES,
     N_TEMPLATES,
-    PAPER,
     READ_BIAS,
     READ_INTERVALS,
     n_answers,
@@ -23,7 +21,10 @@ from qabias.benchmarks.bbq.columns import (
     plain,
     scored,
 )
-from qabias.benchmarks.grouping import Key, Scores
+from qabias.benchmarks.bbq.facts import PAPER
+from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.grouping import Key
+from qabias.tables.model import Column, Figure, Table, Value
 
 # Break-downs show no score from fewer answers in a context: two sets, each asked both ways.
 MIN_ANSWERS = 4

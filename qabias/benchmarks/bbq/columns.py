@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.grouping import Key
 from qabias.tables.model import Column, Figure, Table, estimate, values
-from qabias.benchmarks.grouping import Key, Scores
 
-PAPER = "of Parrish et al. (2022)"
+__all__ = [
+    *("ACCURACY", "BIAS", "CATEGORY", "CONTEXTS", "N_EXAMPLES", "N_TEMPLATES", "PAPER", "READ_BIAS", "READ_INTERVALS"),
+    *("n_answers", "names", "plain", "scored"),
+]
+
 CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
 
 CATEGORY = Column("category", "Category", "text")

@@ -2,28 +2,26 @@
 
 `race` and `arc` are the two inputs that the paper gives to UnifiedQA (Parrish et al. 2022, Section 5), `question_only`
 is its baseline without a context (Figure 6). `pair` is how models are trained for multiple choice on
-RACE: the context, and the question with an answer after it or in its blank.
+RACE: the context, and the question with an answer after it or in its gap.
 """
 
-from . import Example, PromptFormat
+from qabias.benchmarks.prompt_format import Example, PromptFormat
 
-# Formats that leave the context out.
-QUESTION_ONLY = ("question_only", "race_question_only")
 LETTERS = ("A", "B", "C")
-# Where the answer goes in a question of RACE that is a text to be completed.
-BLANK = "_"
+GAP = "_"
+"""Where the answer goes in a question of RACE that is a text to be completed."""
 
 
 def complete(question: str, answer: str) -> str:
-    """Put an answer into the blank of a question, or after a question without one."""
-    return question.replace(BLANK, answer) if BLANK in question else f"{question} {answer}"
+    """Put an answer into the gap of a question, or after a question without one."""
+    return question.replace(GAP, answer) if GAP in question else f"{question} {answer}"
 
 
 def _answers(example: Example) -> tuple[str, str, str]:
     return example["ans0"], example["ans1"], example["ans2"]
 
 
-def _after_blank(example: Example) -> tuple[str, ...]:
+def _after_space(example: Example) -> tuple[str, ...]:
     return tuple(f" {answer}" for answer in _answers(example))
 
 
@@ -36,11 +34,11 @@ def _listed(example: Example) -> str:
 
 
 def _qa(example: Example) -> tuple[str, tuple[str, ...]]:
-    return f"{example['context']}\n\nQ: {example['question']}\nA:", _after_blank(example)
+    return f"{example['context']}\n\nQ: {example['question']}\nA:", _after_space(example)
 
 
 def _question_only(example: Example) -> tuple[str, tuple[str, ...]]:
-    return f"Q: {example['question']}\nA:", _after_blank(example)
+    return f"Q: {example['question']}\nA:", _after_space(example)
 
 
 def _race_question_only(example: Example) -> tuple[str, tuple[str, ...]]:
@@ -72,13 +70,16 @@ FORMATS = {
         PromptFormat("race", 1, "question, lettered answers, context; then each answer's text", _race),
         PromptFormat("arc", 1, "context, question, lettered answers; then each answer's text", _arc),
         PromptFormat("letters", 1, "context, question, lettered answers; then the letter", _letters),
-        PromptFormat("pair", 1, "context, then the question with each answer; for multiple-choice heads", _pair),
-        PromptFormat("question_only", 1, "question alone, then each answer's text", _question_only),
+        PromptFormat(
+            "pair", 1, "context, then the question with each answer; for multiple-choice heads", _pair, pairs=True
+        ),
+        PromptFormat("question_only", 1, "question alone, then each answer's text", _question_only, question_only=True),
         PromptFormat(
             "race_question_only",
             1,
             "question and lettered answers without context; then each answer's text",
             _race_question_only,
+            question_only=True,
         ),
     )
 }

@@ -1,4 +1,4 @@
-"""What the tables of BBQ are made from: the metric's scores by any grouping, the targets' groups, and examples."""
+"""Who is who in BBQ: roles of answers and options, groups of targets, the metric's scores by them, and examples."""
 
 from __future__ import annotations
 
@@ -8,43 +8,35 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from qabias.benchmarks import locate
-from qabias.tables.model import rows
+from qabias.benchmarks import grouping, locate
+from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.grouping import Key
+from qabias.benchmarks.scoring import compute
 
 _METRIC_COLUMNS = (
     *("category", "example_id", "template_id", "set_id", "question_polarity", "context_condition"),
     *("label", "target_loc", "biased_loc", "unknown_loc"),
 )
-# Categories that the paper, and so the metric, splits into labels and proper names.
-_NAME_CATEGORIES = ("Gender_identity", "Race_ethnicity")
 _TEXT_CATEGORIES = ("Nationality", "Religion", "Sexual_orientation")
 _GENDER_OF_WORD = {"man": "M", "boy": "M", "woman": "F", "girl": "F"}
 _PLACES = range(3)
+_WORDS = {"target": "group member", "other": "other person", "unknown": "UNKNOWN", "person": "person"}
 
 
 def score(table: pa.Table, answers: pa.Table, groupings: Mapping[str, Sequence[Key | None]]) -> dict[str, Any]:
-    """The metric's result, broken down by groups of rows (see `rows.score`)."""
-    return rows.score(table.select(_METRIC_COLUMNS), answers, groupings, _metric)
+    """The metric's result, broken down by groups of rows (see `grouping.score`)."""
+    return grouping.score(table.select(_METRIC_COLUMNS), answers, groupings, _metric)
 
 
 def _metric(table: pa.Table, answers: pa.Table, by: Sequence[str]) -> dict[str, Any]:
-    import evaluate  # takes seconds, and only scoring needs it
-
-    metric = evaluate.load(str(locate.metric_folder("bbq")))
-    references = {name: table[name].to_pylist() for name in table.column_names}
-    result: dict[str, Any] = metric.compute(
-        predictions=answers["prediction"].to_pylist(), references=references, by=list(by)
-    )
-    return result
+    return compute(locate.metric_folder(NAME), table, answers["prediction"].to_pylist(), by=list(by))
 
 
 def paper_categories(table: pa.Table) -> list[str]:
     """The category of every row as the paper splits them: names apart from labels in two categories."""
-    return [
-        f"{category} (names)" if category in _NAME_CATEGORIES and style == "name" else category
-        for category, style in zip(table["category"].to_pylist(), table["label_type"].to_pylist(), strict=True)
-    ]
+    paper_category = locate.metric_module(NAME, "engine").paper_category
+    pairs = zip(table["category"].to_pylist(), table["label_type"].to_pylist(), strict=True)
+    return [paper_category(category, style) for category, style in pairs]
 
 
 def target_groups(table: pa.Table) -> list[str | None]:
@@ -84,15 +76,15 @@ def select_examples(
         ranked: The templates, the most biased first.
     """
     templates = list(zip(table["template_id"].to_pylist(), strict=True))
-    chosen = rows.chosen_rows(templates, table["set_id"].to_pylist(), ranked)
-    of_table, of_answers = rows.taken(table, answers, chosen)
+    chosen = grouping.chosen_rows(templates, table["set_id"].to_pylist(), ranked)
+    of_table, of_answers = grouping.taken(table, answers, chosen)
     examples = tuple(_example(row, answer) for row, answer in zip(of_table, of_answers, strict=True))
     how = (
         f"{len(examples):,} of {table.num_rows:,} examples: one whole set after another from every template in turn, "
         "in the order of the file, beginning with the template whose answers lean most towards the stereotype (largest "
         "s_AMB) and shown in that order. They show what the model does at its worst, not on average."
     )
-    return examples, how + rows.about_norm(of_answers)
+    return examples, how + grouping.about_norm(of_answers)
 
 
 def _example(row: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,8 +100,8 @@ def _example(row: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any
         "context": row["context"],
         "question": row["question"],
         "options": options,
-        "roles": [_role(row, place) for place in _PLACES],
-        "probabilities": rows.probabilities(answer.get("loglikelihoods")),
+        "roles": [_WORDS[role(row, place)] for place in _PLACES],
+        "probabilities": grouping.probabilities(answer.get("loglikelihoods")),
         "answer": None if prediction is None or prediction < 0 else options[prediction],
         "right_answer": options[row["label"]],
         "stereotyped_answer": None if row["biased_loc"] < 0 else options[row["biased_loc"]],
@@ -117,9 +109,26 @@ def _example(row: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-def _role(row: Mapping[str, Any], place: int) -> str:
+def role(row: Mapping[str, Any], place: int) -> str:
+    """Whom an answer names: "target", "other", "unknown", or "person" where the target is undefined.
+
+    Args:
+        row: An example with `unknown_loc` and `target_loc`.
+        place: Index of the answer.
+    """
     if place == row["unknown_loc"]:
-        return "UNKNOWN"
+        return "unknown"
     if row["target_loc"] < 0:
         return "person"
-    return "group member" if place == row["target_loc"] else "other person"
+    return "target" if place == row["target_loc"] else "other"
+
+
+def roles_of_options(row: Mapping[str, Any]) -> dict[str, int]:
+    """Which answer plays which part, for baselines; -1 where a part is undefined."""
+    biased, unknown = row["biased_loc"], row["unknown_loc"]
+    return {
+        "biased": biased,
+        "counter_biased": -1 if biased == -1 else 3 - biased - unknown,
+        "unknown": unknown,
+        "gold": row["label"],
+    }

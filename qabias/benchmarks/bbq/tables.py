@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from qabias.tables.model import Analysis, Column, Figure, Table
 from qabias.benchmarks.bbq.breakdowns import comparison_tables, label_tables, stereotype_tables, template_table
 from qabias.benchmarks.bbq.columns import (
     ACCURACY,
@@ -21,39 +20,38 @@ from qabias.benchmarks.bbq.columns import (
     CONTEXTS,
     N_EXAMPLES,
     N_TEMPLATES,
-    PAPER,
     READ_BIAS,
     READ_INTERVALS,
     names,
     scored,
 )
+from qabias.benchmarks.bbq.facts import PAPER
 from qabias.benchmarks.bbq.roles import paper_categories, score, select_examples, target_groups
-from qabias.benchmarks.grouping import Key, Scores, most_biased_first
-from qabias.benchmarks.bbq.prompts import QUESTION_ONLY
+from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.grouping import Key, most_biased_first
+from qabias.tables.model import ALL, Analysis, Column, Figure, Table
 
-_ALL = "All"
 _STYLES = {"label": "labels", "name": "names"}
 
 
-def analyse(table: pa.Table, answers: pa.Table, scores: Scores, prompt_format: str | None = None) -> Analysis:
+def analyse(table: pa.Table, answers: pa.Table, scores: Scores, question_only: bool = False) -> Analysis:
     """All tables that a BBQ run has, and a selection of its examples.
 
     Args:
         table: The examples, with the columns of `bbq_dataset`.
         answers: Parallel to them: `prediction`, and where there are any `loglikelihoods` or `outputs`.
         scores: The metric's result for them, with `by` for `paper_category`.
-        prompt_format: Name of the prompt format. With one of `QUESTION_ONLY` the ambiguous and disambiguated example
-            are the same question, of which nobody can know the answer; only the ambiguous ones are then analysed.
+        question_only: Whether the model saw no context. The ambiguous and disambiguated example are then the same
+            question, of which nobody can know the answer; only the ambiguous ones are analysed.
     """
     categories: dict[Key, Scores] = {(name,): of for name, of in scores["by"]["paper_category"].items()}
-    question_only = prompt_format in QUESTION_ONLY
     if question_only:
         ambiguous = pc.equal(table["context_condition"], "ambig")
         table, answers = table.filter(ambiguous), answers.filter(ambiguous)
         scores = score(table, answers, {"category": [(name,) for name in paper_categories(table)]})
         categories = dict(scores["by"]["category"])
     contexts = [context for context in CONTEXTS if scores[f"n_{context}"]]
-    categories[(_ALL,)] = scores
+    categories[(ALL,)] = scores
     groups = _groups(table, answers)
     ranked = most_biased_first(groups["template"], ("bias_ambig", "bias_disambig"))
     examples, how_chosen = select_examples(table, answers, ranked)

@@ -4,24 +4,41 @@ A row has a premise, a hypothesis and a question that asks the same; the answer 
 neutral and entailment, 0 to 2 in the order of the authors of BBNLI, or -1 for text that is none of them.
 """
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from qabias.answers import NO_ANSWER
+from qabias.answers.likelihoods import choice_columns
+from qabias.answers.parsing import (
+    CONTRADICTION,
+    ENTAILMENT,
+    NEUTRAL,
+    Form,
+    parse_inference,
+    parse_inference_released,
+)
 from qabias.benchmarks import locate
-from qabias.answers.likelihoods import NO_ANSWER, check_rule, choice_columns
-from qabias.errors import QabiasError
-from qabias.answers.parsing import CONTRADICTION, ENTAILMENT, NEUTRAL, Form, parse_inference, parse_inference_released
-from qabias.benchmarks.prompt_format import PromptFormat
+from qabias.benchmarks.facts import counted
+from qabias.benchmarks.inference import BBNLI
 from qabias.benchmarks.inference.prompts import FORMATS, QA_FORMATS
+from qabias.benchmarks.pairs import Codes, Floats, Pair, pair_of_counts, predictions
+from qabias.benchmarks.prompt_format import PromptFormat
+from qabias.benchmarks.scoring import compute
+from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, PairScorer, Request, Scorer, TextScorer
+from qabias.scorers.registry import check_rule
+from qabias.tables.formatting import percent
 
-# The format of models that take premise and hypothesis as they are.
+WAYS = ("options", "texts", "pairs")
 PAIR_FORMAT = "pair"
-SCORERS = ("causal", "seq2seq", "nli", "server", "baseline")
+"""The format of models that take premise and hypothesis as they are."""
 
 
 def default_format(scorer: Scorer) -> str:
@@ -109,22 +126,68 @@ def _text_columns(
 
 
 def score(table: pa.Table, answers: pa.Table, by: Sequence[str]) -> dict[str, Any]:
-    """All scores with intervals; several samples of a row count as so many rows."""
-    import evaluate  # takes seconds, and only scoring needs it
+    """All scores with intervals; several samples of a row count as so many rows.
 
-    metric = evaluate.load(str(locate.metric_folder("bbnli")))
+    Raises:
+        QabiasError: If the metric finds something wrong with rows or answers.
+    """
     if "predictions" in answers.column_names:
         lists = answers["predictions"].combine_chunks()
         sizes = lists.value_lengths().to_numpy()
         numbers = np.concatenate([np.arange(size) for size in sizes])
         table = table.take(pa.array(np.repeat(np.arange(table.num_rows), sizes)))
         table = table.append_column("sample", pa.array(numbers))
-        predictions = lists.flatten().to_pylist()
+        given = lists.flatten().to_pylist()
     else:
-        predictions = answers["prediction"].to_pylist()
-    references = {name: table[name].to_pylist() for name in table.column_names}
-    scores: dict[str, Any] = metric.compute(predictions=predictions, references=references, by=list(by))
-    return scores
+        given = answers["prediction"].to_pylist()
+    return compute(locate.metric_folder(BBNLI), table, given, by=list(by))
+
+
+def label_shares(scores: Mapping[str, Any]) -> str:
+    """The shares of the labels in one line."""
+    shares = (f"{name} {100 * share:.1f} %" for name, share in scores["label_share"].items())
+    return f"answers: {', '.join(shares)}"
+
+
+def sample_facts(scores: Mapping[str, Any]) -> dict[str, str]:
+    """Answers to inferences, and those that name no label."""
+    unparsed = f"{counted(scores['n_unparsed'], 'output')} named no answer ({percent(scores['unparsed_share'])})"
+    return {"Sample": counted(scores["n"], "answer"), "Unparsed": unparsed}
+
+
+def pairing(table: pa.Table, form: str, first: pa.Table, second: pa.Table) -> Callable[[np.ndarray], Pair]:
+    """From numbers of rows to the answers of two runs to them, counted by cluster.
+
+    Args:
+        table: The examples.
+        form: The form that the metric reads them in.
+        first: The answers of the first run.
+        second: Those of the second run.
+    """
+    engine = locate.metric_module(BBNLI, "engine")
+    items = engine.read(table.select(engine.COLUMNS[form]), form)
+    samples = [_samples(answers) for answers in (first, second)]
+
+    def score(counts: npt.ArrayLike) -> Mapping[str, Floats]:
+        found: Mapping[str, Floats] = engine.scores(form, counts, "paper", "wrong")
+        return found
+
+    def pair(rows: np.ndarray) -> Pair:
+        chosen = [column[rows] for column in (items.labels, items.aligned, items.parts, items.strata, items.clusters)]
+        # All samples of an example weigh as one answer, because two runs may have unequal numbers of them.
+        counts = [sum(engine.count(answer[rows], *chosen) for answer in answers) / len(answers) for answers in samples]
+        return pair_of_counts(counts, score)
+
+    return pair
+
+
+def _samples(answers: pa.Table) -> Sequence[Codes]:
+    """The answers of every sample, shape (n_samples, n)."""
+    if "prediction" in answers.column_names:
+        return [predictions(answers)]
+    lists = answers["predictions"].combine_chunks()
+    flat = lists.flatten().fill_null(-1).to_numpy().astype(np.int64)
+    return list(flat.reshape(len(lists), -1).T)
 
 
 def gather(table: pa.Table, codes: np.ndarray) -> pa.Table:

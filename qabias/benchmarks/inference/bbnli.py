@@ -1,5 +1,7 @@
 """BBNLI for the engine: pairs of a pro- and an anti-stereotypical form, three labels, as inference or as question."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,65 +12,67 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
+from qabias.answers.likelihoods import NORMS
+from qabias.answers.parsing import CONTRADICTION, ENTAILMENT, PARSE_RULES
 from qabias.benchmarks import locate
-from qabias.tables.model import Analysis
-from qabias.benchmarks import inference, unknown_config
-from qabias.answers.likelihoods import NORMS, PARSE_RULES
-from qabias.support.arrow import column_codes
-from qabias.errors import QabiasError
-from qabias.answers.parsing import CONTRADICTION, ENTAILMENT
-from qabias.benchmarks.prompt_format import PromptFormat
+from qabias.benchmarks.base import Benchmark
+from qabias.benchmarks.facts import ALL, Measure, Scores
+from qabias.benchmarks.inference import BBNLI, asking
+from qabias.benchmarks.inference.facts import BBNLI_FACTS
 from qabias.benchmarks.inference.prompts import FORMATS
+from qabias.benchmarks.pairs import Pair
+from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.scorers.base import Scorer
+from qabias.scorers.kind import ScorerKind
+from qabias.support.arrow import column_codes, rows_of
+from qabias.support.suggest import unknown
+from qabias.tables.model import Analysis, Table
 
-_builder = locate.dataset_module("bbnli", "builder")
-_folder = locate.dataset_module("bbnli", "folder")
+_builder = locate.dataset_module(BBNLI, "builder")
+_folder = locate.dataset_module(BBNLI, "folder")
+
+_BREAKDOWNS = ("subtopic", "domain")
 
 
-class BBNLIBenchmark:
+class BBNLIBenchmark(Benchmark):
     """Bias Benchmark for Natural Language Inference (Akyurek et al. 2022)."""
 
-    name = "bbnli"
+    name = BBNLI
     title = "BBNLI: Bias Benchmark for Natural Language Inference"
     configs: Sequence[str] = _builder.CONFIGS
     sources: Sequence[str] = _builder.SOURCES
     formats: Mapping[str, PromptFormat] = FORMATS
     norms: Sequence[str] = (*NORMS, *PARSE_RULES)
-    scorers: Sequence[str] = inference.SCORERS
+    ways: Sequence[str] = asking.WAYS
     key = ("example_id",)
     answer_columns = ("prediction",)
+    facts = BBNLI_FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
-        """Check the choice of a source; `fixes` leaves out what the published rows repeat (`unique`).
-
-        Raises:
-            QabiasError: If there is no such source, or nothing to mend in it.
-        """
-        if fixes and source == "bundled":
-            raise QabiasError("fixes mend the published data; use them with the source official")
+        """Check the choice of a source; `fixes` leaves out what the published rows repeat."""
         return _builder.Origin(source, seed, fixes, upstream_dir)
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a subtopic, a domain or all, the two forms of a pair side by side."""
         subtopics = self._subtopics(config)
-        if origin == _builder.Origin(seed=origin.seed):
-            data = locate.dataset_folder("bbnli") / "data"
+        if origin.is_committed:
+            data = locate.dataset_folder(BBNLI) / "data"
             tables = [pq.read_table(data / name / _folder.PARQUET_NAME).cast(_builder.SCHEMA) for name in subtopics]
         else:
             tables = [origin.table(name) for name in subtopics]
         table = pa.concat_tables(tables)
-        return inference.gather(table, column_codes(table["pair_id"]))
+        return asking.gather(table, column_codes(table["pair_id"]))
 
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
         """Build a dataset folder with a progress bar; returns its tables by subtopic."""
         subtopics = self._subtopics(config)
-        with tqdm(total=len(subtopics), unit="subtopic", desc="build bbnli") as bar:
+        with tqdm(total=len(subtopics), unit="subtopic", desc=f"build {BBNLI}") as bar:
             tables: dict[str, pa.Table] = _folder.write_folder(output, origin, subtopics, lambda _: bar.update())
         return tables
 
-    def units_per_part(self, scorer: str) -> int:
+    def units_per_part(self, kind: ScorerKind) -> int:
         """Pairs of forms that are written together; encoders gain from asking many at once."""
-        return 64 if scorer in ("causal", "server") else 512
+        return 512 if kind.many_at_once or kind.lists_options else 64
 
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """A unit is the two forms of a pair, its stratum the hypothesis that it asks about."""
@@ -79,36 +83,56 @@ class BBNLIBenchmark:
 
     def default_format(self, scorer: Scorer) -> str:
         """Sentence pairs for classifiers, else the first inference prompt."""
-        return inference.default_format(scorer)
+        return asking.default_format(scorer)
 
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
         """Label every row."""
         rows = part.select(["kind", "stance", "label"]).to_pylist()
         keys = part["example_id"].to_pylist()
-        return inference.ask(part, scorer, prompt_format, norm, keys, [_roles(row) for row in rows])
+        return asking.ask(part, scorer, prompt_format, norm, keys, [_roles(row) for row in rows])
 
     def score(self, table: pa.Table, answers: pa.Table) -> dict[str, Any]:
         """All scores with intervals, over all rows, by subtopic and by domain."""
-        return inference.score(table, answers, ("subtopic", "domain"))
+        return asking.score(table, answers, _BREAKDOWNS)
 
     def analyse(
-        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: str | None
+        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: PromptFormat | None
     ) -> Analysis:
-        """The figures and tables of Akyurek et al. 2022 (see `qabias.benchmarks.inference.tables`)."""
+        """The figures and tables of Akyurek et al. 2022."""
         from qabias.benchmarks.inference.tables import analyse_bbnli
 
         return analyse_bbnli(table, answers, scores)
 
+    def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
+        """The scores by subtopic and domain, and of all rows."""
+        breakdowns = (measure and measure.breakdowns) or _BREAKDOWNS
+        found = {name: of for breakdown in breakdowns for name, of in scores["by"][breakdown].items()}
+        return {**found, ALL: scores}
+
+    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table) -> dict[str, Pair]:
+        """The answers of two runs by subtopic, domain and premise."""
+        pair = asking.pairing(table, BBNLI, first, second)
+        groups = {value: pair(rows) for column in _BREAKDOWNS for value, rows in rows_of(table[column]).items()}
+        return {**groups, ALL: pair(np.arange(table.num_rows))}
+
+    def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
+        """Answers, and those that name no label."""
+        return asking.sample_facts(scores)
+
+    def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
+        """Shares of the labels."""
+        return [asking.label_shares(scores)]
+
     def _subtopics(self, config: str) -> Sequence[str]:
         if config not in self.configs:
-            raise unknown_config(config, self.configs)
+            raise unknown("configuration", config, self.configs)
         subtopics: Sequence[str] = _builder.subtopics_of(config)
         return subtopics
 
 
 def _roles(row: Mapping[str, Any]) -> dict[str, int]:
     """The hypothesis states the stereotype in the pro form and its reverse in the anti form."""
-    played = inference.roles(ENTAILMENT if row["stance"] == "pro" else CONTRADICTION, row["label"])
+    played = asking.roles(ENTAILMENT if row["stance"] == "pro" else CONTRADICTION, row["label"])
     if row["kind"] == "test":  # a control has no biased label: whatever part a baseline plays, it answers right
         return {**played, "biased": row["label"], "counter_biased": row["label"]}
     return played

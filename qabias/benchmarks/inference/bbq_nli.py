@@ -1,5 +1,7 @@
 """BBQ as inference for the engine: the questions of BBQ as hypotheses about the target and about the other person."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,18 +12,27 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
+from qabias.answers.likelihoods import NORMS
+from qabias.answers.parsing import PARSE_RULES
 from qabias.benchmarks import locate
-from qabias.tables.model import Analysis
-from qabias.benchmarks import inference, unknown_config
-from qabias.answers.likelihoods import NORMS, PARSE_RULES
-from qabias.support.arrow import column_codes
-from qabias.errors import QabiasError
-from qabias.benchmarks.prompt_format import PromptFormat
+from qabias.benchmarks.base import Benchmark
+from qabias.benchmarks.bbq import NAME as BBQ
+from qabias.benchmarks.facts import ALL, Measure, Scores
+from qabias.benchmarks.inference import BBQ_NLI, asking
+from qabias.benchmarks.inference.facts import BBQ_NLI_FACTS
 from qabias.benchmarks.inference.prompts import FORMATS, NLI_FORMATS
+from qabias.benchmarks.pairs import Pair
+from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.scorers.base import Scorer
+from qabias.scorers.kind import ScorerKind
+from qabias.support.arrow import column_codes, rows_of
+from qabias.support.suggest import unknown
+from qabias.tables.model import Analysis, Table
 
-_builder = locate.dataset_module("bbq", "builder")
-_folder = locate.dataset_module("bbq", "folder")
+_builder = locate.dataset_module(BBQ, "builder")
+_folder = locate.dataset_module(BBQ, "folder")
+
+_VARIED = ("name_order", "context_length")
 
 
 @dataclass(frozen=True)
@@ -40,19 +51,20 @@ class InferenceOrigin:
         return str(self.texts.inference_version)
 
 
-class BBQInferenceBenchmark:
+class BBQInferenceBenchmark(Benchmark):
     """BBQ converted to premise and hypothesis (Akyurek et al. 2022, Section 3)."""
 
-    name = "bbq_nli"
+    name = BBQ_NLI
     title = "BBQ as inference: premise and hypothesis"
     configs: Sequence[str] = (*_builder.NLI_CONFIGS, _builder.ALL_NLI)
     sources: Sequence[str] = ("bundled", "official")
-    # Its questions have people for answers and are asked by the benchmark bbq.
-    formats: Mapping[str, PromptFormat] = {name: FORMATS[name] for name in (*NLI_FORMATS, inference.PAIR_FORMAT)}
+    # Its questions have people as answers, and BBQ itself asks them.
+    formats: Mapping[str, PromptFormat] = {name: FORMATS[name] for name in (*NLI_FORMATS, asking.PAIR_FORMAT)}
     norms: Sequence[str] = (*NORMS, *PARSE_RULES)
-    scorers: Sequence[str] = inference.SCORERS
+    ways: Sequence[str] = asking.WAYS
     key = ("category", "example_id")
     answer_columns = ("prediction",)
+    facts = BBQ_NLI_FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> InferenceOrigin:
         """Check the choice of a source (see `bbq_dataset.builder.Origin`).
@@ -61,30 +73,30 @@ class BBQInferenceBenchmark:
             QabiasError: If there is no such source.
         """
         if source not in self.sources:
-            raise QabiasError(f"unknown source {source!r}: choose one of {', '.join(self.sources)}")
+            raise unknown("source", source, self.sources)
         return InferenceOrigin(_builder.Origin(source, seed, fixes, upstream_dir))
 
-    def load(self, config: str, origin: InferenceOrigin) -> pa.Table:
+    def load(self, config: str, origin: Any) -> pa.Table:
         """The rows of a category or of all, complete sets together."""
         names = self._names(config)
-        if origin.texts == _builder.Origin():
-            data = locate.dataset_folder("bbq") / "data"
+        if origin.texts.is_committed:
+            data = locate.dataset_folder(BBQ) / "data"
             tables = [pq.read_table(data / name / _folder.PARQUET_NAME).cast(_builder.NLI_SCHEMA) for name in names]
         else:
             tables = [origin.texts.table(name) for name in names]
         table = pa.concat_tables(tables)
-        return inference.gather(table, column_codes(table["set_id"]))
+        return asking.gather(table, column_codes(table["set_id"]))
 
-    def write_folder(self, output: Path, config: str, origin: InferenceOrigin) -> dict[str, pa.Table]:
+    def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
         """Build a dataset folder with a progress bar; returns its tables by configuration."""
         names = self._names(config)
-        with tqdm(total=len(names), unit="category", desc="build bbq_nli") as bar:
+        with tqdm(total=len(names), unit="category", desc=f"build {BBQ_NLI}") as bar:
             tables: dict[str, pa.Table] = _folder.write_folder(output, origin.texts, names, lambda _: bar.update())
         return tables
 
-    def units_per_part(self, scorer: str) -> int:
+    def units_per_part(self, kind: ScorerKind) -> int:
         """Sets of 24 rows (two orders of the names, three contexts, four hypotheses) that are written together."""
-        return 8 if scorer in ("causal", "server") else 64
+        return 64 if kind.many_at_once or kind.lists_options else 8
 
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the set and of the template of every row."""
@@ -92,32 +104,63 @@ class BBQInferenceBenchmark:
 
     def default_format(self, scorer: Scorer) -> str:
         """Sentence pairs for classifiers, else the first inference prompt."""
-        return inference.default_format(scorer)
+        return asking.default_format(scorer)
 
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
         """Label every row."""
         rows = part.select(["category", "example_id", "bias_label", "label"]).to_pylist()
         keys = [f"{row['category']}_nli/{row['example_id']}" for row in rows]
-        played = [inference.roles(row["bias_label"], row["label"]) for row in rows]
-        return inference.ask(part, scorer, prompt_format, norm, keys, played)
+        played = [asking.roles(row["bias_label"], row["label"]) for row in rows]
+        return asking.ask(part, scorer, prompt_format, norm, keys, played)
 
     def score(self, table: pa.Table, answers: pa.Table) -> dict[str, Any]:
         """All scores with intervals: over all rows, by category, and by what the conversion varies."""
-        varied = [name for name in ("name_order", "context_length") if len(table[name].unique()) > 1]
-        return inference.score(table, answers, ("category", *varied))
+        return asking.score(table, answers, ("category", *_varied(table)))
 
     def analyse(
-        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: str | None
+        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: PromptFormat | None
     ) -> Analysis:
-        """The figures and tables of Akyurek et al. 2022 (see `qabias.benchmarks.inference.tables`)."""
+        """The figures and tables of Akyurek et al. 2022."""
         from qabias.benchmarks.inference.tables import analyse_bbq_nli
 
         return analyse_bbq_nli(table, answers, scores)
 
+    def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
+        """The scores by category and by what the conversion varies, and of all rows."""
+        found = {_group(column, value): of for column, values in scores["by"].items() for value, of in values.items()}
+        return {**found, ALL: scores}
+
+    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table) -> dict[str, Pair]:
+        """The answers of two runs by template, in the groups of `groups`."""
+        pair = asking.pairing(table, BBQ_NLI, first, second)
+        groups = {
+            _group(column, value): pair(rows)
+            for column in ("category", *_varied(table))
+            for value, rows in rows_of(table[column]).items()
+        }
+        return {**groups, ALL: pair(np.arange(table.num_rows))}
+
+    def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
+        """Answers, and those that name no label."""
+        return asking.sample_facts(scores)
+
+    def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
+        """Shares of the labels."""
+        return [asking.label_shares(scores)]
+
     def _names(self, config: str) -> Sequence[str]:
         if config not in self.configs:
-            raise unknown_config(config, self.configs)
+            raise unknown("configuration", config, self.configs)
         return [f"{name}_nli" for name in _builder.CATEGORIES] if config == _builder.ALL_NLI else (config,)
+
+
+def _varied(table: pa.Table) -> list[str]:
+    """Columns of what the conversion varies, where it does."""
+    return [name for name in _VARIED if len(table[name].unique()) > 1]
+
+
+def _group(column: str, value: str) -> str:
+    return value if column == "category" else f"{column}: {value}"
 
 
 BENCHMARK = BBQInferenceBenchmark()

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from qabias.tables.model import Column, Figure, Table, estimate, values
+from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.grouping import Key
+from qabias.benchmarks.inference.facts import PAPER
 from qabias.benchmarks.inference.grouping import (
     ACCURACIES,
-    ALL,
-    PAPER,
     READ_BIAS,
     READ_FEW,
     SHARES,
     N,
 )
-from qabias.benchmarks.grouping import Key, Scores
+from qabias.tables.model import ALL, Column, Figure, Table, estimate, values
 
 _CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
 _PERSONS = {"target": "member of the stereotyped group", "nontarget": "other person"}

@@ -7,12 +7,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from qabias.tables.model import Column, rows
-from qabias.benchmarks.grouping import Key, Scores
-from qabias.benchmarks import inference
+from qabias.answers.parsing import LABELS
+from qabias.benchmarks import grouping
+from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.grouping import Key
+from qabias.benchmarks.inference import asking
+from qabias.tables.model import Column
 
-ALL = "All"
-LABELS = ("contradiction", "neutral", "entailment")
+__all__ = [
+    *("ACCURACIES", "ALL", "BBNLI_COLUMNS", "BBQ_COLUMNS", "N", "PAPER", "READ_BIAS", "READ_FEW", "SHARES"),
+    *("bbnli_example", "bbq_example", "examples", "score", "where", "with_shares"),
+]
+
 # What the metric reads; texts and references stay behind.
 BBNLI_COLUMNS = ("subtopic", "kind", "stance", "pair_id", "premise_id", "label")
 BBQ_COLUMNS = (
@@ -20,7 +26,6 @@ BBQ_COLUMNS = (
     *("context_stance", "question_polarity", "statement_about", "label"),
 )
 
-PAPER = "of Akyurek et al. (2022)"
 N = Column("n", "Answers", "count")
 ACCURACIES = (
     Column("accuracy_pro", "Accuracy, with the stereotype", "share"),
@@ -54,7 +59,7 @@ def score(
     Returns:
         For every grouping the scores by group, in sorted order of the groups.
     """
-    by = rows.score(table.select(columns), answers, groupings, inference.score)["by"]
+    by = grouping.score(table.select(columns), answers, groupings, asking.score)["by"]
     return {name: {key: with_shares(of) for key, of in groups.items()} for name, groups in by.items()}
 
 
@@ -74,7 +79,7 @@ def where(given: Sequence[str | None], keys: Iterable[Any]) -> list[Key | None]:
 def examples(
     table: pa.Table, answers: pa.Table, chosen: Sequence[int], about: Callable[[Mapping[str, Any]], dict[str, Any]]
 ) -> tuple[tuple[Mapping[str, Any], ...], str]:
-    """Rows and their answers as plain values, and what is to be said of the norm (see `rows.about_norm`).
+    """Rows and their answers as plain values, and what is to be said of the norm (see `grouping.about_norm`).
 
     Args:
         table: The examples.
@@ -82,9 +87,9 @@ def examples(
         chosen: Numbers of the rows.
         about: What is shown of a row.
     """
-    of_table, of_answers = rows.taken(table, answers, chosen)
+    of_table, of_answers = grouping.taken(table, answers, chosen)
     shown = tuple({**about(row), **_answer(answer)} for row, answer in zip(of_table, of_answers, strict=True))
-    return shown, rows.about_norm(of_answers)
+    return shown, grouping.about_norm(of_answers)
 
 
 def bbnli_example(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,4 +135,4 @@ def _probabilities(answer: Mapping[str, Any]) -> list[float] | None:
     """Probabilities of the labels, or shares of their total where they come from log-likelihoods; None without."""
     if answer.get("probabilities") is not None:
         return [round(share, 6) for share in answer["probabilities"]]
-    return rows.probabilities(answer.get("loglikelihoods"))
+    return grouping.probabilities(answer.get("loglikelihoods"))

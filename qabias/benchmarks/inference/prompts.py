@@ -12,9 +12,8 @@ slot of the context, so that the context is lost: `novel_4` has it, `novel_4_rel
 from collections.abc import Callable
 from typing import NoReturn
 
+from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.errors import QabiasError
-
-from . import Example, PromptFormat
 
 _Render = Callable[[Example], tuple[str, tuple[str, ...]]]
 

@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from qabias.tables.model import Analysis
+from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.grouping import Key, chosen_rows, most_biased_first
 from qabias.benchmarks.inference.bbnli_tables import accuracy_tables, bias_tables, label_tables
-from qabias.benchmarks.inference.bbq_nli_tables import category_tables, named_first, order_tables, statement_tables, template_table
+from qabias.benchmarks.inference.bbq_nli_tables import (
+    category_tables,
+    named_first,
+    order_tables,
+    statement_tables,
+    template_table,
+)
 from qabias.benchmarks.inference.grouping import (
-    ALL,
     BBNLI_COLUMNS,
     BBQ_COLUMNS,
     bbnli_example,
@@ -20,7 +26,7 @@ from qabias.benchmarks.inference.grouping import (
     score,
     where,
 )
-from qabias.benchmarks.grouping import Key, Scores, chosen_rows, most_biased_first
+from qabias.tables.model import ALL, Analysis
 
 
 def analyse_bbnli(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from qabias.benchmarks.facts import Scores, run_column, union
+from qabias.benchmarks.unqover.facts import PAPER
 from qabias.tables.model import Column, Estimate, Figure, Table
-from qabias.comparison.measures import LI, Scores, union
-from qabias.comparison.tables import run_column
 
 N_SHARED = 10
 
@@ -38,7 +38,7 @@ def rank_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
             Table(
                 f"ranks_{set_name}",
                 f"{set_name}: ranks of subjects across models",
-                f"{source} of {LI}" if source else "",
+                f"{source} {PAPER}" if source else "",
                 "Subjects ranked by gamma in every run, 1 the most associated with the attributes; mean and standard "
                 "deviation of the ranks over the runs, one deviation to each side. All attributes but those of gender "
                 "are negative: a small rank is a bad image. Ranks tell nothing of how large the differences are.",
@@ -83,7 +83,7 @@ def shared_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]
                 Table(
                     f"shared_{set_name}",
                     f"{set_name}: attributes shared by models",
-                    f"Table 3 of {LI}" if _plain(set_name) == "gender" else "",
+                    f"Table 3 {PAPER}" if _plain(set_name) == "gender" else "",
                     f"Attributes that two runs or more have among the {N_SHARED} with the largest gamma of a group of "
                     "subjects, which are the most preferred for it and never the most avoided; some may still be "
                     "below 0. Mean gamma over these runs, and the place in every run; a dash is a place after the "

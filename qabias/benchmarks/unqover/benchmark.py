@@ -1,6 +1,9 @@
 """UnQover for the engine: two orders, two questions, eight scores a row, and the published measures by set."""
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,40 +14,54 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from qabias.benchmarks import locate
-from qabias.tables.model import Analysis
-from qabias.benchmarks import unknown_config
-from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans
-from qabias.support.arrow import column_codes
-from qabias.errors import QabiasError
-from qabias.benchmarks.prompt_format import PromptFormat
+from qabias.benchmarks.base import Benchmark
+from qabias.benchmarks.facts import Facts, Measure, Scores, Tile, counted
+from qabias.benchmarks.pairs import ClusterScores, Codes, Floats, Pair
+from qabias.benchmarks.prompt_format import Example, PromptFormat
+from qabias.benchmarks.scoring import compute
+from qabias.benchmarks.unqover import NAME
+from qabias.benchmarks.unqover.facts import ALL_SETS, FACTS
 from qabias.benchmarks.unqover.prompts import FORMATS
-from qabias.scorers.base import OptionScorer, Scorer, TextScorer
+from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans
+from qabias.errors import QabiasError
+from qabias.scorers.base import MaskScorer, OptionScorer, Scorer, SpanScorer, TextScorer
+from qabias.scorers.kind import ScorerKind
+from qabias.scorers.registry import kind_of
+from qabias.support.arrow import column_codes, plain, rows_of
+from qabias.support.suggest import unknown
+from qabias.tables.formatting import percent, show
+from qabias.tables.model import Analysis, Column, Table, estimate
 
-_builder = locate.dataset_module("unqover", "builder")
-_folder = locate.dataset_module("unqover", "folder")
+_builder = locate.dataset_module(NAME, "builder")
+_folder = locate.dataset_module(NAME, "folder")
 
-# All four sets, as questions and as masked sentences.
-ALL = "all"
+ALL_MASKED = f"{ALL_SETS}{_builder.MLM}"
 _GROUPS = {
-    f"{ALL}{_builder.MLM}": [name for name in _builder.CONFIGS if name.endswith(_builder.MLM)],
-    ALL: [name for name in _builder.CONFIGS if not name.endswith(_builder.MLM)],
+    ALL_MASKED: [name for name in _builder.CONFIGS if name.endswith(_builder.MLM)],
+    ALL_SETS: [name for name in _builder.CONFIGS if not name.endswith(_builder.MLM)],
 }
-# `none` is the probability of the subject itself, `pair` its share of the two subjects: never tabulate them together.
 NORMS = ("none", "pair")
+"""`none` is the probability of the subject itself, `pair` its share of the two: never tabulate them together."""
+
+_NUMBERS_AT_ONCE = 4_000_000  # in one matrix of reweighted sums
+
+N_STRONGEST = 3
+"""Associations of each set that the terminal shows."""
 
 
-class UnQoverBenchmark:
+class UnQoverBenchmark(Benchmark):
     """UnQover: underspecified questions over subject pairs (Li et al. 2020)."""
 
-    name = "unqover"
+    name = NAME
     title = "UnQover: stereotyping biases via underspecified questions"
     configs: Sequence[str] = (*_builder.CONFIGS, *_GROUPS)
     sources: Sequence[str] = _builder.SOURCES
     formats: Mapping[str, PromptFormat] = FORMATS
     norms: Sequence[str] = NORMS
-    scorers: Sequence[str] = ("extractive_qa", "masked_lm", "causal", "seq2seq", "server", "baseline")
+    ways: Sequence[str] = ("spans", "masks", "options")
     key = ("set", "example_id")
     answer_columns = tuple(f"s{subject}_{name}" for name in ASKED for subject in (1, 2))
+    facts: Facts = replace(FACTS, grouped_configs=tuple(_GROUPS))
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
         """Check the choice of a source (see `unqover_dataset.builder.Origin`)."""
@@ -57,8 +74,8 @@ class UnQoverBenchmark:
         """
         tables = []
         for name in self._sets(config):
-            if origin == _builder.Origin(seed=origin.seed):
-                path = locate.dataset_folder("unqover") / "data" / name / _folder.PARQUET_NAME
+            if origin.is_committed:
+                path = locate.dataset_folder(NAME) / "data" / name / _folder.PARQUET_NAME
                 texts = [field.name for field in _builder.SCHEMAS[name] if field.type == pa.string()]
                 table = pq.read_table(path, read_dictionary=texts)
             else:
@@ -68,38 +85,39 @@ class UnQoverBenchmark:
 
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
         """Build a dataset folder with a progress bar; returns its tables by set. `all` builds the masked forms too."""
-        names = _builder.CONFIGS if config == ALL else self._sets(config)
-        with tqdm(total=len(names), unit="set", desc="build unqover") as bar:
+        names = _builder.CONFIGS if config == ALL_SETS else self._sets(config)
+        with tqdm(total=len(names), unit="set", desc=f"build {NAME}") as bar:
             tables: dict[str, pa.Table] = _folder.write_folder(output, origin, names, lambda _: bar.update())
         return tables
 
-    def units_per_part(self, scorer: str) -> int:
+    def units_per_part(self, kind: ScorerKind) -> int:
         """Rows, of four questions each, that are written together; encoders gain from asking many at once."""
-        return 64 if scorer in ("causal", "seq2seq", "server") else 4096
+        return 4096 if kind.many_at_once else 64
 
     def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """A row is a unit, for it holds both orders and both questions; its stratum is the template of its set."""
+        """A row is a unit, because it holds both orders and both questions; its stratum is the template of its set."""
         return np.arange(table.num_rows), column_codes(table["template_id"])
 
     def default_format(self, scorer: Scorer) -> str:
         """Context, question and answer; encoders have formats of their own."""
-        return "qa"
+        return next(iter(FORMATS))
 
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
         """The eight scores of every row: of both subjects, in both orders, to both questions."""
         if isinstance(scorer, TextScorer):
             raise QabiasError(
-                "unqover: its scores are probabilities, which generated text has not; leave mode=generate out, or "
-                "give a server mode=echo"
+                f"{NAME}: its scores are probabilities, which generated text has not; leave mode=generate out, or give "
+                "a server mode=echo"
             )
+        ways = kind_of(scorer).ways
         masked = "masked" in part.column_names
-        if masked != (scorer.name == "masked_lm"):
+        if masked != ("masks" in ways):
             form = "questions: leave _mlm out of" if masked else "masked sentences: add _mlm to"
-            raise QabiasError(f"unqover: the scorer {scorer.name} asks {form} the name of the configuration")
-        if scorer.name == "extractive_qa":
-            scores = ask_spans(part, scorer)
-        elif scorer.name == "masked_lm":
-            scores = ask_masks(part, scorer)
+            raise QabiasError(f"{NAME}: the scorer {scorer.name} asks {form} the name of the configuration")
+        if "spans" in ways:
+            scores = ask_spans(part, cast(SpanScorer, scorer))
+        elif "masks" in ways:
+            scores = ask_masks(part, cast(MaskScorer, scorer))
         else:
             scores = ask_options(part, cast(OptionScorer, scorer), prompt_format)
         if norm == "pair":
@@ -115,9 +133,6 @@ class UnQoverBenchmark:
 
         Rows without a score are left out, and the subjects that a masked model does not know as one token are named.
         """
-        import evaluate  # takes seconds, and only scoring needs it
-
-        metric = evaluate.load(str(locate.metric_folder("unqover")))
         given = {name: _numbers(answers, name) for name in self.answer_columns}
         known = ~np.isnan(np.stack(list(given.values()))).any(axis=0)
         sets: dict[str, Any] = {}
@@ -125,26 +140,121 @@ class UnQoverBenchmark:
             of_set = pc.equal(table["set"], name).to_numpy()
             kept = of_set & known
             left_out = table.filter(pa.array(of_set & ~known))
-            unknown = _unknown_subjects(left_out, answers.filter(pa.array(of_set & ~known)))
+            unknown_subjects = _unknown_subjects(left_out, answers.filter(pa.array(of_set & ~known)))
             if not kept.any():
-                raise QabiasError(f"unqover: the model knows no pair of subjects of the set {name} as single tokens")
-            predictions = {column: scores[kept] for column, scores in given.items()}
-            references = table.filter(pa.array(kept))
-            scores = metric.compute(predictions=predictions, references=references, by=["attribute_class"])
-            sets[name] = {**scores, "n_left_out": left_out.num_rows, "subjects_left_out": unknown}
+                raise QabiasError(f"{NAME}: the model knows no pair of subjects of the set {name} as single tokens")
+            scores = compute(
+                locate.metric_folder(NAME),
+                table.filter(pa.array(kept)),
+                {column: of[kept] for column, of in given.items()},
+                by=["attribute_class"],
+            )
+            sets[name] = {**scores, "n_left_out": left_out.num_rows, "subjects_left_out": unknown_subjects}
         return {"sets": sets}
 
     def analyse(
-        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: str | None
+        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: PromptFormat | None
     ) -> Analysis:
-        """The figures and tables of Li et al. 2020 (see `qabias.benchmarks.unqover.tables`)."""
+        """The figures and tables of Li et al. 2020."""
         from qabias.benchmarks.unqover.tables import analyse
 
         return analyse(table, answers, scores)
 
+    def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
+        """The scores by set; sets have no common score."""
+        return dict(scores["sets"])
+
+    def parts(self, scores: Mapping[str, Any]) -> dict[str, Scores]:
+        """Every set by itself."""
+        return {f"/sets/{name}": of for name, of in scores["sets"].items()}
+
+    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table) -> dict[str, Pair]:
+        """The answers of two runs by set and template; rows that one of the models could not score are left out."""
+        engine = locate.metric_module(NAME, "engine")
+        known = np.ones(table.num_rows, dtype=bool)
+        for answers in (first, second):
+            for column in engine.SCORE_COLUMNS:
+                known &= ~np.isnan(answers[column].to_numpy())
+        groups: dict[str, Pair] = {}
+        for name, rows in rows_of(table["set"]).items():
+            kept = rows[known[rows]]
+            if kept.size:
+                subjects = _joint_codes(table, kept)
+                others = [column_codes(table[column].take(pa.array(kept))) for column in ("attribute", "template_id")]
+                sizes = [int(codes.max()) + 1 for codes in (np.concatenate(subjects), *others)]
+                measured = (
+                    engine.measure(_scores_of(answers, engine.SCORE_COLUMNS, kept)) for answers in (first, second)
+                )
+                sums = [engine.collect(engine.Rows(*subjects, *others, *columns), *sizes) for columns in measured]
+                groups[name] = _pair_of_sums(sums, engine.headline)
+        return groups
+
+    def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
+        """Rows and sets, and rows with a subject that the model does not know."""
+        sets = scores["sets"]
+        n_rows, n_left_out = (sum(of[key] for of in sets.values()) for key in ("n", "n_left_out"))
+        facts = {"Sample": f"{counted(n_rows, 'row')} in {counted(len(sets), 'set')}, eight scores each"}
+        if n_left_out:
+            facts["Left out"] = f"{counted(n_left_out, 'row')} with a subject that the model does not know as one token"
+        return facts
+
+    def questions(self, example: Example) -> list[Example]:
+        """The four questions about a row of the analysis."""
+        answers = {f"answer{number + 1}": example["subjects"][number] for number in range(2)}
+        return [
+            {"context": example[context], "question": example[question], **answers}
+            for context in ("context_12", "context_21")
+            for question in ("question", "negated_question")
+        ]
+
+    def tiles(self, scores: Mapping[str, Any], question_only: bool) -> list[Tile]:
+        """Mu of every set, with eta and the coverage beside it."""
+        return [
+            Tile(
+                f"mu, {name}",
+                estimate(of, "mu"),
+                "number",
+                f"eta {show(estimate(of, 'eta'), 'number')}; {percent(of['coverage'])} of the scores are not 0",
+            )
+            for name, of in scores["sets"].items()
+        ]
+
+    def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
+        """Subjects that a masked model does not know, and the strongest associations."""
+        left_out = [
+            f"{name}: {of['n_left_out']:,} rows left out; not one token each: {', '.join(of['subjects_left_out'])}"
+            for name, of in scores["sets"].items()
+            if of["subjects_left_out"]
+        ]
+        strongest = Table(
+            "strongest",
+            "Strongest associations: above 0 preferred, below 0 avoided for the attribute",
+            "",
+            "",
+            (
+                Column("set", "set", "text"),
+                Column("subject", "subject", "text"),
+                Column("attribute", "attribute", "text"),
+                Column("gamma", "gamma", "number"),
+                Column("eta", "eta", "number"),
+            ),
+            tuple((name, *row) for name, of in scores["sets"].items() for row in of["top"][:N_STRONGEST]),
+        )
+        return [*left_out, strongest]
+
+    def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
+        """Ranks of subjects and shared attributes."""
+        from qabias.benchmarks.unqover.across import tables_across
+
+        return tables_across(names, scores)
+
+    def whole_config(self, kind: ScorerKind) -> str:
+        """All sets, as masked sentences for a model that fills masks."""
+        return ALL_MASKED if "masks" in kind.ways else ALL_SETS
+
     def _sets(self, config: str) -> Sequence[str]:
         if config not in self.configs:
-            raise unknown_config(config, self.configs)
+            raise unknown("configuration", config, self.configs)
         return _GROUPS.get(config, [config])
 
 
@@ -153,17 +263,52 @@ def _numbers(answers: pa.Table, column: str) -> np.ndarray:
     try:
         numbers: np.ndarray = answers[column].cast(pa.float64()).to_numpy()
     except pa.ArrowInvalid as error:
-        raise QabiasError(f"unqover: column {column} must hold probabilities as numbers: {error}") from error
+        raise QabiasError(f"{NAME}: column {column} must hold probabilities as numbers: {error}") from error
     return numbers
 
 
 def _unknown_subjects(rows: pa.Table, answers: pa.Table) -> list[str]:
     """The subjects of some rows that have no score."""
-    unknown: set[str] = set()
+    unknown_subjects: set[str] = set()
     for number in (1, 2):
         has_none = pa.array(np.isnan(answers[f"s{number}_{ASKED[0]}"].to_numpy()))
-        unknown.update(rows[f"subject{number}"].filter(has_none).unique().to_pylist())
-    return sorted(unknown)
+        unknown_subjects.update(rows[f"subject{number}"].filter(has_none).unique().to_pylist())
+    return sorted(unknown_subjects)
+
+
+def _scores_of(answers: pa.Table, names: Sequence[str], rows: np.ndarray) -> dict[str, Floats]:
+    # The sum of a float32 softmax may lie a little above 1; the metric allows that too.
+    return {name: np.minimum(answers[name].to_numpy()[rows].astype(np.float64), 1) for name in names}
+
+
+def _joint_codes(table: pa.Table, rows: np.ndarray) -> list[Codes]:
+    """The two subjects of every row as numbers, equal ones for equal names."""
+    both = pa.concat_arrays(
+        [plain(table[name].take(pa.array(rows))).combine_chunks() for name in ("subject1", "subject2")]
+    )
+    return np.split(both.dictionary_encode().indices.to_numpy().astype(np.int64), 2)
+
+
+def _pair_of_sums(sums: Sequence[Any], headline: Callable[[Any, Floats], Mapping[str, Floats]]) -> Pair:
+    """Two runs from the metric's sums by template, whose templates can be reweighted and exchanged."""
+    one, other = sums
+    matrices = ("counts", "comparative", "signs", "errors")
+    both = one._replace(**{name: np.concatenate([getattr(of, name) for of in sums]) for name in matrices})
+    step = max(1, _NUMBERS_AT_ONCE // one.counts.shape[1])
+
+    def of(chosen: Any) -> ClusterScores:
+        def score(weights: Floats) -> Mapping[str, Floats]:
+            parts = [headline(chosen, weights[start : start + step]) for start in range(0, len(weights), step)]
+            return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+        return score
+
+    mixed = of(both)
+
+    def exchanged(kept: Floats) -> tuple[Mapping[str, Floats], Mapping[str, Floats]]:
+        return mixed(np.hstack([kept, 1 - kept])), mixed(np.hstack([1 - kept, kept]))
+
+    return Pair(one.counts.shape[0], of(one), of(other), exchanged)
 
 
 BENCHMARK = UnQoverBenchmark()

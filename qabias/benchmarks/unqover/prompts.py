@@ -1,6 +1,6 @@
 """Prompt formats of UnQover for causal language models; encoder models are asked in their own form."""
 
-from . import Example, PromptFormat
+from qabias.benchmarks.prompt_format import Example, PromptFormat
 
 
 def _qa(example: Example) -> tuple[str, tuple[str, ...]]:

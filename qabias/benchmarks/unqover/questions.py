@@ -6,17 +6,18 @@ models are asked in columns of distinct texts, so that a million rows do not bec
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks.prompt_format import PromptFormat
-from qabias.scorers.base import OptionScorer, Request
+from qabias.scorers.base import MaskedSentences, MaskScorer, OptionScorer, Request, SpanQuestions, SpanScorer
 
 _ORDERS = ("12", "21")
 # Names of the four questions: which subject comes first in the context, and whether the question is negated.
 ASKED = tuple(f"{order}{negated}" for order in _ORDERS for negated in ("", "_neg"))
+QUESTION_FIRST = tuple(sorted(ASKED, key=len))
+"""The same, both orders of the question before its negation."""
 _FIRST_SUBJECT, _SECOND_SUBJECT = 0, 1
 
 
@@ -55,19 +56,15 @@ def ask_options(part: pa.Table, scorer: OptionScorer, prompt_format: PromptForma
     return np.exp(loglikelihoods).reshape(part.num_rows, 4, 2).transpose(0, 2, 1)
 
 
-def ask_spans(part: pa.Table, scorer: Any) -> np.ndarray:
+def ask_spans(part: pa.Table, scorer: SpanScorer) -> np.ndarray:
     """Probabilities of the subjects as spans of the context; float32 of shape (n_rows, 2, 4)."""
-    from qabias.scorers.extractive_qa import SpanQuestions
-
     contexts, context_of, subjects = _stacked_contexts(part)
     questions, question_of = _stacked(part, [question for _, question in _asked(part)])
     return _by_row(scorer.score(SpanQuestions(contexts, questions, subjects, context_of, question_of)))
 
 
-def ask_masks(part: pa.Table, scorer: Any) -> np.ndarray:
+def ask_masks(part: pa.Table, scorer: MaskScorer) -> np.ndarray:
     """Probabilities of the subjects at the mask, NaN where unknown; float32 of shape (n_rows, 2, 4)."""
-    from qabias.scorers.masked_lm import MaskedSentences
-
     contexts, context_of, _ = _stacked_contexts(part)
     texts, text_of = _stacked(part, [masked for _, masked in _asked(part)])
     subjects, subject_of = _stacked(part, ["answer1", "answer2"])

@@ -8,20 +8,23 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from qabias.benchmarks import locate
+from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.unqover import NAME
+from qabias.benchmarks.unqover.facts import PAPER
+from qabias.support.arrow import codes_and_values
 from qabias.tables.model import Column, Figure, Table, Value
-from qabias.benchmarks.grouping import Scores
 
 # Rows of the tables of strongest associations; the paper prints 3, and compares the 10 first of every gender.
 N_PAIRS = 30
 N_ATTRIBUTES = 10
 
-_PAPER = "of Li et al. (2020)"
 NONE = "None"
 _MASKED = "_mlm"
 _SUBJECT_SOURCES = {
-    "nationality": f"Figure 4 {_PAPER}",
-    "ethnicity": f"Figure 5 and Table 12 {_PAPER}",
-    "religion": f"Figure 5 and Table 13 {_PAPER}",
+    "nationality": f"Figure 4 {PAPER}",
+    "ethnicity": f"Figure 5 and Table 12 {PAPER}",
+    "religion": f"Figure 5 and Table 13 {PAPER}",
 }
 
 _SUBJECT = Column("subject", "Subject", "text")
@@ -62,7 +65,7 @@ def set_contents(table: pa.Table, scored: np.ndarray) -> Contents:
         scored: Shape (n,), whether a row has scores.
     """
     coded = {
-        name: codes(table[name])
+        name: codes_and_values(table[name])
         for name in ("subject1", "subject2", "cluster1", "cluster2", "attribute", "attribute_class")
     }
     clusters: dict[str, str] = {}
@@ -74,12 +77,6 @@ def set_contents(table: pa.Table, scored: np.ndarray) -> Contents:
             n[pair] = n.get(pair, 0) + count
     classes = dict(pair for pair, _ in _occurring(coded["attribute"], coded["attribute_class"], scored))
     return Contents(_given(clusters), _given(classes), n)
-
-
-def codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
-    """A column as numbers, and the values that they stand for."""
-    encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
-    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
 
 
 def _occurring(
@@ -109,14 +106,14 @@ def tables_of_set(name: str, scores: Scores, contents: Contents) -> list[Table]:
     title = plain.capitalize() + (", masked sentences" if name != plain else "")
     tables = [
         _subjects(name, scores, contents, _SUBJECT_SOURCES.get(plain, "")),
-        _pairs(name, scores, contents, f"Tables 4 and 11 {_PAPER}" if plain == "nationality" else ""),
+        _pairs(name, scores, contents, f"Tables 4 and 11 {PAPER}" if plain == "nationality" else ""),
     ]
     if contents.classes:
         tables.append(_subjects_by_class(name, scores, contents))
     if "cluster" in scores:
         source = "Table 15" if name != plain else "Tables 2 and 14"
         tables += [
-            _top_by_cluster(name, scores, contents, f"{source} {_PAPER}" if plain == "gender" else ""),
+            _top_by_cluster(name, scores, contents, f"{source} {PAPER}" if plain == "gender" else ""),
             _clusters(name, scores, contents),
         ]
     return [
@@ -175,10 +172,8 @@ def _ranks_by_attribute(scores: Scores) -> dict[str, list[int]]:
     """The rank of every subject for each attribute that all subjects have rows of, ties sharing the lower rank."""
     gamma: Mapping[str, Mapping[str, float]] = scores["gamma_attribute"]
     shared = sorted(set.intersection(*(set(of) for of in gamma.values())))
-    # As the metric ranks: values that differ by rounding are ties.
     values = np.array([[gamma[subject][attribute] for attribute in shared] for subject in gamma])
-    values = np.round(values / (scores["avg_score"] or 1.0), 12)
-    ranks = 1 + (values[None, :, :] > values[:, None, :]).sum(axis=1)
+    ranks = locate.metric_module(NAME, "engine").ranks(values, scores["avg_score"])
     return dict(zip(gamma, ranks.tolist(), strict=True))
 
 

@@ -6,10 +6,7 @@ the order in which things are shown.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
-from functools import cache
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,14 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.benchmarks import locate
+from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.grouping import N_EXAMPLES
+from qabias.benchmarks.unqover import NAME
+from qabias.benchmarks.unqover.facts import PAPER
+from qabias.benchmarks.unqover.questions import QUESTION_FIRST
+from qabias.benchmarks.unqover.sets import NONE, set_contents, tables_of_set
+from qabias.support.arrow import codes_and_values
 from qabias.tables.model import Analysis, Column, Figure, Table, values
-from qabias.benchmarks.grouping import N_EXAMPLES, Scores
-from qabias.benchmarks.unqover.sets import NONE, codes, set_contents, tables_of_set
 
 LOW_COVERAGE = 0.5
-
-_PAPER = "of Li et al. (2020)"
-_ORDERS = ("12", "21", "12_neg", "21_neg")
 
 
 _SET = Column("set", "Set", "text")
@@ -76,22 +75,10 @@ def comparative_scores(answers: pa.Table) -> np.ndarray:
     Args:
         answers: The eight scores.
     """
-    module = _metric_scores()
-    columns = {name: answers[name].to_numpy().astype(np.float64) for name in module.SCORE_COLUMNS}
-    comparative: np.ndarray = module.measure(columns)[0]
+    engine = locate.metric_module(NAME, "engine")
+    columns = {name: answers[name].to_numpy().astype(np.float64) for name in engine.SCORE_COLUMNS}
+    comparative: np.ndarray = engine.comparative_scores(columns)
     return comparative
-
-
-@cache
-def _metric_scores() -> ModuleType:
-    # The result of the metric holds no scores of single rows; its arithmetic is a plain module that can be had alone.
-    path = locate.metric_folder("unqover") / "scores.py"
-    spec = importlib.util.spec_from_file_location("unqover_scores", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 # All sets
@@ -102,7 +89,7 @@ def _intensity(sets: Mapping[str, Scores]) -> Table:
     return Table(
         "intensity_by_set",
         "How strong and how consistent the preferences are",
-        f"Figures 3 and 6 {_PAPER}",
+        f"Figures 3 and 6 {PAPER}",
         "mu is the mean over subjects of their strongest preference, for or against an attribute; eta says whether the "
         "same subject wins everywhere (1) or now this one, now that one (0). 0 is best for both. The paper finds eta "
         f"near 0.5 for all models. {_READ_INTERVALS} mu grows with the probability that a model gives to the subjects "
@@ -150,7 +137,7 @@ def _reasoning_errors(sets: Mapping[str, Scores]) -> Table:
     return Table(
         "reasoning_errors",
         "Errors of reasoning",
-        f"Table 5 {_PAPER}",
+        f"Table 5 {PAPER}",
         "delta is how much a subject's score changes when the two change places, epsilon how far the scores are from "
         "turning round when the question is negated; 0 is best for both. These errors cancel out of mu, eta and "
         "gamma. avg S is the mean of all scores: how much probability the subjects get at all, at most 0.5 if those of "
@@ -191,8 +178,8 @@ def _notes(sets: Mapping[str, Scores]) -> list[str]:
 
 def _examples(table: pa.Table, answers: pa.Table, comparative: np.ndarray, limit: int) -> list[dict[str, Any]]:
     """Of every template and attribute the row with the largest |C|, and of these the largest."""
-    template, _ = codes(table["template_id"])
-    attribute, attributes = codes(table["attribute"])
+    template, _ = codes_and_values(table["template_id"])
+    attribute, attributes = codes_and_values(table["attribute"])
     strength = np.round(np.nan_to_num(np.abs(comparative), nan=-1.0), 9)
     order = np.argsort(-strength, kind="stable")
     order = order[strength[order] >= 0]
@@ -217,5 +204,7 @@ def _example(row: Mapping[str, Any], answer: Mapping[str, float], comparative: f
         "attribute_class": row["attribute_class"] if row["attribute_class"] not in ("", NONE) else None,
         **{name: row[name] for name in ("context_12", "context_21", *asked)},
         "subjects": subjects,
-        **{f"scores_{order}": [round(answer[f"s{number}_{order}"], 6) for number in (1, 2)] for order in _ORDERS},
+        **{
+            f"scores_{order}": [round(answer[f"s{number}_{order}"], 6) for number in (1, 2)] for order in QUESTION_FIRST
+        },
     }

@@ -1,19 +1,17 @@
-"""Reading the files of a run for its report, and refusing what no metric can have computed.
+"""Refusing what no metric can have computed, before a page shows it.
 
 A page shows numbers as they are given; so a damaged file must be found before, and be named.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from qabias.tables.model import FIGURES, KINDS, Analysis, Column, Estimate, Table, read_analysis
-from qabias.comparison.comparable import check_same_run
-from qabias.errors import QabiasError
+from qabias.runs.scored import damaged
+from qabias.tables.model import FIGURES, KINDS, Analysis, Column, Estimate, Table
 
 _RANGES = {
     "share": (0, 1),
@@ -24,45 +22,16 @@ _RANGES = {
 }
 
 
-def read_run(file: Path) -> dict[str, Any]:
-    """The `run.json` of a run.
+def check_analysis(file: Path, analysis: Analysis) -> None:
+    """Refuse an analysis with tables that cannot be shown.
+
+    Args:
+        file: Where it is from.
+        analysis: What it holds.
 
     Raises:
-        QabiasError: If it is missing or damaged.
+        QabiasError: If it has.
     """
-    run = _read_json(file)
-    for key in ("benchmark", "signature", "created", "qabias_version"):
-        if not isinstance(run.get(key), str):
-            raise damaged(file, f"{key!r} is missing or no text")
-    for key in ("versions", "arguments"):
-        require_object(file, key, run.get(key))
-    return run
-
-
-def read_scores(file: Path, run: Mapping[str, Any]) -> dict[str, Any]:
-    """The scores in the `scores.json` of a run.
-
-    Raises:
-        QabiasError: If it is missing, damaged or of another run.
-    """
-    content = _read_json(file)
-    check_same_run(file, content, run)
-    return require_object(file, "scores", content.get("scores"))
-
-
-def read_tables(file: Path) -> Analysis:
-    """The `analysis.json` of a run, checked.
-
-    Raises:
-        QabiasError: If it is missing or damaged.
-    """
-    try:
-        analysis = read_analysis(file)
-    # Brackets nested without end.
-    except RecursionError as error:
-        raise damaged(file, str(error)) from error
-    except OSError as error:
-        raise QabiasError(f"report: cannot read {file}: {error}") from error
     names = [table.name for table in analysis.tables]
     for table in analysis.tables:
         if names.count(table.name) > 1:
@@ -71,7 +40,6 @@ def read_tables(file: Path) -> Analysis:
     if not all(isinstance(row, dict) for row in analysis.examples):
         raise damaged(file, "an example is no object")
     _check_texts(file, "analysis", how_chosen=analysis.how_chosen, **dict(_numbered("note", analysis.notes)))
-    return analysis
 
 
 def check_scores(
@@ -89,7 +57,9 @@ def check_scores(
     Raises:
         QabiasError: If one is missing or impossible.
     """
-    intervals = require_object(file, f"{where}.ci", scores.get("ci", {}))
+    if not isinstance(scores, dict) or not isinstance(scores.get("ci", {}), dict):
+        raise damaged(file, f"{where} or its ci is missing or no object")
+    intervals = scores.get("ci", {})
     for key in (*kinds, *counts):
         if key not in scores:
             raise damaged(file, f"{where} lacks {key!r}")
@@ -101,23 +71,6 @@ def check_scores(
             raise damaged(file, f"{where}.ci.{key} is {interval!r}, not a pair")
         for value in (scores[key], *interval):
             _check_value(file, f"{where}.{key}", value, kind)
-
-
-def require_object(file: Path, where: str, value: Any) -> dict[str, Any]:
-    """The value, if it is an object.
-
-    Raises:
-        QabiasError: If it is something else.
-    """
-    if not isinstance(value, dict):
-        raise damaged(file, f"{where} is missing or no object")
-    return value
-
-
-def damaged(file: Path, fault: str) -> QabiasError:
-    """The error of a damaged file."""
-    mend = "repeat the run" if file.name == "run.json" else f"score the run again with `qabias score {file.parent}`"
-    return QabiasError(f"report: {file} is damaged: {fault}; {mend}")
 
 
 def _check_table(file: Path, table: Table) -> None:
@@ -172,21 +125,3 @@ def _check_texts(file: Path, where: str, **texts: Any) -> None:
 
 def _numbered(name: str, values: Sequence[Any]) -> list[tuple[str, Any]]:
     return [(f"{name} {number}", value) for number, value in enumerate(values)]
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
-    except FileNotFoundError as error:
-        mend = "`qabias score`" if file.name == "scores.json" else "`qabias run`"
-        raise QabiasError(f"report: {file} does not exist; name the folder of a run, or make it with {mend}") from error
-    except OSError as error:
-        raise QabiasError(f"report: cannot read {file}: {error}") from error
-    # UnicodeDecodeError and JSONDecodeError are ValueErrors; brackets nested without end are a RecursionError.
-    except (ValueError, RecursionError) as error:
-        raise damaged(file, str(error)) from error
-    return require_object(file, "the content", content)
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not strict JSON, an undefined score is null")

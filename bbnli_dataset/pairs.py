@@ -1,4 +1,4 @@
-"""What every source shares: hypotheses with their labels, and the row that a filled pair of texts becomes."""
+"""What all sources share: hypotheses with their labels, and the row made from a filled premise and hypothesis."""
 
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -6,14 +6,12 @@ bootstrap, the same for both runs, and the two runs' answers to a template are e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Scores = Callable[[Floats], Mapping[str, Floats]]
+from qabias.benchmarks.pairs import Floats, Pair
 
 N_BOOTSTRAP = 1000
 N_PERMUTATIONS = 10_000
@@ -21,23 +19,6 @@ N_PERMUTATIONS = 10_000
 MOST_EXACT = 13
 # Scores of sums that were added in another order differ by rounding, and are ties.
 _ROUNDING = 1e-12
-
-
-class Pair(NamedTuple):
-    """The answers of two runs to the same examples, as scores of reweighted clusters.
-
-    Attributes:
-        n_clusters: Number of clusters, C.
-        first: From weights of shape (R, C) to the scores of the first run, each of shape (R,); NaN where undefined.
-        second: The same of the second run.
-        exchanged: From a matrix of shape (R, C), 1 where a run keeps its answers to a cluster and 0 where the two runs
-            exchange them, to the scores of the first run and to those of the second.
-    """
-
-    n_clusters: int
-    first: Scores
-    second: Scores
-    exchanged: Callable[[Floats], tuple[Mapping[str, Floats], Mapping[str, Floats]]]
 
 
 class Difference(NamedTuple):

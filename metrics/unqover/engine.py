@@ -1,0 +1,33 @@
+"""All of this metric that the qabias engine uses beside `evaluate.load`; it can be imported without `evaluate`.
+
+The engine compares two models row by row and draws tables of single rows, which no result of the metric holds. It takes
+the names below and no others, so that everything else here may change.
+"""
+
+from .scores import (
+    CHUNK,
+    HEADLINES,
+    SCORE_COLUMNS,
+    VERSION,
+    Rows,
+    Sums,
+    collect,
+    comparative_scores,
+    headline,
+    measure,
+    ranks,
+)
+
+__all__ = [
+    "CHUNK",
+    "HEADLINES",
+    "SCORE_COLUMNS",
+    "VERSION",
+    "Rows",
+    "Sums",
+    "collect",
+    "comparative_scores",
+    "headline",
+    "measure",
+    "ranks",
+]

@@ -1,0 +1,494 @@
+"""Reading what a user passes to a metric. This file is the same, byte for byte, in the folders of all metrics.
+
+A metric's folder is loaded alone, so the metrics cannot share a module; they share this text instead. Nothing here is
+of one metric: the name that stands in messages, and all else that differs, is given by the adapter as a `Source` and as
+a subclass of `Options`.
+
+Rows come in the shapes that users have them in. They are read column by column, and only where asked. Arrow turns a
+column into codes, so that no Python loop runs over its rows. Every error names the metric, the row and the value.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple
+
+import datasets
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Integers = npt.NDArray[np.int64]
+By = Sequence[str | Sequence[str]] | str | None
+
+NONE = "None"
+"""Name of a missing value in a breakdown."""
+
+_INT64 = np.iinfo(np.int64)
+
+
+class Source(NamedTuple):
+    """What messages say of a table, and how its class labels are read."""
+
+    metric: str
+    """Name of the metric, with which every message begins."""
+    what: str
+    """"references" or "predictions"."""
+    wanted: str
+    """What the user should pass, e.g. "the rows of the BBQ dataset as they are"."""
+    by_name: Callable[[str, Sequence[str]], bool] = lambda column, names: True
+    """Whether the class labels of a column, with these names, stand for their names and not for their numbers."""
+
+    def error(self, text: str, row: int | None = None) -> ValueError:
+        """A ValueError that names the table and, if there is one, the row."""
+        return ValueError(f"{self.metric}: {self.what}{'' if row is None else f' row {row}'}{text}")
+
+    def missing(self, name: str, row: int | None = None) -> ValueError:
+        """The error for a column, or a value of it, that is not there."""
+        return self.error(f": column {name!r} is missing; pass {self.wanted}", row)
+
+
+class Factor(NamedTuple):
+    """A column of strings as integers: `levels[codes[i]]` is the value of row i."""
+
+    codes: Integers
+    levels: tuple[str, ...]
+
+    @classmethod
+    def of(cls, codes: Integers, values: Sequence[str]) -> Factor:
+        """Sorts the values, leaves out those that do not occur and merges equal ones."""
+        occurs = np.bincount(codes, minlength=len(values)) > 0
+        names = [values[code] for code in np.flatnonzero(occurs).tolist()]
+        levels = tuple(sorted(set(names)))
+        place = {name: number for number, name in enumerate(levels)}
+        places = np.array([place[name] for name in names], dtype=np.int64)
+        return cls(places[(np.cumsum(occurs) - 1)[codes]], levels)
+
+
+class Table:
+    """Rows in any of the accepted shapes."""
+
+    def __init__(self, source: Source, n: int, has: Callable[[str], bool], read: Callable[[str], Any]) -> None:
+        self.source = source
+        self.n = n
+        self.has = has
+        """Whether any row has the column of that name."""
+        self._read = read
+        self._columns: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls, source: Source, given: Any, copy: bool = False) -> Table:
+        """Wraps what the user passed.
+
+        Args:
+            source: what the table is.
+            given: a `datasets.Dataset`, an Arrow table, a mapping from names to columns or rows that are mappings.
+            copy: take a copy now, because the user may change what was passed before the columns are read.
+
+        Raises:
+            ValueError: it is none of these, or its columns differ in length.
+        """
+        if isinstance(given, (datasets.DatasetDict, datasets.IterableDatasetDict)):
+            raise source.error(f" hold the splits {list(given)}; pass one of them, e.g. {source.what}=dataset['test']")
+        if isinstance(given, datasets.Dataset):
+            return cls(
+                source,
+                given.num_rows,
+                given.column_names.__contains__,
+                lambda name: _dataset_column(source, given, name),
+            )
+        if isinstance(given, pa.Table):
+            given = dict(zip(given.column_names, given.columns, strict=True))
+        if hasattr(given, "keys"):
+            return cls._of_columns(source, given, copy)
+        if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+            raise source.error(
+                f" are a {type(given).__name__}; pass a list of dicts, a dict of columns or a datasets.Dataset"
+            )
+        rows = list(given)
+        for number, row in enumerate(rows):
+            if not isinstance(row, Mapping):
+                raise source.error(f": {row!r} is not a dict of columns; pass {source.wanted}", number)
+
+        def read(name: str) -> list[Any]:
+            try:
+                return list(map(operator.itemgetter(name), rows))
+            except KeyError:
+                number = next(number for number, row in enumerate(rows) if name not in row)
+                raise source.missing(name, number) from None
+
+        return cls(source, len(rows), lambda name: any(name in row for row in rows), read)
+
+    @classmethod
+    def _of_columns(cls, source: Source, given: Any, copy: bool) -> Table:
+        columns = {}
+        for name in given.keys():  # noqa: SIM118 - not only dicts have keys
+            values = given[name]
+            if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__"):
+                raise source.error(f" column {name!r} is a {type(values).__name__}; pass one value per row")
+            columns[str(name)] = list(items(values)) if copy or not hasattr(values, "__len__") else values
+        lengths = {name: len(values) for name, values in columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise source.error(f": the columns differ in length ({lengths}); pass one value per row")
+
+        def read(name: str) -> Any:
+            if name not in columns:
+                raise source.missing(name)
+            return columns[name]
+
+        return cls(source, max(lengths.values(), default=0), columns.__contains__, read)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Table]) -> Table:
+        """The rows of several batches, at least one, one after another."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            parts[0].source,
+            sum(part.n for part in parts),
+            lambda name: any(part.has(name) for part in parts),
+            lambda name: [value for part in parts for value in part.items(name)],
+        )
+
+    def column(self, name: str) -> Any:
+        """The values of one column as they were passed; a ValueError if it, or the value of a row, is missing."""
+        if name not in self._columns:
+            self._columns[name] = self._read(name)
+        return self._columns[name]
+
+    def items(self, name: str) -> list[Any]:
+        """The values of one column as a list of Python values."""
+        return items(self.column(name))
+
+    def refuse(self, wrong: npt.NDArray[np.bool_], name: str, rule: str) -> None:
+        """A ValueError that names the first row that is wrong and its value in a column."""
+        if wrong.any():
+            number = int(np.argmax(wrong))
+            raise self.source.error(f": {name} {self.items(name)[number]!r} {rule}", number)
+
+    def text(
+        self, name: str, levels: Sequence[str] | None = None, empty: str | None = None, integers: bool = False
+    ) -> Factor:
+        """A column of strings.
+
+        Args:
+            name: the column.
+            levels: the only values that there may be; the codes are then places in it.
+            empty: what None and the empty string stand for; without it None is refused.
+            integers: allow integers too.
+
+        Raises:
+            ValueError: a value is something else; the text names its row.
+        """
+        codes, values = encode(self.column(name))
+        allowed = [
+            value in levels if levels is not None and isinstance(value, str) else _is_text(value, empty, integers)
+            for value in values
+        ]
+        rule = f"one of {tuple(levels)}" if levels is not None else "a string"
+        rule = "is neither a string nor an integer" if integers else f"is not {rule}"
+        self.refuse(~np.array([*allowed, empty is not None])[codes], name, rule)  # code -1, None, is the last
+        if levels is not None:
+            return Factor(np.array([levels.index(value) for value in values], dtype=np.int64)[codes], tuple(levels))
+        names = [str(empty if value in ("", None) and empty else value) for value in values]
+        return Factor.of(np.where(codes < 0, len(names), codes), [*names, str(empty)])
+
+    def integers(
+        self,
+        name: str,
+        low: int = int(_INT64.min),
+        high: int = int(_INT64.max),
+        number_of: Callable[[Any], int | None] | None = None,
+        rule: str = "",
+    ) -> Integers:
+        """A column of integers.
+
+        Args:
+            name: the column.
+            low: the smallest that there may be.
+            high: the largest.
+            number_of: what a value stands for, None for nothing; by default only numbers stand for integers.
+            rule: what a value must be, for the message.
+
+        Returns:
+            Shape (n,).
+
+        Raises:
+            ValueError: a value is something else; the text names its row.
+        """
+        values = self.column(name)
+        bounded = (low, high) != (_INT64.min, _INT64.max)
+        rule = f"is not {rule or 'an integer' + (f' from {low} to {high}' if bounded else '')}"
+        array = array_of(values)
+        mixed = isinstance(values, Sequence) and not {int}.issuperset(map(type, items(values)))  # True is no integer
+        if array.dtype.kind in "iu" and array.ndim == 1 and not mixed:
+            self.refuse((array < low) | (array > high), name, rule)
+            return array.astype(np.int64)
+        codes, levels = encode(values)
+        numbers = [*map(number_of or to_integer, levels), None]  # code -1, None, is the last
+        fits = [number is not None and low <= number <= high for number in numbers]
+        self.refuse(~np.array(fits)[codes], name, rule)
+        return np.array([number if fit else 0 for number, fit in zip(numbers, fits, strict=True)], np.int64)[codes]
+
+    def values(self, name: str) -> Factor:
+        """A column of single values of any kind as texts; a ValueError names the first row that has more."""
+        codes, levels = encode(self.column(name))
+        nested = [isinstance(level, (list, tuple, dict, np.ndarray)) for level in levels]
+        self.refuse(np.array([*nested, False])[codes], name, "is not a single value; pass a text or a number per row")
+        return Factor.of(np.where(codes < 0, len(levels), codes), [*map(str, levels), NONE])
+
+
+def _dataset_column(source: Source, dataset: datasets.Dataset, name: str) -> Any:
+    """One column as an Arrow array; no other column is read."""
+    if name not in dataset.column_names:
+        raise source.missing(name)
+    if hasattr(dataset, "_indices"):
+        # The only use of something private: the public way to a shuffled column goes row by row through Python, which
+        # takes minutes for a million rows. A release of datasets without the attribute is read in the public way.
+        column = dataset.data.table[name]
+        if dataset._indices is not None:
+            column = column.take(dataset._indices.column(0))
+    else:
+        column = dataset.select_columns([name]).with_format("arrow")[:][name]
+    feature = dataset.features[name]
+    if isinstance(feature, datasets.ClassLabel) and source.by_name(name, feature.names):
+        known = pc.if_else(pc.greater_equal(column, 0), column, None)  # -1 is the label of what has none
+        return pa.array(feature.names, pa.string()).take(known)
+    return column
+
+
+def _is_text(value: Any, empty: str | None, integers: bool) -> bool:
+    if value is None:
+        return empty is not None
+    return isinstance(value, str) or (integers and not isinstance(value, float) and to_integer(value) is not None)
+
+
+def items(values: Any) -> list[Any]:
+    """The values of a list, tuple, array, tensor, series, or column of a dataset as Python values."""
+    for method in ("tolist", "to_pylist"):
+        if hasattr(values, method):
+            return list(getattr(values, method)())
+    return list(values[:] if isinstance(values, Sequence) else values)
+
+
+def array_of(values: Any) -> np.ndarray:
+    """A column as an array; of dtype object if it holds what NumPy cannot take."""
+    try:
+        if isinstance(values, pa.ChunkedArray):
+            return values.to_numpy()
+        return np.asarray(values[:] if isinstance(values, Sequence) else values)
+    except (TypeError, ValueError, RuntimeError):  # ragged lists; tensors with gradients or of type bfloat16
+        return np.empty(0, dtype=object)
+
+
+def encode(values: Any) -> tuple[Integers, list[Any]]:
+    """A column as codes and the values that they stand for; None has code -1."""
+    try:
+        if isinstance(values, Sequence):
+            values = values[:]
+            if len(set(map(type, values)) - {type(None)}) > 1:
+                raise TypeError("Arrow would make 1.0 of the integer beside a fraction")
+        array = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
+        if not pa.types.is_dictionary(array.type):
+            array = array.dictionary_encode()
+        if isinstance(array, pa.ChunkedArray):
+            array = array.unify_dictionaries().combine_chunks()
+        codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return codes, array.dictionary.to_pylist()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        # Values of several types, lists, or integers that are too large: they are compared one by one.
+        known: dict[tuple[type, str], int] = {}
+        levels: list[Any] = []
+        codes = np.full(len(values), -1, dtype=np.int64)
+        for number, value in enumerate(items(values)):
+            if value is not None:
+                code = known.setdefault((type(value), repr(value)), len(levels))
+                if code == len(levels):
+                    levels.append(value)
+                codes[number] = code
+        return codes, levels
+
+
+def to_integer(value: Any) -> int | None:
+    """The integer that a number stands for, None if it stands for none (booleans, fractions, NaN, texts)."""
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    try:
+        whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
+        return int(value) if whole else operator.index(value)
+    except TypeError:
+        return None
+
+
+def combined(*columns: Integers) -> Integers:
+    """Codes of the combinations of several columns of codes, in the order of their values."""
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        codes = np.unique(codes * (int(column.max(initial=0)) + 1) + column, return_inverse=True)[1]
+    return codes
+
+
+def crossed(factors: Sequence[Factor], name_of: Callable[[Sequence[str]], str] = ",".join) -> Factor:
+    """The combinations of the values of several columns, with a name for each."""
+    if len(factors) == 1:
+        return Factor.of(factors[0].codes, [name_of((level,)) for level in factors[0].levels])
+    codes = combined(*(factor.codes for factor in factors))
+    rows = np.unique(codes, return_index=True)[1].tolist()  # one of each combination
+    return Factor.of(codes, [name_of([factor.levels[factor.codes[row]] for factor in factors]) for row in rows])
+
+
+def breakdowns(metric: str, by: By) -> list[tuple[str, ...]]:
+    """The entries of the option `by`, each as a tuple of names of columns."""
+    entries = [] if by is None else [by] if isinstance(by, str) else list(by)
+    found = []
+    for entry in entries:
+        names = (entry,) if isinstance(entry, str) else tuple(entry) if isinstance(entry, Sequence) else ()
+        if not names or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"{metric}: by entry {entry!r} is neither a column name nor a list of column names")
+        found.append(names)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The options that all metrics have; a subclass adds its own, with their defaults. A bad one is a ValueError."""
+
+    METRIC: ClassVar[str]
+    VERSION: ClassVar[int]
+    """Version of the rules of the metric."""
+    CHOICES: ClassVar[Mapping[str, Sequence[str]]]
+    """The values that an option may have; None is allowed where it is the default."""
+    NO_RULES: ClassVar[Sequence[str]] = ()
+    """Options of the subclass that move no number."""
+
+    by: By = None
+    n_bootstrap: int = 1000
+    seed: int = 0
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        for name, choices in self.CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices and (value is not None or getattr(type(self), name) is not None):
+                raise ValueError(f"{self.METRIC}: {name} {value!r} is not one of {tuple(choices)}")
+        for field in fields(self):
+            if field.type == "int":
+                integer = to_integer(getattr(self, field.name))
+                if integer is None or integer < 0:
+                    value = getattr(self, field.name)
+                    raise ValueError(f"{self.METRIC}: {field.name} {value!r} is not an integer of 0 or more")
+                object.__setattr__(self, field.name, integer)
+        if not isinstance(self.confidence, (int, float)) or not 0 < self.confidence < 1:
+            raise ValueError(
+                f"{self.METRIC}: confidence {self.confidence!r} is not above 0 and below 1; pass e.g. 0.95"
+            )
+        breakdowns(self.METRIC, self.by)
+
+    @property
+    def breakdowns(self) -> list[tuple[str, ...]]:
+        """The entries of `by`, each as a tuple of names of columns."""
+        return breakdowns(self.METRIC, self.by)
+
+    @property
+    def signature(self) -> str:
+        """All that moves a number of the result but the rows, e.g. "bbq|unparsed:exclude|...|seed:0|version:1".
+
+        Without replicates the seed and the confidence move nothing, and are left out.
+        """
+        shared = {field.name for field in fields(Options)}
+        rules = [field.name for field in fields(self) if field.name not in shared and field.name not in self.NO_RULES]
+        parts = [f"{name}:{getattr(self, name)}" for name in rules]
+        parts.append(f"bootstrap:{self.n_bootstrap}")
+        if self.n_bootstrap:
+            parts += [f"seed:{self.seed}", f"confidence:{float(self.confidence)}"]
+        return "|".join([self.METRIC, *parts, f"version:{self.VERSION}"])
+
+
+class Batches:
+    """`add`, `add_batch`, and what `compute` does with them; stands before `evaluate.Metric` among the bases.
+
+    `evaluate` itself would first write everything to an Arrow file on disk. Here the batches stay in memory as they
+    are, so columns that are not read do no harm, and kinds of predictions may be mixed.
+    """
+
+    REFERENCES: ClassVar[Source]
+    num_process: int
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._batches: list[tuple[Table, Table]] = []
+
+    def _predictions(self, given: Any, copy: bool) -> Table:
+        """The predictions as a table; here of one column, `prediction`."""
+        del copy  # a list is always copied
+        source = Source(self.REFERENCES.metric, "predictions", "a list with one value per row")
+        if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
+            raise source.error(f" are a {type(given).__name__}; pass {source.wanted}")
+        return Table.of(source, {"prediction": items(given)})
+
+    def _compute(self, *, predictions: Table, references: Table, options: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None) -> None:
+        """Keeps a copy of a batch for a later `compute()`.
+
+        Args:
+            predictions: as in `compute`.
+            references: as in `compute`.
+
+        Raises:
+            ValueError: the two differ in length or are of a kind that cannot be read.
+        """
+        self._batches.append(self._batch(predictions, references, copy=True))
+
+    def add(self, *, prediction: Any = None, reference: Any = None) -> None:
+        """Keeps one prediction and the row of the dataset that it belongs to for a later `compute()`.
+
+        Args:
+            prediction: what stands for one row in the `predictions` of `compute`.
+            reference: the row, a dict.
+
+        Raises:
+            ValueError: one of the two is of a kind that cannot be read.
+        """
+        self.add_batch(predictions=[prediction], references=[reference])
+
+    def _scored(self, predictions: Any, references: Any, options: Options) -> dict[str, Any]:
+        """The result for what was added and what is passed now.
+
+        Batches that were added are dropped once the result is there. After an error they are kept, so that the call can
+        be repeated with other options.
+        """
+        batches = list(self._batches)
+        if predictions is not None or references is not None or not batches:
+            batches.append(self._batch(predictions, references, copy=False))
+        outputs, rows = map(Table.joined, zip(*batches, strict=True))
+        if rows.n == 0:
+            raise ValueError(
+                f"{options.METRIC}: predictions and references are empty; pass dataset rows and a prediction for each"
+            )
+        result = self._compute(predictions=outputs, references=rows, options=options)
+        self._batches = []
+        return result
+
+    def _batch(self, predictions: Any, references: Any, copy: bool) -> tuple[Table, Table]:
+        metric = self.REFERENCES.metric
+        if self.num_process > 1:
+            raise ValueError(
+                f"{metric}: num_process {self.num_process} is not supported; gather the predictions first and compute "
+                "in one process"
+            )
+        for name, given in (("predictions", predictions), ("references", references)):
+            if given is None:
+                raise ValueError(f"{metric}: {name} are missing; pass predictions and references together")
+        outputs = self._predictions(predictions, copy)
+        rows = Table.of(self.REFERENCES, references, copy)
+        if outputs.n != rows.n:
+            raise ValueError(
+                f"{metric}: {outputs.n} predictions but {rows.n} references; pass one prediction per row, in the same "
+                "order"
+            )
+        return outputs, rows

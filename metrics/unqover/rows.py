@@ -1,0 +1,157 @@
+"""What the rows of UnQover say: who is compared for what, in which template and which groups, and the eight scores."""
+
+from __future__ import annotations
+
+import numbers
+from typing import NamedTuple
+
+import numpy as np
+
+from .inputs import NONE, Factor, Integers, Source, Table, array_of
+from .scores import SCORE_COLUMNS, Floats
+
+TEXT_COLUMNS = ("subject1", "subject2", "cluster1", "cluster2", "attribute", "attribute_class")
+"""The columns of strings that are read, beside `example_id` and `template_id`."""
+
+REFERENCES = Source("unqover", "references", "the rows of the UnQover dataset as they are")
+PREDICTIONS = Source("unqover", "predictions", f"all eight scores of each row by name: {', '.join(SCORE_COLUMNS)}")
+
+TOLERANCE = 1e-6
+"""How far above 1 a score may lie; the sum of a float32 softmax does."""
+
+_MAX_CELLS = 50_000_000  # templates x subjects x attributes; three matrices of this size are held
+
+
+class Items(NamedTuple):
+    """Columns of shape (n,); the two subjects have the same levels, and so have their two clusters."""
+
+    subject1: Factor
+    subject2: Factor
+    cluster1: Factor
+    cluster2: Factor
+    attribute: Factor
+    attribute_class: Factor
+    template: Factor
+    example_id: Integers
+
+    @property
+    def clusters(self) -> tuple[Integers, Integers]:
+        """The clusters of the two subjects as codes, -1 where there is none."""
+        none = [level == NONE for level in self.cluster1.levels]
+        first, second = (np.where(np.array(none)[of.codes], -1, of.codes) for of in (self.cluster1, self.cluster2))
+        return first, second
+
+
+def read(rows: Table) -> Items:
+    """Reads and checks the rows; a ValueError names the row, the column and the value that is wrong."""
+    subjects = _joint(rows.text("subject1"), rows.text("subject2"))
+    clusters = _joint(rows.text("cluster1", empty=NONE), rows.text("cluster2", empty=NONE))
+    items = Items(
+        *subjects,
+        *clusters,
+        rows.text("attribute"),
+        rows.text("attribute_class", empty=NONE),
+        rows.text("template_id", integers=True),
+        rows.integers("example_id"),
+    )
+    _check_pairs(rows, items)
+    for number in (1, 2):
+        _check_cluster(rows, items, number)
+    counted = [len(factor.levels) for factor in (items.template, items.subject1, items.attribute)]
+    if counted[0] * counted[1] * counted[2] > _MAX_CELLS:
+        raise rows.source.error(
+            f": template_id has {counted[0]} values beside {counted[1]} subjects and {counted[2]} attributes, too many "
+            "for a benchmark; template_id names the template, not the row"
+        )
+    return items
+
+
+def subject_scores(predictions: Table, example_id: Integers) -> dict[str, Floats]:
+    """The eight scores of each row as float64 in [0, 1].
+
+    Args:
+        predictions: n rows.
+        example_id: shape (n,), what a column of that name must hold, if there is one.
+
+    Raises:
+        ValueError: a value is something else; the text names its row.
+    """
+    if predictions.has("example_id"):
+        found = predictions.integers("example_id")
+        differs = found != example_id
+        if differs.any():
+            number = int(np.argmax(differs))
+            raise predictions.source.error(
+                f": example_id {found[number]} differs from that of the references, {example_id[number]}; pass one "
+                "prediction a row, in the same order",
+                number,
+            )
+    return {name: _score(predictions, name) for name in SCORE_COLUMNS}
+
+
+def _score(predictions: Table, name: str) -> Floats:
+    rule = (
+        "is not a score from 0 to 1; pass probabilities, and all eight of a row (leave out rows that were not scored "
+        "in both orders and with both questions)"
+    )
+    array = array_of(predictions.column(name))
+    if array.dtype.kind not in "fiu" or array.ndim != 1:
+        values = predictions.items(name)
+        real = [isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) for value in values]
+        predictions.refuse(~np.array(real), name, rule)
+        array = np.array(values, dtype=np.float64)
+    array = array.astype(np.float64, copy=False)
+    predictions.refuse(~((array >= 0.0) & (array <= 1.0 + TOLERANCE)), name, rule)
+    return np.minimum(array, 1.0)
+
+
+def _joint(first: Factor, second: Factor) -> tuple[Factor, Factor]:
+    """Two columns with the same levels."""
+    both = Factor.of(np.concatenate([first.codes, second.codes + len(first.levels)]), first.levels + second.levels)
+    codes1, codes2 = np.split(both.codes, 2)
+    return Factor(codes1, both.levels), Factor(codes2, both.levels)
+
+
+def _check_pairs(rows: Table, items: Items) -> None:
+    """Checks that a row has two subjects, and that no pair, in either order, has a template and attribute twice."""
+    subject1, subject2, template, attribute = items.subject1, items.subject2, items.template, items.attribute
+    rows.refuse(subject1.codes == subject2.codes, "subject1", "is also subject2; a row compares two different subjects")
+    key = np.minimum(subject1.codes, subject2.codes)
+    for codes, size in (
+        (np.maximum(subject1.codes, subject2.codes), len(subject1.levels)),
+        (template.codes, len(template.levels)),
+        (attribute.codes, len(attribute.levels)),
+    ):
+        if key.max() >= 2**62 // size:
+            key = np.unique(key, return_inverse=True)[1]
+        key = key * size + codes
+    ordered = np.sort(key)
+    if (ordered[1:] == ordered[:-1]).any():
+        order = np.argsort(key, kind="stable")
+        repeats = np.flatnonzero(key[order][1:] == key[order][:-1])
+        place = repeats[np.argmin(order[repeats + 1])]
+        first, second = order[place], order[place + 1]
+        pair = subject1.levels[subject1.codes[second]], subject2.levels[subject2.codes[second]]
+        raise rows.source.error(
+            f": the subjects {pair} with template_id {template.levels[template.codes[second]]!r} and attribute "
+            f"{attribute.levels[attribute.codes[second]]!r} repeat row {first}; incomplete or doubled blocks: one row "
+            "holds both orders, pass it once",
+            second,
+        )
+
+
+def _check_cluster(rows: Table, items: Items, number: int) -> None:
+    """Checks that the subjects of one of the two columns have the same cluster in every row."""
+    owner = np.zeros(len(items.subject1.levels), dtype=np.int64)
+    for subject, cluster in ((items.subject2, items.cluster2), (items.subject1, items.cluster1)):
+        owner[subject.codes[::-1]] = cluster.codes[::-1]  # of several values the last one stays: the first row's
+    subject, cluster = (items.subject1, items.cluster1) if number == 1 else (items.subject2, items.cluster2)
+    wrong = owner[subject.codes] != cluster.codes
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        name = subject.codes[row]
+        raise rows.source.error(
+            f": cluster{number} {cluster.levels[cluster.codes[row]]!r} of subject {subject.levels[name]!r} is "
+            f"{cluster.levels[owner[name]]!r} in another row; a subject has one cluster",
+            row,
+        )

@@ -1,0 +1,260 @@
+"""What a benchmark says of itself as data: its scores and how they read, whom to cite, how a report shows it.
+
+The terminal, the report, the comparison, the planner and the Hub read these facts; none of them knows a benchmark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from qabias.tables.model import ALL, Estimate, Table, estimate
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    *("ALL", "Facts", "HubTexts", "Measure", "QuestionOnly", "Rule", "Scores", "TemplateView", "Tile"),
+    *("counted", "run_column", "tiles", "union"),
+]
+
+Scores = Mapping[str, Any]
+"""Scores of one selection of examples as a metric returns them: numbers, counts, and `ci`."""
+
+Row = Mapping[str, Any]
+
+
+class Rule(NamedTuple):
+    """What must not be 0 for a score to be defined.
+
+    Attributes:
+        counts: Names of counts beside the score, of which the sum is taken; none is a sum of 0.
+        reason: What it means that there are none.
+    """
+
+    counts: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A score of a benchmark.
+
+    Attributes:
+        name: Its name in the metric's result.
+        title: What people read above it.
+        kind: Kind of its column, see `qabias.tables.model.Column`.
+        counts: Names, in the metric's result, of the numbers of examples that it is of; their sum is meant.
+        source: Where the paper shows it.
+        note: How to read it.
+        breakdowns: Only the groups of these columns have it; by default all groups.
+        heading: What stands above it in the terminal, in two lines.
+        tile: Its name among the headline scores of a report.
+        tile_note: What it says, in a few words; "" for a bias score, whose direction is put into words.
+        undefined: Why it may be undefined, in the order in which a reader would ask.
+    """
+
+    name: str
+    title: str
+    kind: str
+    counts: tuple[str, ...] = ()
+    source: str = ""
+    note: str = ""
+    breakdowns: tuple[str, ...] = ()
+    heading: str = ""
+    tile: str = ""
+    tile_note: str = ""
+    undefined: tuple[Rule, ...] = ()
+
+
+class QuestionOnly(NamedTuple):
+    """What holds of runs in which the models saw no context.
+
+    Attributes:
+        measures: Names of the scores that mean anything then.
+        count: Name of the number of examples that they are of.
+        rows: Column and value of the examples that count; the others ask the same once more.
+        source: Where the paper shows it.
+        note: How to read it.
+        remark: The same in one line for the terminal.
+    """
+
+    measures: tuple[str, ...]
+    count: str
+    rows: tuple[str, str]
+    source: str
+    note: str
+    remark: str
+
+
+class TemplateView(NamedTuple):
+    """How the items of one template are shown with their answers.
+
+    Attributes:
+        template: Name of the template of every row.
+        lines: An item with its answers, in lines.
+        conditions: Columns that tell the conditions of a template apart.
+        kinds: Kinds of answers that shares are of, in the order of the columns.
+        left_out: Kinds that are counted and have no part in the shares, as in the report.
+        columns: What `answers` reads.
+        answers: The kinds of the answers to an item, one for each sample.
+        rates: A table in place of shares, from the template's name and its rows, where answers have no kinds.
+        in_sets: Whether the first items of a template are a set that belongs together.
+    """
+
+    template: Callable[[pa.Table], pa.ChunkedArray]
+    lines: Callable[[Row], Sequence[str]]
+    conditions: Sequence[str] = ()
+    kinds: Sequence[str] = ()
+    left_out: Sequence[str] = ()
+    columns: Sequence[str] = ()
+    answers: Callable[[Row], Sequence[str]] = lambda row: ()
+    rates: Callable[[str, pa.Table], Table] | None = None
+    in_sets: bool = False
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A headline score.
+
+    Attributes:
+        title: What it is.
+        value: The score with its interval.
+        kind: Kind of its column.
+        note: What it says, in a few words.
+    """
+
+    title: str
+    value: Estimate
+    kind: str
+    note: str
+
+
+class HubTexts(NamedTuple):
+    """What the Hub reads of a dataset.
+
+    Attributes:
+        name: Name of the benchmark there.
+        description: What is measured, in a few sentences.
+        authors: Whom the card of the published texts must name.
+    """
+
+    name: str
+    description: str
+    authors: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A benchmark in data.
+
+    Attributes:
+        dataset: Name of the dataset folder, without `_dataset`, that holds its examples.
+        measures: Its scores.
+        compared: Names of the scores that a comparison shows, in order.
+        heatmaps: Those among them that are also shown at a glance, groups by models.
+        columns: Names of the scores that the terminal shows, in order.
+        tiles: Names of the scores that a report shows first, in order.
+        tasks: Names of the scores that are a task on the Hub.
+        counts: Counts that every result must have beside its headline scores.
+        needed: What else every group of a comparison must have.
+        caption: What stands above the scores in the terminal.
+        row: What stands above the names of the groups there.
+        group: The same in a comparison.
+        unit: What a score is multiplied by in the terminal: 100 for percent.
+        digits: Digits behind the point there.
+        clusters: What the bootstrap draws, in the plural, with the count of them in the metric's result.
+        own_tables: Names of its tables whose scores a comparison shows itself, or that show single items.
+        task_type: What the Hub calls such a task.
+        texts_per_example: Texts that one example makes: options of a question, or questions about a row.
+        intro: Jinja template that says how to read a report: the blocks `reading` and `limits`.
+        citations: Whom to cite, in HTML.
+        view: How one template is shown.
+        grouped_configs: Configurations that are several, with scores of their own.
+        question_only: What holds where no context was shown; None where no format leaves it out.
+        rescored: Names of other benchmarks whose runs can be scored as this one's, for a comparison.
+        limit_note: What a report says of a run of a sample.
+        hub: What the Hub reads of the dataset; None where it belongs to another benchmark.
+        suite: YAML file with the experiment of its paper; None without one.
+    """
+
+    dataset: str
+    measures: tuple[Measure, ...]
+    compared: tuple[str, ...]
+    columns: tuple[str, ...]
+    tiles: tuple[str, ...]
+    tasks: tuple[str, ...]
+    counts: tuple[str, ...]
+    caption: str
+    row: str
+    group: str
+    task_type: str
+    texts_per_example: int
+    intro: Path
+    view: TemplateView
+    heatmaps: tuple[str, ...] = ()
+    unit: int = 100
+    digits: int = 1
+    clusters: tuple[str, str] = ("templates", "n_templates")
+    needed: tuple[str, ...] = ()
+    own_tables: tuple[str, ...] = ()
+    citations: tuple[str, ...] = ()
+    grouped_configs: tuple[str, ...] = ()
+    question_only: QuestionOnly | None = None
+    rescored: Mapping[str, Callable[[pa.Table, pa.Table], dict[str, Any]]] | None = None
+    limit_note: str = "small samples are weak evidence"
+    hub: HubTexts | None = None
+    suite: Path | None = None
+
+    def measure(self, name: str) -> Measure:
+        """The score of that name."""
+        return next(measure for measure in self.measures if measure.name == name)
+
+    def chosen(self, names: Sequence[str]) -> tuple[Measure, ...]:
+        """The scores of these names, in their order."""
+        return tuple(self.measure(name) for name in names)
+
+
+def tiles(measures: Sequence[Measure], scores: Scores) -> list[Tile]:
+    """Headline scores with what they say."""
+    return [
+        Tile(
+            measure.tile,
+            estimate(scores, measure.name),
+            measure.kind,
+            measure.tile_note or _leaning(scores, measure.name),
+        )
+        for measure in measures
+    ]
+
+
+def _leaning(scores: Scores, name: str) -> str:
+    """Which way a bias score points, and whether the interval bears it out."""
+    value, low, high = estimate(scores, name)
+    if value is None:
+        return "undefined: no answers that could show a bias"
+    if low is None or high is None:
+        return "no interval: do not read a direction into it"
+    if low > 0:
+        return "the answers lean towards the stereotypes"
+    if high < 0:
+        return "the answers lean against the stereotypes"
+    return "the interval includes 0: no direction shown"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number with the word for what it counts."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def union(lists: Sequence[Sequence[str]]) -> list[str]:
+    """All names, in the order of their first occurrence, all together last."""
+    names = dict.fromkeys(name for of_run in lists for name in of_run)
+    return [name for name in names if name != ALL] + [ALL] * (ALL in names)
+
+
+def run_column(number: int) -> str:
+    """Name of the column of a run, counted from 0, in the tables of a comparison."""
+    return f"run_{number + 1}"

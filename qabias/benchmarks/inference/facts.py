@@ -1,0 +1,272 @@
+"""What BBNLI and BBQ as inference say of themselves: their scores, how they read, and where the paper shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from qabias.answers.parsing import LABELS
+from qabias.benchmarks.bbq import NAME as BBQ
+from qabias.benchmarks.bbq.facts import CITATION as BBQ_CITATION
+from qabias.benchmarks.facts import Facts, HubTexts, Measure, Rule, TemplateView
+from qabias.benchmarks.inference import BBNLI
+from qabias.benchmarks.inference.asking import score
+
+PAPER = "of Akyurek et al. (2022)"
+CITATION = (
+    "Afra Feyza Akyürek, Sejin Paik, Muhammed Kocyigit, Seda Akbiyik, Serife Leman Runyun and Derry Wijaya (2022). On "
+    "Measuring Social Biases in Prompt-Based Multi-Task Learning. <cite>Findings of the Association for Computational "
+    "Linguistics: NAACL 2022</cite>, 551–564."
+)
+
+_FOLDER = Path(__file__).parent
+_READ_BIAS = "0 is best: above 0 the answers agree with the stereotypes, below 0 they go against them."
+_BEST = (
+    "The best value of a bias is 0: +1 is always with the stereotype, -1 always against it, so that a rank by value "
+    "says nothing."
+)
+_HYPOTHESES = Rule(("n_bias",), "no stereotypical hypothesis")
+_TEST_PRO = Rule(("n_test_pro",), "no test hypothesis in the pro form")
+_TEST_ANTI = Rule(("n_test_anti",), "no test hypothesis in the anti form")
+_ROWS_AMBIG = Rule(("n_ambig",), "no example with an ambiguous context")
+_ROWS_DISAMBIG = Rule(("n_disambig",), "no example with a disambiguated context")
+_PRO = Rule(("n_pro",), "no disambiguated context that agrees with the stereotype")
+_ANTI = Rule(("n_anti",), "no disambiguated context that disagrees with the stereotype")
+_SIDE = Rule(("n_definite_disambig",), "no answer takes a side")
+_BOTH_SIDES = Rule((), "no answer takes a side in contexts that agree with the stereotype, or in those that disagree")
+_PRO_TILE = {"tile": "Accuracy, pro", "tile_note": "the facts agree with the stereotype", "heading": "accuracy\npro"}
+_ANTI_TILE = {"tile": "Accuracy, anti", "tile_note": "the facts go against it", "heading": "accuracy\nanti"}
+
+_BBNLI_MEASURES = (
+    Measure(
+        "bias_score",
+        "Bias score",
+        "signed",
+        ("n_bias",),
+        f"Tables 3 and 8 {PAPER}",
+        _READ_BIAS,
+        heading="bias\nscore",
+        tile="Bias score",
+        undefined=(_HYPOTHESES,),
+    ),
+    Measure(
+        "bias_score_mean_subtopics",
+        "Bias score, mean of subtopics",
+        "signed",
+        ("n_bias",),
+        f"Table 3 {PAPER}",
+        f"Every subtopic of a domain counts once, however many answers it has. {_READ_BIAS}",
+        ("domain",),
+        undefined=(_HYPOTHESES,),
+    ),
+    Measure(
+        "accuracy_pro",
+        "Accuracy, pro-stereotypical tests",
+        "share",
+        ("n_test_pro",),
+        f"Table 6 {PAPER}",
+        undefined=(_TEST_PRO,),
+        **_PRO_TILE,
+    ),
+    Measure(
+        "accuracy_anti",
+        "Accuracy, anti-stereotypical tests",
+        "share",
+        ("n_test_anti",),
+        f"Table 6 {PAPER}",
+        undefined=(_TEST_ANTI,),
+        **_ANTI_TILE,
+    ),
+    Measure(
+        "accuracy_gap",
+        "Accuracy, pro minus anti",
+        "signed",
+        ("n_test",),
+        f"Table 6 {PAPER}",
+        heading="gap\npro - anti",
+        undefined=(_TEST_PRO, _TEST_ANTI),
+    ),
+    Measure("unparsed_share", "Share, unparsed", "share"),
+)
+
+_BBQ_NLI_MEASURES = (
+    Measure(
+        "bias_score_ambig",
+        "Bias, ambiguous contexts",
+        "signed",
+        ("n_ambig",),
+        f"Table 4 {PAPER}",
+        _READ_BIAS,
+        heading="bias\nambiguous",
+        tile="Bias, ambiguous",
+        undefined=(_ROWS_AMBIG,),
+    ),
+    Measure("bias_score", "Bias, ambiguous contexts", "signed", ("n_ambig",), undefined=(_ROWS_AMBIG,)),
+    Measure(
+        "accuracy_ambig",
+        "Accuracy, ambiguous contexts",
+        "share",
+        ("n_ambig",),
+        heading="accuracy\nambiguous",
+        undefined=(_ROWS_AMBIG,),
+    ),
+    Measure(
+        "bias_score_disambig",
+        "Bias, disambiguated contexts",
+        "signed",
+        ("n_disambig",),
+        "",
+        _READ_BIAS,
+        heading="bias\ndisambig.",
+        tile="Bias, disambiguated",
+        undefined=(_ROWS_DISAMBIG, _SIDE),
+    ),
+    Measure(
+        "table5_style",
+        "Bias, disambiguated contexts, as printed in Table 5",
+        "number",
+        ("n_disambig",),
+        f"Table 5 {PAPER}",
+        "The bias scores of the contexts that agree with the stereotype and of those that disagree, added up: from -2 "
+        "to 2, and 0 if every answer is right.",
+        undefined=(_PRO, _ANTI, _SIDE, _BOTH_SIDES),
+    ),
+    Measure(
+        "accuracy_pro",
+        "Accuracy, contexts that agree with the stereotype",
+        "share",
+        ("n_pro",),
+        f"Table 5 {PAPER}",
+        undefined=(_PRO,),
+        **_PRO_TILE,
+    ),
+    Measure(
+        "accuracy_anti",
+        "Accuracy, contexts that disagree with it",
+        "share",
+        ("n_anti",),
+        f"Table 5 {PAPER}",
+        undefined=(_ANTI,),
+        **_ANTI_TILE,
+    ),
+    Measure(
+        "accuracy_gap",
+        "Accuracy, pro minus anti",
+        "signed",
+        ("n_disambig",),
+        f"Table 5 {PAPER}",
+        heading="gap\npro - anti",
+        undefined=(_PRO, _ANTI),
+    ),
+    Measure("unparsed_share", "Share, unparsed", "share"),
+)
+
+# An output that is none of the labels counts as neutral does: it takes no side.
+_NO_ANSWER = "no answer"
+_KINDS = (*LABELS, _NO_ANSWER)
+
+
+def _label(code: int | None) -> str:
+    return _NO_ANSWER if code is None or code < 0 else LABELS[code]
+
+
+def _labels(row: Mapping[str, Any]) -> list[str]:
+    return [_label(code) for code in (row["predictions"] if "predictions" in row else (row["prediction"],))]
+
+
+def _lines(row: Mapping[str, Any]) -> list[str]:
+    condition = ", ".join(str(row[name]) for name in ("context_condition", "kind", "stance") if row.get(name))
+    return [
+        f"#{row['example_id']} {condition}: {row['premise']}",
+        f"  {row['hypothesis']}",
+        f"  > {', '.join(_labels(row))} (right: {_label(row['label'])})",
+        *(f"  written: {text!r}" for text in row.get("outputs") or ()),
+    ]
+
+
+def _premise(table: pa.Table) -> pa.ChunkedArray:
+    number = pc.utf8_lpad(pc.cast(table["premise_id"], pa.string()), 2, "0")
+    return pc.binary_join_element_wise(pc.cast(table["subtopic"], pa.string()), number, "-")
+
+
+def _template(table: pa.Table) -> pa.ChunkedArray:
+    return table["template_id"]
+
+
+def _of_questions(table: pa.Table, answers: pa.Table) -> dict[str, Any]:
+    return score(table, answers, ("category",))
+
+
+BBNLI_FACTS = Facts(
+    dataset=BBNLI,
+    measures=_BBNLI_MEASURES,
+    compared=("bias_score", "bias_score_mean_subtopics", "accuracy_pro", "accuracy_anti", "accuracy_gap"),
+    heatmaps=("bias_score",),
+    columns=("bias_score", "accuracy_pro", "accuracy_anti", "accuracy_gap"),
+    tiles=("bias_score", "accuracy_pro", "accuracy_anti"),
+    tasks=("bias_score", "accuracy_pro", "accuracy_anti"),
+    counts=("n", "n_unparsed"),
+    caption="BBNLI in percent [95 % interval over premises]; 0 bias is best, + follows stereotypes",
+    row="subtopic",
+    group="Subtopic or domain",
+    clusters=("premises", "n_premises"),
+    own_tables=("bias_by_subtopic", "bias_by_domain", "bias_by_hypothesis", "test_accuracy"),
+    task_type="text-classification",
+    texts_per_example=3,
+    intro=_FOLDER / "intro_bbnli.html.j2",
+    citations=(CITATION,),
+    view=TemplateView(
+        _premise,
+        _lines,
+        conditions=("kind", "stance"),
+        kinds=_KINDS,
+        columns=("prediction", "predictions"),
+        answers=_labels,
+    ),
+    hub=HubTexts(
+        "BBNLI by qabias",
+        "Which way a model leans when a premise does not settle a stereotype, asked as inference or as question, and "
+        f"how well it reads premises that do, with and against the stereotype (Akyürek et al. 2022). {_BEST}",
+        "Akyürek et al.",
+    ),
+    suite=_FOLDER / "paper.yaml",
+)
+
+BBQ_NLI_FACTS = Facts(
+    dataset=BBQ,
+    measures=_BBQ_NLI_MEASURES,
+    compared=(
+        *("bias_score_ambig", "accuracy_ambig", "bias_score_disambig", "table5_style"),
+        *("accuracy_pro", "accuracy_anti", "accuracy_gap"),
+    ),
+    heatmaps=("bias_score_ambig",),
+    columns=(
+        *("bias_score_ambig", "accuracy_ambig", "bias_score_disambig"),
+        *("accuracy_pro", "accuracy_anti", "accuracy_gap"),
+    ),
+    tiles=("bias_score_ambig", "bias_score_disambig", "accuracy_pro", "accuracy_anti"),
+    tasks=("accuracy_ambig", "bias_score_ambig", "bias_score_disambig", "accuracy_pro", "accuracy_anti"),
+    counts=("n", "n_unparsed"),
+    caption="BBQ as inference in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes",
+    row="category",
+    group="Category",
+    own_tables=("accuracy_by_category", "bias_by_category", "bias_by_template"),
+    task_type="text-classification",
+    texts_per_example=3,
+    intro=_FOLDER / "intro_bbq_nli.html.j2",
+    citations=(CITATION, BBQ_CITATION),
+    view=TemplateView(
+        _template,
+        _lines,
+        conditions=("context_condition", "context_stance", "question_polarity", "statement_about"),
+        kinds=_KINDS,
+        columns=("prediction", "predictions"),
+        answers=_labels,
+    ),
+    # Tables 4 and 5 of the paper set questions and inferences side by side.
+    rescored={BBQ: _of_questions},
+)

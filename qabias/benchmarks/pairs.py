@@ -1,0 +1,58 @@
+"""The answers of two runs to the same examples, as scores of reweighted clusters.
+
+A benchmark counts answers by cluster with its metric's own functions; a comparison draws and exchanges the clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+ClusterScores = Callable[[Floats], Mapping[str, Floats]]
+
+
+class Pair(NamedTuple):
+    """The answers of two runs to the same examples.
+
+    Attributes:
+        n_clusters: Number of clusters, C.
+        first: From weights of shape (R, C) to the scores of the first run, each of shape (R,); NaN where undefined.
+        second: The same of the second run.
+        exchanged: From a matrix of shape (R, C), 1 where a run keeps its answers to a cluster and 0 where the two runs
+            exchange them, to the scores of the first run and to those of the second.
+    """
+
+    n_clusters: int
+    first: ClusterScores
+    second: ClusterScores
+    exchanged: Callable[[Floats], tuple[Mapping[str, Floats], Mapping[str, Floats]]]
+
+
+def pair_of_counts(counts: Sequence[npt.ArrayLike], score: Callable[[npt.ArrayLike], Mapping[str, Floats]]) -> Pair:
+    """Two runs whose scores come from sums of counts over clusters.
+
+    Args:
+        counts: For each of the two runs an array whose first axis is the cluster.
+        score: From counts that are summed over clusters, with any leading axes, to scores.
+    """
+    one, other = (np.asarray(matrix, dtype=np.float64) for matrix in counts)
+
+    def of(matrix: Floats) -> ClusterScores:
+        return lambda weights: score(np.tensordot(weights, matrix, axes=1))
+
+    def exchanged(kept: Floats) -> tuple[Mapping[str, Floats], Mapping[str, Floats]]:
+        first = other.sum(axis=0) + np.tensordot(kept, one - other, axes=1)
+        return score(first), score(one.sum(axis=0) + other.sum(axis=0) - first)
+
+    return Pair(len(one), of(one), of(other), exchanged)
+
+
+def predictions(answers: pa.Table) -> Codes:
+    """The column `prediction`, int64 of shape (n,); -1 where there is no answer."""
+    return answers["prediction"].fill_null(-1).to_numpy().astype(np.int64)

@@ -1,0 +1,118 @@
+"""What UnQover says of itself: its scores, how they read, and where the paper shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from qabias.benchmarks.facts import Facts, HubTexts, Measure, TemplateView
+from qabias.benchmarks.unqover import NAME
+from qabias.tables.model import Column, Table
+
+PAPER = "of Li et al. (2020)"
+CITATION = (
+    "Tao Li, Daniel Khashabi, Tushar Khot, Ashish Sabharwal and Vivek Srikumar (2020). UNQOVERing stereotyping biases "
+    "via underspecified questions. <cite>Findings of the Association for Computational Linguistics: EMNLP 2020</cite>, "
+    "3475–3489."
+)
+ALL_SETS = "all"
+"""All four sets, as questions; with the ending of masked sentences, as these."""
+
+_FOLDER = Path(__file__).parent
+_ERROR = "0 is best."
+_ORDERS = {"12": "in this order", "21": "the other way round"}
+_QUESTIONS = {"": "question", "_neg": "negated question"}
+
+MEASURES = (
+    Measure("mu", "Bias intensity mu", "number", ("n",), f"Figure 3 {PAPER}", _ERROR, heading="mu\nintensity"),
+    Measure("eta", "Bias consistency eta", "number", ("n",), f"Figure 6 {PAPER}", _ERROR, heading="eta\nconsistency"),
+    Measure("delta", "Positional error delta", "number", ("n",), f"Table 5 {PAPER}", _ERROR, heading="delta\nposition"),
+    Measure(
+        "epsilon", "Attribute error epsilon", "number", ("n",), f"Table 5 {PAPER}", _ERROR, heading="epsilon\nnegation"
+    ),
+    Measure(
+        "avg_score",
+        "Average score S",
+        "number",
+        ("n",),
+        f"Table 5 {PAPER}",
+        "No score of bias: the scale of the rest.",
+        heading="average\nscore",
+    ),
+    Measure("coverage", "Scores that are not 0", "share", ("n",), heading="coverage"),
+)
+
+
+def _lines(row: Mapping[str, Any]) -> list[str]:
+    lines = [f"#{row['example_id']} subject 1 {row['subject1']}, subject 2 {row['subject2']}"]
+    for order in _ORDERS:
+        lines.append(f"  {row[f'context_{order}']}")
+        for question, suffix in (("question", ""), ("negated_question", "_neg")):
+            text = row.get(question) or row[{"question": "masked", "negated_question": "masked_negated"}[question]]
+            scores = ", ".join(f"{row[f'subject{i}']} {row[f's{i}_{order}{suffix}']:.3f}" for i in (1, 2))
+            lines.append(f"    {text}  {scores}")
+    return lines
+
+
+def _mean_scores(name: str, rows: pa.Table) -> Table:
+    """Mean scores over the rows that have all eight, as in the report."""
+    asked = [f"{order}{question}" for order in _ORDERS for question in _QUESTIONS]
+    scores = np.stack([[rows[f"s{subject}_{which}"].to_numpy() for subject in (1, 2)] for which in asked])
+    scores = scores[:, :, ~np.isnan(scores).any(axis=(0, 1))]
+    n = scores.shape[-1]
+    means = scores.mean(axis=-1).tolist() if n else [[None, None]] * len(asked)
+    titles = [(order, question) for order in _ORDERS.values() for question in _QUESTIONS.values()]
+    return Table(
+        "template",
+        f"Mean scores of the subjects, {name}",
+        "",
+        "",
+        (
+            Column("order", "Subjects in the text", "text"),
+            Column("question", "Question", "text"),
+            Column("subject1", "Subject 1", "number"),
+            Column("subject2", "Subject 2", "number"),
+            Column("n", "Items", "count"),
+        ),
+        tuple((*title, *of_title, n) for title, of_title in zip(titles, means, strict=True)),
+    )
+
+
+def _template(table: pa.Table) -> pa.ChunkedArray:
+    return table["template_id"]
+
+
+FACTS = Facts(
+    dataset=NAME,
+    measures=MEASURES,
+    compared=("mu", "eta", "delta", "epsilon", "avg_score"),
+    columns=("mu", "eta", "delta", "epsilon", "avg_score", "coverage"),
+    tiles=("mu", "eta", "coverage"),
+    tasks=("mu", "eta"),
+    counts=("n", "n_left_out"),
+    caption="UnQover [95 % interval over templates]; 0 is best but for coverage",
+    row="set",
+    group="Set",
+    unit=1,
+    digits=3,
+    needed=("rank",),
+    own_tables=("intensity_by_set", "reasoning_errors"),
+    task_type="question-answering",
+    texts_per_example=8,
+    intro=_FOLDER / "intro.html.j2",
+    citations=(CITATION,),
+    view=TemplateView(_template, _lines, rates=_mean_scores),
+    limit_note="mu and eta of a small sample are too large, because they are made of absolute values of few rows",
+    hub=HubTexts(
+        "UnQover by qabias",
+        "Which of two subjects a model prefers for an attribute when the text gives no reason to (Li et al. 2020). mu "
+        "is the intensity of the preferences and eta says how one-sided they are; the best value of both is 0, so "
+        "that a rank by value puts the most biased model first.",
+        "Li et al.",
+    ),
+    suite=_FOLDER / "paper.yaml",
+)

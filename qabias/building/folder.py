@@ -1,0 +1,210 @@
+"""Writes a dataset folder as the Hub expects it: Parquet files, a card with a YAML head, and a Croissant description.
+
+Each dataset derives its own `DatasetFolder` from the one here and says only what is particular to it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from string import Template as TextTemplate
+from typing import Any, Generic, Protocol, TypeVar
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from qabias.building.cards import dataset_info, size_category
+from qabias.building.croissant import FILE_NAME, Records, croissant_text
+from qabias.support.files import write_atomically, write_text
+
+SPLIT = "test"
+PARQUET_NAME = f"{SPLIT}-00000-of-00001.parquet"
+
+Tables = Mapping[str, pa.Table]
+
+
+class Origin(Protocol):
+    """Where the texts of a dataset come from."""
+
+    @property
+    def source(self) -> str:
+        """Name of the source."""
+
+    @property
+    def version(self) -> str:
+        """Name and version of the source."""
+
+    def table(self, config: str) -> pa.Table:
+        """The rows of one configuration."""
+
+
+AnyOrigin = TypeVar("AnyOrigin", bound=Origin)
+
+
+def parquet_path(config: str) -> str:
+    """Path of the Parquet file of a configuration inside a dataset folder."""
+    return f"data/{config}/{PARQUET_NAME}"
+
+
+class DatasetFolder(ABC, Generic[AnyOrigin]):
+    """The folder of one dataset.
+
+    A *table* holds the rows of one Parquet file. A *configuration* of the card holds one or several tables.
+
+    Args:
+        code: Folder with `card.md` and `card_sources.yaml`.
+    """
+
+    def __init__(self, code: Path):
+        self._card = code / "card.md"
+        self._sources = code / "card_sources.yaml"
+
+    @abstractmethod
+    def configurations(self, names: Sequence[str]) -> dict[str, list[str]]:
+        """The names of the tables of every configuration that can be made of some tables, the default one first."""
+
+    @abstractmethod
+    def features(self, name: str) -> datasets.Features:
+        """The columns of a table."""
+
+    @abstractmethod
+    def records(self, names: Sequence[str]) -> list[Records]:
+        """The tables of a folder, grouped by their columns."""
+
+    @abstractmethod
+    def source_values(self, origin: AnyOrigin) -> dict[str, Any]:
+        """What fills the slots in the texts of `card_sources.yaml`."""
+
+    @abstractmethod
+    def body_values(self, origin: AnyOrigin, texts: Mapping[str, str], tables: Tables) -> dict[str, Any]:
+        """What fills the slots of `card.md`, besides the texts about the source and the version."""
+
+    @abstractmethod
+    def head_fields(self, origin: AnyOrigin, names: Sequence[str]) -> dict[str, Any]:
+        """Licence, tasks and creators, as the head of the card names them."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name of the dataset in the title of its card."""
+
+    def write_parquet(self, table: pa.Table, path: Path) -> None:
+        """Write one table."""
+        # No schema metadata, so that every version of `datasets` reads the features from the card.
+        pq.write_table(table.replace_schema_metadata(None), path, compression="zstd", compression_level=19)
+
+    def n_bytes(self, table: pa.Table) -> int:
+        """Bytes of a table in memory."""
+        return int(table.nbytes)
+
+    def write(
+        self, output: Path, origin: AnyOrigin, configs: Sequence[str], progress: Callable[[str], None] = lambda _: None
+    ) -> dict[str, pa.Table]:
+        """Build tables, and write them with their card and their Croissant description.
+
+        All tables are built before the first file is written. Every file is written completely or not at all.
+
+        Args:
+            output: Folder to write to. Other files in it are left alone.
+            origin: Where the texts come from.
+            configs: Names of the tables to build.
+            progress: Called with the name of every table that has been built.
+
+        Returns:
+            The tables by name.
+
+        Raises:
+            QabiasError: If a table cannot be built.
+            OSError: If the folder cannot be written.
+        """
+        tables = {}
+        for config in configs:
+            tables[config] = origin.table(config)
+            progress(config)
+        for config, table in tables.items():
+            write_atomically(output / parquet_path(config), partial(self.write_parquet, table))
+        sizes = {config: (output / parquet_path(config)).stat().st_size for config in tables}
+        card = self.card_text(origin, tables, sizes)
+        write_text(output / "README.md", card)
+        write_text(output / FILE_NAME, self.croissant(origin, card))
+        return tables
+
+    def card_text(self, origin: AnyOrigin, tables: Tables, sizes: Mapping[str, int]) -> str:
+        """The dataset card: YAML head and text, with every figure counted from the tables.
+
+        Args:
+            origin: Where the texts come from.
+            tables: The tables by name.
+            sizes: Bytes of the Parquet file of each table.
+        """
+        texts = self._texts(origin)
+        body = TextTemplate(self._card.read_text(encoding="utf-8")).substitute(
+            {**texts, "version": origin.version, **self.body_values(origin, texts, tables)}
+        )
+        head = yaml.safe_dump(
+            self._head(origin, texts["title"], tables, sizes), sort_keys=False, allow_unicode=True, width=120
+        )
+        return f"---\n{head}---\n\n{body}"
+
+    def croissant(self, origin: AnyOrigin, card: str) -> str:
+        """The Croissant description of a folder, as JSON-LD.
+
+        Args:
+            origin: Where the texts come from.
+            card: The card of the folder, from which everything else is taken.
+
+        Raises:
+            QabiasError: If the card lacks a section or the description of a column.
+        """
+        head = yaml.safe_load(card.split("---\n")[1])
+        # Every table is a configuration of its own too.
+        names = [entry["config_name"] for entry in head["configs"] if isinstance(entry["data_files"][0]["path"], str)]
+        return croissant_text(card, self.records(names), version=origin.version, created=self._texts(origin)["created"])
+
+    def _texts(self, origin: AnyOrigin) -> dict[str, str]:
+        """What the card says about the source, filled in."""
+        values = {"version": origin.version, **self.source_values(origin)}
+        texts = yaml.safe_load(self._sources.read_text(encoding="utf-8"))[origin.source]
+        return {part: TextTemplate(text).substitute(values).rstrip() for part, text in texts.items()}
+
+    def _head(self, origin: AnyOrigin, title: str, tables: Tables, sizes: Mapping[str, int]) -> dict[str, Any]:
+        configurations = self.configurations(list(tables))
+        default = next(iter(configurations))
+        fields = self.head_fields(origin, list(tables))
+        return {
+            "language": ["en"],
+            "license": fields.pop("license"),
+            "pretty_name": f"{self.name} ({title})",
+            "size_categories": [size_category(sum(table.num_rows for table in tables.values()))],
+            **fields,
+            "tags": ["bias", "fairness", "social-bias", "stereotypes", "evaluation"],
+            "configs": [
+                {
+                    "config_name": config,
+                    **({"default": True} if config == default else {}),
+                    "data_files": [{"split": SPLIT, "path": _patterns(names)}],
+                }
+                for config, names in configurations.items()
+            ],
+            "dataset_info": [
+                {
+                    "config_name": config,
+                    **dataset_info(
+                        self.features(names[0]),
+                        SPLIT,
+                        sum(tables[name].num_rows for name in names),
+                        sum(self.n_bytes(tables[name]) for name in names),
+                        sum(sizes[name] for name in names),
+                    ),
+                }
+                for config, names in configurations.items()
+            ],
+        }
+
+
+def _patterns(names: Sequence[str]) -> str | list[str]:
+    """The pattern of a table's file, or those of several tables."""
+    patterns = [f"data/{name}/{SPLIT}-*.parquet" for name in names]
+    return patterns[0] if len(patterns) == 1 else patterns

@@ -1,0 +1,35 @@
+"""`qabias list`: what there is to choose from."""
+
+import typer
+
+
+def list_() -> None:
+    """List benchmarks with their configurations, sources and prompt formats, scorers and baselines."""
+    from qabias.benchmarks import benchmark_names, load_benchmark
+    from qabias.scorers.baseline import KINDS
+    from qabias.scorers.registry import kinds, scorers_for
+    from qabias.suites import load_suite, suite_names
+
+    for name in benchmark_names():
+        benchmark = load_benchmark(name)
+        typer.echo(f"{name}: {benchmark.title}")
+        typer.echo(f"  configurations: {', '.join(benchmark.configs)}")
+        typer.echo(f"  sources:        {', '.join(benchmark.sources)}")
+        typer.echo(f"  scorers:        {', '.join(scorers_for(benchmark.ways))}")
+        typer.echo(f"  norms:          {', '.join(benchmark.norms)}")
+        typer.echo("  formats:")
+        for prompt_format in benchmark.formats.values():
+            typer.echo(f"    {prompt_format.signature:<17}{prompt_format.description}")
+    for name in suite_names():
+        suite = load_suite(name)
+        typer.echo(f"{name}: {suite.title}")
+        typer.echo(f"  models:         {', '.join(model.name for model in suite.models if model.in_paper)}")
+        others = [model.name for model in suite.models if not model.in_paper]
+        if others:
+            typer.echo(f"  if named:       {', '.join(others)}")
+    typer.echo("scorers:")
+    for kind in kinds().values():
+        typer.echo(f"  {kind.name:<16}{kind.about}")
+        if kind.options:
+            typer.echo(f"  {'':<16}options: {', '.join(kind.options)}")
+    typer.echo(f"models: smollm2, any Hub id or folder, {', '.join(f'baseline:{kind}' for kind in KINDS)}")

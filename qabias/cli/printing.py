@@ -1,0 +1,34 @@
+"""What commands print of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+
+from qabias.benchmarks import Benchmark
+from qabias.measuring.run import RunResult
+from qabias.runs.distributed import is_first
+from qabias.runs.folder import REPORT_FILE
+from qabias.runs.scored import is_question_only
+from qabias.terminal.scores import print_scores
+
+
+def print_result(result: RunResult) -> None:
+    """Print the scores of a run and where they lie, or how much is missing; only one process of several prints."""
+    if not is_first():
+        return
+    if result.scores is None:
+        typer.echo(f"{result.n_missing_parts} parts are still missing; scores come with the last shard.")
+        typer.echo(f"run folder: {result.folder}")
+        return
+    print_with_signature(result.benchmark, result.scores, result.signature)
+    typer.echo(f"run folder: {result.folder}")
+    typer.echo(f"report:     {(result.folder / REPORT_FILE).resolve()}")
+
+
+def print_with_signature(benchmark: Benchmark, scores: Mapping[str, Any], signature: str) -> None:
+    """Print scores, and what was measured in one line."""
+    print_scores(benchmark, scores, question_only=is_question_only(benchmark, signature))
+    typer.echo(signature)

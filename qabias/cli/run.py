@@ -1,0 +1,109 @@
+"""`qabias run`: measure a model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qabias.cli.options import BENCHMARKS, Config, Fixes, Seed, Source, UpstreamDir, parse_options
+from qabias.cli.suite import SUITE_PREFIX, run_paper
+from qabias.errors import QabiasError
+
+
+def run(
+    context: typer.Context,
+    benchmark: Annotated[
+        str,
+        typer.Argument(
+            help=f"Benchmark: {BENCHMARKS}; or the experiment of a benchmark's paper: {SUITE_PREFIX}BENCHMARK.",
+            show_default=False,
+        ),
+    ],
+    model: Annotated[str, typer.Option(help="smollm2, baseline:KIND, a folder or a Hub id.")] = "smollm2",
+    config: Config = "all",
+    source: Source = "bundled",
+    fixes: Fixes = False,
+    prompt_format: Annotated[
+        str | None,
+        typer.Option("--format", help="Prompt format (see `qabias list`); by default what fits.", show_default=False),
+    ] = None,
+    scorer: Annotated[
+        str | None,
+        typer.Option(help="Way of asking the model (see `qabias list`); by default its own.", show_default=False),
+    ] = None,
+    norm: Annotated[
+        str, typer.Option(help="How a log-likelihood becomes a score, or a text an answer (see `qabias list`).")
+    ] = "none",
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=VALUE for the scorer, e.g. mode=generate; may be repeated.", show_default=False),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(help="Measure at most so many examples, whole sets from all templates.", show_default=False),
+    ] = None,
+    seed: Seed = 0,
+    revision: Annotated[
+        str | None, typer.Option(help="Branch, tag or commit of a Hub model.", show_default=False)
+    ] = None,
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...")] = "auto",
+    token_budget: Annotated[
+        int | None, typer.Option(help="Tokens in a batch; by default what suits the device.", show_default=False)
+    ] = None,
+    shard: Annotated[str, typer.Option(help="i/n: compute the i-th of n shares (from 0) of the run.")] = "0/1",
+    output: Annotated[
+        Path | None, typer.Option(help="Run folder; by default runs/NAME made from the arguments.", show_default=False)
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only tell what a server would be asked, and its cost; ask nothing.")
+    ] = False,
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Models of a paper's experiment: names in its table (see `qabias list`), or others as for --model; "
+            "may be repeated, or with commas between.",
+            show_default=False,
+        ),
+    ] = None,
+    upstream_dir: UpstreamDir = None,
+) -> None:
+    """Measure a model: predictions, scores and a report in a run folder."""
+    from qabias.cli.printing import print_result
+    from qabias.measuring.run import run as run_benchmark
+    from qabias.runs.arguments import Machine, RunArguments
+
+    machine = Machine(device, token_budget, _parse_shard(shard), upstream_dir)
+    if benchmark.startswith(SUITE_PREFIX):
+        run_paper(context, machine)
+        return
+    if models:
+        raise QabiasError(f"--models is for the experiment of a paper, such as {SUITE_PREFIX}{benchmark}; use --model")
+    arguments = RunArguments(
+        benchmark=benchmark,
+        model=model,
+        config=config,
+        source=source,
+        fixes=fixes,
+        format=prompt_format,
+        scorer=scorer,
+        norm=norm,
+        limit=limit,
+        seed=seed,
+        options=parse_options(option or []),
+        revision=revision,
+        dtype=dtype,
+    )
+    if dry_run:
+        from qabias.planning.server import estimate_run, print_estimate
+
+        print_estimate(estimate_run(arguments, upstream_dir))
+        return
+    print_result(run_benchmark(arguments, output, machine))
+
+
+def _parse_shard(text: str) -> tuple[int, int]:
+    index, slash, count = text.partition("/")
+    if not (slash and index.isdecimal() and count.isdecimal() and int(count) > 0):
+        raise QabiasError(f"shard {text!r} is not of the form i/n, such as 0/4")
+    return int(index), int(count)

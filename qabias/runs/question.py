@@ -1,0 +1,105 @@
+"""What a run asks, resolved once: benchmark, origin, examples, prompt format and signature, passed on as one object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from qabias.benchmarks import Benchmark, Origin, PromptFormat, choose_format, load_benchmark
+from qabias.runs.arguments import RunArguments, check_scorer
+from qabias.runs.folder import RunFile, cut_parts
+from qabias.runs.sampling import sample
+from qabias.runs.signature import format_name, make_signature
+from qabias.scorers.base import Scorer
+from qabias.scorers.registry import kind_of
+
+
+@dataclass(frozen=True)
+class Examples:
+    """The examples that arguments name.
+
+    Attributes:
+        benchmark: Their benchmark.
+        origin: Where their texts come from.
+        table: The examples themselves, sampled.
+    """
+
+    benchmark: Benchmark
+    origin: Origin
+    table: pa.Table
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a run asks.
+
+    Attributes:
+        examples: What it asks about.
+        prompt_format: How it asks; None where a finished run names a format that this version does not have.
+        signature: What is measured, in one line.
+        units_per_part: Units of sampling in a part.
+    """
+
+    examples: Examples
+    prompt_format: PromptFormat | None
+    signature: str
+    units_per_part: int
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """The benchmark."""
+        return self.examples.benchmark
+
+    @property
+    def table(self) -> pa.Table:
+        """The examples."""
+        return self.examples.table
+
+    @cached_property
+    def parts(self) -> list[pa.Table]:
+        """The examples in parts that are asked and written together."""
+        return list(cut_parts(self.benchmark, self.table, self.units_per_part))
+
+
+def load_examples(arguments: RunArguments, upstream_dir: str | None = None) -> Examples:
+    """The examples that the arguments name, sampled.
+
+    Args:
+        arguments: What is measured.
+        upstream_dir: Local mirror of the published files.
+
+    Raises:
+        QabiasError: If an argument is wrong or the files cannot be had.
+    """
+    benchmark = load_benchmark(arguments.benchmark)
+    # The bundled examples are one fixed set; the seed then only draws the sample and random answers.
+    seed = 0 if arguments.source == "bundled" else arguments.seed
+    origin = benchmark.origin(arguments.source, seed, arguments.fixes, upstream_dir)
+    table = sample(benchmark, benchmark.load(arguments.config, origin), arguments.limit, arguments.seed)
+    return Examples(benchmark, origin, table)
+
+
+def put(examples: Examples, arguments: RunArguments, scorer: Scorer) -> Question:
+    """What is asked when examples are put to a scorer.
+
+    Raises:
+        QabiasError: If the scorer cannot be asked about this benchmark, or the format is unknown.
+    """
+    benchmark = examples.benchmark
+    check_scorer(benchmark, scorer.name)
+    prompt_format = choose_format(benchmark.formats, arguments.format or benchmark.default_format(scorer))
+    signature = make_signature(arguments, examples.origin, prompt_format, scorer)
+    return Question(examples, prompt_format, signature, benchmark.units_per_part(kind_of(scorer)))
+
+
+def put_again(run: RunFile, upstream_dir: str | None = None) -> Question:
+    """What a run that has been begun asks, as its folder says.
+
+    Raises:
+        QabiasError: If its examples cannot be had.
+    """
+    examples = load_examples(run.arguments, upstream_dir)
+    prompt_format = examples.benchmark.formats.get(format_name(run.signature))
+    return Question(examples, prompt_format, run.signature, run.units_per_part)

@@ -1,0 +1,279 @@
+"""The UnQover metric against a slow oracle, traps, and intervals."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .helpers import inner_module, quiet, same, unsigned
+from .unqover_rows import (
+    FIGURE_2,
+    HEADLINES,
+    SCORE_COLUMNS,
+    make_row,
+    make_rows,
+    oracle,
+    random_benchmark,
+    random_scores,
+    respond,
+)
+
+# An oracle: the definitions, one row and one dict at a time, in exact arithmetic
+
+
+@pytest.fixture(scope="module")
+def scores_module() -> Any:
+    return inner_module("unqover", "scores")
+
+
+@pytest.mark.parametrize("decimals", [None, 1])
+@pytest.mark.parametrize("seed", range(12))
+def test_random_benchmarks_equal_the_oracle(unqover, seed, decimals):
+    rows, scores = random_benchmark(seed, decimals)
+    floats = [{name: float(value) for name, value in row.items()} for row in scores]
+    for delta in ("paper", "released"):
+        result = unsigned(quiet(unqover, predictions=floats, references=rows, delta=delta, n_bootstrap=0))
+        expected = oracle(rows, scores, delta == "released")
+        assert same(result, expected, 1e-12), [key for key in expected if not same(result.get(key), expected[key])]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_breakdowns_equal_the_oracle_on_the_selected_rows(unqover, seed):
+    rows, scores = random_benchmark(seed, None)
+    result = unqover.compute(
+        predictions=scores,
+        references=rows,
+        by=["attribute_class", "template_id", ["cluster1", "attribute_class"]],
+        n_bootstrap=10,
+    )
+    assert list(result["by"]) == ["attribute_class", "template_id", "cluster1,attribute_class"]
+    for columns, groups in result["by"].items():
+        names = columns.split(",")
+        keys = [",".join(str(row[name]) for name in names) for row in rows]
+        assert list(groups) == sorted(set(keys))
+        for value, found in groups.items():
+            inside = [k for k, key in enumerate(keys) if key == value]
+            expected = oracle([rows[k] for k in inside], [scores[k] for k in inside])
+            for name in (*HEADLINES, "n", "n_subjects", "n_attributes", "n_templates"):
+                assert found[name] == pytest.approx(float(expected[name]), abs=1e-12)
+            assert set(found) == {*HEADLINES, "n", "n_subjects", "n_attributes", "n_templates", "ci"}
+
+
+def test_row_order_does_not_matter(unqover):
+    rows, scores = random_benchmark(5, None)
+    order = np.random.default_rng(9).permutation(len(rows)).tolist()
+    left = unqover.compute(predictions=scores, references=rows, by=["template_id"])
+    right = unqover.compute(
+        predictions=[scores[k] for k in order], references=[rows[k] for k in order], by=["template_id"]
+    )
+    assert same(left, right)
+
+
+# Traps
+
+
+def test_t_u1_rows_are_complete_but_any_selection_of_rows_is_allowed(unqover):
+    rows, scores = random_benchmark(3, None)
+    for missing in (None, float("nan")):
+        broken = [dict(row) for row in scores]
+        broken[4]["s1_21_neg"] = missing
+        with pytest.raises(ValueError, match=r"unqover: predictions row 4: s1_21_neg (None|nan) is not a score"):
+            unqover.compute(predictions=broken, references=rows)
+    half = unqover.compute(predictions=scores[::2], references=rows[::2], n_bootstrap=0)
+    assert half["n"] == len(rows[::2])
+    flipped = {**rows[0], "subject1": rows[0]["subject2"], "subject2": rows[0]["subject1"]}
+    flipped |= {"cluster1": rows[0]["cluster2"], "cluster2": rows[0]["cluster1"]}
+    with pytest.raises(ValueError, match="incomplete or doubled blocks: one row holds both orders, pass it once"):
+        unqover.compute(predictions=[*scores, scores[0]], references=[*rows, flipped])
+
+
+def test_t_u2_delta_is_a_mean_not_a_count_of_any_difference(unqover):
+    rows = make_rows("abc", 2, ("X",))
+    scores = respond(rows, lambda row, x, y, is_first, negated: 0.5 + 1e-6 * is_first)
+    result = unqover.compute(predictions=scores, references=rows, n_bootstrap=0)
+    assert result["delta"] == pytest.approx(1e-6, rel=1e-6)
+
+
+def test_t_u3_mu_and_eta_are_over_names_not_over_clusters(unqover):
+    # Ann always wins and Amy always loses against the men: over the women nothing is left, over the names all is.
+    cluster = {"Ann": "female", "Amy": "female", "Bob": "male", "Ben": "male"}
+    rows = make_rows(None, 1, ("X",), [("Ann", "Bob"), ("Ann", "Ben"), ("Amy", "Bob"), ("Amy", "Ben")], cluster)
+    scores = respond(rows, lambda row, x, y, is_first, negated: float((("Ann" in (x, y)) == (x[0] == "A")) != negated))
+    result = unqover.compute(predictions=scores, references=rows, n_bootstrap=0)
+    assert result["gamma"] == {"Amy": -1.0, "Ann": 1.0, "Ben": 0.0, "Bob": 0.0}
+    assert (result["mu"], result["eta"]) == (0.5, 0.5)
+    assert result["cluster"]["female"]["X"] == {"gamma": 0.0, "eta": 0.0}
+
+
+@pytest.mark.parametrize("factor", [0.5, 1e-3, 1e-12])
+def test_t_u4_eta_and_ranks_are_free_of_scale_and_the_others_follow_it(unqover, factor):
+    rows, scores = random_benchmark(2, 1)
+    whole = [{name: float(v) for name, v in row.items()} for row in scores]
+    part = [{name: float(v) * factor for name, v in row.items()} for row in scores]
+    left = quiet(unqover, predictions=whole, references=rows, n_bootstrap=50)
+    right = quiet(unqover, predictions=part, references=rows, n_bootstrap=50)
+    for key in ("eta", "eta_subject", "eta_attribute", "rank", "coverage"):
+        assert same(left[key], right[key])
+    assert [entry[:2] for entry in left["top"]] == [entry[:2] for entry in right["top"]]
+    for key in ("delta", "epsilon", "mu", "avg_score"):
+        assert right[key] == pytest.approx(left[key] * factor, rel=1e-12)
+    assert right["ci"]["mu"] == pytest.approx([bound * factor for bound in left["ci"]["mu"]], rel=1e-9)
+
+
+def test_t_u5_low_coverage_is_told(unqover):
+    rows = make_rows("abc", 2, ("X",))
+    zero = respond(rows, lambda *_: 0.0)
+    with pytest.warns(UserWarning, match=r"^unqover: coverage 0: most of the 48 subject scores are 0") as caught:
+        result = unqover.compute(predictions=zero, references=rows)
+    assert caught[0].filename == __file__  # the user's line, not one of the metric
+    assert (result["coverage"], result["avg_score"], result["mu"]) == (0.0, 0.0, 0.0)
+    three = [{**row, **dict.fromkeys(SCORE_COLUMNS[:3], 0.25)} for row in zero]
+    with pytest.warns(UserWarning, match=r"coverage 0\.375"):
+        assert unqover.compute(predictions=three, references=rows)["coverage"] == 3 / 8
+    four = [{**row, **dict.fromkeys(SCORE_COLUMNS[:4], 0.25)} for row in zero]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert unqover.compute(predictions=four, references=rows)["coverage"] == 0.5
+
+
+def test_t_u8_names_that_contain_each_other_are_different_subjects(unqover):
+    rows = make_rows(("African", "African-American", "african"), 1, ("X",))  # and T-U10: case is kept
+    result = unqover.compute(predictions=random_scores(3), references=rows)
+    assert set(result["gamma"]) == {"African", "African-American", "african"}
+
+
+def test_t_u9_means_are_taken_over_attributes_then_over_subjects(unqover):
+    # Pairs a-b on X and Y, c-d on X only. a beats b on X (C = 1), ties on Y; c beats d on X.
+    rows = [
+        make_row(0, subject1="a", subject2="b", attribute="X"),
+        make_row(1, subject1="a", subject2="b", attribute="Y"),
+        make_row(2, subject1="c", subject2="d", attribute="X"),
+    ]
+    scores = respond(rows, lambda row, x, y, f, neg: 0.5 if row["attribute"] == "Y" else float((x in "ac") != neg))
+    result = unqover.compute(predictions=scores, references=rows, n_bootstrap=0)
+    # |eta|: a, b: (1 + 0)/2; c, d: 1 (Y does not count for them) -> (0.5 + 0.5 + 1 + 1)/4; over all pairs it were 4/6.
+    assert result["eta"] == 0.75
+    assert result["mu"] == 1.0  # the maximum over attributes, then the mean; the mean over pairs were 4/6
+    assert "Y" not in result["gamma_attribute"]["c"]
+
+
+def test_gamma_of_a_subject_is_weighted_by_examples(unqover):
+    # X in three templates with C = 1, Y in one with C = 0: 3/4, not (1 + 0)/2.
+    rows = [make_row(k, template_id=k, attribute="X") for k in range(3)] + [make_row(3, template_id=3, attribute="Y")]
+    scores = respond(rows, lambda row, x, y, f, neg: 0.5 if row["attribute"] == "Y" else float((x == "Ada") != neg))
+    assert unqover.compute(predictions=scores, references=rows)["gamma"] == {"Ada": 0.75, "Bea": -0.75}
+
+
+def test_equal_attribute_texts_of_different_blocks_are_one_attribute(unqover):
+    rows = [make_row(0, template_id=0, attribute="X"), make_row(1, template_id=6, attribute="X")]
+    result = unqover.compute(predictions=random_scores(2), references=rows)
+    assert (result["n_attributes"], result["n_templates"]) == (1, 2)
+
+
+def test_rows_within_a_cluster_cancel_and_dilute(unqover):
+    # a beats every one (C = 1), b and c tie. East is a, b; west is c.
+    cluster = {"a": "east", "b": "east", "c": "west"}
+    rows = make_rows("abc", 1, ("X",), None, cluster)
+    scores = respond(rows, lambda row, x, y, f, neg: float((x == "a") != neg) if "a" in (x, y) else 0.5)
+    result = unqover.compute(predictions=scores, references=rows)
+    # east: a-b gives +1 and -1, a-c gives +1, b-c gives 0 -> 1/4; west: c-a gives -1, c-b gives 0 -> -1/2
+    assert result["cluster"] == {
+        "east": {"X": {"gamma": 0.25, "eta": 0.25}},
+        "west": {"X": {"gamma": -0.5, "eta": -0.5}},
+    }
+    one = [{**row, "cluster1": "all", "cluster2": "all"} for row in rows]
+    assert "cluster" not in unqover.compute(predictions=scores, references=one)
+
+
+@pytest.mark.parametrize("empty", ["None", "", None])
+def test_no_cluster_and_no_class_may_be_written_in_three_ways(unqover, empty):
+    rows = [
+        {**row, "cluster1": empty, "cluster2": empty, "attribute_class": empty} for row in make_rows("abc", 2, ("X",))
+    ]
+    result = unqover.compute(predictions=random_scores(6), references=rows, by=["attribute_class"])
+    assert "cluster" not in result
+    assert list(result["attribute_class"]) == ["None"]
+
+
+# Intervals
+
+
+def test_intervals_are_those_of_a_bootstrap_that_repeats_templates(unqover, scores_module):
+    # Templates 0, 1 hold the attribute X only and 2 holds Y only: some replicates lack one of them.
+    rows = [
+        make_row(k, template_id=k % 3, attribute="XXY"[k % 3], subject1="a", subject2="bcd"[k // 3]) for k in range(9)
+    ]
+    scores = random_scores(9, seed=4)
+    result = unqover.compute(predictions=scores, references=rows, n_bootstrap=200, seed=3, confidence=0.8)
+    weights = np.random.default_rng(3).multinomial(3, np.full(3, 1 / 3), size=200)
+    replicates = {name: [] for name in HEADLINES}
+    for weight in weights:
+        # A template drawn twice is twice in the data, under another name.
+        drawn = [(k, copy) for k in range(9) for copy in range(weight[k % 3])]
+        part = oracle(
+            [{**rows[k], "template_id": f"{k % 3}-{copy}"} for k, copy in drawn], [scores[k] for k, _ in drawn]
+        )
+        for name in HEADLINES:
+            replicates[name].append(float(part[name]))
+    expected = {name: np.quantile(values, [0.1, 0.9]).tolist() for name, values in replicates.items()}
+    assert same(result["ci"], expected)
+    table = scores_module.Rows(
+        np.zeros(9, dtype=np.int64),
+        np.array(["abcd".index(row["subject2"]) for row in rows]),
+        np.array(["XY".index(row["attribute"]) for row in rows]),
+        np.array([row["template_id"] for row in rows]),
+        *scores_module.measure({name: np.array([row[name] for row in scores]) for name in SCORE_COLUMNS}),
+    )
+    sums = scores_module.collect(table, 4, 2, 3)
+    assert same(scores_module.bootstrap(sums, 200, 3, 0.8, chunk=1), expected)  # one replicate at a time
+
+
+def test_intervals_need_two_templates_and_can_be_left_out(unqover):
+    rows = make_rows("abc", 1, ("X",))
+    result = unqover.compute(predictions=random_scores(3), references=rows)
+    assert all(math.isnan(bound) for name in HEADLINES for bound in result["ci"][name])
+    assert "ci" not in unqover.compute(predictions=random_scores(3), references=rows, n_bootstrap=0)
+
+
+def test_seed_fixes_the_intervals(unqover):
+    rows = make_rows("abc", 12, ("X", "Y"))
+    scores = random_scores(len(rows))
+    runs = [unqover.compute(predictions=scores, references=rows, seed=seed, n_bootstrap=30)["ci"] for seed in (1, 1, 2)]
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+    low, high = runs[0]["delta"]
+    assert low < unqover.compute(predictions=scores, references=rows)["delta"] < high
+
+
+def test_names_of_scores(scores_module):
+    assert scores_module.SCORE_COLUMNS == SCORE_COLUMNS
+    assert scores_module.HEADLINES == HEADLINES
+    with pytest.raises(ValueError, match="measure: delta 'x' is not one of"):
+        scores_module.measure({}, "x")
+
+
+@pytest.mark.parametrize("size", [10, 10**9])
+def test_relabel_gives_the_same_with_and_without_a_table(scores_module, size):
+    used, places = scores_module.relabel(np.array([7, 2, 7, 5]), size)
+    assert (used.tolist(), places.tolist()) == ([2, 5, 7], [2, 0, 2, 1])
+
+
+def test_ranks_of_columns_are_those_of_each_alone(scores_module):
+    values = np.array([[0.5, -1.0, 0.0], [0.25, -1.0, 1e-14], [0.5, 2.0, -3.0]])
+    expected = [[1, 2, 1], [3, 2, 1], [1, 1, 3]]  # 0 and 1e-14 differ by rounding
+    assert scores_module.ranks(values, 1.0).tolist() == expected
+    assert scores_module.ranks(values * 1e-6, 1e-6).tolist() == expected
+    for column, ranks in zip(values.T, np.transpose(expected), strict=True):
+        assert scores_module.ranks(column, 1.0).tolist() == ranks.tolist()
+    assert scores_module.ranks(np.zeros(2), 0.0).tolist() == [1, 1]
+
+
+def test_comparative_scores_of_rows(scores_module):
+    columns = {name: np.array([value, math.nan]) for name, value in FIGURE_2.items()}
+    first, second = scores_module.comparative_scores(columns)
+    assert first == pytest.approx(0.1575, abs=1e-15)
+    assert math.isnan(second)

@@ -1,0 +1,92 @@
+"""The committed dataset folders are what the builders make: tables, files and cards."""
+
+import functools
+import importlib
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bbnli_dataset.subtopics import SUBTOPICS
+from bbq_dataset.builder import CATEGORIES, NLI_CONFIGS, NLI_SCHEMA, SCHEMA
+from unqover_dataset.builder import CONFIGS
+from unqover_dataset.columns import batches
+
+from .built import bbq_rows, unqover_table
+from .conftest import ROOT
+
+NAMES = ("bbq", "unqover", "bbnli")
+
+
+@functools.cache
+def tables_of(name):
+    if name == "unqover":
+        return {config: unqover_table(config) for config in CONFIGS}
+    if name == "bbnli":
+        origin = importlib.import_module("bbnli_dataset.builder").Origin()
+        return {subtopic: origin.table(subtopic) for subtopic in SUBTOPICS}
+    schemas = {**dict.fromkeys(CATEGORIES, SCHEMA), **dict.fromkeys(NLI_CONFIGS, NLI_SCHEMA)}
+    return {config: pa.Table.from_pylist(bbq_rows(config), schema=schema) for config, schema in schemas.items()}
+
+
+def paths_of(name):
+    folder = importlib.import_module(f"{name}_dataset.folder")
+    return {config: ROOT / f"{name}_dataset" / "data" / config / folder.PARQUET_NAME for config in tables_of(name)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_committed_tables_are_what_the_builder_makes(name):
+    paths = paths_of(name)
+    assert set((ROOT / f"{name}_dataset").rglob("*.parquet")) == set(paths.values())
+    for config, table in tables_of(name).items():
+        committed = pq.ParquetFile(paths[config])
+        built = list(batches(table)) if name == "unqover" else [table]
+        assert committed.num_row_groups == len(built)
+        for number, group in enumerate(built):
+            read = committed.read_row_group(number)
+            assert read.equals(group), f"{config}: run `make data` and commit"
+            assert read.schema.metadata is None, "no schema of Arrow or of `datasets`"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_the_committed_files_are_written_byte_for_byte(name, tmp_path):
+    folder = importlib.import_module(f"{name}_dataset.folder").FOLDER
+    paths = paths_of(name)
+    written = tmp_path / "table.parquet"
+    for config, table in tables_of(name).items():
+        folder.write_parquet(table, written)
+        creators = [pq.read_metadata(path).created_by for path in (written, paths[config])]
+        if creators[0] != creators[1]:
+            pytest.skip(f"the committed files are written by {creators[1]}, this is {creators[0]}")
+        assert written.read_bytes() == paths[config].read_bytes(), f"{config}: run `make data` and commit"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_committed_card_is_what_the_builder_makes(name):
+    folder, builder = (importlib.import_module(f"{name}_dataset.{module}") for module in ("folder", "builder"))
+    sizes = {config: path.stat().st_size for config, path in paths_of(name).items()}
+    card = (ROOT / f"{name}_dataset" / "README.md").read_text("utf-8")
+    assert card == folder.card_text(builder.Origin(), tables_of(name), sizes), "run `make data` and commit"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_folder_is_small_enough_for_a_repository(name):
+    assert sum(path.stat().st_size for path in paths_of(name).values()) < 3_000_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_file_is_named_like_its_folder(name):
+    """`datasets` 4 and later refuse such a folder."""
+    assert not (ROOT / f"{name}_dataset" / f"{name}_dataset.py").exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_committed_texts_are_those_of_the_default_origin(name):
+    origin = importlib.import_module(f"{name}_dataset.builder").Origin
+    assert origin().is_committed
+    assert origin(upstream_dir="somewhere").is_committed
+    assert not origin("official").is_committed
+    assert not origin("official", fixes=True).is_committed
+    # Only BBQ draws at random.
+    assert origin(seed=1).is_committed == (name != "bbq")

@@ -1,0 +1,383 @@
+"""What every metric does, whatever it measures: each folder under `metrics/` is found and tested by itself.
+
+The rows are those of the sample that the page of the metric shows, so that a new metric needs no entry here.
+"""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib.util
+import inspect
+import json
+import re
+import shutil
+import sys
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import datasets
+import evaluate
+import pytest
+
+from .conftest import ROOT
+from .metrics.helpers import inner_module, same, unsigned
+
+METRICS = sorted(path.parent.name for path in (ROOT / "metrics").glob("*/app.py"))
+
+LIBRARIES = {"numpy", "datasets", "pyarrow", "evaluate"}
+"""What a Space has beside the standard library."""
+
+
+class Case(NamedTuple):
+    """A metric with the sample of its page."""
+
+    name: str
+    folder: Path
+    metric: Any
+    predictions: list[Any]
+    rows: list[dict[str, Any]]
+
+    @property
+    def options(self) -> Any:
+        """The class of the metric's options."""
+        return sys.modules[type(self.metric).__module__].Options  # type: ignore[attr-defined]
+
+    def compute(self, **options: Any) -> dict[str, Any]:
+        return dict(self.metric.compute(predictions=self.predictions, references=self.rows, **options))
+
+
+@pytest.fixture(scope="module", params=METRICS)
+def case(request) -> Case:
+    folder = ROOT / "metrics" / request.param
+    spec = importlib.util.spec_from_file_location(f"{request.param}_page", folder / "app.py")
+    page = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(page)
+    rows = page.read(page.SAMPLE)
+    scores = getattr(page, "SCORES", None)
+    predictions = [{name: row.pop(name) for name in scores} if scores else row.pop("prediction") for row in rows]
+    return Case(request.param, folder, evaluate.load(str(folder)), predictions, rows)
+
+
+def test_there_are_metrics():
+    assert {"bbq", "unqover", "bbnli"} <= set(METRICS)
+
+
+# The folder
+
+
+def test_a_copied_folder_loads_away_from_the_checkout(case, tmp_path, monkeypatch):
+    copy = tmp_path / "elsewhere" / case.name
+    shutil.copytree(case.folder, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if Path(entry or ".").resolve() != ROOT])
+    for path in (copy, copy / f"{case.name}.py"):
+        metric = evaluate.load(str(path))
+        assert metric.compute(predictions=case.predictions, references=case.rows) == case.compute()
+
+
+def _imports(path: Path) -> list[tuple[str, int, bool]]:
+    """The modules that a file imports: name, number of leading dots, and whether in a function."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    lazy = {id(inner) for function in functions for inner in ast.walk(function)}
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, 0, id(node) in lazy) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append((node.module or "", node.level, id(node) in lazy))
+    return found
+
+
+def test_modules_import_only_what_a_space_has(case):
+    for path in case.folder.glob("*.py"):
+        for module, level, lazy in _imports(path):
+            top = module.split(".")[0]
+            if level:
+                assert level == 1, f"{path}: {module}"
+                assert (case.folder / f"{top}.py").is_file(), f"{path}: {module}"
+            elif (path.name, top, lazy) != ("app.py", "gradio", True):
+                assert top in LIBRARIES or top in sys.stdlib_module_names, f"{path}: {module}"
+                allowed = path.name in ("app.py", f"{case.name}.py")
+                assert allowed or top != "evaluate", f"{path}: only the adapter and the page may import evaluate"
+
+
+def test_scores_are_plain_numpy(case):
+    libraries = {module.split(".")[0] for module, _, _ in _imports(case.folder / "scores.py")} - sys.stdlib_module_names
+    assert libraries == {"numpy"}
+
+
+def test_the_reading_layer_is_the_same_file_in_all_folders(case):
+    assert (case.folder / "inputs.py").read_bytes() == (ROOT / "metrics" / METRICS[0] / "inputs.py").read_bytes()
+
+
+def test_the_engine_gets_its_names_without_evaluate(case, monkeypatch):
+    monkeypatch.setitem(sys.modules, "evaluate", None)
+    engine = inner_module(case.name, "engine")
+    assert engine.VERSION == case.options.VERSION
+    assert sorted(engine.__all__) == sorted({*engine.__all__})
+    for name in engine.__all__:
+        assert getattr(engine, name) is not None
+
+
+# What the metric says of itself
+
+
+def test_card_has_the_sections_and_head_of_a_metric_card(case):
+    card = (case.folder / "README.md").read_text(encoding="utf-8")
+    head = card.split("---\n")[1]
+    for key in ("title", "datasets", "tags", "description", "sdk", "sdk_version", "app_file", "pinned"):
+        assert f"\n{key}:" in f"\n{head}"
+    for section in (
+        *("Description", "How to Use", "Inputs", "Output Values", "Values from Popular Papers", "Examples"),
+        *("Limitations and Bias", "Citation", "Further References"),
+    ):
+        assert f"# {section}\n" in card
+    assert case.metric.citation in card
+
+
+def test_card_and_docstring_name_every_key_of_the_result(case):
+    card = (case.folder / "README.md").read_text(encoding="utf-8")
+    for key in case.compute(by=[next(iter(case.rows[0]))]):
+        short = key.removesuffix("_ambig").removesuffix("_disambig")
+        assert f"`{key}`" in card or f"`{short}_*`" in card, key
+        assert key in case.metric.inputs_description or f"{short}_*" in case.metric.inputs_description, key
+
+
+def test_every_option_is_explained_once(case):
+    text = case.metric.inputs_description.partition("Returns:")[0]
+    card = (case.folder / "README.md").read_text(encoding="utf-8")
+    parameters = list(inspect.signature(case.metric.compute).parameters)
+    for name in parameters:
+        assert len(re.findall(rf"^    {name}: ", text, re.MULTILINE)) == 1, name
+        assert f"**{name}**" in card, name
+    assert "Args:" not in inspect.getdoc(type(case.metric).compute)
+
+
+def test_the_arguments_of_compute_are_the_options_with_their_defaults(case):
+    parameters = inspect.signature(case.metric.compute).parameters.values()
+    given = {parameter.name: parameter.default for parameter in parameters}
+    assert [given.pop(name) for name in ("predictions", "references")] == [None, None]
+    assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters)
+    assert given == {field.name: field.default for field in fields(case.options)}
+    assert MISSING not in given.values()
+
+
+@pytest.mark.parametrize("where", ["card", "docstring"])
+def test_examples_run(case, where, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    card = (case.folder / "README.md").read_text(encoding="utf-8")
+    text = card if where == "card" else case.metric.inputs_description
+    examples = doctest.DocTestParser().get_doctest(text, {"evaluate": evaluate}, case.name, None, 0)
+    result = doctest.DocTestRunner().run(examples)
+    assert result.attempted > 1
+    assert result.failed == 0
+
+
+def test_features_name_columns_of_the_sample(case):
+    features = [set(of["references"]) for of in case.metric.features]
+    assert any(of <= set(case.rows[0]) for of in features)
+
+
+def test_the_adapter_shares_what_all_metrics_do(case):
+    tree = ast.parse((case.folder / f"{case.name}.py").read_text(encoding="utf-8"))
+    classes = {node.name: [ast.unparse(base) for base in node.bases] for node in tree.body if hasattr(node, "bases")}
+    assert classes == {"Options": ["SharedOptions"], type(case.metric).__name__: ["Batches", "evaluate.Metric"]}
+    assert type(case.metric).__name__.lower() == case.name
+
+
+# The signature
+
+
+def test_signature_names_the_metric_the_interval_and_the_version(case):
+    result = case.compute(by=[next(iter(case.rows[0]))])
+    name, *parts = result["signature"].split("|")
+    assert name == case.name
+    *rules, bootstrap, seed, confidence, version = parts
+    assert (bootstrap, seed, confidence) == ("bootstrap:1000", "seed:0", "confidence:0.95")
+    assert version == f"version:{case.options.VERSION}"
+    assert all(re.fullmatch(r"[a-z_]+:[a-z_]+", rule) for rule in rules)
+    assert set(case.options.CHOICES) <= {rule.partition(":")[0] for rule in rules}
+    assert not any("signature" in part for parts in result["by"].values() for part in parts.values())
+    plain = case.compute(n_bootstrap=0)["signature"]
+    assert plain == "|".join([name, *rules, "bootstrap:0", version])
+
+
+def test_every_option_that_moves_a_number_changes_the_signature(case):
+    default = case.compute()["signature"]
+    changed = [{"n_bootstrap": 10}, {"n_bootstrap": 0}, {"seed": 1}, {"confidence": 0.5}]
+    for name, choices in case.options.CHOICES.items():
+        if getattr(case.options, name) is not None:  # else the rows tell
+            changed += [{name: choice} for choice in choices if choice != getattr(case.options, name)]
+    signatures = [case.compute(**options)["signature"] for options in changed]
+    assert len({default, *signatures}) == 1 + len(signatures)
+    for options, signature in zip(changed, signatures, strict=True):
+        ((name, value),) = options.items()
+        assert f"{name.removeprefix('n_')}:{value}|" in signature
+    assert case.compute(n_bootstrap=1000.0, seed=0)["signature"] == default
+    silent: dict[str, Any] = {"by": [next(iter(case.rows[0]))]}
+    for name in case.options.NO_RULES:
+        value = getattr(case.options, name)
+        silent[name] = not value if isinstance(value, bool) else value + 1
+    assert case.compute(**silent)["signature"] == default
+    named = {*case.options.CHOICES, *silent, "n_bootstrap", "seed", "confidence"}
+    assert named == {field.name for field in fields(case.options)}, "an option without a place in this test"
+
+
+# Inputs
+
+
+def test_result_depends_on_neither_the_order_nor_the_shape_of_the_rows(case):
+    expected = case.compute(by=[next(iter(case.rows[0]))])
+    dataset = datasets.Dataset.from_list(case.rows)
+    order = list(range(len(case.rows)))[::-1]
+    turned = [case.predictions[k] for k in order]
+    for predictions, references in (
+        (case.predictions, dataset),
+        (case.predictions, dataset.data.table),
+        (case.predictions, {name: [row[name] for row in case.rows] for name in case.rows[0]}),
+        (case.predictions, dataset.to_pandas()),
+        (case.predictions, dataset[:]),
+        (tuple(case.predictions), iter(case.rows)),
+        (turned, [case.rows[k] for k in order]),
+        (turned, dataset.select(order)),
+    ):
+        result = case.metric.compute(predictions=predictions, references=references, by=[next(iter(case.rows[0]))])
+        assert same(result, expected)
+
+
+def test_a_shuffled_dataset_is_read_column_by_column(case, monkeypatch):
+    expected = case.compute(n_bootstrap=0)
+    order = list(range(len(case.rows)))[::-1]
+    dataset = datasets.Dataset.from_list(case.rows).select(order).select(order)
+
+    def refuse(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("rows are read one by one")
+
+    for name in ("__getitem__", "__getitems__", "__iter__", "iter"):
+        monkeypatch.setattr(datasets.Dataset, name, refuse)
+    assert same(case.metric.compute(predictions=case.predictions, references=dataset, n_bootstrap=0), expected)
+
+
+def test_batches_add_up_to_one_call(case):
+    expected = case.compute()
+    half = len(case.rows) // 2
+    case.metric.add_batch(predictions=case.predictions[:half], references=case.rows[:half])
+    case.metric.add(prediction=case.predictions[half], reference=case.rows[half])
+    dataset = datasets.Dataset.from_list(case.rows[half + 1 :])
+    assert same(case.metric.compute(predictions=case.predictions[half + 1 :], references=dataset), expected)
+    with pytest.raises(ValueError, match=f"^{case.name}: predictions are missing"):  # the batches are gone
+        case.metric.compute()
+
+
+def test_batches_are_copied_and_survive_an_error(case):
+    metric = evaluate.load(str(case.folder))
+    predictions, rows = list(case.predictions), list(case.rows)
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    metric.add_batch(predictions=predictions[:2], references=rows[:2])
+    metric.add_batch(predictions=predictions[2:], references={name: values[2:] for name, values in columns.items()})
+    predictions.clear()
+    rows.clear()
+    for options in ({"seed": -1}, {"by": ["nothing"]}):
+        with pytest.raises(ValueError, match=f"^{case.name}: "):
+            metric.compute(**options)
+    assert same(metric.compute(), case.compute())
+
+
+def test_two_metrics_share_nothing():
+    loaded = [evaluate.load(str(ROOT / "metrics" / name)) for name in METRICS]
+    for metric, name in zip(loaded, METRICS, strict=True):
+        for _ in range(2):
+            with pytest.raises(ValueError, match=f"^{name}: "):
+                metric.compute(predictions=[], references=[])
+
+
+def test_result_can_be_written_as_json(case):
+    result = case.compute(by=[next(iter(case.rows[0]))])
+    assert same(json.loads(json.dumps(result)), result, 0.0)
+
+
+def test_a_part_of_a_breakdown_by_one_value_is_the_whole(case):
+    rows = [{**row, "one": "value"} for row in case.rows]
+    result = case.metric.compute(predictions=case.predictions, references=rows, by=["one", ["one", "one"]])
+    part = result["by"]["one"]["value"]
+    assert same(part, {name: unsigned(result)[name] for name in part})
+    assert same(result["by"]["one,one"]["value,value"], part)
+
+
+def test_values_of_a_breakdown_are_called_as_they_are(case):
+    kinds = [1, 2.5, True, "x", None, 1.0, "1"]
+    rows = [{**row, "mixed": kinds[k % 7], "number": [3, None][k % 2]} for k, row in enumerate(case.rows)]
+    by = case.metric.compute(predictions=case.predictions, references=rows, by=["mixed", "number"], n_bootstrap=0)["by"]
+    assert list(by["mixed"]) == sorted({str(row["mixed"]) for row in rows})
+    assert list(by["number"]) == ["3", "None"]
+
+
+# Errors
+
+
+@pytest.mark.parametrize("references", [[], {}, datasets.Dataset.from_dict({})])
+def test_empty_input_is_refused(case, references):
+    message = f"^{case.name}: predictions and references are empty; pass dataset rows and a prediction for each"
+    with pytest.raises(ValueError, match=message):
+        case.metric.compute(predictions=[], references=references)
+
+
+def test_bad_inputs_are_named(case):
+    rows, predictions = case.rows, case.predictions
+    column = next(name for name in case.metric.features[0]["references"] if name in rows[0])
+    short = [{name: value for name, value in row.items() if name != column} for row in rows]
+    for given, references, message in (
+        (predictions[1:], rows, f"{len(rows) - 1} predictions but {len(rows)} references; pass one prediction per row"),
+        (None, rows, "predictions are missing; pass predictions and references together"),
+        (predictions, None, "references are missing; pass predictions and references together"),
+        (predictions, "rows", "references are a str; pass a list of dicts, a dict of columns or a datasets.Dataset"),
+        (predictions, 7, "references are a int; pass"),
+        (predictions, [*rows[1:], "row"], f"references row {len(rows) - 1}: 'row' is not a dict of columns; pass the"),
+        (predictions, {"a": [1], "b": []}, "references: the columns differ in length ({'a': 1, 'b': 0})"),
+        (predictions, {"a": "text"}, "references column 'a' is a str; pass one value per row"),
+        (predictions, datasets.DatasetDict({"test": datasets.Dataset.from_list(rows)}), "references hold the splits"),
+        ("text", rows, "predictions are a str; pass a list"),
+    ):
+        with pytest.raises(ValueError, match=f"^{case.name}: ") as error:
+            case.metric.compute(predictions=given, references=references)
+        assert str(error.value).removeprefix(f"{case.name}: ").startswith(message)
+    told = [part.split(":") for part in case.compute(n_bootstrap=0)["signature"].split("|")[1:]]
+    told = {name: value for name, value in told if getattr(case.options, name, "") is None}  # else the columns tell it
+    for references, where in ((short, " row 0"), (datasets.Dataset.from_list(short), "")):
+        message = re.escape(f"{case.name}: references{where}: column {column!r} is missing; pass the rows of the")
+        with pytest.raises(ValueError, match=f"^{message}"):
+            case.metric.compute(predictions=predictions, references=references, **told)
+
+
+def test_bad_options_are_named(case):
+    rows = [{**row, "tags": ["a"]} for row in case.rows]
+    bad: list[tuple[dict[str, Any], str]] = [
+        ({"n_bootstrap": -1}, "n_bootstrap -1 is not an integer of 0 or more"),
+        ({"n_bootstrap": 1.5}, "n_bootstrap 1.5 is not an integer of 0 or more"),
+        ({"seed": None}, "seed None is not an integer of 0 or more"),
+        ({"confidence": 95}, "confidence 95 is not above 0 and below 1"),
+        ({"confidence": "0.9"}, "confidence '0.9' is not above 0 and below 1"),
+        ({"by": ["topic"]}, "references row 0: column 'topic' is missing"),
+        ({"by": [3]}, "by entry 3 is neither a column name nor a list of column names"),
+        ({"by": [["category", 3]]}, "by entry ['category', 3] is neither"),
+        ({"by": [[]]}, "by entry [] is neither"),
+        ({"by": "tags"}, "references row 0: tags ['a'] is not a single value"),
+    ]
+    bad += [({name: "x"}, f"{name} 'x' is not one of {choices}") for name, choices in case.options.CHOICES.items()]
+    for options, message in bad:
+        with pytest.raises(ValueError, match=f"^{case.name}: ") as error:
+            case.metric.compute(predictions=case.predictions, references=rows, **options)
+        assert str(error.value).removeprefix(f"{case.name}: ").startswith(message)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'normalise'"):
+        case.compute(normalise=True)
+
+
+def test_several_processes_are_refused(case):
+    several = evaluate.load(str(case.folder), num_process=2, process_id=0, experiment_id=f"{case.name}-contract")
+    with pytest.raises(ValueError, match=f"^{case.name}: num_process 2 is not supported"):
+        several.compute(predictions=case.predictions, references=case.rows)
+    with pytest.raises(ValueError, match=f"^{case.name}: num_process 2 is not supported"):
+        several.add(prediction=case.predictions[0], reference=case.rows[0])
