@@ -9,9 +9,10 @@ import torch
 from qabias.benchmarks.bbq.benchmark import BENCHMARK as BBQ
 from qabias.benchmarks.bbq.benchmark import read
 from qabias.benchmarks.bbq.prompts import FORMATS
-from qabias.measuring.run import load_examples, run
+from qabias.measuring.run import run
 from qabias.models.loading import load_causal
 from qabias.runs.arguments import RunArguments
+from qabias.runs.question import load_examples
 from qabias.scorers.chat import ChatCausalScorer, ChatGenerationScorer, ChatTemplate
 
 from .test_chat import folders as folders
@@ -36,7 +37,7 @@ def test_a_run_says_in_its_signature_that_it_chatted(folders, tmp_path):
 def test_smollm2_answers_by_letters_as_one_at_a_time():
     pytest.importorskip("gguf")
     loaded = load_causal("smollm2", device="cpu")
-    table = load_examples(BBQ, RunArguments("bbq", config="Age", limit=12))
+    table = load_examples(RunArguments("bbq", config="Age", limit=12)).table
     examples = table.to_pylist()
     requests = [BBQ.request(example, FORMATS["letters"]) for example in examples]
     assert len(requests) == 12

@@ -36,7 +36,7 @@ from qabias.scorers.causal_rows import (
 from qabias.scorers.generation import WRITTEN_OPTIONS, GenerationScorer, Writing, parse_mode
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.scorers.memory import TokenBudget
-from qabias.support.suggest import first_line
+from qabias.support.suggest import did_you_mean, first_line
 
 if TYPE_CHECKING:
     from qabias.models.loading import LoadedModel
@@ -90,11 +90,10 @@ class CausalScorer:
     name = "causal"
 
     def __init__(self, loaded: LoadedModel, *, token_budget: int | None = None, layout: Layout = "auto") -> None:
-        if layout not in LAYOUTS:
-            raise QabiasError(f"causal: unknown layout {layout!r}; choose one of {', '.join(LAYOUTS)}")
-        self._budget = TokenBudget(loaded, self.name, token_budget)
-        from qabias.scorers.causal_network import CausalNetwork
+        from qabias.scorers.causal_network import CausalNetwork  # needs torch
 
+        _check_layout(layout)
+        self._budget = TokenBudget(loaded, self.name, token_budget)
         self.stats = Stats()
         self.model_signature = loaded.signature
         self._name = loaded.name
@@ -253,10 +252,14 @@ def parse_options(options: Mapping[str, str]) -> CausalOptions:
     writing = parse_mode("causal", options)
     if writing is not None and "layout" in options:
         raise QabiasError("causal: layout is for likelihoods; leave it out, or mode=generate")
-    layout = options.get("layout", "auto")
+    return CausalOptions(cast(Chat, chat), system, _check_layout(options.get("layout", LAYOUTS[0])), writing)
+
+
+def _check_layout(layout: str) -> Layout:
     if layout not in LAYOUTS:
-        raise QabiasError(f"causal: unknown layout {layout!r}; choose one of {', '.join(LAYOUTS)}")
-    return CausalOptions(cast(Chat, chat), system, cast(Layout, layout), writing)
+        meant = did_you_mean(layout, LAYOUTS)
+        raise QabiasError(f"causal: unknown layout {layout!r}; choose one of {', '.join(LAYOUTS)}{meant}")
+    return cast(Layout, layout)
 
 
 def _load(loading: Loading) -> Scorer:
