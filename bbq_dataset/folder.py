@@ -1,4 +1,4 @@
-"""The dataset folder of BBQ: what its card says of the questions and of their form as inference."""
+"""The dataset folder of BBQ: what its card says about the questions and their form as inference."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -161,7 +161,7 @@ def _set_line(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _inference_gallery(tables: Tables) -> str:
-    """Of every configuration the four hypotheses of a premise, and the first one with the next two premises."""
+    """The four hypotheses of a premise of the first configuration, and some rows of every configuration."""
     lines = ["| configuration | premise | hypothesis | label | agrees with the stereotype |", "|---|---|---|---|---|"]
     for number, (name, table) in enumerate(tables.items()):
         shown = [0, 1, 2, 3, 4, 8] if number == 0 else [0, 1]
