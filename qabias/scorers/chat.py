@@ -91,7 +91,7 @@ class ChatTemplate:
 
 
 def without_spaces(requests: Sequence[Request]) -> list[Request]:
-    """The requests with the spaces before each option left out, because none separate it from the assistant's header."""
+    """The requests without the spaces before each option: nothing separates it from the assistant's header."""
     return [replace(request, options=tuple(option.lstrip() for option in request.options)) for request in requests]
 
 

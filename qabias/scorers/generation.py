@@ -127,7 +127,8 @@ class GenerationScorer:
         seed: Changes the answers where there is a temperature.
         token_budget: Most tokens of a batch, pads and tokens to come included; a longer prompt runs alone. It is halved
             when memory runs out. None for a default by device.
-        template: Chat template by which a prompt is the user's turn and an answer the assistant's; None for plain texts.
+        template: Chat template by which a prompt is the user's turn and an answer the assistant's; None for plain
+            texts.
 
     Attributes:
         name: As given.
