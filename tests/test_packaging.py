@@ -82,7 +82,7 @@ def test_wheel_carries_datasets_metrics_and_templates(wheel):
         "qabias/share/metrics/bbq/README.md",
     ):
         assert name in names
-    assert not [name for name in names if name.startswith(("tests/", "bbq_dataset/", "benchmarks/"))]
+    assert not [name for name in names if name.startswith(("tests/", "bbq_dataset/", "speed/"))]
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import torch
 import transformers
 from typer.testing import CliRunner
 
-from benchmarks import peers
+from speed import peers
 from qabias import cli
 from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError

@@ -9,7 +9,7 @@ Take enough sets for loading not to count: it takes ten seconds on either side, 
 a fifth of our time. On a machine that others use too, believe the CPU seconds rather than the clock.
 
     pip install lm_eval==0.4.13
-    python benchmarks/causal_vs_lm_eval.py --sets 280
+    python -m speed.causal_vs_lm_eval --sets 280
 
 Exits with 1 if any log-likelihood differs by 1e-4 or more.
 """

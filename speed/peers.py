@@ -10,8 +10,8 @@ others have the shapes of BERT-base and T5-small with random weights, which are 
 trained on the texts.
 
     pip install -e ".[bench]"
-    python -m benchmarks.peers
-    python -m benchmarks.peers --quick
+    python -m speed.peers
+    python -m speed.peers --quick
 
 Exits with 1 if figures differ by more than 1e-4 of their size, a bound that twelve layers in float32 keep. The size of
 a probability is the probability itself, however small; a log-likelihood above -1 counts as one of -1, for its
@@ -35,8 +35,8 @@ import torch
 import transformers
 from tokenizers import processors
 
-from benchmarks import unqover_score
-from benchmarks.causal_vs_lm_eval import BATCH_SIZES
+from speed import unqover_score
+from speed.causal_vs_lm_eval import BATCH_SIZES
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.unqover.questions import ask_masks

@@ -1,6 +1,6 @@
 """What `qabias plan --measure` predicts, against a run: tokens must agree exactly, times within a fifth.
 
-Example: python benchmarks/plan_vs_run.py --benchmark bbq --config Age --limit 400. Run it on a quiet machine.
+Example: python -m speed.plan_vs_run --benchmark bbq --config Age --limit 400. Run it on a quiet machine.
 """
 
 import argparse

@@ -19,8 +19,8 @@ Second table: seconds for all 1,372,000 rows, four questions each, with everythi
 encoding, finding the subjects, laying out every batch, writing the scores. Beside it the time that BERT-base would take
 for these rows on a GPU, by the arithmetic printed with it.
 
-    python benchmarks/unqover_score.py
-    python benchmarks/unqover_score.py --width 384
+    python -m speed.unqover_score
+    python -m speed.unqover_score --width 384
 
 Exits with 1 if scores differ by 1e-5 or more.
 """

@@ -10,8 +10,8 @@ Its memory is that of the rows it made.
 Each side runs in a process of its own, best of `--repeats`; reading the lists and importing libraries are left out of
 the seconds on both sides.
 
-    python benchmarks/unqover_generate.py
-    python benchmarks/unqover_generate.py --source official --upstream-dir MIRROR --every 1
+    python -m speed.unqover_generate
+    python -m speed.unqover_generate --source official --upstream-dir MIRROR --every 1
 """
 
 import argparse

@@ -5,8 +5,8 @@ questions a row, so this takes minutes; `--limit` measures a sample). The report
 process of its own, as often as asked for; the table has the seconds on the clock, the largest memory of that process
 and the size of the page.
 
-    python benchmarks/report_speed.py --folder runs/report_speed
-    python benchmarks/report_speed.py --limit 400
+    python -m speed.report_speed --folder runs/report_speed
+    python -m speed.report_speed --limit 400
 
 Exits with 1 if the slowest report takes 20 seconds or more, 1 GB or more, or its page has 5 MB or more.
 """
