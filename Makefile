@@ -27,7 +27,7 @@ help:
 	@echo "make docs    build the documentation into build/site; stops at warnings and dead links"
 	@echo "make compat  load the datasets with datasets 2.14, 3, 4 and 5"
 
-$(INSTALLED): setup.cfg pyproject.toml constraints.txt
+$(INSTALLED): setup.py setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$(EXTRAS)]"
