@@ -14,7 +14,7 @@ import torch
 import transformers
 from typer.testing import CliRunner
 
-from benchmarks import peers
+from speed import peers
 from qabias import cli
 from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
@@ -444,11 +444,11 @@ def test_peers_agree_only_if_figures_agree_by_their_own_size(least_size):
     for place in range(3):
         step = np.zeros(3)
         step[place] = max(abs(theirs[place]), least_size)
-        assert peers._difference(theirs + 2e-3 * step, theirs, least_size) == pytest.approx(2e-3)
-        assert peers._difference(theirs + 1e-4 * step, theirs, least_size) == pytest.approx(1e-4)
+        assert peers.relative_difference(theirs + 2e-3 * step, theirs, least_size) == pytest.approx(2e-3)
+        assert peers.relative_difference(theirs + 1e-4 * step, theirs, least_size) == pytest.approx(1e-4)
     assert peers.TOLERANCE <= 1e-4
-    assert peers._difference(theirs, np.full(3, np.nan), least_size) == np.inf
-    assert peers._difference(theirs[:2], theirs, least_size) == np.inf
+    assert peers.relative_difference(theirs, np.full(3, np.nan), least_size) == np.inf
+    assert peers.relative_difference(theirs[:2], theirs, least_size) == np.inf
 
 
 @pytest.mark.parametrize("scorer", ["seq2seq", "multiple_choice", "masked_lm"])
@@ -457,8 +457,8 @@ def test_a_padded_loop_in_batches_is_among_the_peers_and_gives_the_same_figures(
     ours = comparison.ours()
     assert f"transformers, batches of {peers.BATCH}" in comparison.peers
     for ask_peer in comparison.peers.values():
-        assert peers._difference(ours, ask_peer(), comparison.least_size) < peers.TOLERANCE
-    assert peers._difference(ours, ours * 1.01, comparison.least_size) > peers.TOLERANCE
+        assert peers.relative_difference(ours, ask_peer(), comparison.least_size) < peers.TOLERANCE
+    assert peers.relative_difference(ours, ours * 1.01, comparison.least_size) > peers.TOLERANCE
 
 
 @pytest.mark.parametrize(

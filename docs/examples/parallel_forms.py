@@ -1,4 +1,4 @@
-"""The bundled and the published form of BBQ side by side: `python benchmarks/parallel_forms.py --model smollm2`.
+"""The bundled and the published form of BBQ side by side: `python -m speed.parallel_forms --model smollm2`.
 
 Prints accuracy and bias scores of both forms by category, and how the scores of the templates correlate: templates of
 the same number test the same stereotype with other text, so a model that answers from stereotypes should show it in
