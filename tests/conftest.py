@@ -28,3 +28,21 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(n_threads)
+
+
+@pytest.fixture
+def filled(tmp_path):
+    """A function that fills a run folder with made-up files."""
+    from . import report_pages
+
+    return lambda **files: report_pages.fill_folder(tmp_path / "run", **files)
+
+
+@pytest.fixture
+def page(filled):
+    """A function that writes the report of a made-up run and reads it."""
+    from qabias.report import write_report_of
+
+    from . import report_pages
+
+    return lambda **files: report_pages.read_page(write_report_of(filled(**files)))
