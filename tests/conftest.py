@@ -46,3 +46,11 @@ def page(filled):
     from . import report_pages
 
     return lambda **files: report_pages.read_page(write_report_of(filled(**files)))
+
+
+@pytest.fixture(scope="session")
+def compared_runs(tmp_path_factory):
+    """Small runs of every benchmark by name, which no test may change."""
+    from .compared_runs import make_runs
+
+    return make_runs(tmp_path_factory.mktemp("compared"))

@@ -39,6 +39,7 @@ def widths(svg, mark):
 @pytest.mark.parametrize("kind", FIGURES)
 def test_names_show_as_text_in_figures(kind):
     name = "<b>$x_1$ & {{ 7 }}</b>"
+    assert name in texts(svg_of(figure_of(kind, name)))
 
 
 def test_dots_and_intervals_lie_where_their_scores_say():

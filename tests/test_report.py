@@ -269,6 +269,7 @@ def test_texts_show_as_text_everywhere(page, text):
     assert "b" not in page.tags
     assert not [name for _, name, _ in page.attributes if name.startswith("on")]
     # Title, head, signature, date, versions, arguments; sections, titles, sources, notes, cells, figures; examples.
+    assert page.text.count(text) > 60
 
 
 @pytest.mark.parametrize(
