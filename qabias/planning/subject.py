@@ -11,7 +11,6 @@ from qabias.errors import QabiasError
 from qabias.models.loading import SMOLLM2, gguf_read_once, load_pretrained
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import BASELINE, BASELINE_PREFIX, FALLBACK, default_scorer, kinds, load_kind
-from qabias.support.suggest import first_line
 
 # One of the smallest models stands in for one of which only the size is known. It reads texts of any length.
 _STAND_IN = {
@@ -64,7 +63,7 @@ def load_subject(
         if not model:
             return _of_size(kind, parameters, tokenizer)
         config = load_pretrained("AutoConfig", model)
-        network = _make_empty(model, config, kind.auto_class)
+        network = _make_empty(model, config, kind)
         counted = count_parameters(network)
         total = int(parameters or counted)
         # A given size is shared between encoder and decoder as the configuration has it.
@@ -98,18 +97,21 @@ def _of_size(kind: ScorerKind, parameters: float | None, tokenizer: str | None) 
     loaded = load_pretrained("AutoTokenizer", tokenizer)
     name = f"{parameters:.4g} parameters, tokenizer of {tokenizer}"
     config = AutoConfig.for_model("llama", vocab_size=len(loaded), **_STAND_IN)
-    return Subject(name, kind, loaded, _make_empty(name, config, kind.auto_class), int(parameters))
+    return Subject(name, kind, loaded, _make_empty(name, config, kind), int(parameters))
 
 
-def _make_empty(name: str, config: Any, auto_class: str) -> Any:
+def _make_empty(name: str, config: Any, kind: ScorerKind) -> Any:
     import torch
     import transformers
 
     try:
         with torch.device("meta"):
-            return getattr(transformers, auto_class).from_config(config).eval()
-    except (ValueError, KeyError, ImportError) as error:
-        raise QabiasError(f"model {name!r} cannot be made a {auto_class}: {first_line(error)}") from error
+            return getattr(transformers, kind.auto_class).from_config(config).eval()
+    except (ValueError, KeyError) as error:
+        raise QabiasError(
+            f"model {name!r} is a {config.model_type} model, which the scorer {kind.name} cannot ask; choose the "
+            "scorer made for it"
+        ) from error
 
 
 def _attention_size(config: Any) -> int:
