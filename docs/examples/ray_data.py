@@ -34,7 +34,9 @@ class Answerer:
     def __init__(self, model: str, prompt_format: str | None = None, norm: str = "none") -> None:
         self._benchmark = load_benchmark("bbq")
         self._scorer = load_scorer(None, model)
-        self._format = choose_format(self._benchmark.formats, prompt_format or self._benchmark.default_format(self._scorer))
+        self._format = choose_format(
+            self._benchmark.formats, prompt_format or self._benchmark.default_format(self._scorer)
+        )
         self._norm = norm
 
     def __call__(self, examples: pa.Table) -> pa.Table:
