@@ -199,7 +199,8 @@ def lacking(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:
     try:
         groups = benchmark.groups(scores).values()
     except KeyError as error:
-        return [str(error.args[0])]
+        name = error.args[0]
+        return [f"by.{name}" if "by" in scores and name not in scores["by"] else str(name)]
     measures = benchmark.facts.chosen(benchmark.facts.compared)
     needed = [*(name for measure in measures for name in (measure.name, *measure.counts)), *benchmark.facts.needed]
     return [name for name in dict.fromkeys(needed) if any(name not in of for of in groups)]
