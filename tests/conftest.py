@@ -28,3 +28,29 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(n_threads)
+
+
+@pytest.fixture
+def filled(tmp_path):
+    """A function that fills a run folder with made-up files."""
+    from . import report_pages
+
+    return lambda **files: report_pages.fill_folder(tmp_path / "run", **files)
+
+
+@pytest.fixture
+def page(filled):
+    """A function that writes the report of a made-up run and reads it."""
+    from qabias.report import write_report_of
+
+    from . import report_pages
+
+    return lambda **files: report_pages.read_page(write_report_of(filled(**files)))
+
+
+@pytest.fixture(scope="session")
+def compared_runs(tmp_path_factory):
+    """Small runs of every benchmark by name, which no test may change."""
+    from .compared_runs import make_runs
+
+    return make_runs(tmp_path_factory.mktemp("compared"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from qabias.benchmarks import Benchmark
+from qabias.benchmarks import Benchmark, benchmark_names, load_benchmark
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import signature_fields
@@ -60,8 +60,14 @@ def common_benchmark(runs: Sequence[ScoredRun]) -> Benchmark:
             return benchmark
     raise QabiasError(
         f"these runs measured different questions (benchmark: {_found(runs, [run.benchmark.name for run in runs])}); "
-        "they have no scores in common"
+        f"they have no scores in common; compare runs of one benchmark{_alike()}"
     )
+
+
+def _alike() -> str:
+    """The benchmarks whose runs can be given each other's scores, as the end of a message."""
+    known = {name: load_benchmark(name).facts.rescored for name in benchmark_names()}
+    return "".join(f", or of {name} and {' and '.join(others)}" for name, others in known.items() if others)
 
 
 def mixed_fields(runs: Sequence[ScoredRun]) -> dict[str, list[str]]:

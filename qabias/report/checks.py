@@ -50,16 +50,18 @@ def check_scores(
     Args:
         file: Where they are from.
         where: Their place in it.
-        scores: The metric's result: numbers or None, counts, and `ci`.
+        scores: The metric's result: numbers or None, counts, `ci` and `by`.
         kinds: Scores that must be there, with the kind of their column.
         counts: Counts that must be there.
 
     Raises:
         QabiasError: If one is missing or impossible.
     """
-    if not isinstance(scores, dict) or not isinstance(scores.get("ci", {}), dict):
-        raise damaged(file, f"{where} or its ci is missing or no object")
-    intervals = scores.get("ci", {})
+    if not isinstance(scores, dict):
+        raise damaged(file, f"{where} is missing or no object")
+    intervals, groups = (_object(file, where, scores, name) for name in ("ci", "by"))
+    for name in groups:
+        _object(file, f"{where}.by", groups, name)
     for key in (*kinds, *counts):
         if key not in scores:
             raise damaged(file, f"{where} lacks {key!r}")
@@ -71,6 +73,14 @@ def check_scores(
             raise damaged(file, f"{where}.ci.{key} is {interval!r}, not a pair")
         for value in (scores[key], *interval):
             _check_value(file, f"{where}.{key}", value, kind)
+
+
+def _object(file: Path, where: str, content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A part of the scores that may be missing, but must be an object."""
+    part = content.get(name, {})
+    if not isinstance(part, dict):
+        raise damaged(file, f"{where}.{name} is no object")
+    return part
 
 
 def _check_table(file: Path, table: Table) -> None:

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from qabias import __version__
-from qabias.benchmarks import Benchmark
+from qabias.benchmarks import Benchmark, benchmark_names
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.support.files import read_json, remove_leftovers, write_atomically, write_json
@@ -71,7 +71,7 @@ def read_run(folder: Path) -> RunFile:
     """Read and check `run.json`.
 
     Raises:
-        QabiasError: If there is none, or it is damaged or from another version.
+        QabiasError: If there is none, it is damaged or from another version, or its benchmark is not installed.
     """
     path = folder / RUN_FILE
     try:
@@ -82,12 +82,18 @@ def read_run(folder: Path) -> RunFile:
         if not isinstance(content["versions"], dict):
             raise TypeError("'versions' is no object")
         arguments = RunArguments(**content["arguments"])
-        return RunFile(
-            folder,
-            arguments,
-            *(content[key] for key in _TEXTS[1:]),
-            content["versions"],
-            int(content["units_per_part"]),
+        if arguments.benchmark != content["benchmark"]:
+            raise ValueError("'benchmark' is not that of 'arguments'")
+        if not isinstance(arguments.model, str):
+            raise TypeError("'model' is no text")
+        found = RunFile(
+            folder=folder,
+            arguments=arguments,
+            signature=content["signature"],
+            created=content["created"],
+            qabias_version=content["qabias_version"],
+            versions=content["versions"],
+            units_per_part=int(content["units_per_part"]),
         )
     except FileNotFoundError as error:
         raise QabiasError(f"{folder}: holds no run (no {RUN_FILE}); name a folder that `qabias run` wrote") from error
@@ -97,6 +103,12 @@ def read_run(folder: Path) -> RunFile:
         raise QabiasError(
             f"{path} is damaged or not of qabias {__version__}: {error!r}; repeat the run in another folder"
         ) from error
+    if found.benchmark not in benchmark_names():
+        raise QabiasError(
+            f"{path}: unknown benchmark {found.benchmark!r}, here are {', '.join(benchmark_names())}; install the "
+            "package that brings it, or repeat the run in another folder"
+        )
+    return found
 
 
 def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part: int, *, alone: bool) -> RunFile:

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path` and put it in place when it is complete.
@@ -71,7 +69,7 @@ def strict(content: Any) -> Any:
         return {str(key): strict(value) for key, value in content.items()}
     if isinstance(content, (list, tuple)):
         return [strict(value) for value in content]
-    if isinstance(content, np.generic):
+    if hasattr(content, "dtype"):  # a NumPy number; NumPy itself takes too long to import for those who write none
         content = content.item()
     if isinstance(content, float) and not math.isfinite(content):
         return None

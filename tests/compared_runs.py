@@ -1,0 +1,69 @@
+"""Small runs of every benchmark, made once for all tests of comparisons, and what these tests share."""
+
+import json
+import shutil
+import sys
+
+import pytest
+
+from qabias import cli
+from qabias.measuring.run import run
+from qabias.runs.arguments import RunArguments
+from qabias.tables.model import find
+
+
+def make_runs(where):
+    """Runs of baselines in folders by name."""
+
+    def make(name, benchmark, model, **arguments):
+        run(RunArguments(benchmark=benchmark, model=f"baseline:{model}", **arguments), where / name)
+
+    for model in ("stereotyped", "random", "unknown"):
+        make(f"bbq-{model}", "bbq", model, config="Age", limit=200)
+    make("bbq-again", "bbq", "random", config="Age", limit=200)
+    make("bbq-more", "bbq", "random", config="Age", limit=400)
+    make("bbq-all", "bbq", "random", limit=400)
+    for model in ("stereotyped", "random"):
+        make(f"bbq-blind-{model}", "bbq", model, config="Age", limit=200, format="question_only")
+    make("nli", "bbq_nli", "stereotyped", config="Age_nli", limit=240)
+    make("nli-one-order", "bbq_nli", "random", config="Gender_identity_nli_context", limit=240)
+    for model in ("stereotyped", "random"):
+        make(f"bbnli-{model}", "bbnli", model, config="gender", limit=60)
+    for model in ("random", "consistent"):
+        make(f"unqover-{model}", "unqover", model, config="religion", limit=600)
+    return where
+
+
+def differing(analysis, name):
+    """The rows of a table of differences by group: difference, p and adjusted p."""
+    return {row[0]: row[1:4] for row in find(analysis.tables, f"difference_{name}").rows}
+
+
+def called(capsys, monkeypatch, *arguments):
+    """What a command printed, with single spaces, because titles are wrapped."""
+    monkeypatch.setattr(sys, "argv", ["qabias", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert not stopped.value.code
+    return " ".join(capsys.readouterr().out.split())
+
+
+def changed(folder, copy, **changes):
+    """A copy of a run with other contents of its files."""
+    shutil.copytree(folder, copy)
+    for name, change in changes.items():
+        path = copy / f"{name}.json"
+        content = json.loads(path.read_text("utf-8"))
+        change(content)
+        path.write_text(json.dumps(content), "utf-8")
+    return copy
+
+
+def refused(capsys, monkeypatch, *arguments):
+    """The one line of a command that fails."""
+    monkeypatch.setattr(sys, "argv", ["qabias", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == cli.EXIT_USER_ERROR
+    (line,) = capsys.readouterr().err.splitlines()
+    return line

@@ -1,0 +1,272 @@
+"""Figures: every mark lies where its value says, and what is undefined is never drawn as 0."""
+
+import dataclasses
+import re
+from statistics import fmean
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qabias.report.svg import inline_svg
+from qabias.tables import figures
+from qabias.tables.model import FIGURES, Analysis, Estimate
+
+from .report_pages import figure_of, svg_of, table_of, texts
+
+
+def parts(svg, mark):
+    return [group for group in svg.iter("g") if group.get("data-part") == mark]
+
+
+def dots(svg, column):
+    """Places of the dots of one column, in drawing units."""
+    (group,) = parts(svg, f"dots-{column}")
+    return [(float(use.get("x")), float(use.get("y"))) for use in group.iter("use")]
+
+
+def widths(svg, mark):
+    """Widths of bars or parts, in drawing units."""
+    spans = [
+        [float(x) for x in re.findall(r"[ML] (-?[\d.]+) ", path.get("d"))]
+        for group in parts(svg, mark)
+        for path in group.iter("path")
+    ]
+    return [max(xs) - min(xs) for xs in spans]
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_names_show_as_text_in_figures(kind):
+    name = "<b>$x_1$ & {{ 7 }}</b>"
+    assert name in texts(svg_of(figure_of(kind, name)))
+
+
+def test_dots_and_intervals_lie_where_their_scores_say():
+    rows = [("A", -0.5, 1), ("B", 0.0, 1), ("C", 0.25, 1), ("All", 0.1, 1)]
+    svg = svg_of(table_of("intervals", [("x", "X", "signed"), ("n", "N", "count")], rows, ["x"]))
+    (a, b, c, overall) = dots(svg, "x")
+    # x is linear in the score: 0.5 units from A to B, 0.25 from B to C, 0.1 from B to all.
+    assert (b[0] - a[0]) / (c[0] - b[0]) == pytest.approx(2, rel=1e-3)
+    assert (c[0] - b[0]) / (overall[0] - b[0]) == pytest.approx(2.5, rel=2e-3)
+    assert a[0] < b[0] < c[0]
+    # Rows run downwards in the order given, the overall row set apart.
+    assert a[1] < b[1] < c[1] < overall[1]
+    assert overall[1] - c[1] > 1.2 * (c[1] - b[1])
+    assert {"−50 %", "0 %", "+50 %", "A", "All"} <= set(texts(svg))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "ends"),
+    [
+        ("signed", 0.04, ("−10 %", "+10 %")),
+        ("signed", -0.2, ("−25 %", "+25 %")),
+        ("signed", 1.3, ("−200 %", "+200 %")),
+        ("signed", -3.9, ("−400 %", "+400 %")),
+        ("share", 0.04, ("0 %", "100 %")),
+        ("number", 0.6, ("0", "0.6")),
+    ],
+)
+def test_the_axis_holds_the_scores(kind, value, ends):
+    svg = svg_of(table_of("intervals", [("x", "X", kind)], [("A", Estimate(value, value, value))], ["x"]))
+    assert set(ends) <= set(texts(svg))
+
+
+@pytest.mark.parametrize("n_series", range(1, 7))
+def test_every_dot_is_nearest_to_its_own_row(n_series):
+    names = [f"x{number}" for number in range(n_series)]
+    rows = [(label, *[0.5] * n_series) for label in ("A", "B", "C", "All")]
+    svg = svg_of(table_of("intervals", [(name, name, "share") for name in names], rows, names))
+    heights = [[y for _, y in dots(svg, name)] for name in names]
+    # The series lie symmetrically about the middle of their row.
+    middles = [fmean(of_row) for of_row in zip(*heights, strict=True)]
+    for of_series in heights:
+        for row, y in enumerate(of_series):
+            assert min(range(len(rows)), key=lambda other: abs(middles[other] - y)) == row
+    assert len({y for of_series in heights for y in of_series}) == n_series * len(rows)
+
+
+@pytest.mark.parametrize("kind", ["intervals", "lines"])
+def test_many_series_look_different(kind):
+    n = 14
+    names = [f"x{number}" for number in range(n)]
+    if kind == "intervals":
+        table = table_of(kind, [(name, name, "share") for name in names], [("A", *[0.5] * n)], names)
+        marks = [f"dots-{name}" for name in names]
+    else:
+        rows = [(name, 0.1, 0.5) for name in names]
+        table = table_of(kind, [("x", "X", "share"), ("y", "Y", "share")], rows, ["x", "y"])
+        marks = [f"line-{number}" for number in range(n)]
+    svg = svg_of(table)
+    shapes = {path.get("id"): path.get("d") for path in svg.iter("path")}
+    looks = set()
+    for mark in marks:
+        (group,) = parts(svg, mark)
+        use = next(group.iter("use"))
+        looks.add((shapes[use.get("href").removeprefix("#")], re.search(r"--series-\d", use.get("style"))[0]))
+    assert len(looks) == n
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(-1, 1)), min_size=1, max_size=8))
+@settings(max_examples=10, deadline=None)
+def test_every_defined_score_has_a_dot_and_every_other_a_word(values):
+    svg = svg_of(table_of("intervals", [("x", "X", "signed")], [(f"r{n}", x) for n, x in enumerate(values)], ["x"]))
+    places = dots(svg, "x")
+    defined = [x for x in values if x is not None]
+    assert len(places) == len(defined)
+    assert texts(svg).count("— undefined") == len(values) - len(defined)
+    width = float(svg.get("width"))
+    assert all(0 < x < width for x, _ in places)
+    for (x1, _), one in zip(places, defined, strict=True):
+        for (x2, _), other in zip(places, defined, strict=True):
+            assert x1 <= x2 + 0.02 or one > other
+
+
+def test_bars_start_at_zero_and_say_their_numbers():
+    rows = [("A", 0.1, -0.2), ("B", 0.05, None), ("C", 0.0, 0.2)]
+    svg = svg_of(table_of("bars", [("x", "X", "share"), ("y", "Y", "signed")], rows, ["x", "y"]))
+    x, y = widths(svg, "bar-x"), widths(svg, "bar-y")
+    assert x[0] / x[1] == pytest.approx(2, rel=1e-2)
+    assert x[2] == 0
+    assert y == pytest.approx([2 * x[0]] * 2, rel=1e-2)
+    printed = texts(svg)
+    for text in ("10.0\u00a0%", "5.0\u00a0%", "0.0\u00a0%", "−20.0\u00a0%", "+20.0\u00a0%", "— undefined"):
+        assert printed.count(text) == 1
+
+
+def test_parts_fill_the_bar_in_their_shares():
+    columns = [("x", "X", "share"), ("y", "Y", "share"), ("z", "Z", "share")]
+    rows = [("A", 0.5, 0.3, 0.2), ("B", None, None, None), ("C", 0.0, 0.05, 0.95)]
+    svg = svg_of(table_of("shares", columns, rows, ["x", "y", "z"]))
+    x, y, z = (widths(svg, f"part-{name}") for name in "xyz")
+    whole = x[0] + y[0] + z[0]
+    assert [x[0] / whole, y[0] / whole, z[0] / whole] == pytest.approx([0.5, 0.3, 0.2], abs=1e-3)
+    assert len(x) == 1  # nothing is drawn for 0
+    assert z[1] / whole == pytest.approx(0.95, abs=1e-3)
+    assert {"50.0\u00a0%", "30.0\u00a0%", "20.0\u00a0%", "95.0\u00a0%", "— undefined"} <= set(texts(svg))
+
+
+def test_a_heat_map_prints_values_hatches_the_undefined_and_leaves_out_what_is_not_there():
+    rows = [("A", "a", 0.5), ("A", "b", None), ("B", "a", Estimate(-0.25, -0.5, 0.0)), ("C", "c", 0.0)]
+    svg = svg_of(table_of("heatmap", [("x", "X", "signed")], rows, ["x"], across="column"))
+    (undefined,) = parts(svg, "cell-undefined")
+    assert "fill: url(#f-" in undefined.find("path").get("style")
+    styles = [group.find("path").get("style") for group in parts(svg, "cell")]
+    assert len(styles) == 3
+    # Colour and depth: with the stereotype at the deepest, against it at half of that, nothing at 0.
+    assert [re.search(r"--series-(\d)", style)[1] for style in styles[:2]] == ["1", "0"]
+    depths = [float(re.search(r"fill-opacity: ([\d.]+)", style)[1]) for style in styles[:2]]
+    assert depths == pytest.approx([0.5, 0.25])
+    assert "fill: none" in styles[2]
+    assert sorted(text for text in texts(svg) if text[0] in "+−0") == ["+50.0", "0.0", "−25.0"]
+    assert set("ABCabc") <= set(texts(svg))
+
+
+def test_a_heat_map_says_what_its_colours_mean(page):
+    text = page(analysis=Analysis((figure_of("heatmap", "x"),))).text
+    assert "Orange is above 0, blue below. Hatched cells are undefined, empty ones do not occur." in text
+    assert "The deepest colour stands for 50.0\u00a0%." in text
+
+
+def depths(table):
+    styles = [group.find("path").get("style") for group in parts(svg_of(table), "cell")]
+    return [float(re.search(r"fill-opacity: ([\d.]+)", style)[1]) for style in styles]
+
+
+@pytest.mark.parametrize("kind", ["signed", "share"])
+def test_weak_fractions_look_weak_even_if_they_are_the_strongest_of_their_table(kind):
+    def shown(*values):
+        rows = [("A", f"c{number}", value) for number, value in enumerate(values)]
+        return depths(table_of("heatmap", [("x", "X", kind)], rows, ["x"], across="column"))
+
+    assert shown(0.001) == pytest.approx([0.005])
+    assert shown(1.0, 0.001) == pytest.approx([0.5, 0.0005])
+    assert shown(0.4, 0.2) == pytest.approx([0.4, 0.2])
+
+
+def test_a_heat_map_has_a_panel_for_each_of_its_values():
+    columns = [("x", "s_AMB", "signed"), ("y", "s_DIS", "signed")]
+    rows = [("A", "a", 0.5, -0.25), ("A", "b", 0.1, None), ("B", "a", 0.2, 0.3)]
+    svg = svg_of(table_of("heatmap", columns, rows, ["x", "y"], across="column"))
+    assert len(parts(svg, "cell")) == 5
+    assert len(parts(svg, "cell-undefined")) == 1
+    printed = texts(svg)
+    assert {"s_AMB", "s_DIS", "+50.0", "−25.0", "+10.0", "+20.0", "+30.0"} <= set(printed)
+    assert (printed.count("a"), printed.count("b"), printed.count("A"), printed.count("B")) == (2, 2, 1, 1)
+    # One scale for both: half as strong is half as deep, whichever the panel.
+    both = depths(table_of("heatmap", columns, rows[:1], ["x", "y"], across="column"))
+    assert both == pytest.approx([0.5, 0.25])
+    lefts = [float(re.match(r"M ([\d.]+)", group.find("path").get("d"))[1]) for group in parts(svg, "cell")]
+    assert min(lefts[3:]) > max(lefts[:3])
+
+
+def test_ranks_show_mean_and_spread_however_it_is_given():
+    columns = [("mean", "Mean", "number"), ("spread", "Spread", "number")]
+    rows = [("A", 1.5, 0.5), ("B", 4.0, 1.0), ("C", None, None)]
+    apart = svg_of(table_of("ranks", columns, rows, ["mean", "spread"]))
+    joint = [("A", Estimate(1.5, 1.0, 2.0)), ("B", Estimate(4.0, 3.0, 5.0)), ("C", None)]
+    together = svg_of(table_of("ranks", columns[:1], joint, ["mean"]))
+    assert ElementTree.tostring(apart) == ElementTree.tostring(together)
+    assert len(dots(apart, "mean")) == 2
+    assert texts(apart).count("— undefined") == 1
+
+
+def test_lines_break_where_a_value_is_undefined():
+    columns = [("x", "short", "signed"), ("y", "medium", "signed"), ("z", "long", "signed")]
+    rows = [("A", 0.1, 0.2, 0.4), ("B", 0.1, None, 0.3)]
+    svg = svg_of(table_of("lines", columns, rows, ["x", "y", "z"]))
+    (first,), (second,) = parts(svg, "line-0"), parts(svg, "line-1")
+    heights = [float(use.get("y")) for use in first.iter("use")]
+    assert (heights[1] - heights[2]) / (heights[0] - heights[1]) == pytest.approx(2, rel=1e-2)
+    assert len(list(second.iter("use"))) == 2
+    assert {"short", "medium", "long", "A", "B"} <= set(texts(svg))
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_figures_take_their_colours_from_the_page(kind):
+    svg = inline_svg(figure_of(kind, "a"), "f")
+    assert not re.search("#[0-9a-f]{6}", svg)
+    # Texts without a colour of their own would stay black on the dark page.
+    assert all("fill: var(--" in text.get("style") for text in ElementTree.fromstring(svg).iter("text"))
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_all_values_undefined_still_give_a_figure(kind):
+    columns = [("x", "X", "share")]
+    row = ("A", "b", None) if kind == "heatmap" else ("A", None)
+    svg = svg_of(table_of(kind, columns, [row], ["x"], across="column" if kind == "heatmap" else ""))
+    assert svg.get("role") == "img"
+
+
+def test_a_figure_of_too_many_rows_says_what_it_leaves_out(page):
+    rows = [(f"row {n}", 0.5) for n in range(figures.MOST_ROWS + 7)]
+    page = page(analysis=Analysis((table_of("bars", [("x", "X", "share")], rows, ["x"]),)))
+    assert "The figure leaves out 7 rows or columns; the table has all." in page.text
+    assert page.row(f"row {figures.MOST_ROWS + 6}")
+
+
+def test_a_long_label_is_cut_in_the_figure_only(page):
+    name = "a category with a name " * 8
+    table = table_of("bars", [("x", "X", "share")], [(name.strip(), 0.5)], ["x"])
+    labels = texts(svg_of(table))
+    assert name.strip() not in labels
+    assert any(label.endswith("…") for label in labels)
+    assert page(analysis=Analysis((table,))).row(name.strip())
+
+
+def test_a_long_name_breaks_after_an_underscore():
+    svg = svg_of(table_of("bars", [("x", "X", "share")], [("catholic_woman_to_many_kids", 0.5)], ["x"]))
+    assert {"catholic_woman_to_", "many_kids"} <= set(texts(svg))
+
+
+@pytest.mark.parametrize(("kind", "start"), [("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")])
+def test_figures_are_saved_the_same_twice(tmp_path, kind, start):
+    for name in "ab":
+        figures.save(figure_of("heatmap", "x"), tmp_path / name, kind)
+    assert (tmp_path / "a").read_bytes().startswith(start)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_table_without_a_figure_cannot_be_drawn():
+    with pytest.raises(ValueError, match="t has no figure"):
+        figures.draw(dataclasses.replace(figure_of("bars", "x"), figure=None))

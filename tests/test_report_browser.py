@@ -1,0 +1,159 @@
+"""The report in a browser: nothing is loaded, and people can sort, search, copy and print."""
+
+import dataclasses
+import html
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from qabias.measuring.run import run
+from qabias.report import write_combined_report, write_report_of
+from qabias.report.page import FOLDED
+from qabias.runs.arguments import RunArguments
+from qabias.tables.model import Analysis
+
+from .report_pages import fill_folder, named_everywhere, run_of, table_of
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def browse(path, *options):
+    with_profile = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"]
+    quiet = ["--disable-background-networking", "--disable-component-update", "--enable-logging=stderr", "--v=0"]
+    profile = f"--user-data-dir={path.parent / 'profile'}"
+    command = [*with_profile, *quiet, profile, "--virtual-time-budget=5000", *options, path.as_uri()]
+    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)
+
+
+def with_driver(source, driver):
+    """The page with a script that uses it; the policy must go, for it would refuse the script."""
+    source = re.sub(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>", "", source)
+    return source.replace("</body>", f"<script>{driver}</script></body>")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_a_browser_shows_the_page_without_an_error_and_as_text(tmp_path):
+    hostile = "<script>document.title = 'run'; console.error('run')</script>"
+    fill_folder(tmp_path / "run", run=run_of(model=hostile), analysis=named_everywhere(hostile))
+    result = browse(write_report_of(tmp_path / "run"), "--dump-dom")
+    assert "CONSOLE" not in result.stderr
+    assert '<html lang="en" class="scripted">' in result.stdout
+    assert "<title>run</title>" not in result.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_a_browser_sorts_copies_and_searches(tmp_path):
+    source = write_report_of(fill_folder(tmp_path / "run")).read_text(encoding="utf-8")
+    driver = """
+    const body = document.querySelector("table").tBodies[0];
+    const first = () => Array.from(body.rows, (row) => row.cells[0].textContent);
+    const button = document.querySelectorAll("th > button")[2];
+    const said = [];
+    button.click(); said.push(first().join());
+    button.click(); said.push(first().join());
+    const labels = document.querySelector("th > button");
+    const direction = () => labels.parentNode.getAttribute("aria-sort");
+    labels.click(); said.push(first().join(), direction());
+    labels.click(); said.push(first().join(), direction());
+    const select = document.querySelector("select");
+    const box = document.querySelector(".examples");
+    select.value = "ambig"; select.dispatchEvent(new Event("input", {bubbles: true}));
+    said.push(box.querySelector("output").textContent);
+    box.querySelector("input").value = "no such words"; box.dispatchEvent(new Event("input"));
+    said.push(box.querySelector("output").textContent);
+    said.push(asTabs(document.querySelectorAll("table")[0]));
+    document.title = JSON.stringify(said);
+    """
+    page = tmp_path / "driven.html"
+    page.write_text(with_driver(source, driver), encoding="utf-8")
+    result = browse(page, "--dump-dom")
+    assert "CONSOLE" not in result.stderr
+    downwards, upwards, *by_name, some, none, tabs = json.loads(
+        html.unescape(re.search(r"<title>(.*?)</title>", result.stdout)[1])
+    )
+    assert downwards == "Age,All,Religion"  # by s_DIS: 11.1, −3.1, and undefined last
+    assert upwards == "All,Age,Religion"
+    assert by_name == ["Age,All,Religion", "ascending", "Religion,All,Age", "descending"]
+    assert (some, none) == ("2 of 4", "0 of 4")
+    lines = [line.split("\t") for line in tabs.splitlines()]
+    assert lines[0] == [
+        "name",
+        *(
+            "bias_ambig",
+            "bias_ambig_low",
+            "bias_ambig_high",
+            "bias_disambig",
+            "bias_disambig_low",
+            "bias_disambig_high",
+        ),
+        "n",
+    ]
+    assert ["Religion", "-0.0711", "-0.1211", "-0.0211", "", "", "", "600"] in lines
+
+
+@pytest.fixture(scope="module")
+def whole_page(tmp_path_factory):
+    """One report of runs of all benchmarks."""
+    where = tmp_path_factory.mktemp("runs")
+    configs = {"bbq": "all", "unqover": "all", "bbnli": "all", "bbq_nli": "all_nli"}
+    folders = [
+        run(RunArguments(name, "baseline:random", config, limit=400), where / name).folder
+        for name, config in configs.items()
+    ]
+    return write_combined_report(folders, where / "report.html")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 820, 1440])
+def test_a_page_of_all_benchmarks_fits_its_window_and_asks_for_nothing(whole_page, tmp_path, width, dark):
+    driver = """
+    for (const fold of document.querySelectorAll("details")) fold.open = true;
+    const paper = getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).map(Number);
+    parent.postMessage(JSON.stringify({
+      width: innerWidth,
+      content: document.documentElement.scrollWidth,
+      loaded: performance.getEntriesByType("resource").map((entry) => entry.name),
+      light: Math.min(...paper),
+      figures: Array.from(document.querySelectorAll("figure"), (figure) => figure.clientWidth),
+    }), "*");
+    """
+    (tmp_path / "driven.html").write_text(with_driver(whole_page.read_text(encoding="utf-8"), driver), encoding="utf-8")
+    # In a frame, for no window is narrower than 500 pixels.
+    page = tmp_path / "frame.html"
+    page.write_text(
+        f'<iframe src="driven.html" style="border: 0; height: 900px; width: {width}px"></iframe>'
+        "<script>onmessage = (message) => { document.title = message.data; }</script>",
+        encoding="utf-8",
+    )
+    scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
+    options = ("--window-size=1600,1000", "--hide-scrollbars", "--host-resolver-rules=MAP * ~NOTFOUND")
+    result = browse(page, *options, scheme, "--dump-dom")
+    assert "CONSOLE" not in result.stderr
+    found = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", result.stdout)[1]))
+    assert found["width"] == width
+    assert found["content"] <= width
+    assert found["loaded"] == []
+    assert (found["light"] < 64) == dark
+    assert len(found["figures"]) > 40
+    assert all(0 < of_figure <= width for of_figure in found["figures"])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_on_paper_folded_tables_are_open(tmp_path):
+    rows = [(f"row {n}", n / 1000) for n in range(80)]
+    long = dataclasses.replace(table_of("bars", [("x", "X", "share")], rows, ["x"]), figure=None)
+    short = dataclasses.replace(long, rows=long.rows[:FOLDED])
+    pages = []
+    for name, table in (("long", long), ("short", short)):
+        folder = fill_folder(tmp_path / name, analysis=Analysis((table,)))
+        browse(write_report_of(folder), f"--print-to-pdf={folder / 'report.pdf'}", "--no-pdf-header-footer")
+        pages.append((folder / "report.pdf").read_bytes().count(b"/Type /Page\n"))
+    assert pages[0] > pages[1] > 0
