@@ -43,8 +43,9 @@ COMMANDS = {
     "config": ("run", "toy", "--config", "kitchn"),
     "template": ("show", "stereotyped", "--template", "markte"),
     "prediction": ("score", "wrong.csv", "--benchmark", "toy"),
-    "way": ("run", "unqover", *LONGEST, "--option", "prefer=widest"),
-    "plan": ("plan", "toy", "--model", "tiny", "--limit", "20"),
+    "push": ("push", "dataset", "toy", "--to", "me/toy", "--dry-run"),
+    "option": ("run", "toy", *LONGEST, "--option", "prefer=widest"),
+    "plan": ("plan", "toy", "--model", "tiny", "--limit", "20", "--output", "plan.json"),
 }
 PAGES = [ROOT / "docs" / name for name in ("add-a-benchmark.md", "add-a-scorer.md")]
 SHOWN = [
@@ -247,7 +248,8 @@ def test_the_scorer_answers_a_benchmark_of_this_package(done, folder):
         ("config", "unknown configuration 'kitchn': choose one of kitchen, market, all; did you mean 'kitchen'?"),
         ("template", "no template 'markte'; did you mean 'market'?"),
         ("prediction", "a prediction is not in -1 to 2"),
-        ("way", "unknown prefer 'widest'"),
+        ("push", "toy has no dataset folder; choose one of bbq, unqover, bbnli"),
+        ("option", "unknown prefer 'widest'"),
     ],
 )
 def test_mistakes_are_one_line(done, name, message):
@@ -261,10 +263,12 @@ def test_the_commands_of_the_pages_work(done, command):
     assert done[command].code == 0, done[command].output
 
 
-def test_a_run_is_planned(done):
-    code, output = done["plan"]
-    assert code == 0, output
-    assert "toy" in output
+def test_a_run_is_planned(done, folder):
+    assert done["plan"].code == 0, done["plan"].output
+    [planned] = json.loads((folder / "plan.json").read_text("utf-8"))["runs"]
+    assert planned["arguments"]["benchmark"] == "toy"
+    # Three options of every example, all of them different texts.
+    assert (planned["count"]["examples"], planned["count"]["work"]["texts"]) == (20, 60)
 
 
 def test_the_contract_of_all_benchmarks_holds(site):

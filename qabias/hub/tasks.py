@@ -23,7 +23,8 @@ def load_dataset_owner(name: str) -> Benchmark:
         return load_benchmark(name)
     if name in benchmark_names():
         dataset = load_benchmark(name).facts.dataset
-        raise QabiasError(f"{name} is a part of the dataset {dataset}; choose one of {', '.join(owners)}")
+        why = f"is a part of the dataset {dataset}" if dataset in owners else "has no dataset folder"
+        raise QabiasError(f"{name} {why}; choose one of {', '.join(owners)}")
     raise unknown("name", name, owners)
 
 

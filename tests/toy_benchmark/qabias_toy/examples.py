@@ -1,6 +1,7 @@
 """The examples: two templates, filled with all pairs of cooks in both orders."""
 
 from itertools import combinations
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,7 +25,7 @@ SCHEMA = pa.schema(
 def make_examples(name: str) -> pa.Table:
     """The examples of a template; the two orders of a pair are neighbours, and the places of the options rotate."""
     context, question = TEMPLATES[name]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for pair, cooks in enumerate(combinations(COOKS, 2)):
         for first, second in (cooks, cooks[::-1]):
             shift = len(rows) % 3

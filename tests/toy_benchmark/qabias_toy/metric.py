@@ -27,7 +27,8 @@ def count(table: pa.Table, predictions: Sequence[int | None]) -> np.ndarray:
     """Answers by pair of cooks and kind; int64 of shape (n_pairs, 4)."""
     pair = column_codes(table["pair_id"])
     counts = np.zeros((pair.max(initial=-1) + 1, len(KINDS)), dtype=np.int64)
-    np.add.at(counts, (pair, [KINDS.index(kind) for kind in kinds_of(table, predictions)]), 1)
+    kind = np.array([KINDS.index(kind) for kind in kinds_of(table, predictions)], dtype=np.int64)
+    np.add.at(counts, (pair, kind), 1)
     return counts
 
 
