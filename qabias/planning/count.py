@@ -28,15 +28,7 @@ SAMPLED_TEXTS = 100_000
 
 @dataclass(frozen=True)
 class Count:
-    """What a run will take.
-
-    Attributes:
-        examples: Examples of the run.
-        work: What the model has to do.
-        error: Standard errors of `work`; zeros where everything was counted.
-        parts: Parts of the run.
-        parts_counted: Parts among them that were counted.
-    """
+    """What a model has to do in a run, with standard errors, which are zeros where all parts were counted."""
 
     examples: int
     work: Work
@@ -62,16 +54,13 @@ class Counter:
     """Asks the questions of a run with nobody to answer them.
 
     Args:
-        arguments: The run.
+        arguments: The run; `QabiasError` is raised where a run would refuse it.
         subject: Its model.
         machine: Where its texts are, and its token budget.
         on_cpu: Whether batches are those of a CPU.
 
     Attributes:
         question: What the run asks.
-
-    Raises:
-        QabiasError: If a run would refuse the arguments.
     """
 
     def __init__(self, arguments: RunArguments, subject: Subject, machine: Machine = HERE, on_cpu: bool = False):
@@ -95,24 +84,20 @@ class Counter:
         self.question: Question = put(load_examples(arguments, machine.upstream_dir), arguments, self._scorer)
 
     def count(self, part: pa.Table) -> Work:
-        """What asking some of the examples takes.
-
-        Raises:
-            QabiasError: If a text is too long, or nothing reaches the model.
-        """
-        before = np.array(astuple(self._done()))
+        """What asking some examples takes; raises `QabiasError` for a text that is too long, or if nothing is asked."""
+        before = self._done()
         ask(self.question, part, self._scorer, self._norm)
-        work = Work(*(np.array(astuple(self._done())) - before).tolist())
+        work = Work(*(after - earlier for after, earlier in zip(self._done(), before, strict=True)))
         if not work.tokens:
             raise QabiasError(f"the scorer {self._scorer.name} shows a plan nothing to count")
         return work
 
-    def _done(self) -> Work:
+    def _done(self) -> tuple[float, ...]:
         """All work so far; a scorer that runs shared beginnings once counts texts itself."""
-        stats = getattr(self._scorer, "stats", None)
-        if not hasattr(stats, "tokens_flat"):
-            return self._silent.work
-        return replace(self._silent.work, texts=stats.texts, tokens_alone=stats.tokens_flat)
+        stats: Any = getattr(self._scorer, "stats", None)
+        if hasattr(stats, "tokens_flat"):
+            return astuple(replace(self._silent.work, texts=stats.texts, tokens_alone=stats.tokens_flat))
+        return astuple(self._silent.work)
 
 
 def ask(question: Question, part: pa.Table, scorer: Scorer, norm: str) -> None:
@@ -131,9 +116,6 @@ def count_run(counter: Counter, seed: int = 0, *, exact: bool = False) -> Count:
         counter: Counts its parts.
         seed: Draws them.
         exact: Count every part, however long it takes.
-
-    Raises:
-        QabiasError: If a text is too long.
     """
     question = counter.question
     n_parts, n_drawn = len(question.parts), len(question.parts)

@@ -15,32 +15,17 @@ PIECES_PER_PART = 8
 
 
 def measure_speed(arguments: RunArguments, counter: Counter, machine: Machine, seconds: float = SECONDS) -> float:
-    """Ask a model pieces of the run drawn at random for some seconds; the first piece is not measured.
-
-    Args:
-        arguments: The run.
-        counter: Counts its tokens.
-        machine: Where to compute.
-        seconds: How long; the piece that is being asked then is finished.
+    """Ask a model pieces of its run drawn at random for some seconds; the first piece warms it up.
 
     Returns:
-        Tokens a second, as a plan counts them: read and written together, pads included.
-
-    Raises:
-        QabiasError: If the model cannot be had or asked.
+        Tokens a second, as the counter counts them: read and written together, pads included.
     """
-    scorer = load_scorer(
-        arguments.scorer,
-        arguments.model,
-        seed=arguments.seed,
-        dtype=arguments.dtype,
-        device=machine.device,
-        token_budget=machine.token_budget,
-        scorer_options=arguments.options,
-    )
+    options = {"seed": arguments.seed, "dtype": arguments.dtype, "scorer_options": arguments.options}
+    options |= {"device": machine.device, "token_budget": machine.token_budget}
+    scorer = load_scorer(arguments.scorer, arguments.model, **options)
     question = counter.question
-    rng = np.random.default_rng(arguments.seed)
     units = max(1, question.units_per_part // PIECES_PER_PART)
+    rng = np.random.default_rng(arguments.seed)
     elapsed, tokens, is_warm = 0.0, 0.0, False
     while elapsed < seconds:
         part = question.parts[rng.integers(len(question.parts))]

@@ -21,15 +21,10 @@ _STAND_IN = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A model without weights.
+    """A model on the meta device, without weights, and the scorer that asks it.
 
     Attributes:
-        name: What it is called.
-        kind: The scorer that asks it.
-        tokenizer: Its tokenizer.
-        model: The model on the meta device, without memory.
-        parameters: Number of its parameters, shared ones once.
-        encoder_parameters: Those of the encoder of a text-to-text model; 0 for others.
+        encoder_parameters: Parameters of the encoder of a text-to-text model; 0 for others.
         attention_size: Layers times the width of their attention; 0 where it is not known.
     """
 
@@ -49,14 +44,13 @@ def load_subject(
     """Find out about a model from its configuration and tokenizer; the same model is looked up once.
 
     Args:
-        model: `"smollm2"`, a folder (weights are not needed) or a Hub id; "" where only a size is known.
+        model: `"smollm2"`, a folder or a Hub id; "" where only a size is known.
         scorer: Name of the scorer that asks it; None for the one that its head is made for.
         parameters: Number of parameters, in place of that of the configuration.
         tokenizer: `"smollm2"`, a folder or a Hub id, in place of the model's own tokenizer.
 
     Raises:
-        QabiasError: If the model or tokenizer cannot be had, its scorer runs no model on this machine, or there is
-            nothing to tell the size or tokens by.
+        QabiasError: If the model, its size or a tokenizer cannot be had, or the scorer runs no model on this machine.
     """
     with gguf_read_once() if SMOLLM2 in (model, tokenizer) else nullcontext():
         kind = _find_kind(model, scorer)
