@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from qabias.benchmarks import benchmark_names, load_benchmark
 from qabias.errors import QabiasError
 from qabias.models.loading import resolve_device, resolve_dtype
-from qabias.planning.count import Count, Counter, count_run
+from qabias.planning.count import Count, Counter, count_run, measure_speed
 from qabias.planning.hardware import CPU, Hardware, choose_hardware
-from qabias.planning.measure import measure_speed
 from qabias.planning.silent import Work
 from qabias.planning.subject import Subject, load_subject
 from qabias.runs.arguments import HERE, Machine, RunArguments
@@ -40,10 +39,10 @@ class PlanArguments:
     tokenizer: str | None = None
     hardware: Sequence[str] = ()
     tokens_per_second: float | None = None
+    price_per_hour: float | None = None
     measures: bool = False
     machine: Machine = HERE
     exact: bool = False
-    price_per_hour: float | None = None
 
     @property
     def on_cpu(self) -> bool:

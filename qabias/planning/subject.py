@@ -58,17 +58,12 @@ def load_subject(
             return _of_size(kind, parameters, tokenizer)
         config = load_pretrained("AutoConfig", model)
         network = _make_empty(model, config, kind)
-        counted = count_parameters(network)
+        counted = network.num_parameters()
         total = int(parameters or counted)
         # A given size is shared between encoder and decoder as the configuration has it.
-        share = count_parameters(network.get_encoder()) / counted if config.is_encoder_decoder else 0.0
+        share = network.get_encoder().num_parameters() / counted if config.is_encoder_decoder else 0.0
         loaded = load_pretrained("AutoTokenizer", tokenizer or model)
         return Subject(model, kind, loaded, network, total, round(share * total), _attention_size(config))
-
-
-def count_parameters(model: Any) -> int:
-    """Number of a model's parameters; one that two parts share counts once."""
-    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _find_kind(model: str, scorer: str | None) -> ScorerKind:
@@ -102,10 +97,8 @@ def _make_empty(name: str, config: Any, kind: ScorerKind) -> Any:
         with torch.device("meta"):
             return getattr(transformers, kind.auto_class).from_config(config).eval()
     except (ValueError, KeyError) as error:
-        raise QabiasError(
-            f"model {name!r} is a {config.model_type} model, which the scorer {kind.name} cannot ask; choose the "
-            "scorer made for it"
-        ) from error
+        found = f"model {name!r} is a {config.model_type} model"
+        raise QabiasError(f"{found}, which {kind.name} cannot ask; choose the scorer made for it") from error
 
 
 def _attention_size(config: Any) -> int:
