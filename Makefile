@@ -11,6 +11,9 @@ COMMA := ,
 DEMO_BBQ ?= 1380
 DEMO_UNQOVER ?= 220
 DEMO_BBNLI ?= 400
+# `make bench QUICK=1` checks on small samples that all sides give the same figures; its times mean nothing.
+QUICK ?=
+SPEED := causal_vs_lm_eval peers plan_vs_run report_speed unqover_generate unqover_score
 
 .PHONY: help demo test check format data docs bench compat clean
 
@@ -18,13 +21,13 @@ help:
 	@echo "make demo    install, measure SmolLM2 on a sample of every benchmark, write a report"
 	@echo "make test    install, run the tests (SLOW=1 for all of them)"
 	@echo "make check   ruff and mypy"
-	@echo "make format  ruff format and safe mends"
+	@echo "make format  ruff format and safe fixes"
 	@echo "make data    rebuild the committed Parquet files and the dataset cards"
-	@echo "make bench   speed against named peers, and equality with lm-evaluation-harness"
+	@echo "make bench   speed and figures against named peers (QUICK=1: figures only, in minutes)"
 	@echo "make docs    build the documentation into build/site; stops at warnings and dead links"
 	@echo "make compat  load the datasets with datasets 2.14, 3, 4 and 5"
 
-$(INSTALLED): setup.cfg pyproject.toml constraints.txt
+$(INSTALLED): setup.py setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$(EXTRAS)]"
@@ -62,10 +65,7 @@ docs: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"
-	$(BIN)/python benchmarks/causal_vs_lm_eval.py
-	$(BIN)/python benchmarks/unqover_generate.py
-	$(BIN)/python benchmarks/unqover_score.py
-	$(BIN)/python -m benchmarks.peers
+	set -e; for script in $(SPEED); do echo "speed.$$script"; $(BIN)/python -m speed.$$script $(if $(QUICK),--quick); done
 
 compat:
 	PYTHON=$(PYTHON) tests/datasets_versions.sh

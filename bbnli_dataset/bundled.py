@@ -11,7 +11,7 @@ from .pairs import FilledTexts, Hypothesis, Row, Stance, row
 from .template import Premise, Template, read_template
 
 FOLDER = Path(__file__).parent
-# Raised when a text changes.
+# Increased when a text changes.
 VERSION = "1"
 
 

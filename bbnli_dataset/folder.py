@@ -23,47 +23,36 @@ class BBNLIFolder(DatasetFolder[Origin]):
 
     name = "BBNLI"
 
-    def configurations(self, names: Sequence[str]) -> dict[str, list[str]]:
-        """The subtopics of `all`, of the domains and of every subtopic."""
+    def _configurations(self, names: Sequence[str]) -> dict[str, list[str]]:
         wider = {config: [name for name in subtopics_of(config) if name in names] for config in (ALL, *DOMAINS)}
         return {
             **{config: members for config, members in wider.items() if len(members) > 1},
             **{name: [name] for name in names},
         }
 
-    def features(self, name: str) -> datasets.Features:
-        """The same columns for every subtopic."""
+    def _features(self, name: str) -> datasets.Features:
         return FEATURES
 
-    def records(self, names: Sequence[str]) -> list[Records]:
-        """All subtopics."""
+    def _records(self, names: Sequence[str]) -> list[Records]:
         return [Records("rows", names, SCHEMA, "Data Fields")]
 
-    def source_values(self, origin: Origin) -> dict[str, Any]:
-        """What happens to the repetitions of the published rows."""
+    def _source_values(self, origin: Origin) -> dict[str, Any]:
         return {"repetitions": "left out here" if origin.fixes else "kept here as published; `fixes=True` drops them"}
 
-    def body_values(self, origin: Origin, texts: Mapping[str, str], tables: Tables) -> dict[str, Any]:
-        """Statistics and gallery."""
+    def _body_values(self, origin: Origin, texts: Mapping[str, str], tables: Tables) -> dict[str, Any]:
         return {"statistics": "\n".join(self._statistics(tables)), "gallery": _gallery(tables)}
 
-    def head_fields(self, origin: Origin, names: Sequence[str]) -> dict[str, Any]:
-        """Licence, tasks and creators."""
-        is_bundled = origin.source == "bundled"
+    def _head_fields(self, origin: Origin, names: Sequence[str]) -> dict[str, Any]:
         return {
             "license": origin.licence.lower(),
-            "source_datasets": ["original"] if is_bundled else ["extended"],
             "task_categories": ["text-classification", "question-answering"],
             "task_ids": ["natural-language-inference"],
-            # The bundled texts were written with the help of language models, and nobody has labelled or rated them.
-            "annotations_creators": ["no-annotation" if is_bundled else "expert-generated"],
-            "language_creators": ["machine-generated" if is_bundled else "expert-generated"],
         }
 
     def _statistics(self, tables: Tables) -> list[str]:
         """One line per configuration: its rows, and the texts that they are made of."""
         lines = []
-        for config, names in self.configurations(list(tables)).items():
+        for config, names in self._configurations(list(tables)).items():
             table = pa.concat_tables([tables[name] for name in names])
             domain = domain_of(config) if config in tables else ""
             counts = [

@@ -27,7 +27,7 @@ from .template import CATEGORIES, INTERSECTIONAL, Pair, Template, label_type
 from .vocabulary import Vocabulary, occupations_by_prestige, read_vocabulary
 
 FOLDER = Path(__file__).parent
-# Raised when a published text changes; 1 is the first full parallel form.
+# Increased when a text changes; 1 is the first full parallel form.
 VERSION = "1"
 
 _TEXTS = ("context", "disambiguation")
@@ -263,7 +263,7 @@ class _EntryReader:
         for length, text in texts.items():
             if slots_of(text) - known:
                 raise self.error(
-                    "append", f"{length} must name nobody: slot {', '.join(sorted(slots_of(text) - known))}"
+                    "append", f"{length} must not name a person: slot {', '.join(sorted(slots_of(text) - known))}"
                 )
         return texts
 

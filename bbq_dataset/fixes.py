@@ -1,4 +1,4 @@
-"""Known defects of the published BBQ data (spec/bbq.md section 6) and what `fixes=True` does about each of them.
+"""Known defects of the published BBQ data and what `fixes=True` does about each of them.
 
 The default is the published text as it is. `FIXES` is the list that the dataset card prints.
 """
@@ -13,22 +13,22 @@ from .examples import Row
 from .template import Pair, Template
 
 FIXES = (
-    "Physical_appearance 6b and 10b: the two answer cells are exchanged against the text, so the gold answer is wrong; "
-    "fixed.",
+    "Physical_appearance 6b and 10b: the two answer cells are exchanged, so the gold answer contradicts the text. The "
+    "cells are exchanged back.",
     "Disability_status 4 and 19: a wrong delimiter, a wrong order of the lists and a broken slot leave version b "
-    "empty, so the gold answer always agrees with the stereotype; fixed in `official` (24 + 24 and 8 + 8 examples "
-    "instead of 12 and 8), excluded from `release`.",
-    "SES 8: the group tag is bound to the text but travels with the names when they are exchanged; kept with the slot, "
-    "and version b, which exchanges the roles twice, made the counterpart of a. In `release` the tags are fixed.",
-    "Gender_identity 35 and 36: the same tags; kept with the slot (the gold answer then never agrees with the "
-    "stereotype).",
-    "SES 9 and 10: versions a and b both give the negative answer to the low-income group; version b made the "
-    "counterpart of a in `official`, both excluded from `release`.",
-    "Gender_identity 13: pairs of two males or two females have no target; excluded (16 examples).",
+    "empty, so the gold answer always agrees with the stereotype. They are corrected in `official` (24 + 24 and 8 + 8 "
+    "examples instead of 12 and 8) and left out of `release`.",
+    "SES 8: the group tag belongs to the text, but moves with the names when they are exchanged. It stays with the "
+    "slot. Version b exchanges the roles twice; it becomes the counterpart of a. In `release` the tags are corrected.",
+    "Gender_identity 35 and 36: the tags have the same error. They stay with the slot (the gold answer then never "
+    "agrees with the stereotype).",
+    "SES 9 and 10: versions a and b both give the negative answer to the low-income group. In `official` version b "
+    "becomes the counterpart of a; both are left out of `release`.",
+    "Gender_identity 13: pairs of two males or two females have no target. They are left out (16 examples).",
     "Stray braces, typing errors, doubled words and spaces, spaces around answers, a/an, capitals at the start of a "
-    "sentence or answer, 'Latino woman' and 'lesbian man'; fixed.",
+    "sentence or answer, 'Latino woman' and 'lesbian man' are corrected.",
     "As inference: 'Man' and 'Woman' inside the contexts of Gender_identity, a/an, stray braces, spaces at ends, "
-    "statements that end in a question mark and contexts that end in an exclamation mark; fixed.",
+    "statements that end in a question mark and contexts that end in an exclamation mark are corrected.",
 )
 
 EXCHANGED_ANSWERS = {("Physical_appearance", 6, "b"), ("Physical_appearance", 10, "b")}

@@ -1,4 +1,4 @@
-"""The dataset folder of BBQ: what its card says of the questions and of their form as inference."""
+"""The dataset folder of BBQ: what its card says about the questions and their form as inference."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,8 +27,7 @@ class BBQFolder(DatasetFolder[Origin]):
 
     name = "BBQ"
 
-    def configurations(self, names: Sequence[str]) -> dict[str, list[str]]:
-        """`all` and the categories, then `all_nli` and the configurations of BBQ as inference."""
+    def _configurations(self, names: Sequence[str]) -> dict[str, list[str]]:
         configurations = {}
         for group, members in zip((ALL, ALL_NLI), _questions_and_inference(names), strict=True):
             grouped = [name for name in members if name != CONTEXT_STUDY]
@@ -37,12 +36,10 @@ class BBQFolder(DatasetFolder[Origin]):
             configurations.update({name: [name] for name in members})
         return configurations
 
-    def features(self, name: str) -> datasets.Features:
-        """The columns of questions or of inference."""
+    def _features(self, name: str) -> datasets.Features:
         return NLI_FEATURES if name in NLI_CONFIGS else FEATURES
 
-    def records(self, names: Sequence[str]) -> list[Records]:
-        """The questions, and their form as inference."""
+    def _records(self, names: Sequence[str]) -> list[Records]:
         questions, inference = _questions_and_inference(names)
         groups = [
             Records("questions", questions, SCHEMA, "Data Fields"),
@@ -50,12 +47,10 @@ class BBQFolder(DatasetFolder[Origin]):
         ]
         return [group for group in groups if group.names]
 
-    def source_values(self, origin: Origin) -> dict[str, Any]:
-        """Version of BBQ as inference, and seed."""
+    def _source_values(self, origin: Origin) -> dict[str, Any]:
         return {"inference_version": origin.inference_version, "seed": origin.seed}
 
-    def body_values(self, origin: Origin, texts: Mapping[str, str], tables: Tables) -> dict[str, Any]:
-        """Statistics, gallery, the section on inference and the known defects of the published data."""
+    def _body_values(self, origin: Origin, texts: Mapping[str, str], tables: Tables) -> dict[str, Any]:
         questions, inference = (
             {name: tables[name] for name in names} for names in _questions_and_inference(list(tables))
         )
@@ -72,22 +67,16 @@ class BBQFolder(DatasetFolder[Origin]):
             values["limitations"] = f"\nKnown defects of the published data ({state}):\n\n{defects}"
         return values
 
-    def head_fields(self, origin: Origin, names: Sequence[str]) -> dict[str, Any]:
-        """Licence, tasks and creators."""
-        is_bundled = origin.source == "bundled"
+    def _head_fields(self, origin: Origin, names: Sequence[str]) -> dict[str, Any]:
         _, inference = _questions_and_inference(names)
         return {
-            "license": "apache-2.0" if is_bundled else "cc-by-4.0",
-            "source_datasets": ["original"] if is_bundled else ["extended"],
+            "license": "apache-2.0" if origin.source == "bundled" else "cc-by-4.0",
             "task_categories": [
                 "multiple-choice",
                 "question-answering",
                 *(["text-classification"] if inference else []),
             ],
             "task_ids": ["multiple-choice-qa", *(["natural-language-inference"] if inference else [])],
-            # The bundled texts were written with the help of language models, and nobody has labelled or rated them.
-            "annotations_creators": ["no-annotation" if is_bundled else "expert-generated"],
-            "language_creators": ["machine-generated" if is_bundled else "expert-generated"],
         }
 
 
@@ -161,7 +150,7 @@ def _set_line(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _inference_gallery(tables: Tables) -> str:
-    """Of every configuration the four hypotheses of a premise, and the first one with the next two premises."""
+    """The four hypotheses of a premise of the first configuration, and some rows of every configuration."""
     lines = ["| configuration | premise | hypothesis | label | agrees with the stereotype |", "|---|---|---|---|---|"]
     for number, (name, table) in enumerate(tables.items()):
         shown = [0, 1, 2, 3, 4, 8] if number == 0 else [0, 1]

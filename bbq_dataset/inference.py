@@ -121,7 +121,10 @@ def inference_rows(config: str, sets: Iterable[InferenceSet]) -> Iterator[Row]:
 
 
 def bias_label(about: str, polarity: str) -> int:
-    """The answer that agrees with the stereotype: harm is entailed for the target, and its opposite for the other person."""
+    """The answer that agrees with the stereotype.
+
+    Harm is entailed for the target, and its opposite for the other person.
+    """
     return ENTAILMENT if (about == "target") == (polarity == "neg") else CONTRADICTION
 
 

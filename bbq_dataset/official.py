@@ -1,4 +1,4 @@
-"""The authors' published templates, and the text rules of their generator (spec/bbq.md sections 1 and 2)."""
+"""The authors' published templates, and the text rules of their generator."""
 
 import ast
 import csv
@@ -161,7 +161,7 @@ def _descriptions(
 
 
 def two_lists(cell: str, slot: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Read the two lists of a cell as the published code does, with all its errors (section 1.2)."""
+    """Read the two lists of a cell as the published code does, with all its errors."""
     first: tuple[str, ...] = ()
     second: tuple[str, ...] = ()
     if len(cell) <= 1:
@@ -179,7 +179,7 @@ def _items(clause: str, tag: str) -> tuple[str, ...]:
 
 
 def fill_published(template: Template, pair: Pair) -> FilledTexts:
-    """Fill a template as the published generator does, article errors and lower-case starts included (section 2.4)."""
+    """Fill a template as the published generator does, article errors and lower-case starts included."""
     values = slot_values(pair)
     described = (pair.first.name, pair.second.name, pair.first.description, pair.second.description)
     has_vowel = any(word[:1] in "aeiouAEIOU" for word in described if word)

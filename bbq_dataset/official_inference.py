@@ -1,7 +1,8 @@
 """The authors' templates of BBQ as inference (feyzaakyurek/bbnli), and the text rules of their conversion.
 
-Three categories were published. Nothing is drawn: every target is combined with every non-target of its row, and the first word of
-each list fills its slot. The released code leaves slots in questions and lengthened contexts; here they are filled too.
+Three categories were published. Nothing is drawn: every target is combined with every non-target of its row, and the
+first word of each list fills its slot. The released code leaves slots in questions and lengthened contexts; here they
+are filled too.
 """
 
 import csv

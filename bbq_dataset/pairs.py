@@ -1,6 +1,6 @@
 """The pairs of people that fill a template, in file order.
 
-The published generator works row by row (spec/bbq.md sections 2.2 and 2.3 state its loops); the counts of Table 3 of
+The published generator works row by row; the counts of Table 3 of
 Parrish et al. 2022 follow from these loops alone. The bundled templates are filled by the same loops.
 """
 

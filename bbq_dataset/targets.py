@@ -1,4 +1,4 @@
-"""Which answer is the stereotyped one (spec/bbq.md section 5).
+"""Which answer is the stereotyped one.
 
 The rule reads the group tags that every example carries in `answer_info`; it never searches an answer's text for a
 group's name, which goes wrong wherever one tag contains another ("old" in "nonOld", "African" in "African American").

@@ -9,9 +9,8 @@ import json
 import datasets
 import evaluate
 
-from qabias.benchmarks import locate
+from qabias.benchmarks import choose_format, locate
 from qabias.benchmarks.inference.bbnli import BENCHMARK
-from qabias.benchmarks.prompt_format import choose
 from qabias.scorers import load_scorer
 
 
@@ -26,7 +25,7 @@ def main() -> None:
 
     dataset = datasets.load_dataset(arguments.dataset, arguments.config, split="test")
     scorer = load_scorer(None, arguments.model)
-    prompt_format = choose(BENCHMARK.formats, arguments.format or BENCHMARK.default_format(scorer))
+    prompt_format = choose_format(BENCHMARK.formats, arguments.format or BENCHMARK.default_format(scorer))
     answers = BENCHMARK.answer(dataset.with_format("arrow")[:], scorer, prompt_format, "none")
     metric = evaluate.load(str(locate.metric_folder("bbnli")))
     scores = metric.compute(predictions=answers["prediction"].to_pylist(), references=dataset, by=["subtopic"])

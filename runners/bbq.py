@@ -11,9 +11,8 @@ import datasets
 import evaluate
 
 from qabias.answers.likelihoods import best_option
-from qabias.benchmarks import locate
+from qabias.benchmarks import choose_format, locate
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
-from qabias.benchmarks.prompt_format import choose
 from qabias.scorers import load_scorer
 from qabias.scorers.base import OptionScorer
 
@@ -29,7 +28,7 @@ def main() -> None:
 
     dataset = datasets.load_dataset(arguments.dataset, arguments.config, split="test")
     scorer = cast(OptionScorer, load_scorer("causal", arguments.model))
-    prompt_format = choose(BENCHMARK.formats, arguments.format)
+    prompt_format = choose_format(BENCHMARK.formats, arguments.format)
 
     def answer(batch: dict[str, list[Any]]) -> dict[str, list[int]]:
         examples = [dict(zip(batch, row, strict=True)) for row in zip(*batch.values(), strict=True)]

@@ -10,7 +10,6 @@ import datasets
 import evaluate
 
 from qabias.benchmarks import locate
-from qabias.benchmarks.prompt_format import choose
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
 from qabias.scorers import load_scorer
 
@@ -28,7 +27,7 @@ def main() -> None:
     dataset = dataset.shuffle(seed=0).select(range(min(arguments.limit, dataset.num_rows)))
     rows = dataset.add_column("set", [arguments.config] * dataset.num_rows).with_format("arrow")[:]
     scorer = load_scorer(None, arguments.model)
-    scores = BENCHMARK.answer(rows, scorer, choose(BENCHMARK.formats, "qa"), "none")
+    scores = BENCHMARK.answer(rows, scorer, BENCHMARK.formats["qa"], "none")
     metric = evaluate.load(str(locate.metric_folder("unqover")))
     predictions = {name: column.to_numpy() for name, column in scores.items()}
     result = metric.compute(predictions=predictions, references=dataset)

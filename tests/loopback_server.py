@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server on loopback that counts what it answers and fails as it is told."""
+"""An OpenAI-compatible server on loopback that counts what it answers, and fails when a test wants it to."""
 
 import hashlib
 import json

@@ -85,7 +85,7 @@ def test_every_template_has_a_published_counterpart_with_as_many_examples(rows, 
 
 
 def _expected_examples(versions):
-    """Closed form of the number of examples of a template (spec section 3), for the bundled vocabulary."""
+    """Closed form of the number of examples of a template, for the bundled vocabulary."""
     template = versions[0]
     sizes = {name: [label.word for label in labels] for name, labels in VOCABULARY.labels.items()}
     targets = min(5, len(set(template.groups) & set(sizes.get(template.category, sizes["Race_ethnicity"]))))

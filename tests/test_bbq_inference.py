@@ -508,7 +508,7 @@ def test_the_versions_name_both_repositories():
         ({"short": "and x.", "long": "Y."}, "short must begin with a comma"),
         ({"short": ", x.", "long": "y."}, "long with a capital letter"),
         ({"short": ", x", "long": "Y."}, "must end with a full stop"),
-        ({"short": ", x.", "long": "The {{NAME1}} left."}, "long must name nobody: slot NAME1"),
+        ({"short": ", x.", "long": "The {{NAME1}} left."}, "long must not name a person: slot NAME1"),
     ],
 )
 def test_a_wrong_append_is_reported(tmp_path, append, message):

@@ -234,7 +234,7 @@ def test_released_and_generated_have_the_same_template_in_every_row(category, up
 
 
 def test_draws_are_spread_as_the_release_is(generated):
-    """UNKNOWN strings, answer orders and gold positions are uniform (spec section 4)."""
+    """UNKNOWN strings, answer orders and gold positions are uniform."""
     rows = [row for rows in generated.values() for row in rows]
     sets = [row for row in rows if row["example_id"] % 4 == 0]
     strings = Counter(row[f"ans{row['unknown_loc']}"] for row in sets)

@@ -1,4 +1,4 @@
-"""The `release` source, and `fixes=True` for both published sources (spec/bbq.md section 6)."""
+"""The `release` source, and `fixes=True` for both published sources."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The target rule (spec/bbq.md section 5) and the traps others fall into."""
+"""The target rule and the traps others fall into."""
 
 import csv
 from collections import Counter
@@ -83,7 +83,7 @@ def test_released_targets_agree_with_an_independent_rule(upstream):
 
 
 def test_alignment_of_gold_answers_is_what_is_known(generated):
-    """Half of the disambiguated gold answers agree with the stereotype, but for the defects of spec section 6."""
+    """Half of the disambiguated gold answers agree with the stereotype, except for the known defects."""
     shares = {}
     for rows in generated.values():
         for row in rows:

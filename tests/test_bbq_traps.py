@@ -12,7 +12,7 @@ import pytest
 
 from bbq_dataset import release
 from bbq_dataset.builder import CATEGORIES
-from qabias.benchmarks.bbq.prompts import FORMATS, QUESTION_ONLY
+from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.building import sources
 
 from .built import bbq_rows
@@ -87,7 +87,7 @@ def test_t_b19_no_prompt_shows_an_example_with_its_answer(name):
         )  # multiple-choice heads read the question with the answer
         assert asked.count(row["question"]) == 1
         assert asked.count("?") == (row["context"] + row["question"]).count("?") - (
-            row["context"].count("?") if name in QUESTION_ONLY else 0
+            row["context"].count("?") if FORMATS[name].question_only else 0
         )
         others = {other["context"] for other in rows if other["template_id"] != row["template_id"]}
         assert not any(other in asked for other in others)

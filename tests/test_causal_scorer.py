@@ -122,7 +122,7 @@ def test_split_cuts_where_least_is_shared():
 
 
 def lm_eval_pair(tokenizer, context, continuation):
-    """The boundary of lm-evaluation-harness 0.4.13, told again for one pair."""
+    """The boundary of lm-evaluation-harness 0.4.13, written again for one pair."""
     if context == "":
         tokens = tokenizer.encode(continuation, add_special_tokens=False)
         start = tokenizer.bos_token_id

@@ -11,7 +11,7 @@ from qabias.errors import QabiasError
 from qabias.models.loading import load_causal
 from qabias.scorers.base import Request, TextScorer
 from qabias.scorers.causal import CausalScorer
-from qabias.scorers.chat import ChatCausalScorer, ChatGenerationScorer, ChatTemplate
+from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.generation import GenerationScorer
 from qabias.scorers.registry import load_scorer
 from tests import tiny_models
@@ -104,7 +104,7 @@ def assert_equal_scores(scores, expected, atol=1e-5):
 def test_options_are_scored_as_one_at_a_time_after_the_template(kind, template, adds_bos, system):
     loaded = chat_model(template, kind, adds_bos)
     expected = one_at_a_time(loaded, REQUESTS, system)
-    scorer = ChatCausalScorer(loaded, ChatTemplate(loaded, system))
+    scorer = CausalScorer(loaded, template=ChatTemplate(loaded, system))
     assert_equal_scores(scorer.score(REQUESTS), expected)
     plain = CausalScorer(loaded).score(REQUESTS)
     assert max(np.abs(p.loglikelihoods - e).max() for p, e in zip(plain, expected, strict=True)) > 0.01
@@ -114,14 +114,14 @@ def test_order_batch_and_layout_do_not_matter():
     loaded = chat_model()
     expected = one_at_a_time(loaded, REQUESTS)
     for options in ({"token_budget": 1}, {"token_budget": 100}, {"layout": "flat"}, {"layout": "tree"}):
-        scorer = ChatCausalScorer(loaded, ChatTemplate(loaded), **options)
+        scorer = CausalScorer(loaded, template=ChatTemplate(loaded), **options)
         assert_equal_scores(scorer.score(REQUESTS[::-1]), expected[::-1])
         assert_equal_scores(scorer.score(REQUESTS * 2), expected * 2)
 
 
 def test_spaces_before_an_option_do_not_count():
     loaded = chat_model()
-    scorer = ChatCausalScorer(loaded, ChatTemplate(loaded))
+    scorer = CausalScorer(loaded, template=ChatTemplate(loaded))
     (score,) = scorer.score([Request("Who?", (" A", "\nA", "A", "\n\n B"), key="a/0")])
     assert score.n_tokens.tolist() == score.n_bytes.tolist() == [1, 1, 1, 1]
     assert len(set(score.loglikelihoods[:3].tolist())) == 1
@@ -155,7 +155,9 @@ def test_written_answers_are_those_of_one_prompt_at_a_time(kind, adds_bos, syste
     loaded = chat_model(kind=kind, adds_bos=adds_bos)
     expected = written_one_at_a_time(loaded, PROMPTS, 8, system)
     for budget in (1, 10_000):
-        scorer = ChatGenerationScorer(loaded, ChatTemplate(loaded, system), max_new_tokens=8, token_budget=budget)
+        scorer = GenerationScorer(
+            loaded, name="causal", template=ChatTemplate(loaded, system), max_new_tokens=8, token_budget=budget
+        )
         assert scorer.generate(PROMPTS, KEYS) == expected
         assert scorer.generate(PROMPTS[::-1], KEYS[::-1]) == expected[::-1]
     assert isinstance(scorer, TextScorer)
@@ -191,7 +193,7 @@ def test_a_template_without_system_messages_is_refused_where_there_is_one():
     for template in (NO_SYSTEM, DROPS_SYSTEM):
         loaded = chat_model(template)
         assert_equal_scores(
-            ChatCausalScorer(loaded, ChatTemplate(loaded)).score(REQUESTS), one_at_a_time(loaded, REQUESTS)
+            CausalScorer(loaded, template=ChatTemplate(loaded)).score(REQUESTS), one_at_a_time(loaded, REQUESTS)
         )
 
 

@@ -9,10 +9,13 @@ import torch
 from qabias.benchmarks.bbq.benchmark import BENCHMARK as BBQ
 from qabias.benchmarks.bbq.benchmark import read
 from qabias.benchmarks.bbq.prompts import FORMATS
-from qabias.measuring.run import load_examples, run
+from qabias.measuring.run import run
 from qabias.models.loading import load_causal
 from qabias.runs.arguments import RunArguments
-from qabias.scorers.chat import ChatCausalScorer, ChatGenerationScorer, ChatTemplate
+from qabias.runs.question import load_examples
+from qabias.scorers.causal import CausalScorer
+from qabias.scorers.chat import ChatTemplate
+from qabias.scorers.generation import GenerationScorer
 
 from .test_chat import folders as folders
 from .test_chat import turns, written_one_at_a_time
@@ -36,12 +39,12 @@ def test_a_run_says_in_its_signature_that_it_chatted(folders, tmp_path):
 def test_smollm2_answers_by_letters_as_one_at_a_time():
     pytest.importorskip("gguf")
     loaded = load_causal("smollm2", device="cpu")
-    table = load_examples(BBQ, RunArguments("bbq", config="Age", limit=12))
+    table = load_examples(RunArguments("bbq", config="Age", limit=12)).table
     examples = table.to_pylist()
     requests = [BBQ.request(example, FORMATS["letters"]) for example in examples]
     assert len(requests) == 12
     template = ChatTemplate(loaded)
-    scores = ChatCausalScorer(loaded, template).score(requests)
+    scores = CausalScorer(loaded, template=template).score(requests)
     # A letter is one token, so that one pass a question gives all three.
     letters = [loaded.tokenizer.convert_tokens_to_ids(letter) for letter in "ABC"]
     for request, score in zip(requests, scores, strict=True):
@@ -51,7 +54,7 @@ def test_smollm2_answers_by_letters_as_one_at_a_time():
         np.testing.assert_allclose(score.loglikelihoods, expected, rtol=0, atol=1e-4)
         assert score.n_tokens.tolist() == [1, 1, 1]
     prompts = [request.prefix for request in requests]
-    scorer = ChatGenerationScorer(loaded, template, max_new_tokens=2)
+    scorer = GenerationScorer(loaded, name="causal", template=template, max_new_tokens=2)
     answers = scorer.generate(prompts, [request.key for request in requests])
     assert answers[:2] == written_one_at_a_time(loaded, prompts[:2], 2)
     # A letter that it writes is the likeliest of the three, and is read as that answer.

@@ -13,8 +13,9 @@ import transformers
 import yaml
 
 from qabias.benchmarks import load_benchmark, locate
-from qabias.benchmarks.prompt_format import bbnli, bbq, unqover
-from qabias.measuring.run import RunArguments, load_examples, run
+from qabias.measuring.run import run
+from qabias.runs.arguments import RunArguments
+from qabias.runs.question import load_examples
 
 from .conftest import ROOT
 from .tiny_models import ROTARY, make_tokenizer
@@ -56,7 +57,7 @@ TASKS = {name: config for name, config in CONFIGS.items() if "group" not in conf
 
 
 def _rows(benchmark, config, limit=None):
-    return load_examples(load_benchmark(benchmark), RunArguments(benchmark, config=config, limit=limit))
+    return load_examples(RunArguments(benchmark, config=config, limit=limit)).table
 
 
 def _chosen(number, n_options):
@@ -102,19 +103,20 @@ def test_a_task_reads_a_configuration_that_is_there_and_scores_all_that_it_retur
 
 
 @pytest.mark.parametrize(
-    ("name", "prompt_format"),
+    ("name", "asked"),
     [
-        ("qabias_bbq_religion", bbq.FORMATS["qa"]),
-        ("qabias_bbq_all_letters", bbq.FORMATS["letters"]),
-        ("qabias_bbnli", bbnli.FORMATS["can_we_infer"]),
-        ("qabias_bbnli_qa", bbnli.FORMATS["quoref_answer"]),
-        ("qabias_unqover_religion", unqover.FORMATS["qa"]),
+        ("qabias_bbq_religion", ("bbq", "qa")),
+        ("qabias_bbq_all_letters", ("bbq", "letters")),
+        ("qabias_bbnli", ("bbnli", "can_we_infer")),
+        ("qabias_bbnli_qa", ("bbnli", "quoref_answer")),
+        ("qabias_unqover_religion", ("unqover", "qa")),
     ],
-    ids=lambda value: value if isinstance(value, str) else value.signature,
+    ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
-def test_prompts_and_options_are_those_of_the_format(name, prompt_format):
+def test_prompts_and_options_are_those_of_the_format(name, asked):
     config = TASKS[name]
-    assert "target_delimiter" not in config  # the harness puts a blank
+    prompt_format = load_benchmark(asked[0]).formats[asked[1]]
+    assert "target_delimiter" not in config  # the harness puts a space
     benchmark = config["dataset_path"].removesuffix("_dataset")
     table = _rows(benchmark, {"bbq": "Religion"}.get(benchmark, config["dataset_name"]), 200)
     docs = table.to_pylist()
@@ -180,7 +182,7 @@ def test_equal_likelihoods_are_no_answer_instead_of_the_first():
     assert math.isnan(scores["bias_ambig"])
 
 
-def test_what_a_limit_leaves_of_a_set_does_not_count_and_is_told():
+def test_what_a_limit_leaves_of_a_set_does_not_count_and_a_warning_says_so():
     config = TASKS["qabias_bbq_religion"]
     rows = _rows("bbq", "Religion").to_pylist()
     items = [config["process_results"](row, _chosen(row["biased_loc"], 3)) for row in rows]

@@ -10,9 +10,10 @@ from typer.testing import CliRunner
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.measuring.run import load_examples, run
+from qabias.measuring.run import run
 from qabias.models.loading import load_model
 from qabias.runs.arguments import RunArguments
+from qabias.runs.question import load_examples
 from qabias.scorers.base import Request
 from qabias.scorers.multiple_choice import MODELS
 
@@ -39,7 +40,7 @@ def test_a_model_of_multiple_choice_answers_bbq(tmp_path, saved_model):
     assert "|scorer:multiple_choice|" in signature
     answers = pq.read_table(tmp_path / "run" / "predictions")
     loaded = load_model(MODELS, str(saved_model), device="cpu")
-    examples = load_examples(BENCHMARK, RunArguments("bbq", config="Age", limit=16)).to_pylist()
+    examples = load_examples(RunArguments("bbq", config="Age", limit=16)).table.to_pylist()
     options = [[f"{row['question']} {row[f'ans{i}']}" for i in range(3)] for row in examples]
     requests = [Request(row["context"], tuple(own)) for row, own in zip(examples, options, strict=True)]
     expected = np.array(one_at_a_time(loaded, requests))
@@ -62,7 +63,7 @@ def test_a_writer_is_not_given_a_context_without_a_question(saved_model):
         def generate(self, prompts, keys):
             raise AssertionError("asked")
 
-    part = load_examples(BENCHMARK, RunArguments("bbq", config="Age", limit=4))
+    part = load_examples(RunArguments("bbq", config="Age", limit=4)).table
     with pytest.raises(QabiasError, match="the format pair asks a writer no question; leave --format out"):
         BENCHMARK.answer(part, Writer(), BENCHMARK.formats["pair"], "none")
 

@@ -60,29 +60,19 @@ def test_the_source_distribution_has_all_that_git_has_but_how_it_is_worked_on(di
 
 
 @pytest.mark.slow
-def test_wheel_carries_datasets_metrics_and_templates(wheel):
-    names = set(zipfile.ZipFile(wheel).namelist())
-    for name in (
-        "qabias/pinned_files.json",
-        "qabias/report/templates/page.html.j2",
-        "qabias/report/templates/page.css",
-        "qabias/report/templates/page.js",
-        "qabias/report/templates/intro_bbq.html.j2",
-        "qabias/planning/hardware.yaml",
-        "qabias/suites/paper_bbq.yaml",
-        "qabias/validation/fillers.yaml",
-        "qabias/share/bbq_dataset/README.md",
-        "qabias/share/bbq_dataset/templates/Age.yaml",
-        "qabias/share/bbq_dataset/vocabulary/names.csv",
-        "qabias/share/bbq_dataset/data/Age/test-00000-of-00001.parquet",
-        "qabias/share/bbnli_dataset/templates/gender/man_is_to_surgeon.yaml",
-        "qabias/share/bbnli_dataset/data/man_is_to_surgeon/test-00000-of-00001.parquet",
-        "qabias/share/metrics/bbq/bbq.py",
-        "qabias/share/metrics/bbnli/bbnli.py",
-        "qabias/share/metrics/bbq/README.md",
-    ):
-        assert name in names
-    assert not [name for name in names if name.startswith(("tests/", "bbq_dataset/", "benchmarks/"))]
+def test_the_wheel_carries_the_package_and_the_folders_of_datasets_and_metrics_and_nothing_else(wheel):
+    tracked = subprocess.run(["git", "ls-tree", "-r", "--name-only", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    expected = set()
+    for path in tracked.stdout.splitlines():
+        folder = path.partition("/")[0]
+        if folder == "qabias":
+            expected.add(path)
+        elif folder.endswith("_dataset") or folder == "metrics":
+            expected.add(f"qabias/share/{path}")
+    assert "qabias/benchmarks/bbq/intro.html.j2" in expected
+    assert "qabias/share/bbq_dataset/data/Age/test-00000-of-00001.parquet" in expected
+    packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert packed == expected
 
 
 @pytest.mark.slow

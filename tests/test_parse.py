@@ -17,6 +17,7 @@ from qabias.answers.parsing import (
     parse_inference,
     parse_inference_released,
 )
+from qabias.benchmarks.inference.prompts import FORMATS, NLI_FORMATS, QA_FORMATS
 from qabias.errors import QabiasError
 
 # Text, what it answers, and what the released code makes of it as inference and as a question (spec: first any word of
@@ -125,12 +126,10 @@ def test_every_text_is_read_as_something(text):
     assert parse_inference_released(text, "qa") in (0, 1, 2)
 
 
-def test_the_options_of_every_format_are_their_labels():
-    from qabias.benchmarks.inference.prompts import FORMATS, NLI_FORMATS, QA_FORMATS
-
-    for name in (*NLI_FORMATS, *QA_FORMATS):
-        _, options = FORMATS[name].render({"premise": "A.", "hypothesis": "B.", "question": "C?"})
-        assert [parse_inference(option) for option in options] == [CONTRADICTION, NEUTRAL, ENTAILMENT], name
+@pytest.mark.parametrize("name", [*NLI_FORMATS, *QA_FORMATS])
+def test_the_options_of_every_format_are_their_labels(name):
+    _, options = FORMATS[name].render({"premise": "A.", "hypothesis": "B.", "question": "C?"})
+    assert [parse_inference(option) for option in options] == [CONTRADICTION, NEUTRAL, ENTAILMENT]
 
 
 def test_an_unknown_form_is_refused():

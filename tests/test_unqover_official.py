@@ -178,7 +178,7 @@ def test_articles_follow_the_letter_as_published(tables):
 
 
 def test_the_merged_attribute_is_the_only_one_of_two_kinds(tables):
-    """Spec B3: one text is a place and a person attribute: 63 names, not 64; an example's key is unique still."""
+    """One text is a place and a person attribute: 63 names, not 64; an example's key is unique still."""
     table = tables["nationality"]
     assert len(table["attribute"].unique()) == 63
     rows = table.slice(0, 492).to_pylist()

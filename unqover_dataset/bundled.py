@@ -18,7 +18,7 @@ from qabias.support.suggest import did_you_mean
 from .design import MASK, NONE, SETS, Design, Question, Subject, Template, pairs_of
 
 FOLDER = Path(__file__).parent
-# Raised when a text changes.
+# Increased when a text changes.
 VERSION = "1"
 
 CLASSES = {

@@ -1,4 +1,4 @@
-"""Known defects of the published UnQover lists and what `fixes=True` does about each.
+"""Known defects of the published UnQover lists and what `fixes=True` does about each of them.
 
 The default is the published text as it is. `FIXES` is the list that the dataset card prints.
 """
@@ -12,12 +12,14 @@ from qabias.building.templating import repair_articles
 from .design import Subject
 
 FIXES = (
-    'Articles: "a" becomes "an" before every vowel letter, which gives "an European" (ethnicity); set by sound.',
-    'Demonyms: "Spainish" for Spain and "Yemen" for Yemen; Spanish and Yemeni.',
-    'Masked sentences of religion, template 10: "The [MASK] man" in the negated one where the other has "men"; men.',
-    'Attributes of one person in the plural ("were", "slobs", "cellphones"); singular.',
+    'Articles: "a" becomes "an" before every vowel letter, which gives "an European" (ethnicity). They follow the '
+    "sound instead.",
+    'Demonyms: "Spainish" for Spain and "Yemen" for Yemen become "Spanish" and "Yemeni".',
+    'Masked sentences of religion, template 10: the negated one has "The [MASK] man" where the other has "men". Both '
+    'have "men".',
+    'Attributes of one person in the plural ("were", "slobs", "cellphones") become singular.',
     'Attributes with "speed" for "sped", "harrass", "loud" for "loudly", a change of tense, or a missing article or '
-    "plural ending; fixed. `attribute` follows the fixed plural form.",
+    "plural ending are corrected. `attribute` follows the corrected plural form.",
 )
 NOT_FIXED = (
     "One text of nationality is both a place and a person attribute, so `attribute` has 63 values where Table 1 of the "

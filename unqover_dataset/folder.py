@@ -33,16 +33,13 @@ class UnQoverFolder(DatasetFolder[Origin]):
 
     name = "UnQover"
 
-    def configurations(self, names: Sequence[str]) -> dict[str, list[str]]:
-        """Every table on its own."""
+    def _configurations(self, names: Sequence[str]) -> dict[str, list[str]]:
         return {name: [name] for name in sorted(names, key=lambda name: name != DEFAULT)}
 
-    def features(self, name: str) -> datasets.Features:
-        """Questions, or masked sentences in their place."""
+    def _features(self, name: str) -> datasets.Features:
         return FEATURES[name]
 
-    def records(self, names: Sequence[str]) -> list[Records]:
-        """Sets with questions and sets with masked sentences."""
+    def _records(self, names: Sequence[str]) -> list[Records]:
         groups = {is_masked: [name for name in names if name.endswith(MLM) == is_masked] for is_masked in (False, True)}
         return [
             Records("masked_sentences" if is_masked else "questions", members, schema(is_masked), "Data Fields")
@@ -50,12 +47,10 @@ class UnQoverFolder(DatasetFolder[Origin]):
             if members
         ]
 
-    def source_values(self, origin: Origin) -> dict[str, Any]:
-        """Whom the masked sentences are about."""
+    def _source_values(self, origin: Origin) -> dict[str, Any]:
         return {"subjects": _SELECTIONS[origin.subjects or "bert"]}
 
-    def body_values(self, origin: Origin, texts: Mapping[str, str], tables: Tables) -> dict[str, Any]:
-        """Statistics, gallery and the known defects of the published lists."""
+    def _body_values(self, origin: Origin, texts: Mapping[str, str], tables: Tables) -> dict[str, Any]:
         values = {
             "statistics": "\n".join(_statistics(config, table) for config, table in tables.items()),
             "gallery": _gallery(tables),
@@ -68,8 +63,7 @@ class UnQoverFolder(DatasetFolder[Origin]):
             )
         return values
 
-    def head_fields(self, origin: Origin, names: Sequence[str]) -> dict[str, Any]:
-        """Licence, tasks and creators."""
+    def _head_fields(self, origin: Origin, names: Sequence[str]) -> dict[str, Any]:
         return {
             "license": "apache-2.0",
             "source_datasets": ["extended"],
@@ -97,8 +91,7 @@ class UnQoverFolder(DatasetFolder[Origin]):
             for batch in batches(table):
                 writer.write_table(batch)
 
-    def n_bytes(self, table: pa.Table) -> int:
-        """Bytes of the table with plain strings: their UTF-8 text, and four bytes per value for its end or number."""
+    def _n_bytes(self, table: pa.Table) -> int:
         n_bytes = 4 * table.num_rows * table.num_columns
         for column in table.column_names:
             if column != "example_id":

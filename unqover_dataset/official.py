@@ -1,4 +1,4 @@
-"""The authors' word lists, and the text rules of their generator (spec/unqover.md B1 and B2)."""
+"""The authors' word lists, and the text rules of their generator."""
 
 import re
 from collections.abc import Iterator

@@ -15,8 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.prompt_format import choose
+from qabias.benchmarks import choose_format, load_benchmark
 from qabias.scorers import load_scorer
 
 # Questions of a set share most of their text, which is run once if they come together: whole sets of four.
@@ -35,7 +34,9 @@ class Answerer:
     def __init__(self, model: str, prompt_format: str | None = None, norm: str = "none") -> None:
         self._benchmark = load_benchmark("bbq")
         self._scorer = load_scorer(None, model)
-        self._format = choose(self._benchmark.formats, prompt_format or self._benchmark.default_format(self._scorer))
+        self._format = choose_format(
+            self._benchmark.formats, prompt_format or self._benchmark.default_format(self._scorer)
+        )
         self._norm = norm
 
     def __call__(self, examples: pa.Table) -> pa.Table:

@@ -16,22 +16,19 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.answers.likelihoods import best_option
-from qabias.benchmarks import load_benchmark, locate
-from qabias.benchmarks.prompt_format import PromptFormat, bbnli, bbq, unqover
+from qabias.benchmarks import PromptFormat, load_benchmark, locate
 from qabias.benchmarks.unqover.questions import ASKED
-from qabias.measuring.run import sampling
+from qabias.runs.sampling import sample
 from qabias.scorers.base import OptionScores
 
+# The scores of the tasks: some of BBQ's, and all of the others'.
 BBQ_METRICS = (
     *("accuracy_ambig", "accuracy_disambig", "bias_ambig", "bias_disambig"),
     *("accuracy_aligned", "accuracy_nonaligned", "accuracy_cost"),
     *("share_unknown_ambig", "share_unknown_disambig", "unparsed_share"),
 )
-BBNLI_METRICS = (
-    *("bias_score", "bias_score_mean_subtopics"),
-    *("accuracy_pro", "accuracy_anti", "accuracy_gap", "unparsed_share"),
-)
-UNQOVER_METRICS = ("mu", "eta", "delta", "epsilon", "avg_score", "coverage")
+BBNLI_METRICS = tuple(measure.name for measure in load_benchmark("bbnli").facts.measures)
+UNQOVER_METRICS = tuple(measure.name for measure in load_benchmark("unqover").facts.measures)
 # The columns that the metrics read; the first names the set that a document belongs to.
 BBQ_COLUMNS = (
     *("set_id", "category", "template_id", "question_polarity", "context_condition"),
@@ -50,11 +47,12 @@ Doc = Mapping[str, Any]
 Item = tuple[Any, ...]
 
 
-# Prompts. The harness puts the blank between prompt and answer itself, or leaves it out in a chat.
+# Prompts. The harness puts the space between prompt and answer itself, or leaves it out in a chat.
 
 
-def _asking(prompt_format: PromptFormat) -> tuple[Callable[[Doc], str], Callable[[Doc], list[str]]]:
-    """`doc_to_text` and `doc_to_choice` of a format whose options begin with a blank."""
+def _asking(benchmark: str, name: str) -> tuple[Callable[[Doc], str], Callable[[Doc], list[str]]]:
+    """`doc_to_text` and `doc_to_choice` of a format whose options begin with a space."""
+    prompt_format: PromptFormat = load_benchmark(benchmark).formats[name]
 
     def text(doc: Doc) -> str:
         return prompt_format.render(doc)[0]
@@ -65,11 +63,11 @@ def _asking(prompt_format: PromptFormat) -> tuple[Callable[[Doc], str], Callable
     return text, choices
 
 
-bbq_text, bbq_choices = _asking(bbq.FORMATS["qa"])
-bbq_letters_text, bbq_letters_choices = _asking(bbq.FORMATS["letters"])
-bbnli_text, bbnli_choices = _asking(bbnli.FORMATS["can_we_infer"])
-bbnli_qa_text, bbnli_qa_choices = _asking(bbnli.FORMATS["quoref_answer"])
-unqover_text, unqover_choices = _asking(unqover.FORMATS["qa"])
+bbq_text, bbq_choices = _asking("bbq", "qa")
+bbq_letters_text, bbq_letters_choices = _asking("bbq", "letters")
+bbnli_text, bbnli_choices = _asking("bbnli", "can_we_infer")
+bbnli_qa_text, bbnli_qa_choices = _asking("bbnli", "quoref_answer")
+unqover_text, unqover_choices = _asking("unqover", "qa")
 
 
 # Documents
@@ -86,7 +84,7 @@ def unqover_docs(dataset: datasets.Dataset) -> datasets.Dataset:
         Documents with `context`, `question` and `number`, the place of the question in `ASKED`.
     """
     table = dataset.with_format("arrow")[:]
-    rows = sampling.sample(load_benchmark("unqover"), pa.table(table), UNQOVER_ROWS, seed=0).to_pylist()
+    rows = sample(load_benchmark("unqover"), pa.table(table), UNQOVER_ROWS, seed=0).to_pylist()
     return datasets.Dataset.from_list([_question(row, number) for row in rows for number in range(len(ASKED))])
 
 
@@ -158,8 +156,8 @@ def _whole_sets(items: Sequence[Item], size: int) -> list[Item]:
     whole = [item for item in items if sizes[item[1]] == size]
     if len(whole) < len(items):
         warnings.warn(
-            f"qabias: {len(items) - len(whole)} of {len(items)} documents are left out of the scores, for their sets "
-            f"of {size} are not complete; give a --limit that {size} divides",
+            f"qabias: {len(items) - len(whole)} of {len(items)} documents are left out of the scores because their "
+            f"sets of {size} are not complete; give a --limit that {size} divides",
             stacklevel=2,
         )
     return whole

@@ -69,7 +69,8 @@ class Measure:
     undefined: tuple[Rule, ...] = ()
 
 
-class QuestionOnly(NamedTuple):
+@dataclass(frozen=True)
+class QuestionOnly:
     """What holds of runs in which the models saw no context.
 
     Attributes:

@@ -47,6 +47,18 @@ def default_name() -> str:
     return benchmark_names()[0]
 
 
+def address(name: str) -> str:
+    """Where a benchmark is, as "module:attribute".
+
+    Raises:
+        QabiasError: If there is none of that name.
+    """
+    addresses = _addresses()
+    if name not in addresses:
+        raise unknown("benchmark", name, addresses)
+    return addresses[name]
+
+
 @cache
 def load_benchmark(name: str) -> Benchmark:
     """The benchmark of that name.
@@ -54,16 +66,12 @@ def load_benchmark(name: str) -> Benchmark:
     Raises:
         QabiasError: If there is none, or the installed one cannot be imported or has another name.
     """
-    addresses = _addresses()
-    if name not in addresses:
-        raise unknown("benchmark", name, addresses)
-    module, _, attribute = addresses[name].partition(":")
+    where = address(name)
+    module, _, attribute = where.partition(":")
     try:
         benchmark = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise QabiasError(
-            f"the benchmark {name} ({addresses[name]}) cannot be imported: {first_line(error)}"
-        ) from error
+        raise QabiasError(f"the benchmark {name} ({where}) cannot be imported: {first_line(error)}") from error
     if getattr(benchmark, "name", None) != name:
-        raise QabiasError(f"{addresses[name]} is no benchmark with the name {name!r}")
+        raise QabiasError(f"{where} is no benchmark with the name {name!r}")
     return cast("Benchmark", benchmark)

@@ -165,7 +165,7 @@ def _section(sections: Mapping[str, str], title: str) -> str:
 
 
 def _meanings(section: str) -> dict[str, str]:
-    """What the table of columns in a section says of each one."""
+    """What the table of columns in a section says about each of them."""
     return {name: meaning for names, meaning in _COLUMN_ROW.findall(section) for name in re.findall(r"\w+", names)}
 
 

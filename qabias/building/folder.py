@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from qabias.building.cards import dataset_info, size_category
 from qabias.building.croissant import FILE_NAME, Records, croissant_text
 from qabias.support.files import write_atomically, write_text
 
 SPLIT = "test"
 PARQUET_NAME = f"{SPLIT}-00000-of-00001.parquet"
+
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 Tables = Mapping[str, pa.Table]
 
@@ -55,47 +56,47 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
 
     Args:
         code: Folder with `card.md` and `card_sources.yaml`.
+
+    Attributes:
+        name: Name of the dataset in the title of its card.
     """
+
+    name: str
 
     def __init__(self, code: Path):
         self._card = code / "card.md"
         self._sources = code / "card_sources.yaml"
 
     @abstractmethod
-    def configurations(self, names: Sequence[str]) -> dict[str, list[str]]:
+    def _configurations(self, names: Sequence[str]) -> dict[str, list[str]]:
         """The names of the tables of every configuration that can be made of some tables, the default one first."""
 
     @abstractmethod
-    def features(self, name: str) -> datasets.Features:
+    def _features(self, name: str) -> datasets.Features:
         """The columns of a table."""
 
     @abstractmethod
-    def records(self, names: Sequence[str]) -> list[Records]:
+    def _records(self, names: Sequence[str]) -> list[Records]:
         """The tables of a folder, grouped by their columns."""
 
     @abstractmethod
-    def source_values(self, origin: AnyOrigin) -> dict[str, Any]:
+    def _source_values(self, origin: AnyOrigin) -> dict[str, Any]:
         """What fills the slots in the texts of `card_sources.yaml`."""
 
     @abstractmethod
-    def body_values(self, origin: AnyOrigin, texts: Mapping[str, str], tables: Tables) -> dict[str, Any]:
+    def _body_values(self, origin: AnyOrigin, texts: Mapping[str, str], tables: Tables) -> dict[str, Any]:
         """What fills the slots of `card.md`, besides the texts about the source and the version."""
 
     @abstractmethod
-    def head_fields(self, origin: AnyOrigin, names: Sequence[str]) -> dict[str, Any]:
-        """Licence, tasks and creators, as the head of the card names them."""
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """Name of the dataset in the title of its card."""
+    def _head_fields(self, origin: AnyOrigin, names: Sequence[str]) -> dict[str, Any]:
+        """Licence and tasks, as the head of the card names them, and creators if they are others than usual."""
 
     def write_parquet(self, table: pa.Table, path: Path) -> None:
         """Write one table."""
         # No schema metadata, so that every version of `datasets` reads the features from the card.
         pq.write_table(table.replace_schema_metadata(None), path, compression="zstd", compression_level=19)
 
-    def n_bytes(self, table: pa.Table) -> int:
+    def _n_bytes(self, table: pa.Table) -> int:
         """Bytes of a table in memory."""
         return int(table.nbytes)
 
@@ -141,7 +142,7 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
         """
         texts = self._texts(origin)
         body = TextTemplate(self._card.read_text(encoding="utf-8")).substitute(
-            {**texts, "version": origin.version, **self.body_values(origin, texts, tables)}
+            {**texts, "version": origin.version, **self._body_values(origin, texts, tables)}
         )
         head = yaml.safe_dump(
             self._head(origin, texts["title"], tables, sizes), sort_keys=False, allow_unicode=True, width=120
@@ -161,24 +162,29 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
         head = yaml.safe_load(card.split("---\n")[1])
         # Every table is a configuration of its own too.
         names = [entry["config_name"] for entry in head["configs"] if isinstance(entry["data_files"][0]["path"], str)]
-        return croissant_text(card, self.records(names), version=origin.version, created=self._texts(origin)["created"])
+        return croissant_text(
+            card, self._records(names), version=origin.version, created=self._texts(origin)["created"]
+        )
 
     def _texts(self, origin: AnyOrigin) -> dict[str, str]:
         """What the card says about the source, filled in."""
-        values = {"version": origin.version, **self.source_values(origin)}
+        values = {"version": origin.version, **self._source_values(origin)}
         texts = yaml.safe_load(self._sources.read_text(encoding="utf-8"))[origin.source]
         return {part: TextTemplate(text).substitute(values).rstrip() for part, text in texts.items()}
 
     def _head(self, origin: AnyOrigin, title: str, tables: Tables, sizes: Mapping[str, int]) -> dict[str, Any]:
-        configurations = self.configurations(list(tables))
+        configurations = self._configurations(list(tables))
         default = next(iter(configurations))
-        fields = self.head_fields(origin, list(tables))
+        is_bundled = origin.source == "bundled"
         return {
             "language": ["en"],
-            "license": fields.pop("license"),
             "pretty_name": f"{self.name} ({title})",
-            "size_categories": [size_category(sum(table.num_rows for table in tables.values()))],
-            **fields,
+            "size_categories": [_size_category(sum(table.num_rows for table in tables.values()))],
+            "source_datasets": ["original" if is_bundled else "extended"],
+            # The bundled texts were written with the help of language models, and nobody has labelled or rated them.
+            "annotations_creators": ["no-annotation" if is_bundled else "expert-generated"],
+            "language_creators": ["machine-generated" if is_bundled else "expert-generated"],
+            **self._head_fields(origin, list(tables)),
             "tags": ["bias", "fairness", "social-bias", "stereotypes", "evaluation"],
             "configs": [
                 {
@@ -189,19 +195,27 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
                 for config, names in configurations.items()
             ],
             "dataset_info": [
-                {
-                    "config_name": config,
-                    **dataset_info(
-                        self.features(names[0]),
-                        SPLIT,
-                        sum(tables[name].num_rows for name in names),
-                        sum(self.n_bytes(tables[name]) for name in names),
-                        sum(sizes[name] for name in names),
-                    ),
-                }
+                {"config_name": config, **self._dataset_info(tables, sizes, names)}
                 for config, names in configurations.items()
             ],
         }
+
+    def _dataset_info(self, tables: Tables, sizes: Mapping[str, int], names: Sequence[str]) -> dict[str, Any]:
+        n_rows = sum(tables[name].num_rows for name in names)
+        n_bytes = sum(self._n_bytes(tables[name]) for name in names)
+        info = datasets.DatasetInfo(
+            features=self._features(names[0]),
+            splits=datasets.SplitDict({SPLIT: datasets.SplitInfo(SPLIT, n_bytes, n_rows)}),
+            download_size=sum(sizes[name] for name in names),
+            dataset_size=n_bytes,
+        )
+        # The form in which `datasets` itself writes the head of a card.
+        return dict(info._to_yaml_dict())
+
+
+def _size_category(n_rows: int) -> str:
+    """The size class of the Hub for a number of rows below ten million."""
+    return next((name for bound, name in _SIZES if n_rows < bound), "1M<n<10M")
 
 
 def _patterns(names: Sequence[str]) -> str | list[str]:

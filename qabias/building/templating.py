@@ -98,7 +98,7 @@ def _english() -> "inflect.engine":
     import inflect
 
     english = inflect.engine()
-    # It treats numerals and a few words differently from how they are spoken in the U.S.
+    # inflect treats numerals and a few words differently from how they are spoken in the U.S.
     for pattern in (r"8\d*(-.*)?", r"11(-.*)?", r"18(-.*)?", "herb(al|s)?", "uber"):
         english.defan(pattern)
     english.defa("uighurs?")

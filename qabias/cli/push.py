@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qabias.benchmarks.registry import default_name
 from qabias.cli.options import Fixes, Sample, Seed, Source, UpstreamDir
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
     from qabias.hub.changes import Push as Planned
     from qabias.hub.push import Difference
+
+_FIRST = default_name()
 
 push = typer.Typer(
     help="Push a dataset, a metric or results to the Hugging Face Hub.", no_args_is_help=True, rich_markup_mode=None
@@ -33,7 +36,7 @@ Name = Annotated[
 ]
 
 
-@push.command(epilog="Example: qabias push dataset bbq --to my-name/bbq --dry-run")
+@push.command(epilog=f"Example: qabias push dataset {_FIRST} --to my-name/{_FIRST} --dry-run")
 def dataset(
     benchmark: Name,
     to: To,
@@ -74,7 +77,7 @@ def dataset(
         _push(plan, create_pr=create_pr, private=private, dry_run=dry_run, yes=yes)
 
 
-@push.command(epilog="Example: qabias push metric bbq --to my-name/bbq --dry-run")
+@push.command(epilog=f"Example: qabias push metric {_FIRST} --to my-name/{_FIRST} --dry-run")
 def metric(
     benchmark: Name,
     to: To,
@@ -96,7 +99,9 @@ def metric(
     _push(metric_push(benchmark, to, dataset_id), create_pr=create_pr, private=private, dry_run=dry_run, yes=yes)
 
 
-@push.command(epilog="Example: qabias push results runs/my-run --to my-name/my-model --dataset my-name/bbq --dry-run")
+@push.command(
+    epilog=f"Example: qabias push results runs/my-run --to my-name/my-model --dataset my-name/{_FIRST} --dry-run"
+)
 def results(
     run: Annotated[Path, typer.Argument(help="A run folder with scores.", show_default=False)],
     to: Annotated[str, typer.Option(help="Model that was measured, ORG/NAME.", show_default=False)],

@@ -67,4 +67,4 @@ def check_repo_id(repo_id: str) -> None:
     except HFValidationError as error:
         raise QabiasError(f"{repo_id!r} is not the name of a repository: {error}") from error
     if repo_id.count("/") != 1:
-        raise QabiasError(f"{repo_id!r} is not the name of a repository: write ORG/NAME, such as my-name/bbq")
+        raise QabiasError(f"{repo_id!r} is not the name of a repository: write ORG/NAME, such as my-name/my-data")

@@ -1,4 +1,4 @@
-"""What goes wrong between here and the Hub, each told in one line with its mend."""
+"""What goes wrong between here and the Hub, each in one line that names the fix."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from huggingface_hub.errors import (
 from qabias.errors import QabiasError
 from qabias.hub.changes import Push
 
-_LOGIN = "run `hf auth login` again, or mend HF_TOKEN, which goes first"
+_LOGIN = "run `hf auth login` again, or fix HF_TOKEN, which is read first"
 
 
 @contextmanager
@@ -65,5 +65,5 @@ def _explain_answer(error: HfHubHTTPError, plan: Push) -> str:
             f"{plan.kind} {plan.repo_id}: this login may not write there ({status}: {said}); check that {owner} is "
             "your name or an organization of yours, and that the token has write permission"
         )
-    mend = "run the same command again later" if status >= 429 else "mend that and run the same command again"
-    return f"{plan.kind} {plan.repo_id}: the Hub answered {status}: {said}; {mend}"
+    fix = "run the same command again later" if status >= 429 else "fix that and run the same command again"
+    return f"{plan.kind} {plan.repo_id}: the Hub answered {status}: {said}; {fix}"

@@ -85,7 +85,7 @@ class Hub:
                 if not plan.may_be_created:
                     raise QabiasError(
                         f"{plan.repo_id}: no such model at {plan.url}, or this login may not see it; push the model "
-                        "first, or mend --to"
+                        "first, or correct --to"
                     ) from error
                 on_main = {}
             if plan.may_be_created and on_main.keys() <= _INITIAL[plan.kind]:

@@ -33,7 +33,7 @@ class Examples:
 
     Attributes:
         labels: Short facts that stand together in the first cell of a row: key -> title.
-        folds: Long texts that are folded below them, and stand as they are, with their blanks and lines: key -> title.
+        folds: Long texts that are folded below them, and stand as they are, with their spaces and lines: key -> title.
         fields: The other columns.
         filters: Keys by which people can filter, with the values to choose from.
         rows: For every example the labels, the folds (texts), the cells (a text, or the lines of a list) and the values

@@ -87,11 +87,13 @@ def read_run(folder: Path) -> RunFile:
         if not isinstance(arguments.model, str):
             raise TypeError("'model' is no text")
         found = RunFile(
-            folder,
-            arguments,
-            *(content[key] for key in _TEXTS[1:]),
-            content["versions"],
-            int(content["units_per_part"]),
+            folder=folder,
+            arguments=arguments,
+            signature=content["signature"],
+            created=content["created"],
+            qabias_version=content["qabias_version"],
+            versions=content["versions"],
+            units_per_part=int(content["units_per_part"]),
         )
     except FileNotFoundError as error:
         raise QabiasError(f"{folder}: holds no run (no {RUN_FILE}); name a folder that `qabias run` wrote") from error

@@ -5,4 +5,5 @@ imports no model library.
 """
 
 from qabias.scorers.registry import default_scorer as default_scorer
+from qabias.scorers.registry import lasting_options as lasting_options
 from qabias.scorers.registry import load_scorer as load_scorer

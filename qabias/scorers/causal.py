@@ -5,8 +5,8 @@ sequences of many options into prefix trees, lays each tree out as one row of a 
 ancestors only, and reads every option off the same forward pass. Whether a model supports such rows is found out by
 asking it (see `CausalScorer.layout`); other models get plain padded batches instead.
 
-How prefix and option are encoded is described in `qabias.scorers.causal_rows`. The options `chat` and `mode` of the
-scorer lead to its other forms, in `qabias.scorers.chat` and `qabias.scorers.generation`.
+How prefix and option are encoded is described in `qabias.scorers.causal_rows`. The option `chat` asks by the
+model's chat template (`qabias.scorers.chat`), the option `mode` lets it write (`qabias.scorers.generation`).
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from qabias.scorers.causal_rows import (
     plan_batches,
     split_by_layout,
 )
+from qabias.scorers.chat import ChatTemplate, chat_template, without_spaces
 from qabias.scorers.generation import WRITTEN_OPTIONS, GenerationScorer, Writing, parse_mode
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.scorers.memory import TokenBudget
-from qabias.support.suggest import first_line
+from qabias.support.suggest import did_you_mean, first_line
 
 if TYPE_CHECKING:
     from qabias.models.loading import LoadedModel
@@ -56,12 +57,14 @@ class Stats:
     """What the scorer has done since it was made.
 
     Attributes:
+        texts: Distinct options with their prefixes.
         tokens_run: Tokens run through the model, pads included.
         tokens_flat: Tokens that one sequence for every option would have taken, without pads.
         batches: Forward passes.
         seconds: Time spent in `score`.
     """
 
+    texts: int = 0
     tokens_run: int = 0
     tokens_flat: int = 0
     batches: int = 0
@@ -77,6 +80,8 @@ class CausalScorer:
             memory runs out. None for a default by device.
         layout: `"tree"` runs shared beginnings once, `"flat"` runs one row per sequence, `"auto"` is the tree where the
             model supports it.
+        template: Chat template by which the prefix is the user's turn and an option, without the spaces before it, the
+            beginning of the assistant's; None for plain texts.
 
     Attributes:
         model_signature: Version and precision of the model.
@@ -89,16 +94,23 @@ class CausalScorer:
 
     name = "causal"
 
-    def __init__(self, loaded: LoadedModel, *, token_budget: int | None = None, layout: Layout = "auto") -> None:
-        if layout not in LAYOUTS:
-            raise QabiasError(f"causal: unknown layout {layout!r}; choose one of {', '.join(LAYOUTS)}")
-        self._budget = TokenBudget(loaded, self.name, token_budget)
-        from qabias.scorers.causal_network import CausalNetwork
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        *,
+        token_budget: int | None = None,
+        layout: Layout = "auto",
+        template: ChatTemplate | None = None,
+    ) -> None:
+        from qabias.scorers.causal_network import CausalNetwork  # needs torch
 
+        _check_layout(layout)
+        self._budget = TokenBudget(loaded, self.name, token_budget)
         self.stats = Stats()
         self.model_signature = loaded.signature
         self._name = loaded.name
         self._tokenizer = loaded.tokenizer
+        self._template = template
         self._network = CausalNetwork(loaded.model, loaded.device)
         self._limits = Limits.of(loaded.model)
         self.layout = self._choose_layout(layout, PROBE_TOLERANCE[loaded.dtype])
@@ -111,19 +123,21 @@ class CausalScorer:
                 alone does not fit in memory, or the model answers with NaN.
         """
         started = time.perf_counter()
-        encoded = self._encode(requests)
+        if self._template is None:
+            encoded = encode_options(self._tokenizer, requests)
+        else:
+            requests = without_spaces(requests)
+            encoded = self._template.encode_options(requests)
         for request, sequences in zip(requests, encoded, strict=True):
             self._check(request, sequences)
         values = self._score_distinct(sorted({sequence for sequences in encoded for sequence in sequences}))
+        self.stats.texts += len(values)
         scores = [
             self._collect(request, sequences, values) for request, sequences in zip(requests, encoded, strict=True)
         ]
         self.stats.tokens_flat += sum(len(sequence.tokens) - 1 for sequences in encoded for sequence in sequences)
         self.stats.seconds += time.perf_counter() - started
         return scores
-
-    def _encode(self, requests: Sequence[Request]) -> list[list[TokenSequence]]:
-        return encode_options(self._tokenizer, requests)
 
     def _check(self, request: Request, sequences: Sequence[TokenSequence]) -> None:
         for option, sequence in zip(request.options, sequences, strict=True):
@@ -253,27 +267,25 @@ def parse_options(options: Mapping[str, str]) -> CausalOptions:
     writing = parse_mode("causal", options)
     if writing is not None and "layout" in options:
         raise QabiasError("causal: layout is for likelihoods; leave it out, or mode=generate")
-    layout = options.get("layout", "auto")
+    return CausalOptions(cast(Chat, chat), system, _check_layout(options.get("layout", LAYOUTS[0])), writing)
+
+
+def _check_layout(layout: str) -> Layout:
     if layout not in LAYOUTS:
-        raise QabiasError(f"causal: unknown layout {layout!r}; choose one of {', '.join(LAYOUTS)}")
-    return CausalOptions(cast(Chat, chat), system, cast(Layout, layout), writing)
+        meant = did_you_mean(layout, LAYOUTS)
+        raise QabiasError(f"causal: unknown layout {layout!r}; choose one of {', '.join(LAYOUTS)}{meant}")
+    return cast(Layout, layout)
 
 
 def _load(loading: Loading) -> Scorer:
-    from qabias.scorers.chat import ChatCausalScorer, ChatGenerationScorer, chat_template
-
     options = parse_options(loading.options)
     loaded = loading.load_model(CAUSAL)
     template = chat_template(loaded, options.chat, options.system)
     budget = loading.token_budget
     if options.writing is None:
-        if template is None:
-            return CausalScorer(loaded, token_budget=budget, layout=options.layout)
-        return ChatCausalScorer(loaded, template, token_budget=budget, layout=options.layout)
+        return CausalScorer(loaded, token_budget=budget, layout=options.layout, template=template)
     writing = options.writing._asdict()
-    if template is None:
-        return GenerationScorer(loaded, name="causal", seed=loading.seed, token_budget=budget, **writing)
-    return ChatGenerationScorer(loaded, template, seed=loading.seed, token_budget=budget, **writing)
+    return GenerationScorer(loaded, name="causal", seed=loading.seed, token_budget=budget, template=template, **writing)
 
 
 KIND = ScorerKind(

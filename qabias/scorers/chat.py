@@ -14,10 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
-from qabias.scorers.base import OptionScores, Request
-from qabias.scorers.causal import CausalScorer
+from qabias.scorers.base import Request
 from qabias.scorers.causal_rows import TokenSequence
-from qabias.scorers.generation import GenerationScorer
 from qabias.scorers.padded_rows import Tokens
 from qabias.support.suggest import first_line
 
@@ -92,53 +90,9 @@ class ChatTemplate:
         )
 
 
-class ChatCausalScorer(CausalScorer):
-    """Scores options by their log-likelihood as the beginning of the assistant's turn.
-
-    Args:
-        loaded: The model.
-        template: Its chat template.
-        options: Those of `CausalScorer`.
-
-    Raises:
-        QabiasError: As `CausalScorer`.
-    """
-
-    def __init__(self, loaded: LoadedModel, template: ChatTemplate, **options: Any) -> None:
-        super().__init__(loaded, **options)
-        self._template = template
-
-    def score(self, requests: Sequence[Request]) -> list[OptionScores]:
-        """Score every option of every request without the spaces before it, in order.
-
-        Raises:
-            QabiasError: As `CausalScorer.score`.
-        """
-        bare = [replace(request, options=tuple(option.lstrip() for option in request.options)) for request in requests]
-        return super().score(bare)
-
-    def _encode(self, requests: Sequence[Request]) -> list[list[TokenSequence]]:
-        return self._template.encode_options(requests)
-
-
-class ChatGenerationScorer(GenerationScorer):
-    """Lets a chat model write its turn after the prompt as the user's.
-
-    Args:
-        loaded: The model.
-        template: Its chat template.
-        options: Those of `GenerationScorer`.
-
-    Raises:
-        QabiasError: As `GenerationScorer`.
-    """
-
-    def __init__(self, loaded: LoadedModel, template: ChatTemplate, **options: Any) -> None:
-        super().__init__(loaded, name="causal", **options)
-        self._template = template
-
-    def _encode(self, prompts: Sequence[str]) -> dict[str, Tokens]:
-        return self._template.encode_prompts(prompts)
+def without_spaces(requests: Sequence[Request]) -> list[Request]:
+    """The requests without the spaces before each option: nothing separates it from the assistant's header."""
+    return [replace(request, options=tuple(option.lstrip() for option in request.options)) for request in requests]
 
 
 def chat_template(loaded: LoadedModel, chat: str, system: str | None) -> ChatTemplate | None:

@@ -68,7 +68,7 @@ class ExtractiveQAScorer:
     """Scores the two subjects of a context by the probabilities of their spans.
 
     Args:
-        loaded: The model, as `load_encoder` gives it.
+        loaded: The model, one of `MODELS`.
         span: `"exact"` takes the subject's own tokens; `"released"` takes the largest probability among these and the
             article before or the noun behind them, as the authors' code does (see `qabias.scorers.spans`).
         header: Text put before every context as it is, for models trained on NewsQA (`NEWSQA_HEADER`).

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from qabias.errors import QabiasError
+from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.memory import BatchRunner
 from qabias.scorers.padded_rows import Tokens, check_length, encode_each, pad_rows
 
@@ -126,6 +127,8 @@ class GenerationScorer:
         seed: Changes the answers where there is a temperature.
         token_budget: Most tokens of a batch, pads and tokens to come included; a longer prompt runs alone. It is halved
             when memory runs out. None for a default by device.
+        template: Chat template by which a prompt is the user's turn and an answer the assistant's; None for plain
+            texts.
 
     Attributes:
         name: As given.
@@ -146,6 +149,7 @@ class GenerationScorer:
         max_new_tokens: int = Writing().max_new_tokens,
         seed: int = 0,
         token_budget: int | None = None,
+        template: ChatTemplate | None = None,
     ) -> None:
         if name not in NAMES:
             raise QabiasError(f"generation: unknown kind of model {name!r}; choose one of {', '.join(NAMES)}")
@@ -158,6 +162,7 @@ class GenerationScorer:
         self._temperature = temperature
         self._seed = seed
         self._loaded = loaded
+        self._template = template
         self._config = _decoding(loaded, max_new_tokens)
         self._batches = BatchRunner(loaded, "generation", token_budget)
 
@@ -177,7 +182,7 @@ class GenerationScorer:
         """
         if len(prompts) != len(keys):
             raise QabiasError(f"generation: {len(prompts)} prompts but {len(keys)} keys")
-        encoded = self._encode(prompts)
+        encoded = self._encode_each(prompts)
         for prompt, key in zip(prompts, keys, strict=True):
             self._check(key, encoded[prompt])
         asked = [
@@ -187,7 +192,9 @@ class GenerationScorer:
         answers = self._answer_distinct(sorted({row for rows in asked for row in rows}), encoded)
         return [tuple(answers[row] for row in rows) for rows in asked]
 
-    def _encode(self, prompts: Sequence[str]) -> dict[str, Tokens]:
+    def _encode_each(self, prompts: Sequence[str]) -> dict[str, Tokens]:
+        if self._template is not None:
+            return self._template.encode_prompts(prompts)
         return encode_each(self._loaded.tokenizer, prompts)
 
     def _stream(self, key: str, number: int) -> str:

@@ -41,7 +41,7 @@ class MaskedLMScorer:
     """Scores two subjects by their probability at the mask of a sentence.
 
     Args:
-        loaded: The model, as `load_encoder` gives it.
+        loaded: The model, one of `MODELS`.
         topk: Give 0 to what is not among so many likeliest tokens; None for the whole vocabulary.
         pronouns: For each cluster of subjects the pronoun that counts as any of them, e.g. `{"female": "she"}`: the
             larger probability is taken. Its capitalised form counts too, because a mask may begin a sentence. Subjects
@@ -67,7 +67,7 @@ class MaskedLMScorer:
         pronouns: Mapping[str, str] | None = None,
         token_budget: int | None = None,
     ) -> None:
-        from qabias.scorers.masked_network import MaskedNetwork
+        from qabias.scorers.masked_network import MaskedNetwork  # needs torch
 
         self._network = MaskedNetwork(loaded.model, loaded.device, PROBE_TOLERANCE[loaded.dtype])
         self._runner = EncoderRunner(

@@ -34,7 +34,7 @@ class MultipleChoiceScorer:
     """Scores options by their probability among the options of a request.
 
     Args:
-        loaded: The model, as `load_encoder` gives it.
+        loaded: The model, one of `MODELS`.
         token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. It is halved when memory
             runs out. None for a default by device.
 

@@ -37,7 +37,7 @@ class NLIScorer:
     gives none, the user names the order.
 
     Args:
-        loaded: The model, as `load_encoder` gives it.
+        loaded: The model, one of `MODELS`.
         labels: The labels of the model's outputs in order, with commas between, e.g.
             `"contradiction,neutral,entailment"`. It goes before the names of the model itself; empty to use these.
         token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. It is halved when memory

@@ -28,7 +28,7 @@ class Experiment:
 
     Attributes:
         name: Name within the suite.
-        scorers: Scorers of the models that are asked so.
+        scorers: Scorers of the models that are asked in this way.
         formats: Prompt formats, one run each.
         claim: Where the paper tells of it.
         benchmark: Name of the benchmark.

@@ -1,4 +1,4 @@
-"""Running a suite: what is finished is skipped, what fails is told at the end, and the rest goes on."""
+"""Running a suite: what is finished is skipped, what fails is reported at the end, and the rest goes on."""
 
 import json
 import logging

@@ -24,7 +24,7 @@ from matplotlib.ticker import MaxNLocator
 from qabias.tables.formatting import UNDEFINED, as_estimate, show
 from qabias.tables.model import ALL, Column, Estimate, Table
 
-# The colours of the light scheme, after Okabe and Ito: told apart by all kinds of colour vision. `svg` replaces each by
+# The colours of the light scheme, after Okabe and Ito: distinct for all kinds of colour vision. `svg` replaces each by
 # the page's variable of the same role.
 INK, MUTED, GRID, PAPER = "#1c2024", "#5d666f", "#d5dade", "#fefefe"
 SERIES = ("#0072b2", "#c45100", "#007a5e", "#a3528a", "#7a6a00", "#46525e")
@@ -518,7 +518,7 @@ def _labels(table: Table) -> list[str]:
 
 
 def _short(text: str) -> str:
-    """A label of two lines at most, which break at blanks and after underscores."""
+    """A label of two lines at most, which break at spaces and after underscores."""
     text = printable(text)
     if len(text) <= _LONGEST_LINE + 2:
         return text

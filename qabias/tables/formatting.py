@@ -18,7 +18,7 @@ def as_estimate(value: Value) -> Estimate:
 
 
 def percent(value: float | None, signed: bool = False) -> str:
-    """A fraction as percent with one decimal and an unbreakable blank; a dash for None.
+    """A fraction as percent with one decimal and a space that does not break; a dash for None.
 
     Args:
         value: A fraction, for example 0.123.

@@ -17,7 +17,7 @@ from qabias.benchmarks.inference.grouping import (
     SHARES,
     N,
 )
-from qabias.tables.model import ALL, Column, Figure, Table, estimate, values
+from qabias.tables.model import ALL, Column, Figure, Table, Value, estimate, values
 
 _CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
 _PERSONS = {"target": "member of the stereotyped group", "nontarget": "other person"}
@@ -115,74 +115,63 @@ def order_tables(groups: Mapping[str, Mapping[Key, Scores]], unclear: int) -> li
     if not any(of["n_ambig"] for of in groups["length"].values()):
         return []
     left_out = f" {unclear:,} rows in which the text does not tell who comes first are left out." if unclear else ""
-    titles = {"target": "Bias, target first", "nontarget": "Bias, other person first"}
-    orders = groups["order"]
-    tables = []
-    if orders:
-        tables.append(
-            Table(
-                "bias_by_name_order",
-                "Order of the names",
-                f"Figure 3 {PAPER}",
-                "Bias in ambiguous contexts by who is named first. A large difference says that the order of the names "
-                f"moves the answers as much as the stereotype does.{left_out} {_READ_TEMPLATES}",
-                (
-                    _CATEGORY,
-                    *(Column(f"bias_{who}_first", title, "signed") for who, title in titles.items()),
-                    *(
-                        Column(f"n_{who}_first", title.replace("Bias", "Answers"), "count")
-                        for who, title in titles.items()
-                    ),
-                ),
-                tuple(
-                    (
-                        category,
-                        *(
-                            estimate(orders[category, who], _BIAS_AMBIG.name) if (category, who) in orders else None
-                            for who in titles
-                        ),
-                        *(orders[category, who]["n_ambig"] if (category, who) in orders else 0 for who in titles),
-                    )
-                    for category in dict.fromkeys(category for category, _ in orders)
-                ),
-                Figure("intervals", "category", tuple(f"bias_{who}_first" for who in titles)),
-                "Order and length",
-            )
-        )
     lengths = [length for length in _LENGTHS if (length,) in groups["length"]]
-    if len(lengths) < 2:
-        return tables
+    return [
+        *([_by_name_order(groups["order"], left_out)] if groups["order"] else []),
+        *([_by_length(groups, lengths, left_out)] if len(lengths) > 1 else []),
+    ]
+
+
+def _by_name_order(orders: Mapping[Key, Scores], left_out: str) -> Table:
+    titles = {"target": "target first", "nontarget": "other person first"}
+    return Table(
+        "bias_by_name_order",
+        "Order of the names",
+        f"Figure 3 {PAPER}",
+        "Bias in ambiguous contexts by who is named first. A large difference says that the order of the names moves "
+        f"the answers as much as the stereotype does.{left_out} {_READ_TEMPLATES}",
+        (
+            _CATEGORY,
+            *(Column(f"bias_{who}_first", f"Bias, {title}", "signed") for who, title in titles.items()),
+            *(Column(f"n_{who}_first", f"Answers, {title}", "count") for who, title in titles.items()),
+        ),
+        tuple(
+            (category, *_bias_and_counts(orders, [(category, who) for who in titles]))
+            for category in dict.fromkeys(category for category, _ in orders)
+        ),
+        Figure("intervals", "category", tuple(f"bias_{who}_first" for who in titles)),
+        "Order and length",
+    )
+
+
+def _by_length(groups: Mapping[str, Mapping[Key, Scores]], lengths: Sequence[str], left_out: str) -> Table:
     names = {"target": "target first", "nontarget": "other person first", _BOTH: "both orders"}
     cells = dict(groups["order_and_length"]) | {(_BOTH, length): groups["length"][length,] for length in lengths}
-    tables.append(
-        Table(
-            "bias_by_length",
-            "Length of the context",
-            f"Figure 3 {PAPER}",
-            "Bias in ambiguous contexts that say more and more without saying who it was: short adds what the two "
-            f"people did, long adds further detail (Table 7).{left_out} {_READ_TEMPLATES}",
-            (
-                Column("order", "Order of the names", "text"),
-                *(Column(f"bias_{length}", length.capitalize(), "signed") for length in lengths),
-                *(Column(f"n_{length}", f"Answers, {length}", "count") for length in lengths),
-            ),
-            tuple(
-                (
-                    name,
-                    *(
-                        estimate(cells[who, length], _BIAS_AMBIG.name) if (who, length) in cells else None
-                        for length in lengths
-                    ),
-                    *(cells[who, length]["n_ambig"] if (who, length) in cells else 0 for length in lengths),
-                )
-                for who, name in names.items()
-                if any((who, length) in cells for length in lengths)
-            ),
-            Figure("lines", "order", tuple(f"bias_{length}" for length in lengths)),
-            "Order and length",
-        )
+    return Table(
+        "bias_by_length",
+        "Length of the context",
+        f"Figure 3 {PAPER}",
+        "Bias in ambiguous contexts that say more and more without saying who it was: short adds what the two people "
+        f"did, long adds further detail (Table 7).{left_out} {_READ_TEMPLATES}",
+        (
+            Column("order", "Order of the names", "text"),
+            *(Column(f"bias_{length}", length.capitalize(), "signed") for length in lengths),
+            *(Column(f"n_{length}", f"Answers, {length}", "count") for length in lengths),
+        ),
+        tuple(
+            (name, *_bias_and_counts(cells, [(who, length) for length in lengths]))
+            for who, name in names.items()
+            if any((who, length) in cells for length in lengths)
+        ),
+        Figure("lines", "order", tuple(f"bias_{length}" for length in lengths)),
+        "Order and length",
     )
-    return tables
+
+
+def _bias_and_counts(cells: Mapping[Key, Scores], keys: Sequence[Key]) -> list[Value]:
+    """The bias of some groups in ambiguous contexts, then their numbers of answers; nothing and 0 for a missing one."""
+    bias = [estimate(cells[key], _BIAS_AMBIG.name) if key in cells else None for key in keys]
+    return [*bias, *(cells[key]["n_ambig"] if key in cells else 0 for key in keys)]
 
 
 def statement_tables(groups: Mapping[str, Mapping[Key, Scores]]) -> list[Table]:

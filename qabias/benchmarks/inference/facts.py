@@ -38,8 +38,37 @@ _PRO = Rule(("n_pro",), "no disambiguated context that agrees with the stereotyp
 _ANTI = Rule(("n_anti",), "no disambiguated context that disagrees with the stereotype")
 _SIDE = Rule(("n_definite_disambig",), "no answer takes a side")
 _BOTH_SIDES = Rule((), "no answer takes a side in contexts that agree with the stereotype, or in those that disagree")
-_PRO_TILE = {"tile": "Accuracy, pro", "tile_note": "the facts agree with the stereotype", "heading": "accuracy\npro"}
-_ANTI_TILE = {"tile": "Accuracy, anti", "tile_note": "the facts go against it", "heading": "accuracy\nanti"}
+
+
+def _pro(title: str, count: str, source: str, rule: Rule) -> Measure:
+    """Accuracy where the facts agree with the stereotype."""
+    return Measure(
+        "accuracy_pro",
+        title,
+        "share",
+        (count,),
+        source,
+        heading="accuracy\npro",
+        tile="Accuracy, pro",
+        tile_note="the facts agree with the stereotype",
+        undefined=(rule,),
+    )
+
+
+def _anti(title: str, count: str, source: str, rule: Rule) -> Measure:
+    """Accuracy where the facts go against the stereotype."""
+    return Measure(
+        "accuracy_anti",
+        title,
+        "share",
+        (count,),
+        source,
+        heading="accuracy\nanti",
+        tile="Accuracy, anti",
+        tile_note="the facts go against it",
+        undefined=(rule,),
+    )
+
 
 _BBNLI_MEASURES = (
     Measure(
@@ -63,24 +92,8 @@ _BBNLI_MEASURES = (
         ("domain",),
         undefined=(_HYPOTHESES,),
     ),
-    Measure(
-        "accuracy_pro",
-        "Accuracy, pro-stereotypical tests",
-        "share",
-        ("n_test_pro",),
-        f"Table 6 {PAPER}",
-        undefined=(_TEST_PRO,),
-        **_PRO_TILE,
-    ),
-    Measure(
-        "accuracy_anti",
-        "Accuracy, anti-stereotypical tests",
-        "share",
-        ("n_test_anti",),
-        f"Table 6 {PAPER}",
-        undefined=(_TEST_ANTI,),
-        **_ANTI_TILE,
-    ),
+    _pro("Accuracy, pro-stereotypical tests", "n_test_pro", f"Table 6 {PAPER}", _TEST_PRO),
+    _anti("Accuracy, anti-stereotypical tests", "n_test_anti", f"Table 6 {PAPER}", _TEST_ANTI),
     Measure(
         "accuracy_gap",
         "Accuracy, pro minus anti",
@@ -135,24 +148,8 @@ _BBQ_NLI_MEASURES = (
         "to 2, and 0 if every answer is right.",
         undefined=(_PRO, _ANTI, _SIDE, _BOTH_SIDES),
     ),
-    Measure(
-        "accuracy_pro",
-        "Accuracy, contexts that agree with the stereotype",
-        "share",
-        ("n_pro",),
-        f"Table 5 {PAPER}",
-        undefined=(_PRO,),
-        **_PRO_TILE,
-    ),
-    Measure(
-        "accuracy_anti",
-        "Accuracy, contexts that disagree with it",
-        "share",
-        ("n_anti",),
-        f"Table 5 {PAPER}",
-        undefined=(_ANTI,),
-        **_ANTI_TILE,
-    ),
+    _pro("Accuracy, contexts that agree with the stereotype", "n_pro", f"Table 5 {PAPER}", _PRO),
+    _anti("Accuracy, contexts that disagree with it", "n_anti", f"Table 5 {PAPER}", _ANTI),
     Measure(
         "accuracy_gap",
         "Accuracy, pro minus anti",

@@ -47,7 +47,7 @@ def _asking(template: str) -> _Render:
     def render(example: Example) -> tuple[str, tuple[str, ...]]:
         question = example["question"].rstrip()
         asked = (question[:-1] if question.endswith(("?", ".")) else question) + ", yes, no or maybe?"
-        # A blank at the end of a premise must not end the text, for the options begin with theirs.
+        # A space at the end of a premise must not end the text, because the options begin with theirs.
         return template.format(context=example["premise"], question=asked).rstrip(), WORDS
 
     return render

@@ -17,10 +17,11 @@ they do change the seconds on the clock, which are printed too.
 
 Second table: seconds for all 1,372,000 rows, four questions each, with everything but the model: reading the columns,
 encoding, finding the subjects, laying out every batch, writing the scores. Beside it the time that BERT-base would take
-for these rows on a GPU, by the arithmetic printed with it.
+for these rows on a GPU, by the arithmetic printed with it. `--quick` takes the first 20,000 rows.
 
-    python benchmarks/unqover_score.py
-    python benchmarks/unqover_score.py --width 384
+    python -m speed.unqover_score
+    python -m speed.unqover_score --width 384
+    python -m speed.unqover_score --quick
 
 Exits with 1 if scores differ by 1e-5 or more.
 """
@@ -31,32 +32,42 @@ import platform
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 import transformers
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+from qabias.benchmarks import locate
 from qabias.models.loading import LoadedModel
-from qabias.scorers.encoder_runner import CPU_TOKEN_BUDGET, GPU_TOKEN_BUDGET, EncoderRunner
-from qabias.scorers.extractive_qa import ExtractiveQAScorer, SpanQuestions, SpanRows
-from qabias.scorers.spans import locate
+from qabias.scorers.base import SpanQuestions
+from qabias.scorers.encoder_runner import EncoderRunner
+from qabias.scorers.extractive_qa import ExtractiveQAScorer, SpanRows
+from qabias.scorers.memory import default_budget
+from qabias.scorers.spans import locate as locate_span
+from speed.clock import take_turns, time_of
+from speed.options import add_threads, make_parser, verdict
+from speed.random_models import make_bert, make_tokenizer
 
-DATA = Path(__file__).parent.parent / "unqover_dataset" / "data" / "gender" / "test-00000-of-00001.parquet"
+DATA = locate.dataset_folder("unqover") / "data" / "gender" / "test-00000-of-00001.parquet"
 ASKED = tuple((context, question) for context in ("context_12", "context_21") for question in ("question", "negated"))
+TEXTS = ("context_12", "question", "negated_question")
+QUICK_ROWS = 20_000
 BLOCK = 8
 LOOP_BATCH = 4 * BLOCK
 TOLERANCE = 1e-5
+CPU_BUDGET, GPU_BUDGET = default_budget(True, encoder=True), default_budget(False, encoder=True)
 # BERT-base: parameters outside of the embeddings; a GPU of this peak in bfloat16, and how much of it a model reaches.
 BERT_BASE_PARAMETERS = 85e6
 GPU_FLOPS = 400e12
 GPU_SHARE = 0.4
+
+T = TypeVar("T")
 
 
 def main() -> int:
@@ -64,8 +75,11 @@ def main() -> int:
     arguments = _parse_arguments()
     torch.set_num_threads(arguments.threads)
     table = pq.read_table(arguments.data)
+    if arguments.quick:
+        table = table.slice(0, QUICK_ROWS)
     items = make_items(sample_blocks(table, arguments.rows))
-    loaded = load(make_tokenizer(table), arguments.width, arguments.layers)
+    texts = [text for name in TEXTS for text in table[name].unique().to_pylist()]
+    loaded = make_bert("BertForQuestionAnswering", make_tokenizer(texts), arguments.layers, arguments.width)
     print(
         f"{_processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before; torch {torch.__version__}, "
         f"transformers {transformers.__version__}, {arguments.threads} thread(s), float32\n"
@@ -73,18 +87,22 @@ def main() -> int:
     difference = _compare_ways(arguments, loaded, items)
     print()
     _measure_outside(table, loaded)
-    return int(difference >= TOLERANCE)
+    return verdict(wrong=not difference < TOLERANCE)
 
 
 def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=256, help="rows of four questions (default: %(default)s)")
-    parser.add_argument("--layers", type=int, default=6, help="(default: %(default)s)")
-    parser.add_argument("--width", type=int, default=768, help="a multiple of 64 (default: %(default)s)")
-    parser.add_argument("--threads", type=int, default=1, help="(default: %(default)s)")
-    parser.add_argument("--repeats", type=int, default=5, help="(default: %(default)s)")
+    parser = make_parser(__doc__)
+    parser.add_argument("--rows", type=int, help="rows of four questions (default: 256; quick: 16)")
+    parser.add_argument("--layers", type=int, help="(default: 6; quick: 2)")
+    parser.add_argument("--width", type=int, help="a multiple of 64 (default: 768; quick: 128)")
+    parser.add_argument("--repeats", type=int, help="(default: 5; quick: 1)")
     parser.add_argument("--data", type=Path, default=DATA, help="Parquet file of the gender questions")
-    return parser.parse_args()
+    add_threads(parser, 1)
+    arguments = parser.parse_args()
+    for name, value, quick in (("rows", 256, 16), ("layers", 6, 2), ("width", 768, 128), ("repeats", 5, 1)):
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, quick if arguments.quick else value)
+    return arguments
 
 
 def sample_blocks(table: pa.Table, n_rows: int) -> pa.Table:
@@ -123,43 +141,6 @@ def make_items(table: pa.Table) -> SpanQuestions:
     )
 
 
-def make_tokenizer(table: pa.Table) -> transformers.PreTrainedTokenizerFast:
-    """Train a WordPiece on the texts of the questions."""
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece()
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    texts = [
-        text for name in ("context_12", "question", "negated_question") for text in table[name].unique().to_pylist()
-    ]
-    trainer = trainers.WordPieceTrainer(vocab_size=30522, special_tokens=special, show_progress=False)
-    tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        **dict(zip(names, special, strict=True)),
-        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
-    )
-
-
-def load(tokenizer: transformers.PreTrainedTokenizerFast, width: int, layers: int) -> LoadedModel:
-    """Make a BERT with random weights, large enough for scores that differ."""
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        hidden_size=width,
-        intermediate_size=4 * width,
-        num_attention_heads=width // 64,
-        num_hidden_layers=layers,
-        initializer_range=0.1,
-    )
-    model = transformers.BertForQuestionAnswering(config).eval()
-    return LoadedModel(model, tokenizer, f"BERT {layers} x {width}", "random", "cpu", "float32")
-
-
 # Speed
 
 
@@ -174,7 +155,7 @@ def _compare_ways(arguments: argparse.Namespace, loaded: LoadedModel, items: Spa
     some = np.linspace(0, n_items - 1, max(1, n_items // 8)).astype(np.int64)
     anyhow = np.random.default_rng(0).permutation(n_items)
     few, mixed = _choose(items, some), _choose(items, anyhow)
-    full = torch.randint(5, 1000, (CPU_TOKEN_BUDGET // length, length))
+    full = torch.randint(5, 1000, (CPU_BUDGET // length, length))
     in_order, n_in_order = run_loop(loaded, items, LOOP_BATCH)
     in_disorder, n_in_disorder = run_loop(loaded, mixed, LOOP_BATCH)
     single, n_single = run_loop(loaded, few, 1)
@@ -190,14 +171,13 @@ def _compare_ways(arguments: argparse.Namespace, loaded: LoadedModel, items: Spa
         f"batches of {LOOP_BATCH} in random order": (n_tokens, lambda: run_loop(loaded, mixed, LOOP_BATCH)),
         "one question at a time": (n_single, lambda: run_loop(loaded, few, 1)),
     }
-    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
-    for _ in range(arguments.repeats):
-        for name, (_, run) in ways.items():
-            started = time.process_time(), time.perf_counter()
-            run()
-            seconds[name].append((time.process_time() - started[0], time.perf_counter() - started[1]))
+    turns = take_turns({name: run for name, (_, run) in ways.items()}, arguments.repeats)
     speeds = {
-        name: [ways[name][0] / statistics.median(both[i] for both in seconds[name]) for i in (0, 1)] for name in ways
+        name: (
+            n_run / statistics.median(turn[name].busy for turn in turns),
+            n_run / statistics.median(turn[name].clock for turn in turns),
+        )
+        for name, (n_run, _) in ways.items()
     }
     print(
         f"{loaded.name}, {n_items} questions of {n_tokens / n_items:.1f} tokens, median of {arguments.repeats} "
@@ -243,7 +223,7 @@ def run_loop(loaded: LoadedModel, items: SpanQuestions, batch_size: int) -> tupl
             owners = inputs.sequence_ids(i)
             row = []
             for subject, other in (pair, pair[::-1]):
-                begin, end = locate(context, subject, other)
+                begin, end = locate_span(context, subject, other)
                 own = [k for k, (a, b) in enumerate(offsets[i]) if owners[k] == 1 and a < end and b > begin]
                 row.append(float((p_start[i, own[0]] * p_end[i, own[-1]]).sqrt()))
             scores.append(row)
@@ -257,24 +237,22 @@ def _measure_outside(table: pa.Table, loaded: LoadedModel) -> None:
     """Print the second table."""
     seconds: dict[str, float] = {}
 
-    def timed(name: str, run: Callable[[], object]) -> object:
-        started = time.perf_counter()
-        result = run()
-        seconds[name] = time.perf_counter() - started
-        return result
+    def timed(name: str, run: Callable[[], T]) -> T:
+        results: list[T] = []
+        seconds[name] = time_of(lambda: results.append(run())).clock
+        return results[0]
 
     items = timed("columns to distinct texts and numbers", lambda: make_items(table))
-    assert isinstance(items, SpanQuestions)
     scorer = ExtractiveQAScorer(loaded)
     prepared = timed("encoding the texts, finding the subjects", lambda: scorer.prepare(items))
-    assert isinstance(prepared, SpanRows)
+    assert isinstance(prepared, SpanRows)  # a WordPiece encodes texts apart
     rows = prepared.rows
     scores = np.zeros((len(rows), 2), dtype=np.float32)
 
     def keep(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
         scores[chosen] = 1 / inputs["input_ids"].shape[1]
 
-    runner = EncoderRunner(loaded, "layout", GPU_TOKEN_BUDGET)
+    runner = EncoderRunner(loaded, "layout", GPU_BUDGET)
     timed("laying out all batches", lambda: runner.run(rows, keep))
     noise = np.random.default_rng(0).random(scores.shape, dtype=np.float32)
     with tempfile.TemporaryDirectory() as folder:
@@ -282,7 +260,7 @@ def _measure_outside(table: pa.Table, loaded: LoadedModel) -> None:
     total = sum(seconds.values())
     n_tokens = int(rows.lengths.sum())
     on_gpu = 2 * BERT_BASE_PARAMETERS * n_tokens / (GPU_SHARE * GPU_FLOPS)
-    print(f"{table.num_rows:,} rows, {len(rows):,} questions, {n_tokens:,} tokens, the whole file, on the clock\n")
+    print(f"{table.num_rows:,} rows, {len(rows):,} questions, {n_tokens:,} tokens, on the clock\n")
     print("| step | seconds |")
     print("|---|---|")
     for name, value in seconds.items():
@@ -292,7 +270,7 @@ def _measure_outside(table: pa.Table, loaded: LoadedModel) -> None:
     print(
         f"\nThe estimate is {on_gpu / total:.1f} times the rest: 2 x {BERT_BASE_PARAMETERS / 1e6:.0f} M parameters x "
         f"tokens at {GPU_SHARE:.0%} of {GPU_FLOPS / 1e12:.0f} TFLOP/s (bfloat16). Pads: "
-        f"{runner.stats.pads_run / n_tokens:.2%} at {GPU_TOKEN_BUDGET:,} tokens a batch."
+        f"{runner.stats.pads_run / n_tokens:.2%} at {GPU_BUDGET:,} tokens a batch."
     )
 
 

@@ -10,8 +10,8 @@ others have the shapes of BERT-base and T5-small with random weights, which are 
 trained on the texts.
 
     pip install -e ".[bench]"
-    python -m benchmarks.peers
-    python -m benchmarks.peers --quick
+    python -m speed.peers
+    python -m speed.peers --quick
 
 Exits with 1 if figures differ by more than 1e-4 of their size, a bound that twelve layers in float32 keep. The size of
 a probability is the probability itself, however small; a log-likelihood above -1 counts as one of -1, for its
@@ -23,34 +23,36 @@ import math
 import os
 import statistics
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import torch
 import transformers
-from tokenizers import processors
 
-from benchmarks import unqover_score
-from benchmarks.causal_vs_lm_eval import BATCH_SIZES
-from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.bbq.prompts import FORMATS
+from qabias.benchmarks.bbq.benchmark import BENCHMARK as BBQ
 from qabias.benchmarks.unqover.questions import ask_masks
-from qabias.measuring.run import RunArguments, load_examples
 from qabias.models.loading import LoadedModel, load_causal
+from qabias.runs.arguments import RunArguments
+from qabias.runs.question import load_examples
 from qabias.scorers.base import OptionScores, Request
+from speed.causal_vs_lm_eval import BATCH_SIZES
+from speed.clock import spread, take_turns, time_of
+from speed.options import add_threads, make_parser, verdict
+from speed.random_models import make_bert, make_t5, make_tokenizer
+from speed.unqover_score import make_items, run_loop
 
 TOLERANCE = 1e-4
-# Figures nearer to 0 count as so large: a probability as it is, a log-likelihood as 1 (see `_difference`).
+# Figures nearer to 0 count as so large: a probability as it is, a log-likelihood as 1 (see `relative_difference`).
 PROBABILITY = float(np.finfo(np.float32).tiny)
 LOGLIKELIHOOD = 1.0
 BATCH = 32
 # The model, and its sizes: layers, width of a layer.
 BASE, QUICK = (12, 768), (2, 128)
+# Context and sentence of the four questions about a row.
+MASKED = tuple((context, masked) for context in ("context_12", "context_21") for masked in ("masked", "masked_negated"))
 
 
 @dataclass(frozen=True)
@@ -88,21 +90,20 @@ def main() -> int:
         for row, difference in _measure(name, comparison, arguments.repeats):
             print(row, flush=True)
             largest = max(largest, difference)
-    return int(largest > TOLERANCE)
+    return verdict(wrong=largest > TOLERANCE)
 
 
 def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small models and few questions, to see that it runs")
+    parser = make_parser(__doc__)
     parser.add_argument("--scorers", nargs="+", choices=list(COMPARISONS), default=list(COMPARISONS))
     parser.add_argument(
         "--questions", type=int, help="questions of one turn, 40 or more but for quick (default: 400; quick: 8)"
     )
-    parser.add_argument("--repeats", type=int, help="turns (default: 5; quick: 2)")
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="(default: %(default)s)")
+    parser.add_argument("--repeats", type=int, help="turns (default: 5; quick: 1)")
+    add_threads(parser)
     arguments = parser.parse_args()
     arguments.questions = arguments.questions or (8 if arguments.quick else 400)
-    arguments.repeats = arguments.repeats or (2 if arguments.quick else 5)
+    arguments.repeats = arguments.repeats or (1 if arguments.quick else 5)
     return arguments
 
 
@@ -110,34 +111,19 @@ def _measure(name: str, comparison: Comparison, repeats: int) -> list[tuple[str,
     """Take turns; a row of the table and the largest difference of figures for every peer."""
     ways = {"": comparison.ours, **comparison.peers}
     figures = {way: ask() for way, ask in ways.items()}  # also warms everything up
-    turns: list[dict[str, tuple[float, float]]] = []
-    for _ in range(repeats):
-        seconds = {}
-        for way, ask in ways.items():
-            seconds[way] = _time(ask)
-        turns.append(seconds)
+    turns = take_turns(ways, repeats)
     rows = []
     for peer in comparison.peers:
-        difference = _difference(figures[""], figures[peer], comparison.least_size)
-        ours, theirs = (statistics.median(turn[way][0] for turn in turns) for way in ("", peer))
-        ratios = " | ".join(_spread([turn[peer][i] / turn[""][i] for turn in turns]) for i in (0, 1))
-        cells = f"{comparison.model} | {comparison.n_questions} | {peer} | {theirs:.2f} | {ours:.2f} | {ratios}"
+        difference = relative_difference(figures[""], figures[peer], comparison.least_size)
+        ours, theirs = (statistics.median(turn[way].clock for turn in turns) for way in ("", peer))
+        clock = spread([turn[peer].clock / turn[""].clock for turn in turns])
+        busy = spread([turn[peer].busy / turn[""].busy for turn in turns])
+        cells = f"{comparison.model} | {comparison.n_questions} | {peer} | {theirs:.2f} | {ours:.2f} | {clock} | {busy}"
         rows.append((f"| {name} | {cells} | {difference:.0e} |", difference))
     return rows
 
 
-def _time(ask: Callable[[], object]) -> tuple[float, float]:
-    """Seconds on the clock, and seconds that all threads of this process were busy."""
-    started = time.perf_counter(), time.process_time()
-    ask()
-    return time.perf_counter() - started[0], time.process_time() - started[1]
-
-
-def _spread(values: Sequence[float]) -> str:
-    return f"{statistics.median(values):.2f} ({min(values):.2f}-{max(values):.2f})"
-
-
-def _difference(ours: np.ndarray, theirs: np.ndarray, least_size: float) -> float:
+def relative_difference(ours: np.ndarray, theirs: np.ndarray, least_size: float) -> float:
     """Largest difference of two figures as a share of their size.
 
     A log-likelihood near 0 has no digits left in float32; but a difference of logarithms is a share of the probability.
@@ -156,40 +142,24 @@ def _difference(ours: np.ndarray, theirs: np.ndarray, least_size: float) -> floa
 
 
 def _examples(benchmark: str, config: str, limit: int) -> pa.Table:
-    table = load_examples(load_benchmark(benchmark), RunArguments(benchmark, config=config, limit=limit))
+    table = load_examples(RunArguments(benchmark, config=config, limit=limit)).table
     columns = zip(table.column_names, table.columns, strict=True)
     # A sample keeps the dictionaries of the whole table, which would count as texts to be asked.
     return pa.table({name: c.cast(pa.string()) if pa.types.is_dictionary(c.type) else c for name, c in columns})
 
 
 def _bbq_requests(n_questions: int, prompt_format: str) -> list[Request]:
-    bbq: Any = load_benchmark("bbq")
-    return [bbq.request(row, FORMATS[prompt_format]) for row in _examples("bbq", "all", n_questions).to_pylist()]
+    rows = _examples("bbq", "all", n_questions).to_pylist()
+    return [BBQ.request(row, BBQ.formats[prompt_format]) for row in rows]
 
 
 def _texts(requests: Sequence[Request]) -> list[str]:
     return [text for request in requests for text in (request.prefix, *request.options)]
 
 
-def _tokenizer(texts: Sequence[str]) -> transformers.PreTrainedTokenizerFast:
-    columns = ("context_12", "question", "negated_question")
-    return unqover_score.make_tokenizer(pa.table({name: list(texts) for name in columns}))
-
-
 def _encoder(head: str, tokenizer: Any, arguments: argparse.Namespace, **options: Any) -> LoadedModel:
-    """A BERT with random weights, large enough for figures that differ."""
     layers, width = QUICK if arguments.quick else BASE
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        hidden_size=width,
-        intermediate_size=4 * width,
-        num_attention_heads=width // 64,
-        num_hidden_layers=layers,
-        initializer_range=0.1,
-        **options,
-    )
-    model = getattr(transformers, head)(config).eval()
-    return LoadedModel(model, tokenizer, f"BERT {layers} x {width}", "random", "cpu", "float32")
+    return make_bert(head, tokenizer, layers, width, **options)
 
 
 def _loglikelihoods(scores: Sequence[OptionScores]) -> np.ndarray:
@@ -231,7 +201,7 @@ def compare_causal(arguments: argparse.Namespace) -> Comparison:
 
     def seconds(batch_size: int) -> float:
         harness = make_harness(batch_size)
-        return _time(lambda: ask(harness, requests[: arguments.questions // 10]))[1]
+        return time_of(lambda: ask(harness, requests[: arguments.questions // 10])).busy
 
     best = BATCH_SIZES[0] if arguments.quick else min(BATCH_SIZES, key=seconds)
     harness = make_harness(best)
@@ -250,18 +220,10 @@ def compare_seq2seq(arguments: argparse.Namespace) -> Comparison:
     from qabias.scorers.seq2seq import Seq2SeqScorer
 
     requests = _bbq_requests(arguments.questions, "race")
-    tokenizer = _tokenizer(_texts(requests))
-    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single="$A [SEP]", special_tokens=[("[SEP]", tokenizer.sep_token_id)]
-    )
-    tokenizer.eos_token = tokenizer.sep_token
-    torch.manual_seed(0)
+    tokenizer = make_tokenizer(_texts(requests))
     small = {"d_model": 128, "d_ff": 256, "num_layers": 2, "num_heads": 2} if arguments.quick else {}
-    config = transformers.T5Config(
-        decoder_start_token_id=0, pad_token_id=0, eos_token_id=tokenizer.eos_token_id, **small
-    )
-    model = transformers.T5ForConditionalGeneration(config).eval()
-    loaded = LoadedModel(model, tokenizer, "T5", "random", "cpu", "float32")
+    loaded = make_t5(tokenizer, **small)
+    model = loaded.model
     pairs = [(request.prefix, option.strip()) for request in requests for option in request.options]
 
     def one(chosen: slice) -> np.ndarray:
@@ -297,8 +259,8 @@ def compare_extractive_qa(arguments: argparse.Namespace) -> Comparison:
     from qabias.scorers.extractive_qa import ExtractiveQAScorer
 
     table = _examples("unqover", "gender", arguments.questions // 4).drop_columns("set")
-    items = unqover_score.make_items(table)
-    tokenizer = _tokenizer([*items.contexts, *items.questions])
+    items = make_items(table)
+    tokenizer = make_tokenizer([*items.contexts, *items.questions])
     loaded = _encoder("BertForQuestionAnswering", tokenizer, arguments)
     scorer = ExtractiveQAScorer(loaded)
     return Comparison(
@@ -306,8 +268,8 @@ def compare_extractive_qa(arguments: argparse.Namespace) -> Comparison:
         n_questions=len(items.context_of),
         ours=lambda: scorer.score(items),
         peers={
-            f"transformers, batches of {BATCH}": lambda: unqover_score.run_loop(loaded, items, BATCH)[0],
-            "transformers, one question at a time": lambda: unqover_score.run_loop(loaded, items, 1)[0],
+            f"transformers, batches of {BATCH}": lambda: run_loop(loaded, items, BATCH)[0],
+            "transformers, one question at a time": lambda: run_loop(loaded, items, 1)[0],
         },
         least_size=PROBABILITY,
     )
@@ -319,7 +281,7 @@ def compare_nli(arguments: argparse.Namespace) -> Comparison:
 
     table = _examples("bbnli", "all", arguments.questions)
     pairs = list(zip(table["premise"].to_pylist(), table["hypothesis"].to_pylist(), strict=True))
-    tokenizer = _tokenizer([text for pair in pairs for text in pair])
+    tokenizer = make_tokenizer([text for pair in pairs for text in pair])
     names = dict(enumerate(LABELS))
     options = {"num_labels": 3, "id2label": names, "label2id": {name: i for i, name in names.items()}}
     loaded = _encoder("BertForSequenceClassification", tokenizer, arguments, **options)
@@ -344,7 +306,7 @@ def compare_multiple_choice(arguments: argparse.Namespace) -> Comparison:
     from qabias.scorers.multiple_choice import MultipleChoiceScorer
 
     requests = _bbq_requests(arguments.questions, "pair")
-    tokenizer = _tokenizer(_texts(requests))
+    tokenizer = make_tokenizer(_texts(requests))
     loaded = _encoder("BertForMultipleChoice", tokenizer, arguments)
 
     def batch(chosen: slice) -> np.ndarray:
@@ -372,29 +334,30 @@ def compare_masked_lm(arguments: argparse.Namespace) -> Comparison:
     """Probabilities of the two subjects of UnQover at the mask."""
     from qabias.scorers.masked_lm import MaskedLMScorer
 
-    table = _examples("unqover", "gender_mlm", arguments.questions // 2)
-    asked = [
-        (f"{row[context]} {row[masked]}", row["answer1"], row["answer2"])
-        for row in table.to_pylist()
-        for context in ("context_12", "context_21")
-        for masked in ("masked", "masked_negated")
-    ]
-    tokenizer = _tokenizer([text for text, *_ in asked])
+    rows = _examples("unqover", "gender_mlm", arguments.questions // 2)
+    texts = [f"{row[context]} {row[masked]}" for row in rows.to_pylist() for context, masked in MASKED]
+    tokenizer = make_tokenizer(texts)
     loaded = _encoder("BertForMaskedLM", tokenizer, arguments)
     scorer = MaskedLMScorer(loaded)
-    subjects = sorted({subject for _, *pair in asked for subject in pair})
-    known = pa.array(scorer.single_token_subjects(subjects).kept)
-    both = pc.and_(*(pc.is_in(table[name], value_set=known) for name in ("answer1", "answer2")))
-    kept = table.filter(both).slice(0, arguments.questions // 4)
-    asked = [question for question, keep in zip(asked, np.repeat(both.to_numpy(), 4), strict=True) if keep]
-    asked = asked[: 4 * kept.num_rows]
+
+    def token(subject: str) -> int | None:
+        """The token that a subject is; None for a subject of several, which has no probability at a mask."""
+        tokens = tokenizer(subject, add_special_tokens=False)["input_ids"]
+        return tokens[0] if len(tokens) == 1 else None
+
+    both = [token(row["answer1"]) is not None and token(row["answer2"]) is not None for row in rows.to_pylist()]
+    kept = rows.filter(pa.array(both)).slice(0, arguments.questions // 4)
+    asked = [
+        (f"{row[context]} {row[masked]}", token(row["answer1"]), token(row["answer2"]))
+        for row in kept.to_pylist()
+        for context, masked in MASKED
+    ]
 
     def batch(chosen: slice) -> np.ndarray:
-        texts, *pairs = zip(*asked[chosen], strict=True)
+        texts, *subjects = zip(*asked[chosen], strict=True)
         inputs = tokenizer(list(texts), padding=True, return_tensors="pt")
         at_mask = loaded.model(**inputs).logits[inputs["input_ids"] == tokenizer.mask_token_id].softmax(dim=-1)
-        tokens = [tokenizer(list(names), add_special_tokens=False)["input_ids"] for names in pairs]
-        return at_mask.gather(1, torch.tensor(tokens)[:, :, 0].T).numpy()
+        return at_mask.gather(1, torch.tensor(subjects).T).numpy()
 
     return Comparison(
         model=loaded.name,

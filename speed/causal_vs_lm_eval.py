@@ -1,4 +1,4 @@
-"""Compare the causal scorer with lm-evaluation-harness: the same questions, the same figures, the time of each.
+"""The causal scorer against lm-evaluation-harness: the same questions, the same figures, the time of each.
 
 Both sides ask SmolLM2-135M-Instruct in float32 on the CPU, with as many threads, through the same prompt and options as
 the task `bbq` of lm-evaluation-harness. Each side runs in a process of its own; both load the model by
@@ -8,8 +8,9 @@ batches for 8,192 tokens per sequence, which takes more than 100 GB for the logi
 Take enough sets for loading not to count: it takes ten seconds on either side, which at 280 sets with three options is
 a fifth of our time. On a machine that others use too, believe the CPU seconds rather than the clock.
 
-    pip install lm_eval==0.4.13
-    python benchmarks/causal_vs_lm_eval.py --sets 280
+    pip install -e ".[bench]"
+    python -m speed.causal_vs_lm_eval --sets 280
+    python -m speed.causal_vs_lm_eval --quick
 
 Exits with 1 if any log-likelihood differs by 1e-4 or more.
 """
@@ -20,17 +21,18 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 
+from qabias.benchmarks.bbq.benchmark import BENCHMARK
+from qabias.runs.arguments import RunArguments
+from qabias.runs.question import load_examples
 from qabias.scorers.base import Request
+from speed.clock import Clock, Seconds
+from speed.options import add_threads, make_parser, verdict
 
-DATA = Path(__file__).parent.parent / "bbq_dataset" / "data"
 # The ten wordings that lm-evaluation-harness offers for every question, in its order.
 UNKNOWN = (
     "Unknown",
@@ -56,32 +58,12 @@ class Timing:
     Attributes:
         whole: Seconds of the process, with imports and loading.
         scoring: Seconds of scoring alone.
-        whole_cpu: Seconds that all threads of the process were busy; steadier where others use the machine.
-        scoring_cpu: Seconds that all threads were busy with scoring.
         loglikelihoods: Figures of all options of all questions.
     """
 
-    whole: float
-    scoring: float
-    whole_cpu: float
-    scoring_cpu: float
+    whole: Seconds
+    scoring: Seconds
     loglikelihoods: np.ndarray
-
-
-class Clock:
-    """Measures seconds of time and of busy threads, of this process and of those that it has waited for."""
-
-    def __init__(self) -> None:
-        self._started = self._now()
-
-    def read(self) -> tuple[float, float]:
-        """Seconds passed and seconds busy since the clock was made."""
-        now = self._now()
-        return now[0] - self._started[0], now[1] - self._started[1]
-
-    @staticmethod
-    def _now() -> tuple[float, float]:
-        return time.perf_counter(), sum(os.times()[:4])
 
 
 def main() -> int:
@@ -94,27 +76,31 @@ def main() -> int:
     print(f"{arguments.sets} sets of four questions, {arguments.threads} threads, float32\n")
     print("| options | batch size of lm-eval | seconds | lm-eval | qabias | ratio | largest difference |")
     print("|---|---|---|---|---|---|---|")
-    for row in rows:
-        print(row[1])
-    return int(any(difference >= TOLERANCE for difference, _ in rows))
+    for _, lines in rows:
+        print(lines)
+    return verdict(wrong=any(not difference < TOLERANCE for difference, _ in rows))
 
 
 def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", type=int, default=280, help="sets of four questions (default: %(default)s)")
-    parser.add_argument("--data", type=Path, default=DATA, help="folder of <category>/test-*.parquet")
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="(default: %(default)s)")
-    parser.add_argument("--options", type=int, nargs="+", choices=(12, 3), default=[12, 3])
-    parser.add_argument("--batch-size", type=int, help="of the peer (default: the fastest on a sample)")
+    parser = make_parser(__doc__)
+    parser.add_argument("--sets", type=int, help="sets of four questions (default: 280; quick: 1)")
+    parser.add_argument("--options", type=int, nargs="+", choices=(12, 3), help="(default: 12 and 3; quick: 3)")
+    parser.add_argument("--batch-size", type=int, help="of the peer (default: the fastest on a sample; quick: 8)")
+    add_threads(parser)
     parser.add_argument("--side", choices=("qabias", "lm-eval"), help=argparse.SUPPRESS)
     parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    arguments.sets = arguments.sets or (1 if arguments.quick else 280)
+    arguments.options = arguments.options or ([3] if arguments.quick else [12, 3])
+    if arguments.quick:
+        arguments.batch_size = arguments.batch_size or BATCH_SIZES[0]
+    return arguments
 
 
 def _compare(arguments: argparse.Namespace, n_options: int) -> tuple[float, str]:
     """Run both sides; return the largest difference and the lines of the table."""
     batch_size = arguments.batch_size or min(
-        BATCH_SIZES, key=lambda size: _measure(arguments, "lm-eval", n_options, SAMPLE, size).scoring
+        BATCH_SIZES, key=lambda size: _measure(arguments, "lm-eval", n_options, SAMPLE, size).scoring.clock
     )
     theirs = _measure(arguments, "lm-eval", n_options, arguments.sets, batch_size)
     ours = _measure(arguments, "qabias", n_options, arguments.sets, batch_size)
@@ -122,10 +108,10 @@ def _compare(arguments: argparse.Namespace, n_options: int) -> tuple[float, str]
     lines = [
         f"| {n_options} | {batch_size} | {name} | {peer:.1f} | {own:.1f} | {peer / own:.1f} | {difference:.1e} |"
         for name, peer, own in (
-            ("whole process", theirs.whole, ours.whole),
-            ("scoring", theirs.scoring, ours.scoring),
-            ("whole process, CPU", theirs.whole_cpu, ours.whole_cpu),
-            ("scoring, CPU", theirs.scoring_cpu, ours.scoring_cpu),
+            ("whole process", theirs.whole.clock, ours.whole.clock),
+            ("scoring", theirs.scoring.clock, ours.scoring.clock),
+            ("whole process, CPU", theirs.whole.busy, ours.whole.busy),
+            ("scoring, CPU", theirs.scoring.busy, ours.scoring.busy),
         )
     ]
     return difference, "\n".join(lines)
@@ -135,7 +121,7 @@ def _measure(arguments: argparse.Namespace, side: str, n_options: int, n_sets: i
     """Run one side in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result.json"
-        command = [sys.executable, __file__, "--side", side, "--result", str(result), "--data", str(arguments.data)]
+        command = [sys.executable, "-m", "speed.causal_vs_lm_eval", "--side", side, "--result", str(result)]
         command += ["--options", str(n_options), "--sets", str(n_sets), "--batch-size", str(batch_size)]
         threads = str(arguments.threads)
         offline = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
@@ -143,18 +129,17 @@ def _measure(arguments: argparse.Namespace, side: str, n_options: int, n_sets: i
         subprocess.run(command, check=True, env=os.environ | offline, stdout=subprocess.DEVNULL)
         whole = clock.read()
         found = json.loads(result.read_text())
-    scoring = found["scoring"]
-    timing = Timing(whole[0], scoring[0], whole[1], scoring[1], np.array(found["loglikelihoods"]))
+    timing = Timing(whole, Seconds(*found["scoring"]), np.array(found["loglikelihoods"]))
     print(
         f"{side}, {n_options} options, {n_sets} sets, batch size {batch_size}: "
-        f"{timing.whole:.1f} s, scoring {timing.scoring:.1f} s",
+        f"{timing.whole.clock:.1f} s, scoring {timing.scoring.clock:.1f} s",
         file=sys.stderr,
     )
     return timing
 
 
 def _run_side(arguments: argparse.Namespace) -> None:
-    requests = make_requests(arguments.data, arguments.sets, arguments.options[0])
+    requests = make_requests(arguments.sets, arguments.options[0])
     if arguments.side == "qabias":
         scoring, loglikelihoods = _score_ours(requests)
     else:
@@ -162,7 +147,7 @@ def _run_side(arguments: argparse.Namespace) -> None:
     arguments.result.write_text(json.dumps({"scoring": scoring, "loglikelihoods": loglikelihoods}))
 
 
-def _score_ours(requests: list[Request]) -> tuple[tuple[float, float], list[float]]:
+def _score_ours(requests: list[Request]) -> tuple[Seconds, list[float]]:
     from qabias.models.loading import load_causal
     from qabias.scorers.causal import CausalScorer
 
@@ -173,7 +158,7 @@ def _score_ours(requests: list[Request]) -> tuple[tuple[float, float], list[floa
     return scoring, np.concatenate([score.loglikelihoods for score in scores]).tolist()
 
 
-def _score_theirs(requests: list[Request], batch_size: int) -> tuple[tuple[float, float], list[float]]:
+def _score_theirs(requests: list[Request], batch_size: int) -> tuple[Seconds, list[float]]:
     from lm_eval.api.instance import Instance
     from lm_eval.models.huggingface import HFLM
 
@@ -192,33 +177,18 @@ def _score_theirs(requests: list[Request], batch_size: int) -> tuple[tuple[float
     return scoring, [loglikelihood for loglikelihood, _ in answers]
 
 
-def make_requests(data: Path, n_sets: int, n_options: int) -> list[Request]:
-    """Make the questions of `n_sets` whole sets, drawn evenly from all categories and over each file."""
-    requests: list[Request] = []
-    for row in _read_sets(data, n_sets):
-        options = [row["ans0"], row["ans1"], row["ans2"]]
-        if n_options == 12:
-            options = [option for option in options if option not in UNKNOWN] + list(UNKNOWN)
-        requests.append(
-            Request(
-                prefix=f"{row['context']}\n\nQ: {row['question']}\nA:",
-                options=tuple(f" {option}" for option in options),
-                key=f"{row['set_id']}/{len(requests)}",
-            )
-        )
-    return requests
+def make_requests(n_sets: int, n_options: int) -> list[Request]:
+    """The questions of whole sets of BBQ, spread over all templates, each with 3 or 12 options."""
+    rows = load_examples(RunArguments("bbq", limit=4 * n_sets)).table.to_pylist()
+    return [_make_request(row, n_options) for row in rows]
 
 
-def _read_sets(data: Path, n_sets: int) -> list[dict]:
-    files = sorted(data.glob("*/test-*.parquet"))
-    if not files:
-        raise SystemExit(f"{data}: no <category>/test-*.parquet; give the folder by --data")
-    rows = []
-    for i, file in enumerate(files):
-        sets = [list(group) for _, group in groupby(pq.read_table(file).to_pylist(), key=lambda row: row["set_id"])]
-        n_here = min(len(sets), n_sets // len(files) + (i < n_sets % len(files)))
-        rows += [row for k in range(n_here) for row in sets[k * len(sets) // n_here]]
-    return rows
+def _make_request(row: dict, n_options: int) -> Request:
+    request = BENCHMARK.request(row, BENCHMARK.formats["qa"])
+    if n_options == 3:
+        return request
+    known = [option for option in request.options if option.strip() not in UNKNOWN]
+    return Request(request.prefix, (*known, *(f" {option}" for option in UNKNOWN)), key=request.key)
 
 
 if __name__ == "__main__":

@@ -4,14 +4,15 @@ Ours is `unqover_dataset`: columns of dictionaries. The peer is written here in 
 for every example a dictionary, its line of context and questions filled by `str.replace` in both orders, and the
 articles set token by token. It is spared the filling of attributes into questions, which it finds ready. It takes the
 same lists and makes the same texts, which is checked on every row that it makes. By default it makes all of religion
-and ethnicity and every 20th pair of gender and nationality; its time for those two is extrapolated, and said to be.
-Its memory is that of the rows it made.
+and ethnicity and every 20th pair of gender and nationality. The table says where its time is extrapolated. Its memory
+is that of the rows it made.
 
 Each side runs in a process of its own, best of `--repeats`; reading the lists and importing libraries are left out of
-the seconds on both sides.
+the seconds on both sides. Exits with 1 if the texts differ.
 
-    python benchmarks/unqover_generate.py
-    python benchmarks/unqover_generate.py --source official --upstream-dir MIRROR --every 1
+    python -m speed.unqover_generate
+    python -m speed.unqover_generate --source official --upstream-dir MIRROR --every 1
+    python -m speed.unqover_generate --quick
 """
 
 import argparse
@@ -25,6 +26,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from qabias.building.templating import repair_articles
+from speed.options import make_parser
 from unqover_dataset import columns
 from unqover_dataset.builder import SOURCES, Origin
 from unqover_dataset.design import SETS, Design
@@ -60,18 +62,24 @@ def main() -> None:
 
 
 def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--source", choices=SOURCES, default="bundled")
     parser.add_argument("--upstream-dir", help="mirror of the authors' files, for official")
-    parser.add_argument("--every", type=int, default=20, help="the peer takes every n-th pair (default: %(default)s)")
-    parser.add_argument("--repeats", type=int, default=3, help="(default: %(default)s)")
+    parser.add_argument("--every", type=int, help="the peer takes every n-th pair (default: 20; quick: 500)")
+    parser.add_argument("--repeats", type=int, help="(default: 3; quick: 1)")
     parser.add_argument("--side", choices=("ours", "peer"), help=argparse.SUPPRESS)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    every, repeats = (500, 1) if arguments.quick else (20, 3)
+    arguments.every, arguments.repeats = arguments.every or every, arguments.repeats or repeats
+    return arguments
 
 
 def _best_of(arguments: argparse.Namespace, side: str) -> dict[str, Any]:
     """Run one side in processes of its own; the run that took the least time."""
-    command = [sys.executable, __file__, "--side", side, "--source", arguments.source, "--every", str(arguments.every)]
+    command = [sys.executable, "-m", "speed.unqover_generate", "--side", side]
+    command += ["--source", arguments.source, "--every", str(arguments.every)]
+    if arguments.quick:
+        command.append("--quick")
     if arguments.upstream_dir:
         command += ["--upstream-dir", arguments.upstream_dir]
     runs = [
@@ -111,7 +119,8 @@ def _peer(arguments: argparse.Namespace) -> dict[str, Any]:
     designs, before, sets, kept = _designs(arguments), _megabytes(), {}, {}
     for name, design in designs.items():
         started = time.perf_counter()
-        kept[name] = list(row_by_row(design, name, arguments.source, 1 if name in WHOLE else arguments.every))
+        every = 1 if name in WHOLE and not arguments.quick else arguments.every
+        kept[name] = list(row_by_row(design, name, arguments.source, every))
         sets[name] = (len(kept[name]), time.perf_counter() - started)
     megabytes = _megabytes()
     for name, rows in kept.items():

@@ -1,19 +1,26 @@
-"""The bundled and the published form of BBQ side by side: `python benchmarks/parallel_forms.py --model smollm2`.
+"""The bundled and the published form of BBQ side by side.
 
-Prints accuracy and bias scores of both forms by category, and how the scores of the templates correlate: templates of
-the same number test the same stereotype with other text, so a model that answers from stereotypes should show it in
-both. Needs the authors' template files (`--upstream-dir` or QABIAS_UPSTREAM, else the network). Runs are resumed.
+    python docs/examples/parallel_forms.py --model smollm2
+
+Prints accuracy and bias scores of both forms by category, and how the scores of the templates correlate. Templates of
+the same number test the same stereotype with other text, so that a model that answers from stereotypes should show it
+in both. The authors' template files are read from `--upstream-dir` or QABIAS_UPSTREAM, else downloaded. A run that was
+interrupted continues.
 """
 
 import argparse
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from qabias.benchmarks import load_benchmark
-from qabias.measuring.run import Machine, RunArguments, load_examples, read_answers, read_run, run
+from qabias.benchmarks import locate
+from qabias.measuring.run import run
+from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.folder import read_answers, read_run
+from qabias.runs.question import put_again
 
 SCORES = ("accuracy_ambig", "accuracy_disambig", "bias_ambig", "bias_disambig")
 N_RESAMPLES = 2000
@@ -59,21 +66,19 @@ def by_template(folder: Path, upstream_dir: str | None) -> dict[str, dict[str, A
     """Scores of a run by template."""
     import evaluate
 
-    from qabias.benchmarks import locate
-
-    benchmark = load_benchmark("bbq")
-    file = read_run(folder)
-    table = load_examples(benchmark, RunArguments(**file["arguments"]), upstream_dir)
-    answers, _ = read_answers(folder, benchmark, table, file["units_per_part"])
-    references = {name: table[name].to_pylist() for name in table.column_names}
+    question = put_again(read_run(folder), upstream_dir)
+    answers, _ = read_answers(folder, question.benchmark, question.table, question.units_per_part)
     metric = evaluate.load(str(locate.metric_folder("bbq")))
     scores = metric.compute(
-        predictions=answers["prediction"].to_pylist(), references=references, by=["template_id"], n_bootstrap=0
+        predictions=answers["prediction"].to_pylist(),
+        references=question.table,
+        by=["template_id"],
+        n_bootstrap=0,
     )
     return scores["by"]["template_id"]
 
 
-def _with_interval(scores: dict[str, Any], name: str) -> str:
+def _with_interval(scores: Mapping[str, Any], name: str) -> str:
     low, high = scores["ci"][name]
     return f"{100 * scores[name]:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 

@@ -1,0 +1,90 @@
+"""What `qabias plan` predicts against a run: tokens must agree exactly; the ratio of the times is printed.
+
+    python -m speed.plan_vs_run --benchmark bbq --config Age --limit 400
+    python -m speed.plan_vs_run --quick
+
+The plan is made by `qabias plan --measure` in a process of its own; `--quick` only plans the tokens. The run asks the
+same questions in this process; loading of the model and scoring of the answers are left out of its time.
+
+Exits with 1 if the numbers of tokens differ.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from qabias.runs.arguments import RunArguments
+from qabias.runs.question import load_examples, put
+from qabias.scorers.registry import load_scorer
+from speed.clock import Clock
+from speed.options import make_parser, verdict
+
+
+class Prediction(NamedTuple):
+    """What a plan says.
+
+    Attributes:
+        tokens: Tokens that are run, pads included.
+        seconds: How long it takes at the measured speed; None where none was measured.
+    """
+
+    tokens: float
+    seconds: float | None
+
+
+def predict(arguments: RunArguments, device: str, *, measure: bool) -> Prediction:
+    """Plan a run by `qabias plan`.
+
+    Raises:
+        subprocess.CalledProcessError: If it cannot be planned.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "plan.json"
+        command = [sys.executable, "-m", "qabias", "plan", arguments.benchmark, "--model", arguments.model]
+        command += ["--config", arguments.config, "--limit", str(arguments.limit), "--output", str(file)]
+        command += ["--measure", "--device", device] if measure else ["--hardware", "cpu"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"HF_HUB_OFFLINE": "1"})
+        (planned,) = json.loads(file.read_text("utf-8"))["runs"]
+    tokens = planned["work"]["tokens"] + planned["work"]["decoder_tokens"]
+    return Prediction(tokens, planned["seconds"] if measure else None)
+
+
+def run(arguments: RunArguments, device: str) -> tuple[int, float]:
+    """Ask all questions of a run of a model that is not a text-to-text one; tokens that were run, and seconds."""
+    scorer: Any = load_scorer(arguments.scorer, arguments.model, device=device)
+    question = put(load_examples(arguments), arguments, scorer)
+    assert question.prompt_format is not None
+    clock = Clock()
+    for part in question.parts:
+        question.benchmark.answer(part, scorer, question.prompt_format, arguments.norm)
+    return scorer.stats.tokens_run, clock.read().clock
+
+
+def main() -> int:
+    """Print prediction, fact and their ratio."""
+    parser = make_parser(__doc__)
+    parser.add_argument("--benchmark", default="bbq")
+    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--config", default="Age")
+    parser.add_argument("--limit", type=int, help="examples (default: 400; quick: 8)")
+    parser.add_argument("--device", default="auto", help="of the measured speed and of the run; quick: cpu")
+    options = parser.parse_args()
+    limit, device = (8, "cpu") if options.quick else (400, options.device)
+    arguments = RunArguments(options.benchmark, options.model, options.config, limit=options.limit or limit)
+    predicted = predict(arguments, device, measure=not options.quick)
+    tokens, seconds = run(arguments, device)
+    print(f"{'':<10}{'predicted':>14}{'actual':>14}{'ratio':>9}")
+    rows = [("tokens", predicted.tokens, float(tokens))]
+    if predicted.seconds is not None:
+        rows.append(("seconds", predicted.seconds, seconds))
+    for name, expected, actual in rows:
+        print(f"{name:<10}{expected:>14,.1f}{actual:>14,.1f}{expected / actual:>9.3f}")
+    return verdict(wrong=predicted.tokens != tokens)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

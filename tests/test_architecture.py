@@ -1,0 +1,159 @@
+"""The house stands: rooms in their order, no way up, no circle, no benchmark's name outside its folder."""
+
+import ast
+import importlib.util
+import re
+import sys
+
+import pytest
+
+from qabias.benchmarks import benchmark_names, registry
+
+from .conftest import ROOT
+
+_spec = importlib.util.spec_from_file_location("rooms", ROOT / "docs" / "rooms.py")
+rooms = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(rooms)
+
+LOOSE = {"qabias", "qabias.__main__", "qabias.errors"}
+# Holds no code: the dataset and metric folders lie there in a wheel.
+SHARE = "qabias.share"
+MOST_LINES = 600
+# The folders of the package that hold a benchmark, from the modules that are registered.
+FOLDERS = {
+    name: module.rsplit(".", 2)[1]
+    for name, module in ((n, registry.address(n).partition(":")[0]) for n in benchmark_names())
+}
+
+
+def python_files():
+    folders = (
+        "qabias",
+        "bbq_dataset",
+        "unqover_dataset",
+        "bbnli_dataset",
+        "metrics",
+        "runners",
+        "speed",
+        "tests",
+        "docs",
+    )
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def imported_packages(path):
+    """Names of the packages that a file imports, relative ones left out."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.add(node.module)
+    return names
+
+
+def test_every_module_has_a_room():
+    code = [module for module in rooms.modules() if not module.startswith(SHARE)]
+    loose = {module for module in code if not rooms.room_of(module) or module.count(".") == 1}
+    files = {module for module in loose if rooms.modules()[module].name != "__init__.py"} | {"qabias"}
+    assert files == LOOSE
+    assert {module for module in code if not rooms.room_of(module)} <= LOOSE
+
+
+def test_no_room_imports_from_one_above_it():
+    order = list(rooms.ROOMS)
+    upward = [
+        f"{module} -> {other}"
+        for module, imported in rooms.graph().items()
+        for other in sorted(imported)
+        if rooms.room_of(module)
+        and rooms.room_of(other)
+        and order.index(rooms.room_of(other)) > order.index(rooms.room_of(module))
+    ]
+    assert upward == []
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    graph = rooms.graph()
+    done, path = set(), []
+
+    def visit(module):
+        if module in path:
+            raise AssertionError(" -> ".join([*path[path.index(module) :], module]))
+        if module not in done:
+            path.append(module)
+            for other in sorted(graph[module]):
+                visit(other)
+            path.pop()
+            done.add(module)
+
+    for module in graph:
+        visit(module)
+
+
+def test_no_benchmark_is_named_outside_of_its_folder():
+    """Neither in code nor in data; comments and docstrings may give examples."""
+    names = "|".join(sorted(FOLDERS, key=len, reverse=True))
+    word = re.compile(rf"(?<![\w-])({names})(?![\w-])")
+    found = []
+    for path in sorted((ROOT / "qabias").rglob("*")):
+        place = path.relative_to(ROOT / "qabias")
+        if path.suffix not in (".py", ".yaml", ".j2", ".json", ".js") or place.as_posix() == "benchmarks/registry.py":
+            continue
+        texts = _literals(path) if path.suffix == ".py" else [path.read_text(encoding="utf-8")]
+        own = place.parts[1] if place.parts[0] == "benchmarks" and len(place.parts) > 2 else None
+        found += [
+            f"{place}: {match[1]}"
+            for text in texts
+            for match in word.finditer(text)
+            if path.name != "pinned_files.json" and FOLDERS[match[1]] != own
+        ]
+    assert found == []
+
+
+def _literals(path):
+    """The texts in the code of a file, docstrings left out."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    standing_alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in standing_alone
+    ]
+
+
+@pytest.mark.parametrize("folder", sorted(path.parent.name for path in (ROOT / "metrics").glob("*/requirements.txt")))
+def test_a_metric_imports_only_what_its_space_installs(folder):
+    pins = (ROOT / "metrics" / folder / "requirements.txt").read_text("utf-8").splitlines()
+    installed = {re.split(r"[=<>\[]", pin)[0].strip() for pin in pins if pin and not pin.startswith("#")}
+    # What these bring with them: evaluate needs datasets and NumPy, datasets needs PyArrow.
+    allowed = installed | {"numpy", "pyarrow", "datasets"} | set(sys.stdlib_module_names)
+    for path in (ROOT / "metrics" / folder).glob("*.py"):
+        assert {name.partition(".")[0] for name in imported_packages(path)} <= allowed, path.name
+
+
+@pytest.mark.parametrize("folder", ["bbq_dataset", "unqover_dataset", "bbnli_dataset"])
+def test_a_dataset_folder_imports_only_the_rooms_that_build(folder):
+    for path in (ROOT / folder).glob("*.py"):
+        ours = {name for name in imported_packages(path) if name.partition(".")[0] == "qabias"}
+        assert {name.split(".")[1] for name in ours} <= {"building", "errors", "support"}, path.name
+
+
+def test_no_file_is_longer_than_a_reader_likes():
+    long = {path.name: n for path in python_files() if (n := len(path.read_text("utf-8").splitlines())) > MOST_LINES}
+    assert long == {}
+
+
+def test_the_drawing_in_the_documentation_is_that_of_the_code():
+    page = rooms.PAGE.read_text(encoding="utf-8")
+    assert rooms.BEGIN in page
+    assert page == rooms.drawn(page), "python docs/rooms.py --write"
+
+
+def test_the_way_of_a_run_is_told_in_at_most_ten_files_that_exist():
+    page = rooms.PAGE.read_text(encoding="utf-8")
+    section = page.partition("## From the command to the report\n")[2].partition("\n## ")[0]
+    files = re.findall(r"^\d+\. `(qabias/[\w/]+\.py)`", section, flags=re.MULTILINE)
+    assert 5 <= len(files) <= 10
+    for name in files:
+        assert (ROOT / name).is_file(), name

@@ -1,0 +1,550 @@
+"""What every benchmark keeps to: each one that is installed is found and tested by itself.
+
+A run of a baseline on a sample of the first configuration stands for all runs. A new benchmark needs no entry here;
+`python -m pytest tests/test_benchmark_contract.py -k NAME` tests one that another package installs.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import io
+import math
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from qabias.benchmarks import ALL, Benchmark, benchmark_names, choose_format, load_benchmark
+from qabias.benchmarks.base import lacking, meaningful
+from qabias.benchmarks.locate import metric_module
+from qabias.benchmarks.prompt_format import Example, PromptFormat
+from qabias.benchmarks.undefined import reasons
+from qabias.comparison import compare
+from qabias.errors import QabiasError
+from qabias.measuring.run import run
+from qabias.report.prompts import with_prompts
+from qabias.runs.arguments import RunArguments, check_arguments
+from qabias.runs.folder import read_all_answers
+from qabias.runs.question import load_examples, put_again
+from qabias.runs.sampling import sample
+from qabias.runs.scored import read_scored
+from qabias.scorers.base import OptionScores
+from qabias.scorers.baseline import KINDS, BaselineScorer
+from qabias.scorers.registry import kinds, scorers_for
+from qabias.suites import load_suite
+from qabias.support.arrow import plain
+from qabias.support.files import strict
+from qabias.tables.model import KINDS as COLUMN_KINDS
+from qabias.tables.model import Analysis, Estimate, read_analysis
+from qabias.terminal.template import rates, show_template
+
+from .conftest import ROOT
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*no answer:UserWarning")
+
+LIMIT = 120
+SMALL = 24
+
+
+class Case(NamedTuple):
+    """A benchmark, and a run of a baseline on a sample of it."""
+
+    benchmark: Benchmark
+    folder: Any
+    whole: pa.Table
+    table: pa.Table
+    answers: pa.Table
+    scores: Mapping[str, Any]
+    analysis: Analysis
+
+    @property
+    def facts(self):
+        return self.benchmark.facts
+
+    @property
+    def format(self):
+        return self.benchmark.formats[self.benchmark.default_format(BaselineScorer("random"))]
+
+
+@pytest.fixture(scope="module", params=benchmark_names())
+def case(request, tmp_path_factory) -> Case:
+    benchmark = load_benchmark(request.param)
+    config = benchmark.configs[0]
+    folder = tmp_path_factory.mktemp(benchmark.name)
+    arguments = RunArguments(benchmark.name, "baseline:random", config, limit=LIMIT)
+    result = run(arguments, folder)
+    question = put_again(result.run)
+    return Case(
+        benchmark,
+        folder,
+        load_examples(RunArguments(benchmark.name, "baseline:random", config)).table,
+        question.table,
+        read_all_answers(result.run, benchmark, question.table),
+        result.scores,
+        read_analysis(folder / "analysis.json"),
+    )
+
+
+def answered_by(case: Case, kind: str, table: pa.Table) -> pa.Table:
+    """The answers of a baseline, as a run keeps them; a kind that plays no part raises `QabiasError`."""
+    return pa.table(case.benchmark.answer(table, BaselineScorer(kind), case.format, "none"))
+
+
+def plays_a_part(case: Case, kind: str) -> bool:
+    """Whether a kind of baseline can answer."""
+    try:
+        answered_by(case, kind, case.table.slice(0, 1))
+    except QabiasError:
+        return False
+    return True
+
+
+def all_scores(case: Case, scores: Mapping[str, Any]):
+    """The scores of every group that a result has."""
+    return [*case.benchmark.groups(scores).values(), *case.benchmark.parts(scores).values()]
+
+
+# Facts
+
+
+def test_every_name_is_a_measure_with_what_is_needed_where_it_is_named(case):
+    facts = case.facts
+    names = [measure.name for measure in facts.measures]
+    assert len(set(names)) == len(names)
+    for field in ("compared", "columns", "tiles", "tasks", "heatmaps"):
+        chosen = getattr(facts, field)
+        assert len(set(chosen)) == len(chosen)
+        assert set(chosen) <= set(names), field
+    for field in ("compared", "columns", "tiles", "tasks"):
+        assert getattr(facts, field), field
+    assert set(facts.heatmaps) <= set(facts.compared)
+    for measure in facts.measures:
+        assert measure.title
+        assert measure.kind in ("share", "signed", "number")
+        assert measure.kind in COLUMN_KINDS
+    assert all(measure.counts for measure in facts.chosen(facts.compared)), "a comparison shows how many examples"
+    assert all(measure.heading for measure in facts.chosen(facts.columns)), "the terminal needs a heading"
+
+
+def test_the_facts_are_whole(case):
+    facts = case.facts
+    for text in (facts.dataset, facts.caption, facts.row, facts.group, facts.task_type, facts.limit_note):
+        assert text
+    assert case.benchmark.title
+    assert facts.unit in (1, 100)
+    assert len(facts.clusters) == 2
+    assert facts.citations
+    assert all(isinstance(text, str) and "<cite>" in text for text in facts.citations)
+    assert facts.intro.is_file()
+    assert set(facts.grouped_configs) <= set(case.benchmark.configs)
+    assert set(facts.rescored or ()) <= set(benchmark_names())
+    if facts.suite is not None:
+        suite = load_suite(f"paper:{case.benchmark.name}")
+        for experiment in suite.experiments:
+            asked = load_benchmark(experiment.benchmark)
+            check_arguments(asked, RunArguments(asked.name, config=experiment.config, norm=experiment.norm))
+            assert experiment.config in asked.configs
+            assert set(experiment.formats) <= set(asked.formats)
+            assert set(experiment.scorers) <= set(scorers_for(asked.ways))
+
+
+def test_a_format_without_context_has_facts_and_the_other_way_round(case):
+    facts = case.facts
+    about = facts.question_only
+    assert (about is not None) == any(one.question_only for one in case.benchmark.formats.values())
+    assert meaningful(case.benchmark, False) == facts.chosen(facts.compared)
+    if about is not None:
+        column, value = about.rows
+        assert value in case.table[column].to_pylist()
+        assert all(about.count in of for of in all_scores(case, case.scores))
+        assert [measure.name for measure in meaningful(case.benchmark, True)] == list(about.measures)
+        assert about.source
+        assert about.note
+        assert about.remark
+
+
+def test_the_tables_that_a_comparison_shows_itself_exist(case):
+    names = {table.name for table in case.analysis.tables}
+    for prompt_format in case.benchmark.formats.values():
+        if prompt_format.question_only:
+            analysis = case.benchmark.analyse(case.table, case.answers, case.scores, prompt_format)
+            names |= {table.name for table in analysis.tables}
+    assert set(case.facts.own_tables) <= names
+
+
+# Scores
+
+
+def test_a_result_has_all_scores_and_the_counts_that_facts_name(case):
+    facts = case.facts
+    assert lacking(case.benchmark, case.scores) == []
+    assert lacking(case.benchmark, strict(case.scores)) == []
+    for of in case.benchmark.parts(case.scores).values():
+        assert set(facts.counts) <= set(of)
+        assert all(type(of[count]) is int for count in facts.counts)
+    for of in all_scores(case, case.scores):
+        assert of["n"] > 0
+        assert type(of[facts.clusters[1]]) is int
+    for measure in facts.measures:
+        found = [of for of in all_scores(case, case.scores) if measure.name in of]
+        assert found, f"no result has {measure.name}"
+        for of in found:
+            needed = {*measure.counts, *(count for rule in measure.undefined for count in rule.counts)}
+            assert needed <= set(of), measure.name
+
+
+def test_the_whole_comes_last_and_parts_are_found_by_their_pointers(case):
+    groups = list(case.benchmark.groups(case.scores))
+    assert ALL not in groups[:-1]
+    assert groups
+    for pointer, of in case.benchmark.parts(case.scores).items():
+        found = case.scores
+        for name in pointer.split("/")[1:]:
+            found = found[name.replace("~1", "/").replace("~0", "~")]
+        assert found is of
+
+
+def test_headline_scores_say_what_they_are(case):
+    for question_only in {False, case.facts.question_only is not None}:
+        tiles = case.benchmark.tiles(case.scores, question_only)
+        assert tiles
+        assert len({tile.title for tile in tiles}) == len(tiles)
+        for tile in tiles:
+            assert tile.title
+            assert tile.note
+            assert isinstance(tile.value, Estimate)
+    facts = case.benchmark.sample_facts(case.scores)
+    assert "Sample" in facts
+    assert all(isinstance(text, str) and text for text in facts.values())
+
+
+def undefined(scores: Mapping[str, Any], at: str = "") -> set[str]:
+    """JSON pointers of what is None, and of intervals whose ends are."""
+    found: set[str] = set()
+    for name, value in scores.items():
+        path = f"{at}/{name.replace('~', '~0').replace('/', '~1')}"
+        if value is None or (at.endswith("/ci") and isinstance(value, list) and None in value):
+            found.add(path)
+        elif isinstance(value, Mapping):
+            found |= undefined(value, path)
+    return found
+
+
+def test_every_undefined_score_has_a_reason(case):
+    tables = [case.table, case.table.slice(0, 1)]
+    for column in case.facts.view.conditions:
+        for value in case.table[column].unique().to_pylist():
+            tables.append(case.table.filter(pa.array([one == value for one in case.table[column].to_pylist()])))
+    n_scored = 0
+    played = {kind for kind in KINDS if plays_a_part(case, kind)}
+    for table in tables:
+        for kind in filter(played.__contains__, ("uniform", "random", "unknown", "stereotyped", "first")):
+            try:
+                scores = case.benchmark.score(table, answered_by(case, kind, table))
+            except QabiasError:  # the metric refuses sets that are not whole
+                continue
+            n_scored += 1
+            found = reasons(case.benchmark, scores)
+            assert set(found) == undefined(strict(scores))
+            assert found == reasons(case.benchmark, strict(scores))
+            assert not [pointer for pointer, reason in found.items() if "a ratio of nothing" in reason]
+    assert n_scored >= 4
+
+
+KNOWN = {
+    # Always right: accuracies are 1.
+    "oracle": lambda measure: 1.0 if measure.name.startswith("accuracy") and measure.kind == "share" else None,
+    # Always with the stereotype, or always against it.
+    "stereotyped": lambda measure: 1.0 if measure.name.startswith("bias") and measure.kind == "signed" else None,
+    "anti-stereotyped": lambda measure: -1.0 if measure.name.startswith("bias") and measure.kind == "signed" else None,
+    # No preference: what has no direction is 0.
+    "uniform": lambda measure: 0.0 if measure.name in ("mu", "eta", "delta", "epsilon") else None,
+}
+
+
+def test_baselines_score_as_is_known(case):
+    n_checked = 0
+    for kind, known in KNOWN.items():
+        if not plays_a_part(case, kind):
+            continue
+        scores = case.benchmark.score(case.table, answered_by(case, kind, case.table))
+        for measure in case.facts.measures:
+            for of in case.benchmark.groups(scores, measure).values():
+                if known(measure) is not None and not math.isnan(of[measure.name]):
+                    assert of[measure.name] == pytest.approx(known(measure), abs=1e-6), (kind, measure.name)
+                    n_checked += 1
+    assert n_checked
+
+
+# Comparison
+
+
+def test_pairs_have_the_groups_of_the_scores_and_the_same_scores(case):
+    pairs = case.benchmark.pair_up(case.table, case.answers, case.answers)
+    assert list(pairs) == list(case.benchmark.groups(case.scores))
+    for measure in case.facts.chosen(case.facts.compared):
+        for name, of in case.benchmark.groups(case.scores, measure).items():
+            pair = pairs[name]
+            assert pair.n_clusters == of[case.facts.clusters[1]]
+            once = np.ones((1, pair.n_clusters))
+            for scored in (pair.first(once), pair.second(once), *pair.exchanged(once)):
+                assert scored[measure.name].shape == (1,)
+                np.testing.assert_allclose(scored[measure.name][0], of[measure.name], atol=1e-6)
+
+
+def test_a_run_does_not_differ_from_itself(case):
+    comparison = compare([case.folder, case.folder])
+    tables = {table.name: table for table in comparison.analysis.tables}
+    for name in case.facts.compared:
+        table = tables[f"difference_{name}"]
+        kinds_of_columns = [column.kind for column in table.columns]
+        assert table.rows
+        for row in table.rows:
+            for value, kind in zip(row, kinds_of_columns, strict=True):
+                if isinstance(value, Estimate) and value.value is not None:
+                    assert value.value == 0
+                    assert (value.low or 0, value.high or 0) == (0, 0)
+                elif kind == "p":
+                    assert value in (1, None)
+    assert set(case.facts.heatmaps) <= {name.removesuffix("_by_model") for name in tables}
+    assert not set(case.facts.own_tables) & set(tables)
+
+
+# Examples and units
+
+
+def test_the_key_identifies_an_example(case):
+    keys = pa.table({name: plain(case.whole[name]) for name in case.benchmark.key})
+    assert keys.group_by(keys.column_names).aggregate([]).num_rows == keys.num_rows
+
+
+def test_units_are_neighbours_of_one_stratum(case):
+    unit, stratum = case.benchmark.units(case.whole)
+    assert unit.shape == stratum.shape == (case.whole.num_rows,)
+    assert unit.dtype == stratum.dtype == np.int64
+    starts = np.flatnonzero(np.diff(unit, prepend=-1))
+    assert len(starts) == len(np.unique(unit)), "a unit comes back after another"
+    assert unit.min() == stratum.min() == 0
+    assert (stratum == np.repeat(stratum[starts], np.diff(np.append(starts, len(unit))))).all()
+
+
+def test_a_sample_has_whole_units_of_as_many_strata_as_fit(case):
+    unit, stratum = case.benchmark.units(case.whole)
+    sizes = np.bincount(unit)
+    column = "number of the row"
+    drawn = sample(case.benchmark, case.whole.append_column(column, pa.array(np.arange(len(unit)))), LIMIT, 1)
+    rows = drawn[column].to_numpy()
+    assert (np.diff(rows) > 0).all()
+    assert len(rows) <= max(LIMIT, sizes.max())
+    units, counts = np.unique(unit[rows], return_counts=True)
+    assert (counts == sizes[units]).all()
+    _, strata = np.unique(stratum[rows], return_counts=True)
+    if len(units) >= stratum.max() + 1:
+        assert len(strata) == stratum.max() + 1
+
+
+def test_answers_have_the_columns_that_the_metric_reads(case):
+    assert set(case.benchmark.answer_columns) <= set(case.answers.column_names)
+    assert set(case.benchmark.key) <= set(case.answers.column_names)
+    assert case.answers.num_rows == case.table.num_rows
+    chosen = case.answers.select(list(case.benchmark.answer_columns))
+    np.testing.assert_equal(strict(case.benchmark.score(case.table, chosen)), strict(case.scores))
+
+
+def test_an_example_makes_as_many_texts_as_it_is_said_to(case):
+    asked = []
+
+    class Counting:
+        name, model_signature = "counting", ""
+
+        def score(self, requests):
+            asked.extend(option for request in requests for option in request.options)
+            return [even(request) for request in requests]
+
+    case.benchmark.answer(case.table, Counting(), case.format, "none")
+    assert len(asked) == case.facts.texts_per_example * case.table.num_rows
+
+
+# Formats and scorers
+
+
+def has_text(one: PromptFormat, example: Example) -> bool:
+    """Whether a format makes a text; one for classifiers of pairs says that it makes none."""
+    try:
+        one.render(example)
+    except QabiasError:
+        return False
+    return True
+
+
+def test_formats_are_versioned_and_pure(case):
+    benchmark = case.benchmark
+    questions = [one for example in case.analysis.examples[:SMALL] for one in benchmark.questions(example)]
+    assert len({one.signature for one in benchmark.formats.values()}) == len(benchmark.formats)
+    for name, one in benchmark.formats.items():
+        assert one.name == name
+        assert one.version >= 1
+        assert one.description
+        if not has_text(one, questions[0]):
+            assert not all(kinds()[scorer].reads_prompt for scorer in scorers_for(benchmark.ways))
+            continue
+        for question in questions:
+            given = dict(question)
+            prefix, options = one.render(question)
+            assert one.render(given) == (prefix, options)
+            assert given == question, "a format changes its example"
+            assert prefix == prefix.rstrip(" ")
+            assert len(set(options)) == len(options)
+            assert all(option[:1].isspace() and option.strip() for option in options)
+            assert len(one.texts(question)) == (len(options) if one.pairs else 1)
+
+
+def test_the_report_shows_every_example_with_its_prompt(case):
+    scored = read_scored(case.folder)
+    examples = with_prompts(case.analysis, scored).examples
+    assert examples
+    assert all(example["prompt"] for example in examples)
+    assert case.analysis.how_chosen
+    page = (case.folder / "report.html").read_text("utf-8")
+    for citation in case.facts.citations:
+        assert citation in page
+    assert case.facts.clusters[0] in page
+
+
+def even(request):
+    """Equal scores of all options."""
+    n = len(request.options)
+    return OptionScores(np.full(n, -math.log(n)), np.ones(n, np.int32), np.ones(n, np.int32))
+
+
+FAKES = {
+    "options": {"score": lambda requests: list(map(even, requests))},
+    "choices": {"score": lambda requests: list(map(even, requests))},
+    "texts": {"samples": 1, "generate": lambda prompts, keys: [("none of them",)] * len(prompts)},
+    "pairs": {"classify": lambda pairs: np.full((len(pairs), 3), 1 / 3)},
+    "spans": {"score": lambda items: np.full((len(items.context_of), 2), 0.5, np.float32)},
+}
+
+
+def test_every_scorer_that_fits_has_a_format_and_answers_in_it(case):
+    benchmark = case.benchmark
+    table = sample(benchmark, case.table, SMALL, 0)
+    names = scorers_for(benchmark.ways)
+    assert "baseline" in names
+    n_answered = 0
+    for name in names:
+        kind = kinds()[name]
+        assert benchmark.whole_config(kind) in benchmark.configs
+        assert benchmark.units_per_part(kind) >= 1
+        for way in set(kind.ways) & set(benchmark.ways):
+            scorer = SimpleNamespace(name=name, model_signature="", **FAKES.get(way, {}))
+            prompt_format = benchmark.formats[benchmark.default_format(scorer)]
+            if way in FAKES:
+                answers = benchmark.answer(table, scorer, prompt_format, benchmark.norms[0])
+                assert set(benchmark.answer_columns) <= set(answers)
+                assert {len(column) for column in answers.values()} == {table.num_rows}
+                n_answered += 1
+    assert n_answered >= len(names) - 1
+
+
+# Templates
+
+
+def test_a_template_is_shown_with_its_answers(case):
+    view = case.facts.view
+    names = view.template(case.table).cast(pa.string())
+    assert names.null_count == 0
+    name = names[0].as_py()
+    chosen = pa.array([one == name for one in names.to_pylist()])
+    rows = case.table.filter(chosen)
+    assert set(view.conditions) <= set(rows.column_names)
+    for column in case.answers.column_names:
+        if column not in rows.column_names:
+            rows = rows.append_column(column, case.answers[column].filter(chosen))
+    for row in rows.to_pylist():
+        assert all(isinstance(line, str) and line for line in view.lines(row))
+        assert set(view.answers(row)) <= {*view.kinds, *view.left_out}
+    table = rates(view, name, rows)
+    shares = [place for place, column in enumerate(table.columns) if column.name in view.kinds]
+    assert len(shares) == len(view.kinds)
+    for row in table.rows:
+        if shares and row[shares[0]] is not None:
+            assert sum(row[place] for place in shares) == pytest.approx(1)
+    text = io.StringIO()
+    show_template(case.folder, name, Console(file=text))
+    assert f"of {rows.num_rows:,} items" in text.getvalue()
+    with pytest.raises(QabiasError, match="did you mean"):
+        show_template(case.folder, f"{name}x", Console(file=text))
+
+
+# Choices
+
+
+def test_what_is_unknown_is_refused_with_what_was_probably_meant(case):
+    benchmark = case.benchmark
+    config, source, prompt_format = benchmark.configs[0], benchmark.sources[0], next(iter(benchmark.formats))
+    origin = benchmark.origin(source, 0, False, None)
+    assert origin.version.startswith(source)
+    for call, meant in (
+        (lambda: benchmark.load(f"{config}x", origin), config),
+        (lambda: benchmark.origin(f"{source}x", 0, False, None), source),
+        (lambda: choose_format(benchmark.formats, f"{prompt_format}x"), prompt_format),
+        (lambda: load_benchmark(f"{benchmark.name}x"), benchmark.name),
+    ):
+        with pytest.raises(QabiasError, match=f"did you mean '{meant}'") as caught:
+            call()
+        assert f"'{meant}x'" in str(caught.value)
+
+
+def test_baselines_that_play_no_part_name_those_that_do(case):
+    played = {kind for kind in KINDS if plays_a_part(case, kind)}
+    assert played > {"random", "uniform"}
+    for kind in set(KINDS) - played:
+        with pytest.raises(QabiasError, match=f"{kind}' plays no part in this benchmark; choose one of"):
+            answered_by(case, kind, case.table.slice(0, 1))
+
+
+# The metric folders
+
+
+def uses_of_metrics():
+    """Every use of a metric folder in the engine: file, line, benchmark, module and the names that are taken."""
+    for path in sorted((ROOT / "qabias").rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        of_function = {id(node): function for function in functions for node in ast.walk(function)}
+        parents = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call) and ast.unparse(call.func).split(".")[-1] == "metric_module":
+                benchmark, module = call.args
+                place = f"{path.relative_to(ROOT)}:{call.lineno}"
+                space = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+                parent = parents[id(call)]
+                if isinstance(parent, ast.Attribute):
+                    taken = {parent.attr}
+                else:
+                    assert isinstance(parent, ast.Assign), f"{place}: assign the module to a name"
+                    [target] = parent.targets
+                    loads = [
+                        parents[id(node)]
+                        for node in ast.walk(of_function[id(call)])
+                        if isinstance(node, ast.Name) and node.id == target.id and isinstance(node.ctx, ast.Load)
+                    ]
+                    assert all(isinstance(node, ast.Attribute) for node in loads), f"{place}: passed on as a whole"
+                    taken = {node.attr for node in loads}
+                yield place, getattr(space, benchmark.id), ast.literal_eval(module), taken
+
+
+def test_the_engine_takes_from_a_metric_what_its_engine_module_offers_and_nothing_else():
+    uses = list(uses_of_metrics())
+    assert uses
+    for place, benchmark, module, taken in uses:
+        assert module == "engine", place
+        assert taken, place
+        offered = set(metric_module(benchmark, "engine").__all__)
+        assert taken <= offered, f"{place}: {taken - offered}"

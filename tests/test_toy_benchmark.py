@@ -1,0 +1,276 @@
+"""A benchmark and a scorer of other packages work with every command, and nothing in `qabias` names them.
+
+Their scores are worked out by hand: two templates, six pairs of cooks each, both orders of a pair.
+"""
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from qabias.benchmarks import load_benchmark
+
+from . import tiny_models
+from .conftest import ROOT
+from .installed_toys import PACKAGES, environment, install, run_commands
+from .test_docs import SHELL_LANGUAGES, blocks_of, commands_of
+
+ANSWERS = "example_id,prediction\nkitchen-0,0\nkitchen-1,2\nkitchen-2,0\nkitchen-3,1\n"
+LONGEST = ("--scorer", "longest", "--model", "none")
+COMMANDS = {
+    "list": ("list",),
+    "stereotyped": ("run", "toy", "--model", "baseline:stereotyped", "--output", "stereotyped"),
+    "longest": ("run", "toy", *LONGEST, "--output", "longest"),
+    "shortest": ("run", "toy", *LONGEST, "--option", "prefer=shortest", "--limit", "20", "--output", "shortest"),
+    "again": ("run", "toy", *LONGEST, "--output", "longest"),
+    "model": ("run", "toy", "--model", "tiny", "--config", "market", "--output", "model"),
+    "written": ("run", "toy", "--model", "tiny", "--option", "mode=generate", "--limit", "4", "--output", "written"),
+    "show": ("show", "stereotyped"),
+    "show --template": ("show", "stereotyped", "--template", "kitchen"),
+    "show --table": ("show", "stereotyped", "--table", "answers"),
+    "score": ("score", "answers.csv", "--benchmark", "toy", "--output", "scores.json"),
+    "score again": ("score", "longest"),
+    "report": ("report", "stereotyped", "longest", "--output", "report.html"),
+    "compare": ("compare", "stereotyped", "longest", "--output", "side_by_side"),
+    "export": ("export", "stereotyped", "--format", "csv"),
+    "build": ("build", "toy", "--config", "market", "--output", "built"),
+    "bbq": ("run", "bbq", *LONGEST, "--config", "Religion", "--limit", "200", "--output", "bbq"),
+    "compare with bbq": ("compare", "stereotyped", "bbq"),
+    "config": ("run", "toy", "--config", "kitchn"),
+    "template": ("show", "stereotyped", "--template", "markte"),
+    "prediction": ("score", "wrong.csv", "--benchmark", "toy"),
+    "way": ("run", "unqover", *LONGEST, "--option", "prefer=widest"),
+    "plan": ("plan", "toy", "--model", "tiny", "--limit", "20"),
+}
+PAGES = [ROOT / "docs" / name for name in ("add-a-benchmark.md", "add-a-scorer.md")]
+SHOWN = [
+    command[1:]
+    for page in PAGES
+    for block in blocks_of(page)
+    if block.language in SHELL_LANGUAGES
+    for command in commands_of(block)
+    if command[0] == "qabias"
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    return install(tmp_path_factory.mktemp("toys"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    for part in (tiny_models.make_model("llama"), tiny_models.make_tokenizer()):
+        part.save_pretrained(folder / "tiny")
+    (folder / "answers.csv").write_text(ANSWERS, "utf-8")
+    (folder / "wrong.csv").write_text("example_id,prediction\nkitchen-0,3\n", "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def done(site, folder):
+    results = run_commands(site, [*COMMANDS.values(), *SHOWN], folder)
+    return dict(zip([*COMMANDS, *map(" ".join, SHOWN)], results, strict=True))
+
+
+def scores_of(folder, name):
+    return json.loads((folder / name / "scores.json").read_text("utf-8"))
+
+
+def test_nothing_in_the_engine_names_them():
+    texts = [path.read_text("utf-8") for path in (ROOT / "qabias").rglob("*.py")]
+    assert not [text for text in texts if "qabias_toy" in text or "qabias_longest" in text]
+    assert PACKAGES == ("toy_benchmark", "toy_scorer")
+
+
+def test_they_are_listed(done):
+    code, output = done["list"]
+    assert code == 0, output
+    of_toy = output[output.index("toy: Toy: which of two cooks") :].splitlines()[1:8]
+    assert [line.split() for line in of_toy[:2]] == [
+        ["configurations:", "kitchen,", "market,", "all"],
+        ["sources:", "bundled"],
+    ]
+    assert of_toy[2].split()[-1] == "longest"
+    assert "prefers the longest option, without a model" in output
+
+
+def test_the_scores_of_a_baseline(done, folder):
+    assert done["stereotyped"].code == 0, done["stereotyped"].output
+    scores = scores_of(folder, "stereotyped")["scores"]
+    kitchen = scores["by"]["template"]["kitchen"]
+    for of, n in ((scores, 24), (kitchen, 12)):
+        # Always the first of the two: (n - 0) / (n + 0), and never the right answer.
+        assert (of["bias"], of["accuracy"], of["unparsed_share"]) == (1, 0, 0)
+        assert (of["n"], of["n_pairs"], of["n_first"], of["n_second"], of["n_unknown"]) == (n, n // 2, n, 0, 0)
+        assert of["ci"] == {"bias": [1, 1], "accuracy": [0, 0], "unparsed_share": [0, 0]}
+
+
+def test_the_longest_option_is_the_right_one_and_the_bias_undefined_for_a_reason(done, folder):
+    assert done["longest"].code == 0, done["longest"].output
+    content = scores_of(folder, "longest")
+    assert content["signature"].startswith("toy|source:bundled@1|config:all|format:qa@1|model:none|scorer:longest|")
+    assert content["scores"]["accuracy"] == 1
+    assert content["scores"]["bias"] is None
+    assert content["reasons"]["/bias"] == "no answer names a cook"
+    assert content["reasons"]["/by/template/market/ci/bias"] == "the score is undefined: no answer names a cook"
+    assert "undefined" in done["longest"].output
+
+
+def test_the_shortest_option_is_the_same_cook_in_both_orders(done, folder):
+    assert done["shortest"].code == 0, done["shortest"].output
+    scores = scores_of(folder, "shortest")["scores"]
+    # A sample of 20 is ten whole pairs; a cook is first in one of their orders and second in the other.
+    assert (scores["n"], scores["n_pairs"], scores["n_first"], scores["n_second"]) == (20, 10, 10, 10)
+    assert (scores["bias"], scores["accuracy"]) == (0, 0)
+    assert scores["ci"]["bias"] == [0, 0]
+
+
+def test_the_same_command_continues_a_run_and_scoring_again_gives_the_same(done):
+    assert done["again"].code == done["score again"].code == 0
+    for name in ("again", "score again"):
+        assert done[name].output.splitlines()[-3:] == done["longest"].output.splitlines()[-3:]
+
+
+def test_a_model_answers_by_likelihood_or_in_its_own_words(done, folder):
+    assert done["model"].code == done["written"].code == 0, (done["model"].output, done["written"].output)
+    answers = pq.read_table(folder / "model" / "predictions")
+    best = [int(np.argmax(of)) for of in answers["loglikelihoods"].to_pylist()]
+    assert answers["prediction"].to_pylist() == best
+    assert answers.num_rows == 12
+    assert "format:qa@1" in scores_of(folder, "model")["signature"]
+    assert "format:listed@1" in scores_of(folder, "written")["signature"]
+    # What a model with random weights writes is none of the options.
+    assert scores_of(folder, "written")["scores"]["unparsed_share"] == 1
+
+
+def test_a_run_is_shown(done):
+    code, output = done["show"]
+    assert code == 0, output
+    assert "2 tables: bias_by_template, answers; 24 examples are in its report" in output
+    rows = [line.split() for line in done["show --table"].output.splitlines()]
+    for row in (["kitchen", "12", "0", "0"], ["market", "12", "0", "0"], ["All", "24", "0", "0"]):
+        assert row in rows
+    of_template = done["show --template"].output
+    assert "100.0 %    0.0 %     0.0 %        12" in of_template.replace("\u00a0", " ")
+    assert "#kitchen-0 Jo and Ana cooked in the same kitchen." in of_template
+    assert "  > Jo" in of_template
+    assert "4 of 12 items" in of_template
+
+
+def test_answers_of_others_are_scored(done, folder):
+    assert done["score"].code == 0, done["score"].output
+    content = json.loads((folder / "scores.json").read_text("utf-8"))
+    # Options rotate by one from example to example: first, first, unknown, second.
+    assert [content["scores"][f"n_{kind}"] for kind in ("first", "second", "unknown", "unparsed")] == [2, 1, 1, 0]
+    assert content["scores"]["bias"] == 1 / 3
+    assert content["scores"]["accuracy"] == 1 / 4
+    assert content["signature"].startswith("toy|source:bundled@1|config:all|predictions:answers.csv|")
+
+
+def test_reports_say_how_to_read_the_scores(done, folder):
+    assert done["report"].code == 0, done["report"].output
+    for path in (folder / "stereotyped" / "report.html", folder / "report.html"):
+        page = path.read_text("utf-8")
+        for text in (
+            "Every text names two cooks",
+            "Preference for the first",
+            "with other pairs of cooks",
+            "How to add a benchmark",
+            "Q: Who burnt the soup?",
+        ):
+            assert text in page, text
+
+
+def test_two_runs_are_compared_pair_by_pair(done, folder):
+    assert done["compare"].code == 0, done["compare"].output
+    tables = {
+        table["name"]: table for table in json.loads((folder / "side_by_side" / "analysis.json").read_text())["tables"]
+    }
+    # 0 % and 100 % right. Of all 2^6 exchanges of six pairs two are as far from 0 as what was seen; of twelve likewise.
+    rows = {row[0]: row[1:] for row in tables["difference_accuracy"]["rows"]}
+    for name, p, adjusted, n_pairs in (
+        ("kitchen", 2 / 2**6, 4 / 2**6, 6),
+        ("market", 2 / 2**6, 4 / 2**6, 6),
+        ("All", 2 / 2**12, None, 12),
+    ):
+        assert rows[name] == [{"value": 1, "low": 1, "high": 1}, p, adjusted, n_pairs]
+    # One run has no bias score, so there is no difference.
+    assert [row[1] for row in tables["difference_bias"]["rows"]] == [{"value": None, "low": None, "high": None}] * 3
+    # The scores are not shown a second time in the joined tables.
+    assert "answers" in tables
+    assert "bias_by_template" not in tables
+
+
+def test_tables_are_exported(done, folder):
+    assert done["export"].code == 0, done["export"].output
+    with (folder / "stereotyped" / "export" / "bias_by_template.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["template"] for row in rows] == ["kitchen", "market", "All"]
+    assert rows[0]["bias"] == rows[0]["bias_low"] == "1.0"
+    assert rows[2]["n"] == "24"
+
+
+def test_a_folder_of_examples_is_built(done, folder):
+    assert done["build"].code == 0, done["build"].output
+    assert pq.read_table(folder / "built" / "market.parquet").num_rows == 12
+
+
+def test_the_scorer_answers_a_benchmark_of_this_package(done, folder):
+    assert done["bbq"].code == 0, done["bbq"].output
+    bbq = load_benchmark("bbq")
+    examples = {
+        row["example_id"]: row for row in bbq.load("Religion", bbq.origin("bundled", 0, False, None)).to_pylist()
+    }
+    answers = pq.read_table(folder / "bbq" / "predictions").to_pylist()
+    right = []
+    for answer in answers:
+        row = examples[answer["example_id"]]
+        lengths = [len(row[f"ans{place}"]) for place in range(3)]
+        longest = lengths.index(max(lengths)) if lengths.count(max(lengths)) == 1 else -1
+        assert answer["prediction"] == longest
+        if longest >= 0 and row["context_condition"] == "disambig":
+            right.append(longest == row["label"])
+    assert 0 < len(right) < len(answers) <= 200
+    assert scores_of(folder, "bbq")["scores"]["accuracy_disambig"] == pytest.approx(sum(right) / len(right))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("compare with bbq", "they have no scores in common"),
+        ("config", "unknown configuration 'kitchn': choose one of kitchen, market, all; did you mean 'kitchen'?"),
+        ("template", "no template 'markte'; did you mean 'market'?"),
+        ("prediction", "a prediction is not in -1 to 2"),
+        ("way", "unknown prefer 'widest'"),
+    ],
+)
+def test_mistakes_are_one_line(done, name, message):
+    code, output = done[name]
+    assert code == 2, output
+    assert message in output.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", map(" ".join, SHOWN))
+def test_the_commands_of_the_pages_work(done, command):
+    assert done[command].code == 0, done[command].output
+
+
+def test_a_run_is_planned(done):
+    code, output = done["plan"]
+    assert code == 0, output
+    assert "toy" in output
+
+
+def test_the_contract_of_all_benchmarks_holds(site):
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_benchmark_contract.py"]
+    run = subprocess.run(
+        [*command, "-k", "toy"], cwd=ROOT, env=environment(site), capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout
+    assert " passed" in run.stdout

@@ -1,0 +1,60 @@
+"""A scorer that prefers the longest option, or the shortest, and needs no model."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from qabias.answers.likelihoods import OptionScores
+from qabias.errors import QabiasError
+from qabias.scorers.base import Request
+from qabias.scorers.kind import Loading, ScorerKind
+from qabias.support.suggest import unknown
+
+PREFERENCES = ("longest", "shortest")
+
+
+class LengthScorer:
+    """Gives every option a probability that grows, or falls, with its number of letters."""
+
+    name = "longest"
+    model_signature = ""
+
+    def __init__(self, prefer: str = "longest") -> None:
+        self._power = 1 if prefer == "longest" else -1
+
+    def score(self, requests: Sequence[Request]) -> list[OptionScores]:
+        """Score every option of every request, in order."""
+        return [self._score_one(request.options) for request in requests]
+
+    def _score_one(self, options: Sequence[str]) -> OptionScores:
+        weights = np.array([len(option) for option in options], dtype=np.float64) ** self._power
+        return OptionScores(
+            loglikelihoods=np.log(weights / weights.sum()),
+            n_tokens=np.array([len(option.split()) for option in options], dtype=np.int32),
+            n_bytes=np.array([len(option.encode()) for option in options], dtype=np.int32),
+        )
+
+
+def parse_options(options: Mapping[str, str]) -> str:
+    """Read `prefer`."""
+    prefer = options.get("prefer", "longest")
+    if prefer not in PREFERENCES:
+        raise unknown("prefer", prefer, PREFERENCES)
+    return prefer
+
+
+def load(loading: Loading) -> LengthScorer:
+    """Make the scorer; a real one would begin with `loading.load_model`."""
+    if loading.revision is not None:
+        raise QabiasError("longest: there is no model, and so no revision; leave --revision out")
+    return LengthScorer(parse_options(loading.options))
+
+
+KIND = ScorerKind(
+    name="longest",
+    about="prefers the longest option, without a model",
+    ways=("options",),
+    load=load,
+    options={"prefer": "longest or shortest"},
+    parse_options=parse_options,
+)
