@@ -93,11 +93,11 @@ def arrows() -> dict[str, set[str]]:
 
 def picture() -> str:
     """The rooms from the top of the house down, each with what it is and what it stands on."""
-    order = list(ROOMS)
+    order, stands_on = list(ROOMS), arrows()
     width = max(map(len, order))
     rows = []
     for room in reversed(order):
-        below = sorted(arrows()[room], key=order.index, reverse=True)
+        below = sorted(stands_on[room], key=order.index, reverse=True)
         rows.append(f"{room:<{width}}  {ROOMS[room]}")
         rows.append(f"{'':<{width}}  stands on: {', '.join(below) or 'nothing'}")
     return "```text\n" + "\n".join(rows) + "\n```\n"

@@ -20,7 +20,7 @@ import pytest
 from rich.console import Console
 
 from qabias.benchmarks import ALL, Benchmark, benchmark_names, choose_format, load_benchmark
-from qabias.benchmarks.base import compared, lacking
+from qabias.benchmarks.base import lacking, meaningful
 from qabias.benchmarks.locate import metric_module
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.undefined import reasons
@@ -157,12 +157,12 @@ def test_a_format_without_context_has_facts_and_the_other_way_round(case):
     facts = case.facts
     about = facts.question_only
     assert (about is not None) == any(one.question_only for one in case.benchmark.formats.values())
-    assert compared(case.benchmark, False) == facts.chosen(facts.compared)
+    assert meaningful(case.benchmark, False) == facts.chosen(facts.compared)
     if about is not None:
         column, value = about.rows
         assert value in case.table[column].to_pylist()
         assert all(about.count in of for of in all_scores(case, case.scores))
-        assert [measure.name for measure in compared(case.benchmark, True)] == list(about.measures)
+        assert [measure.name for measure in meaningful(case.benchmark, True)] == list(about.measures)
         assert about.source
         assert about.note
         assert about.remark

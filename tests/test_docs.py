@@ -1,5 +1,7 @@
 """What README.md and docs/ show works: Python runs, `<!-- run -->` shell blocks run, all other commands are parsed.
 
+A block with a title shows the file of that name; both must be the same, and tests of the file's own run it.
+
 The blocks of a page run in order, in one namespace and one empty folder from which the checkout's datasets and metrics
 can be reached. A shell block that cannot run everywhere (a Hub id, a server, a GPU) has its arguments read by the very
 parser that would read them, and files, make targets and other programs that it names must be known;
@@ -24,10 +26,10 @@ from .conftest import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # What is read but not run; no command may hide in it.
-DATA_LANGUAGES = ("text", "yaml", "json", "bibtex", "")
+DATA_LANGUAGES = ("text", "yaml", "json", "toml", "jinja", "bibtex", "")
 SHELL_LANGUAGES = ("bash", "sh")
 RUN = "<!-- run -->"
-REACHABLE = ("bbq_dataset", "unqover_dataset", "bbnli_dataset", "metrics", "docs")
+REACHABLE = ("bbq_dataset", "unqover_dataset", "bbnli_dataset", "metrics", "docs", "tests")
 # Programs of others, whose options only they know.
 FOREIGN = (
     ".",
@@ -35,6 +37,7 @@ FOREIGN = (
     "cp",
     "git",
     "hf",
+    "python -m pytest",
     "lm_eval",
     "pip",
     "python3 -m venv",
@@ -45,18 +48,22 @@ FOREIGN = (
 )
 LAUNCHERS = ("accelerate", "torchrun")
 BLOCK = re.compile(
-    r"(?P<mark>^<!-- run -->\n)?^```(?P<language>[a-z]*)[^\n]*\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
+    r"(?P<mark>^<!-- run -->\n)?"
+    r'^```(?P<language>[a-z]*)(?: title="(?P<file>[^"\n]+)")?\n'
+    r"(?P<text>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
 )
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page."""
+    """A fenced block of a page; `file` is what it shows, if it shows a file."""
 
     language: str
     text: str
     line: int
     runs: bool
+    file: str | None
 
 
 def blocks_of(page: Path) -> list[Block]:
@@ -66,7 +73,8 @@ def blocks_of(page: Path) -> list[Block]:
             found["language"],
             found["text"],
             text[: found.start("text")].count("\n"),
-            found["language"] == "python" or bool(found["mark"]),
+            bool(found["mark"]) or (found["language"] == "python" and found["file"] is None),
+            found["file"],
         )
         for found in BLOCK.finditer(text)
     ]
@@ -210,6 +218,15 @@ def test_no_block_is_left_out(page):
                 r"^\s*(qabias [a-z]+ |from \w+ import|import \w+|python3? |make [a-z]+$)", block.text, re.MULTILINE
             )
             assert hidden is None, f"line {block.line}: {hidden and hidden[0]}"
+
+
+@pytest.mark.parametrize(
+    ("page", "folder"), [("add-a-benchmark.md", "tests/toy_benchmark"), ("add-a-scorer.md", "tests/toy_scorer")]
+)
+def test_a_page_shows_every_file_of_a_package_as_it_is(page, folder):
+    shown = {block.file: block.text for block in blocks_of(ROOT / "docs" / page) if block.file is not None}
+    files = [path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".toml", ".j2")]
+    assert shown == {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files}
 
 
 def test_a_misspelt_option_is_found():

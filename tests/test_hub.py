@@ -1,5 +1,6 @@
 """Pushing to the Hub and loading back, against a stand-in on loopback."""
 
+import functools
 import io
 import json
 import os
@@ -12,10 +13,11 @@ from huggingface_hub import DatasetCard, constants
 from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 
 from qabias import cli
-from qabias.benchmarks import locate
+from qabias.benchmarks import load_benchmark, locate
 from qabias.errors import QabiasError
 from qabias.hub import contents
-from qabias.measuring.run import RunArguments, run
+from qabias.measuring.run import run
+from qabias.runs.arguments import RunArguments
 
 from .conftest import ROOT
 from .stand_in_hub import TOKEN, StandInHub
@@ -91,8 +93,17 @@ def dataset_files(benchmark, repository):
     files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     left_out = ("card", "eval")
     files = {path: content for path, content in files.items() if not path.startswith(left_out) and ".py" not in path}
-    card = files["README.md"].decode().replace(f"./{benchmark}_dataset", repository)
-    return {**files, "README.md": card.encode(), ".gitattributes": b""}
+    own_card = files["README.md"].decode()
+    card = own_card.replace(f"./{benchmark}_dataset", repository)
+    # Made when it is pushed, from the card and the Parquet files; tests/test_cards.py reads it.
+    described = described_in_croissant(benchmark, own_card)
+    return {**files, "README.md": card.encode(), "croissant.json": described, ".gitattributes": b""}
+
+
+@functools.cache
+def described_in_croissant(benchmark, card):
+    origin = load_benchmark(benchmark).origin("bundled", 0, False, None)
+    return locate.dataset_module(benchmark, "folder").croissant(origin, card).encode()
 
 
 @pytest.mark.parametrize("benchmark", NAMES)
@@ -168,9 +179,9 @@ def test_a_dry_run_lists_every_file_with_its_size_and_asks_the_hub_nothing(hub, 
     code, output, _ = push(kind, "bbnli", "--to", "org/bbnli", "--dry-run")
     assert code == 0
     assert hub.log == []
-    plan = contents.metric_plan("bbnli", "org/bbnli")
+    plan = contents.metric_push("bbnli", "org/bbnli")
     if kind == "dataset":
-        plan = contents.dataset_plan("bbnli", "org/bbnli", ROOT / "unused")
+        plan = contents.dataset_push("bbnli", "org/bbnli", ROOT / "unused")
     lines = [line.split() for line in output.splitlines()]
     for path in plan.files:
         assert [path, f"{len(plan.content(path)):,}", "bytes"] in lines
@@ -290,7 +301,7 @@ def test_a_pull_request_that_is_cut_off_and_repeated_is_opened_once(hub, pushed,
     assert repository.branches["refs/pr/1"]["TEMPLATES.md"] == b"changed"
 
 
-def test_mistakes_are_one_line_with_the_mend(hub, refused, monkeypatch, tmp_path):
+def test_mistakes_are_one_line_with_the_fix(hub, refused, monkeypatch, tmp_path):
     command = ("metric", "bbq", "--to", "org/bbq", "--yes")
     elsewhere = ("metric", "bbq", "--to", "elsewhere/bbq", "--yes")
     assert "elsewhere is your name or an organization of yours" in refused(*elsewhere)
@@ -318,8 +329,8 @@ def test_mistakes_are_one_line_with_the_mend(hub, refused, monkeypatch, tmp_path
 
 def test_wrong_names_are_told_before_the_hub_is_asked(hub, refused):
     assert "write ORG/NAME" in refused("dataset", "bbq", "--to", "bbq", "--yes")
-    assert "no name of a repository" in refused("dataset", "bbq", "--to", "org/b b q", "--yes")
-    assert "BBQ as inference is a part of the bundled bbq" in refused("dataset", "bbq_nli", "--to", "org/bbq", "--yes")
+    assert "is not the name of a repository" in refused("dataset", "bbq", "--to", "org/b b q", "--yes")
+    assert "bbq_nli is a part of the dataset bbq; choose one of bbq," in refused("dataset", "bbq_nli", "--to", "org/bbq", "--yes")
     assert "another module of it" in refused("metric", "bbq", "--to", "org/scores", "--yes")
     assert "cannot be imported" in refused("metric", "bbq", "--to", "org/bbq.v2", "--yes")
     assert "unknown source" in refused("dataset", "bbq", "--to", "org/bbq", "--source", "nowhere", "--yes")

@@ -1,70 +1,59 @@
 """A plan says beforehand what a run takes: its tokens are those that the scorers then run."""
 
-import argparse
 import json
-import statistics
 import sys
-import time
-from types import SimpleNamespace
+from collections import Counter as Multiset
 
 import numpy as np
 import pytest
 import tokenizers
 import torch
 import transformers
+from transformers.models.t5.modeling_t5 import T5Stack
 from typer.testing import CliRunner
 
-from speed import peers
 from qabias import cli
-from qabias.benchmarks import load_benchmark
-from qabias.errors import QabiasError
-from qabias.measuring import run as runs
-from qabias.measuring.run import Machine, RunArguments, cut_parts, load_examples
+from qabias.benchmarks import benchmark_names
 from qabias.planning import count as counting
-from qabias.planning.cost import Hardware, all_hardware, count_flops, estimate_memory, load_hardware
-from qabias.planning.count import ask, count_run
-from qabias.planning.counters import Work
-from qabias.planning.measure import Speed, measure
-from qabias.planning.outline import Shape, Subject, count_parameters, load_subject
-from qabias.planning.plan import Planned, as_dict, fits, make_planned, target_runs, total_cost
+from qabias.planning.count import Counter, ask, count_run
+from qabias.planning.hardware import Hardware, all_hardware
+from qabias.planning.measure import measure_speed
+from qabias.planning.plan import PlannedRun, count_flops
+from qabias.planning.silent import Work
+from qabias.planning.subject import Subject, count_parameters, load_subject
+from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.question import load_examples, put
 from qabias.scorers import load_scorer
+from qabias.scorers.kind import Loading, ScorerKind
+from qabias.scorers.registry import load_kind
 from tests.tiny_models import VOCABULARY_SIZE, make_model, make_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 T5 = {
-    "vocab_size": VOCABULARY_SIZE,
-    "d_model": 32,
-    "d_kv": 8,
-    "d_ff": 48,
-    "num_layers": 2,
-    "num_heads": 4,
-    "decoder_start_token_id": 0,
-    "pad_token_id": 0,
-    "eos_token_id": 1,
+    **{"vocab_size": VOCABULARY_SIZE, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4},
+    **{"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1},
 }
 BERT = {
-    "vocab_size": VOCABULARY_SIZE + 16,
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 48,
-    "pad_token_id": 1,
-    "max_position_embeddings": 512,
+    **{"vocab_size": VOCABULARY_SIZE + 16, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4},
+    **{"intermediate_size": 48, "pad_token_id": 1, "max_position_embeddings": 512},
 }
-NLI_LABELS = {0: "contradiction", 1: "neutral", 2: "entailment"}
+HEADS = {
+    "nli": "BertForSequenceClassification",
+    "extractive_qa": "BertForQuestionAnswering",
+    "masked_lm": "BertForMaskedLM",
+    "multiple_choice": "BertForMultipleChoice",
+}
+NLI_LABELS = {"id2label": {0: "contradiction", 1: "neutral", 2: "entailment"}}
+CHAT = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}assistant:"
+BUDGET = Machine("cpu", 700)
 
 
 def encoder_tokenizer():
-    """The tiny tokenizer with the special tokens of an encoder."""
+    """The tiny tokenizer with the special tokens of an encoder, and subjects of which it has a token."""
+    special = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "</s>", "mask_token": "<mask>"}
     tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=make_tokenizer().backend_tokenizer,
-        bos_token="<s>",
-        eos_token="</s>",
-        pad_token="</s>",
-        mask_token="<mask>",
-        unk_token="<unk>",
+        tokenizer_object=make_tokenizer().backend_tokenizer, unk_token="<unk>", **special
     )
-    # Subjects of which a masked model has a token.
     words = ("Christian", "Hindu", "Jewish", "Muslim", "Sikh")
     tokenizer.add_tokens([tokenizers.AddedToken(word, lstrip=True, single_word=True) for word in words])
     return tokenizer
@@ -73,22 +62,18 @@ def encoder_tokenizer():
 def make_folder(path, kind):
     """Save a tiny model of a kind; returns its folder."""
     torch.manual_seed(0)
-    tokenizer = make_tokenizer() if kind in ("causal", "seq2seq") else encoder_tokenizer()
-    if kind == "causal":
-        model = make_model("llama", max_position_embeddings=1024)
+    tokenizer = encoder_tokenizer() if kind in HEADS else make_tokenizer()
+    if kind in HEADS:
+        config = transformers.BertConfig(**BERT, **(NLI_LABELS if kind == "nli" else {}))
+        model = getattr(transformers, HEADS[kind])(config)
     elif kind == "seq2seq":
         model = transformers.T5ForConditionalGeneration(transformers.T5Config(**T5))
     else:
-        name = {
-            "nli": "BertForSequenceClassification",
-            "extractive_qa": "BertForQuestionAnswering",
-            "masked_lm": "BertForMaskedLM",
-            "multiple_choice": "BertForMultipleChoice",
-        }[kind]
-        labels = {"id2label": NLI_LABELS} if kind == "nli" else {}
-        model = getattr(transformers, name)(transformers.BertConfig(**BERT, **labels))
+        model = make_model("gemma2" if kind == "gemma2" else "llama", max_position_embeddings=1024)
     model.save_pretrained(path)
     tokenizer.save_pretrained(path)
+    if kind == "chat":
+        (path / "chat_template.jinja").write_text(CHAT)
     return str(path)
 
 
@@ -104,33 +89,54 @@ def folders(tmp_path_factory):
     return folder
 
 
-def really_ask(arguments, token_budget=None):
-    """Ask a real model part by part as a run does; the scorer with its counts."""
-    benchmark = load_benchmark(arguments.benchmark)
+def plan_run(arguments, machine=BUDGET, **options):
+    """The count of a run on a CPU."""
+    return count_run(Counter(arguments, load_subject(arguments.model, arguments.scorer), machine, True), **options)
+
+
+@pytest.fixture
+def passed(monkeypatch):
+    """Tokens that have gone through real models: read, decoded, and those of prompts and answers."""
+    seen = Multiset()
+
+    def watch(body):
+        forward = body.forward
+
+        def watched(self, input_ids=None, *others, **inputs):
+            decodes = isinstance(self, T5Stack) and self.is_decoder
+            seen["decoded" if decodes else "read"] += input_ids.numel()
+            return forward(self, input_ids, *others, **inputs)
+
+        monkeypatch.setattr(body, "forward", watched)
+
+    def generate(self, **inputs):
+        seen["prompts"] += inputs["input_ids"].numel()
+        seen["answers"] += len(inputs["input_ids"])
+        return original(self, **inputs)
+
+    for body in (transformers.LlamaModel, transformers.Gemma2Model, transformers.BertModel, T5Stack):
+        watch(body)
+    original = transformers.GenerationMixin.generate
+    monkeypatch.setattr(transformers.GenerationMixin, "generate", generate)
+    return seen
+
+
+def really_ask(arguments, passed, machine=BUDGET):
+    """Ask a real model all questions, part by part as a run does; the scorer."""
     scorer = load_scorer(
-        arguments.scorer, arguments.model, token_budget=token_budget, scorer_options=arguments.options, device="cpu"
+        *(arguments.scorer, arguments.model),
+        token_budget=machine.token_budget,
+        scorer_options=arguments.options,
+        device="cpu",
     )
-    passes = SimpleNamespace(first=0, second=0, batches=0)
-    watch(getattr(scorer, "_loaded", None), passes)
-    table = load_examples(benchmark, arguments)
-    for part in cut_parts(benchmark, table, benchmark.units_per_part(scorer.name)):
-        ask(benchmark, part, scorer, arguments)
-    return scorer, passes
+    passed.clear()  # what it was asked while it was loaded
+    question = put(load_examples(arguments), arguments, scorer)
+    for part in question.parts:
+        ask(question, part, scorer, arguments.norm)
+    return scorer
 
 
-def watch(loaded, passes):
-    """Count what passes through the two sides of a text-to-text model."""
-    if loaded is None or not loaded.model.config.is_encoder_decoder:
-        return
-
-    def count(side):
-        def hook(_module, _args, kwargs):
-            setattr(passes, side, getattr(passes, side) + kwargs["input_ids"].numel())
-
-        return hook
-
-    loaded.model.get_encoder().register_forward_pre_hook(count("first"), with_kwargs=True)
-    loaded.model.get_decoder().register_forward_pre_hook(count("second"), with_kwargs=True)
+# Tokens
 
 
 @pytest.mark.parametrize(
@@ -138,18 +144,37 @@ def watch(loaded, passes):
     [("bbq", "Age", None), ("bbq", "Religion", "letters"), ("unqover", "religion", None), ("bbnli", "all", None)],
 )
 @pytest.mark.parametrize("layout", ["tree", "flat"])
-def test_causal_tokens_are_those_that_a_real_run_runs(folders, benchmark, config, prompt_format, layout):
+def test_causal_tokens_are_those_that_a_run_runs(folders, passed, benchmark, config, prompt_format, layout):
     arguments = RunArguments(
         benchmark, folders("causal"), config, format=prompt_format, limit=40, options={"layout": layout}
     )
-    scorer, _ = really_ask(arguments, token_budget=700)
-    count = count_run(arguments, load_subject(arguments.model), on_cpu=True, token_budget=700)
-    assert count.is_exact
-    assert count.work.tokens == scorer.stats.tokens_run
-    assert count.work.tokens_flat == scorer.stats.tokens_flat
-    assert count.work.batches == scorer.stats.batches
+    scorer = really_ask(arguments, passed)
+    count = plan_run(arguments)
+    assert count.parts == count.parts_counted
+    assert count.work.tokens == passed["read"] == scorer.stats.tokens_run
+    assert count.work.tokens_alone == scorer.stats.tokens_flat
+    assert count.work.texts == scorer.stats.texts
     if layout == "tree":
-        assert count.work.tokens < count.work.tokens_flat
+        assert count.work.tokens < count.work.tokens_alone
+
+
+def test_texts_are_those_that_differ(folders):
+    arguments = RunArguments("bbq", folders("causal"), "Age", limit=24)
+    examples = load_examples(arguments)
+    prompt_format = examples.benchmark.formats["qa"]
+    rendered = [prompt_format.render(row) for row in examples.table.to_pylist()]
+    assert plan_run(arguments).work.texts == len(
+        {(prefix, option) for prefix, options in rendered for option in options}
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"), [("chat", {"chat": "yes", "system": "Be brief."}), ("chat", {"chat": "auto"}), ("gemma2", {})]
+)
+def test_tokens_of_chats_and_of_models_that_cap_their_logits_are_those_of_a_run(folders, passed, kind, options):
+    arguments = RunArguments("bbq", folders(kind), "Age", limit=24, options=options)
+    really_ask(arguments, passed)
+    assert plan_run(arguments).work.tokens == passed["read"] > 0
 
 
 @pytest.mark.parametrize(
@@ -161,229 +186,236 @@ def test_causal_tokens_are_those_that_a_real_run_runs(folders, benchmark, config
         ("multiple_choice", "bbq", "Age"),
     ],
 )
-def test_encoder_tokens_are_those_that_a_real_run_runs(folders, kind, benchmark, config):
+def test_encoder_tokens_are_those_that_a_run_runs(folders, passed, kind, benchmark, config):
     arguments = RunArguments(benchmark, folders(kind), config, limit=40, scorer=kind)
-    scorer, _ = really_ask(arguments, token_budget=900)
-    count = count_run(arguments, load_subject(arguments.model), on_cpu=True, token_budget=900)
-    assert count.work.tokens == scorer.stats.tokens_run > 0
-    assert count.work.tokens_flat == scorer.stats.tokens_run - scorer.stats.pads_run
-    assert count.work.batches == scorer.stats.batches
+    scorer = really_ask(arguments, passed)
+    work = plan_run(arguments).work
+    assert work.tokens == passed["read"] > 0
+    assert work.tokens_alone == scorer.stats.tokens_run - scorer.stats.pads_run
 
 
-def test_text_to_text_tokens_are_those_that_a_real_run_runs(folders):
+def test_text_to_text_tokens_are_those_that_a_run_runs(folders, passed):
     arguments = RunArguments("bbq", folders("seq2seq"), "Age", limit=24)
-    _, passes = really_ask(arguments, token_budget=900)
-    count = count_run(arguments, load_subject(arguments.model), on_cpu=True, token_budget=900)
-    assert count.work.tokens == passes.first > 0
-    assert count.work.decoder_tokens == passes.second > 0
-    assert count.work.requests == 24 * 3
+    really_ask(arguments, passed)
+    work = plan_run(arguments).work
+    assert work.tokens == passed["read"] > 0
+    assert work.written == passed["decoded"] > 0
+    assert work.texts == 24 * 3
 
 
-def test_written_tokens_are_the_prompts_and_the_most_that_may_be_written(folders):
-    options = {"mode": "generate", "max_new_tokens": "5"}
-    arguments = RunArguments("bbnli", folders("causal"), limit=12, options=options)
-    count = count_run(arguments, load_subject(arguments.model), on_cpu=True)
-    assert count.work.decoder_tokens == 5 * count.work.requests
-    assert count.work.tokens >= count.work.tokens_flat > 0
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [("causal", {}), ("seq2seq", {}), ("chat", {"chat": "yes"}), ("causal", {"samples": "3", "temperature": "1"})],
+)
+def test_written_tokens_are_the_prompts_and_the_most_that_may_be_written(folders, passed, kind, options):
+    options = {"mode": "generate", "max_new_tokens": "5", **options}
+    arguments = RunArguments("bbnli", folders(kind), limit=12, options=options)
+    really_ask(arguments, passed)
+    work = plan_run(arguments).work
+    assert work.tokens == passed["prompts"] >= work.tokens_alone > 0
+    assert work.texts == passed["answers"]
+    assert work.written == 5 * work.texts
+
+
+def test_a_gpu_takes_larger_batches_and_a_given_budget_holds_everywhere(folders):
+    arguments = RunArguments("bbnli", folders("nli"), limit=400)
+    subject = load_subject(arguments.model)
+    on_cpu, on_gpu = (Counter(arguments, subject, on_cpu=on_cpu) for on_cpu in (True, False))
+    assert count_run(on_gpu).work.tokens_alone == count_run(on_cpu).work.tokens_alone
+    assert count_run(on_gpu).work.tokens != count_run(on_cpu).work.tokens
+    given = [count_run(Counter(arguments, subject, BUDGET, on_cpu)).work for on_cpu in (True, False)]
+    assert given[0] == given[1]
+
+
+def test_a_size_with_a_tokenizer_has_the_tokens_of_a_model_with_that_tokenizer(folders):
+    arguments = RunArguments("bbq", folders("causal"), "Age", limit=24)
+    by_size = load_subject("", parameters=70e9, tokenizer=arguments.model)
+    counted = count_run(Counter(arguments, by_size, BUDGET)).work
+    assert counted == plan_run(arguments).work
+    assert count_flops(by_size, counted) == 2 * 70e9 * counted.tokens
 
 
 def test_a_sample_of_parts_estimates_the_whole_within_its_standard_error(folders, monkeypatch):
     arguments = RunArguments("bbnli", folders("causal"), "religion")
-    subject = load_subject(arguments.model)
-    whole = count_run(arguments, subject, on_cpu=True)
-    assert whole.is_exact
-    assert whole.error.tokens == 0
+    whole = plan_run(arguments)
+    assert whole.parts_counted == whole.parts
+    assert whole.error == Work()
     monkeypatch.setattr(counting, "EXACT_TEXTS", 0)
-    monkeypatch.setattr(counting, "SAMPLED_TEXTS", whole.n_examples * 3 // 2)
-    part = count_run(arguments, subject, on_cpu=True)
-    assert 3 <= part.n_counted < part.n_parts == whole.n_parts
-    assert part.error.tokens > 0
-    assert abs(part.work.tokens - whole.work.tokens) < 4 * part.error.tokens
-    assert count_run(arguments, subject, on_cpu=True, exact=True).work == whole.work
+    monkeypatch.setattr(counting, "SAMPLED_TEXTS", whole.examples * 3 // 2)
+    sample = plan_run(arguments)
+    assert 3 <= sample.parts_counted < sample.parts == whole.parts
+    assert 0 < abs(sample.work.tokens - whole.work.tokens) < 4 * sample.error.tokens
+    assert plan_run(arguments, exact=True) == whole
 
 
 def test_the_standard_error_of_a_sample_is_that_of_the_textbook(monkeypatch, folders):
     arguments = RunArguments("bbnli", folders("causal"), "gender", limit=400)
-    subject = load_subject(arguments.model)
-    monkeypatch.setattr(counting, "_draw", lambda *_: [0, 2])
-    count = count_run(arguments, subject, on_cpu=True)
-    monkeypatch.setattr(counting, "_draw", lambda *_: [0, 0])
-    first = count_run(arguments, subject, on_cpu=True).work.tokens / count.n_parts
-    second = 2 * count.work.tokens / count.n_parts - first
-    expected = count.n_parts * np.std([first, second], ddof=1) / np.sqrt(2) * np.sqrt(1 - 2 / count.n_parts)
-    assert count.error.tokens == pytest.approx(expected)
+    counter = Counter(arguments, load_subject(arguments.model), BUDGET, True)
+    tokens = np.array([counter.count(part).tokens for part in counter.question.parts])
+    monkeypatch.setattr(counting, "EXACT_TEXTS", 0)
+    monkeypatch.setattr(counting, "SAMPLED_TEXTS", 1)  # two parts at least
+    count = count_run(counter)
+    n = len(tokens)
+    assert count.parts_counted == 2 < n
+    candidates = [
+        n * np.std(tokens[[i, j]], ddof=1) / np.sqrt(2) * np.sqrt(1 - 2 / n)
+        for i in range(n)
+        for j in range(i + 1, n)
+        if n / 2 * (tokens[i] + tokens[j]) == pytest.approx(count.work.tokens)
+    ]
+    assert any(count.error.tokens == pytest.approx(expected) for expected in candidates)
+
+
+# Models
 
 
 @pytest.mark.parametrize("kind", ["causal", "seq2seq", "nli", "masked_lm"])
 def test_parameters_are_those_of_the_real_model_and_need_no_weights(folders, kind, tmp_path):
-    real = load_subject(folders(kind))
-    model = getattr(transformers, type(real.model).__name__).from_pretrained(folders(kind))
-    assert real.parameters == sum(parameter.numel() for parameter in model.parameters())
-    assert {parameter.device.type for parameter in real.model.parameters()} == {"meta"}
+    subject = load_subject(folders(kind))
+    model = getattr(transformers, type(subject.model).__name__).from_pretrained(folders(kind))
+    assert subject.parameters == sum(parameter.numel() for parameter in model.parameters())
+    assert {parameter.device.type for parameter in subject.model.parameters()} == {"meta"}
     if kind == "seq2seq":
-        assert real.encoder_parameters == count_parameters(model.get_encoder())
+        assert subject.encoder_parameters == count_parameters(model.get_encoder())
     model.config.save_pretrained(tmp_path)
     make_tokenizer().save_pretrained(tmp_path)
-    assert load_subject(str(tmp_path)).parameters == real.parameters
+    assert load_subject(str(tmp_path)).parameters == subject.parameters
+
+
+@pytest.mark.parametrize(("kind", "size"), [("causal", 2 * 32), ("seq2seq", 2 * 4 * 8), ("nli", 2 * 32)])
+def test_the_size_of_attention_is_layers_times_width(folders, kind, size):
+    assert load_subject(folders(kind)).attention_size == size
 
 
 def test_operations_of_a_small_model_by_hand():
     # 10 tokens in rows of 5: 2 rows of 25 pairs; 2 * 1000 * 10 and 4 * 3 layers * width 8 * 50.
-    shape = Shape(layers=3, attention_width=8, cache_width=16, hidden_size=8, vocabulary_size=100)
-    work = Work()
-    work.add(2, 5)
-    assert work == Work(tokens=10, attention=50, batches=1)
-    assert count_flops(Subject("m", "causal", None, 1000, shape=shape), work) == 20_000 + 4_800
-    assert count_flops(Subject("m", "causal", None, 1000), work) == 20_000
-    sides = Subject("m", "seq2seq", None, 1000, encoder_parameters=400)
-    assert count_flops(sides, Work(tokens=10, decoder_tokens=3)) == 2 * (400 * 10 + 600 * 3)
+    kind = load_kind("causal")
+    work = Work(tokens=10, pairs=50)
+    assert count_flops(Subject("m", kind, None, None, 1000, attention_size=3 * 8), work) == 20_000 + 4_800
+    assert count_flops(Subject("m", kind, None, None, 1000), work) == 20_000
+    sides = Subject("m", kind, None, None, 1000, encoder_parameters=400)
+    assert count_flops(sides, Work(tokens=10, written=3)) == 2 * (400 * 10 + 600 * 3)
 
 
-def test_memory_is_the_weights_and_what_a_batch_adds():
-    shape = Shape(layers=3, attention_width=8, cache_width=16, hidden_size=8, vocabulary_size=100)
-    subject = Subject("m", "causal", None, 1000, shape=shape)
-    assert estimate_memory(subject, "float32", 10).weights == 4000
-    plain = estimate_memory(subject, "bfloat16", 10)
-    assert plain.weights == 2000
-    assert estimate_memory(subject, "bfloat16", 10, generates=True).total - plain.total == 10 * 3 * 16 * 2
-    assert estimate_memory(Subject("m", "causal", None, 1000), "bfloat16", 10).working is None
+def test_attention_pairs_are_counted_within_rows(folders):
+    arguments = RunArguments("bbq", folders("causal"), "Age", limit=4, options={"layout": "flat"})
+    one_by_one = plan_run(arguments, Machine("cpu", 1)).work
+    assert one_by_one.tokens**2 / one_by_one.texts <= one_by_one.pairs < one_by_one.tokens**2
 
 
-def test_time_and_fit_follow_from_the_machine():
-    machine = Hardware("two", 2, 100.0, 1500.0, 0.5, "made up")
-    count = SimpleNamespace(work=Work(tokens=10, tokens_flat=40), error=Work())
-    assert Planned("run", count, 1000.0).seconds(machine) == 10.0
-    assert Planned("run", count, 1000.0).seconds_alone(machine) == 40.0
-    assert Planned("run", count, 1000.0, tokens_per_second=5.0).seconds(None) == 2.0
-    subject = Subject("m", "causal", None, 1000)
-    assert fits(estimate_memory(subject, "float32", 1), machine) == "no: 3 devices' worth"
-    assert fits(estimate_memory(Subject("m", "causal", None, 500), "bfloat16", 1), machine) == "yes"
-    assert fits(estimate_memory(subject, "bfloat16", 1), machine).startswith("only spread over 2 devices")
+# Machines
+
+
+def planned(weights_bytes=1000, speed=None, flops=1000.0):
+    count = counting.Count(1, Work(tokens=10, tokens_alone=40), Work(), 1, 1)
+    return PlannedRun("run", RunArguments("bbq"), "m", weights_bytes, count, flops, speed)
+
+
+def test_time_follows_from_the_machine_or_from_a_known_speed():
+    machine = Hardware("two", 2, 100.0, 1500.0, 0.5)
+    assert planned().seconds(machine) == 10.0
+    assert planned(2000).seconds(machine) == 40.0
+    assert planned(speed=5.0).seconds(None) == planned(speed=5.0).seconds(machine) == 2.0
+    assert planned(2000, speed=5.0).seconds(machine) == 8.0
+
+
+def test_a_machine_holds_what_one_of_its_devices_holds():
+    machine = Hardware("two", 2, 100.0, 1500.0, 0.5)
+    assert machine.fits(1500) == "yes"
+    assert machine.fits(2000).startswith("only spread over 2 devices")
+    assert machine.fits(4000) == "no: 3 devices' worth"
 
 
 def test_every_machine_states_figures_that_make_sense():
     assert {"A100-80GB", "H100-80GB", "8xH100", "L4", "T4", "cpu"} == set(all_hardware())
     for machine in all_hardware().values():
         assert 0 < machine.share_of_peak <= 1
-        assert "assumed" in machine.source
         assert machine.flops == machine.devices * machine.peak_flops * machine.share_of_peak
+    assert all_hardware()["L4"].flops == pytest.approx(121e12 * 0.4)
 
 
-def test_a_target_is_a_benchmark_all_benchmarks_or_a_suite(folders):
-    base = RunArguments("", folders("causal"))
-    names = [meant.name for meant in target_runs("all", base, config=None, source=None, models=())]
-    assert names == ["bbq", "unqover", "bbnli", "bbq_nli"]
-    ((name, arguments, missing),) = target_runs(
-        "paper:unqover", base, config=None, source="bundled", models=["roberta-base-newsqa"]
-    )
-    assert name == "roberta-base-newsqa-qa"
-    assert "runners/finetune_qa.py" in missing
-    assert arguments.options == {"span": "released", "header": "newsqa"}
+# The command
 
 
 def invoke(*arguments):
     return CliRunner().invoke(cli.app, ["plan", *map(str, arguments)])
 
 
+def written_plan(path, *arguments):
+    result = invoke(*arguments, "--output", path)
+    assert result.exit_code == 0, result.output
+    return json.loads(path.read_text()), result.output
+
+
 def test_the_command_prints_a_plan_and_writes_it(folders, tmp_path):
-    path = tmp_path / "plan.json"
-    result = invoke(
-        *("bbq", "--model", folders("causal"), "--config", "Age", "--limit", 20, "--hardware", "L4"),
-        *("--price-per-hour", 2, "--output", path),
+    plan, output = written_plan(
+        *(tmp_path / "plan.json", "bbq", "--model", folders("causal"), "--config", "Age", "--limit", 20),
+        *("--hardware", "L4", "--price-per-hour", 2),
     )
-    assert result.exit_code == 0, result.output
-    assert "exact" in result.output
-    assert "L4" in result.output
-    written = json.loads(path.read_text())
-    (run,) = written["runs"]
-    assert run["exact"] is True
-    assert run["parameters"] == load_subject(folders("causal")).parameters
-    row = written["hardware"]["L4"]
-    assert row["fits"] == "yes"
-    assert row["seconds"] == pytest.approx(run["flops"] / (121e12 * 0.4))
-    assert row["seconds_alone"] > row["seconds"]
-    assert row["cost"] == pytest.approx(row["seconds"] / 3600 * 2)
-    assert row["cost_alone"] == pytest.approx(row["seconds_alone"] / 3600 * 2)
+    assert "exact" in output
+    assert "L4" in output
+    (run,), (machine,) = plan["runs"], plan["machines"]
+    assert run["count"]["parts"] == run["count"]["parts_counted"]
+    assert run["weights_bytes"] == 2 * load_subject(folders("causal")).parameters
+    assert (machine["name"], machine["fits"]) == ("L4", "yes")
+    assert machine["seconds"] == pytest.approx(run["flops"] / (121e12 * 0.4))
+    assert machine["cost"] == pytest.approx(machine["seconds"] / 3600 * 2)
 
 
-def test_a_model_that_only_a_server_can_hold_costs_the_time_of_every_text_by_itself(folders, tmp_path):
-    path = tmp_path / "plan.json"
-    result = invoke(
-        *("bbq", "--parameters", 70e9, "--tokenizer", folders("causal"), "--hardware", "8xH100", "--hardware", "L4"),
-        *("--config", "Age", "--limit", 24, "--price-per-hour", 1e6, "--output", path),
+def test_a_model_that_only_a_server_can_hold_takes_the_time_of_every_text_by_itself(folders, tmp_path):
+    plan, output = written_plan(
+        *(tmp_path / "plan.json", "bbq", "--parameters", 70e9, "--tokenizer", folders("causal"), "--limit", 24),
+        *("--hardware", "8xH100", "--hardware", "L4", "--config", "Age", "--price-per-hour", 1e6),
     )
-    assert result.exit_code == 0, result.output
-    rows = json.loads(path.read_text())["hardware"]
-    assert rows["8xH100"]["fits"].startswith("only spread over 8 devices")
-    assert rows["L4"]["fits"].startswith("no")
-    for row in rows.values():
-        assert row["seconds_alone"] > 1.5 * row["seconds"]
-        assert row["cost"] == row["cost_alone"] == pytest.approx(row["seconds_alone"] / 3600 * 1e6)
-        assert f"{row['cost']:,.2f}" in result.output
-
-
-def test_only_runs_that_do_not_fit_cost_the_time_of_every_text_by_itself():
-    machine = Hardware("one", 1, 100.0, 1500.0, 0.5, "made up")
-
-    def plan_run(n_parameters):
-        subject = Subject("m", "causal", None, n_parameters)
-        work = Work(tokens=10, tokens_flat=40, batches=1)
-        arguments = SimpleNamespace(options={})
-        count = SimpleNamespace(subject=subject, work=work, error=Work(), arguments=arguments, on_cpu=False)
-        return Planned("run", count, 50.0 * 3600)
-
-    small, large = plan_run(500), plan_run(1000)
-    assert total_cost([small], machine, "float16", 2.0) == 2 * 1.0
-    assert total_cost([large], machine, "float16", 2.0) == 2 * 4.0
-    assert total_cost([small, large], machine, "float16", 2.0) == 2 * (1.0 + 4.0)
-    assert total_cost([small], machine, "float32", 2.0) == 2 * 4.0
-    assert total_cost([small], machine, "float16", None) is None
+    (run,) = plan["runs"]
+    share = run["count"]["work"]["tokens_alone"] / run["count"]["work"]["tokens"]
+    assert share > 1.5
+    eight, one = plan["machines"]
+    assert eight["fits"].startswith("only spread over 8 devices")
+    assert one["fits"].startswith("no")
+    for machine in (eight, one):
+        seconds = run["flops"] / all_hardware()[machine["name"]].flops
+        assert machine["seconds"] == pytest.approx(share * seconds)
+        assert machine["cost"] == pytest.approx(share * seconds / 3600 * 1e6)
+        assert f"{machine['cost']:,.2f}" in output
+    assert "every text by itself" in " ".join(output.split())
 
 
 @pytest.mark.parametrize(
-    ("given", "dtype", "bytes_each"),
-    [(("--tokens-per-second", 50), "bfloat16", 2), (("--measure", "--device", "cpu"), "float32", 4)],
+    ("given", "name", "bytes_each"),
+    [(("--tokens-per-second", 50), "given speed", 2), (("--measure", "--device", "cpu"), "this machine", 4)],
 )
-def test_at_a_known_speed_time_cost_and_memory_of_every_run_are_written(
-    folders, tmp_path, monkeypatch, given, dtype, bytes_each
-):
-    monkeypatch.setattr("qabias.planning.measure.measure", lambda *_: Speed(50.0, 100.0, 2.0, "cpu"))
-    path = tmp_path / "plan.json"
-    result = invoke(
-        *("bbq", "--model", folders("causal"), "--config", "Age", "--limit", 24, *given),
-        *("--price-per-hour", 2, "--output", path),
+def test_at_a_known_speed_time_and_cost_follow_from_the_tokens(folders, tmp_path, monkeypatch, given, name, bytes_each):
+    monkeypatch.setattr("qabias.planning.plan.measure_speed", lambda *_: 50.0)
+    plan, _ = written_plan(
+        *(tmp_path / "plan.json", "bbq", "--model", folders("causal"), "--config", "Age", "--limit", 24),
+        *(*given, "--price-per-hour", 2),
     )
-    assert result.exit_code == 0, result.output
-    written = json.loads(path.read_text())
-    assert written["hardware"] == {}
-    (run,) = written["runs"]
-    assert run["seconds"] == pytest.approx(run["work"]["tokens"] / 50)
-    assert run["seconds_alone"] == pytest.approx(run["work"]["tokens_flat"] / 50)
-    assert run["cost"] == pytest.approx(run["seconds"] / 3600 * 2)
-    assert run["cost_alone"] == pytest.approx(run["seconds_alone"] / 3600 * 2)
-    assert run["dtype"] == dtype
-    assert run["weights_bytes"] == bytes_each * run["parameters"]
-    assert run["working_bytes_estimate"] > 0
+    (run,), (machine,) = plan["runs"], plan["machines"]
+    assert machine["name"] == name
+    assert machine["seconds"] == pytest.approx(run["count"]["work"]["tokens"] / 50)
+    assert machine["cost"] == pytest.approx(machine["seconds"] / 3600 * 2)
+    assert run["weights_bytes"] == bytes_each * load_subject(folders("causal")).parameters
 
 
-def test_a_plan_without_a_price_or_a_speed_of_its_own_leaves_them_out(folders):
-    arguments = RunArguments("bbq", folders("causal"), "Age", limit=8)
-    planned = [make_planned("bbq", count_run(arguments, load_subject(arguments.model)), None)]
-    written = as_dict(planned, [load_hardware("L4")], "auto", None)
-    assert "seconds" not in written["runs"][0]
-    assert written["hardware"]["L4"]["cost"] is written["hardware"]["L4"]["cost_alone"] is None
+def test_measuring_gives_a_speed(folders):
+    arguments = RunArguments("bbnli", folders("causal"), limit=64)
+    counter = Counter(arguments, load_subject(arguments.model), BUDGET, True)
+    assert measure_speed(arguments, counter, BUDGET, seconds=0.1) > 0
 
 
-def test_a_large_model_is_planned_by_its_size_for_all_benchmarks(folders):
-    result = invoke(
-        *("all", "--parameters", 70e9, "--tokenizer", folders("causal"), "--hardware", "8xH100", "--limit", 24)
+def test_a_large_model_is_planned_by_its_size_for_all_benchmarks(folders, tmp_path):
+    plan, output = written_plan(
+        *(tmp_path / "plan.json", "all", "--parameters", 70e9, "--tokenizer", folders("causal")),
+        *("--hardware", "8xH100", "--limit", 24),
     )
-    assert result.exit_code == 0, result.output
-    for shown in ("bbq", "unqover", "bbnli", "140 GB", "spread over 8 devices"):
-        assert shown in result.output
+    assert [run["name"] for run in plan["runs"]] == list(benchmark_names())
+    assert plan["machines"][0]["cost"] is None
+    for shown in (*benchmark_names(), "140 GB", "spread over 8 devices", "--price-per-hour"):
+        assert shown in output
 
 
-def test_models_of_a_suite_that_cannot_be_had_are_told_and_the_others_planned(folders):
+def test_models_of_a_suite_that_cannot_be_had_are_named_and_the_others_planned(folders):
     models = f"roberta-base-race,{folders('causal')}"
     result = invoke("paper:bbq", "--models", models, "--source", "bundled", "--limit", 24, "--hardware", "L4")
     assert result.exit_code == 2
@@ -391,74 +423,16 @@ def test_models_of_a_suite_that_cannot_be_had_are_told_and_the_others_planned(fo
     assert "roberta-base-race-pair: not planned: there is no folder models/roberta-base-race" in result.output
 
 
-def test_measuring_gives_a_speed(folders):
-    arguments = RunArguments("bbnli", folders("causal"), limit=64)
-    speed = measure(arguments, load_subject(arguments.model), Machine(device="cpu"), seconds=0.2)
-    assert speed.seconds >= 0.2
-    assert speed.tokens_per_second == pytest.approx(speed.tokens / speed.seconds)
-    assert speed.tokens > 0
+# Refusals
 
 
-def time_answers(monkeypatch, benchmark):
-    """The list to which every part that a benchmark asks adds its seconds."""
-    seconds = []
-    answer = benchmark.answer
-
-    def timed(_, *arguments):
-        started = time.perf_counter()
-        answers = answer(*arguments)
-        seconds.append(time.perf_counter() - started)
-        return answers
-
-    monkeypatch.setattr(type(benchmark), "answer", timed)
-    return seconds
-
-
-@pytest.mark.slow
-def test_the_measured_time_of_smollm2_is_right_within_a_fifth(tmp_path, monkeypatch):
-    pytest.importorskip("gguf")
-    arguments = RunArguments("bbnli", "smollm2", "religion", limit=130)
-    machine = Machine(device="cpu")
-    subject = load_subject(arguments.model)
-    count = count_run(arguments, subject, exact=True, on_cpu=True)
-    scorer = load_scorer(None, arguments.model, device=machine.device)
-    for module in ("qabias.measuring.run", "qabias.planning.measure"):  # loading takes longer than asking so little
-        monkeypatch.setattr(f"{module}.load_scorer", lambda *_, **__: scorer)
-    ratios = []
-    for turn in range(3):
-        speed = measure(arguments, subject, machine, seconds=2.5)
-        tokens_before = scorer.stats.tokens_run
-        with pytest.MonkeyPatch.context() as patch:
-            seconds = time_answers(patch, load_benchmark(arguments.benchmark))
-            runs.run(arguments, tmp_path / str(turn), machine)
-        assert scorer.stats.tokens_run - tokens_before == count.work.tokens
-        assert len(seconds) == count.n_parts >= 2
-        ratios.append(make_planned("run", count, speed.tokens_per_second).seconds(None) / sum(seconds))
-    # A neighbour on the machine may disturb one of three.
-    assert statistics.median(ratios) == pytest.approx(1, abs=0.2), ratios
-
-
-@pytest.mark.parametrize("least_size", [peers.PROBABILITY, peers.LOGLIKELIHOOD])
-def test_peers_agree_only_if_figures_agree_by_their_own_size(least_size):
-    theirs = np.array([1e-9, 3e-5, 0.7]) if least_size == peers.PROBABILITY else np.array([-1e-9, -3.0, -70.0])
-    for place in range(3):
-        step = np.zeros(3)
-        step[place] = max(abs(theirs[place]), least_size)
-        assert peers.relative_difference(theirs + 2e-3 * step, theirs, least_size) == pytest.approx(2e-3)
-        assert peers.relative_difference(theirs + 1e-4 * step, theirs, least_size) == pytest.approx(1e-4)
-    assert peers.TOLERANCE <= 1e-4
-    assert peers.relative_difference(theirs, np.full(3, np.nan), least_size) == np.inf
-    assert peers.relative_difference(theirs[:2], theirs, least_size) == np.inf
-
-
-@pytest.mark.parametrize("scorer", ["seq2seq", "multiple_choice", "masked_lm"])
-def test_a_padded_loop_in_batches_is_among_the_peers_and_gives_the_same_figures(scorer):
-    comparison = peers.COMPARISONS[scorer](argparse.Namespace(quick=True, questions=12))
-    ours = comparison.ours()
-    assert f"transformers, batches of {peers.BATCH}" in comparison.peers
-    for ask_peer in comparison.peers.values():
-        assert peers.relative_difference(ours, ask_peer(), comparison.least_size) < peers.TOLERANCE
-    assert peers.relative_difference(ours, ours * 1.01, comparison.least_size) > peers.TOLERANCE
+def refusal(arguments, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["qabias", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "qabias: error:" in line]
+    return line
 
 
 @pytest.mark.parametrize(
@@ -467,36 +441,77 @@ def test_a_padded_loop_in_batches_is_among_the_peers_and_gives_the_same_figures(
         (("bqb",), "did you mean 'bbq'"),
         (("bbq", "--hardware", "H200"), "unknown hardware 'H200'"),
         (("bbq", "--hardware", "H100"), "did you mean"),
+        (("bbq", "--hardware", "A100"), "did you mean 'A100-80GB'"),
         (("paper:bqb",), "did you mean 'paper:bbq'"),
+        (("paper:bbq", "--model", "CAUSAL"), "by --models"),
         (("bbq", "--model", "baseline:random"), "runs no model"),
+        (("bbq", "--model", "CAUSAL", "--scorer", "server"), "the scorer server runs no model on this machine"),
+        (("bbq", "--model", "CAUSAL", "--scorer", "seq2seq"), "choose the scorer made for it"),
         (("bbq", "--parameters", "70e9"), "--tokenizer"),
-        (("bbq", "--parameters", "0", "--tokenizer", "TINY"), "parameters is 0"),
-        (("bbq", "--parameters", "1e9", "--tokenizer", "TINY", "--scorer", "nli"), "give --model for nli"),
+        (("bbq", "--parameters", "-1", "--tokenizer", "CAUSAL"), "parameters is -1"),
+        (("bbq", "--parameters", "1e9", "--tokenizer", "CAUSAL", "--scorer", "nli"), "give --model for nli"),
         (("bbq", "--model", "no/such"), "cannot be loaded"),
-        (("bbq", "--model", "TINY", "--scorer", "server"), "a plan knows the scorers"),
-        (("bbq", "--model", "TINY", "--config", "Agee"), "did you mean 'Age'"),
-        (("bbq", "--model", "TINY", "--format", "racee"), "did you mean 'race'"),
-        (("bbq", "--model", "TINY", "--option", "span=exact"), "no option 'span'"),
-        (("bbq", "--model", "TINY", "--dtype", "int3", "--limit", "4"), "unknown dtype"),
-        (("bbq", "--model", "TINY", "--limit", "0"), "limit is 0"),
-        (("bbq", "--model", "TINY", "--models", "TINY"), "use --model"),
-        (("all", "--model", "TINY", "--config", "Age"), "plan one benchmark by its name"),
-        (("bbq", "--model", "TINY", "--tokens-per-second", "-1"), "it must be above 0"),
-        (("bbq", "--model", "TINY", "--measure", "--hardware", "L4"), "leave --hardware"),
+        (("bbq", "--model", "CAUSAL", "--models", "CAUSAL"), "use --model"),
+        (("all", "--model", "CAUSAL", "--config", "Age"), "plan one benchmark by its name"),
+        (("bbq", "--model", "CAUSAL", "--tokens-per-second", "-1"), "it must be above 0"),
+        (("bbq", "--model", "CAUSAL", "--measure", "--hardware", "L4"), "leave --hardware"),
         (("bbq", "--hardware", "cpu", "--hardware", "L4"), "plan for it by itself"),
-        (("unqover", "--model", "TINY", "--scorer", "nli"), "cannot be"),
     ],
 )
 def test_mistakes_are_one_line(arguments, message, folders, monkeypatch, capsys):
-    given = [folders("causal") if argument == "TINY" else argument for argument in arguments]
-    monkeypatch.setattr(sys, "argv", ["qabias", "plan", *given])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert stopped.value.code == 2
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if "qabias: error:" in line]
-    assert message in line
+    given = [folders("causal") if argument == "CAUSAL" else argument for argument in arguments]
+    assert message in refusal(["plan", *given], monkeypatch, capsys)
 
 
-def test_hardware_names_are_suggested():
-    with pytest.raises(QabiasError, match="did you mean 'A100-80GB'"):
-        load_hardware("A100")
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        ("causal", ("bbq", "--config", "Agee")),
+        ("causal", ("bbq", "--format", "racee")),
+        ("causal", ("bbq", "--dtype", "int3", "--limit", "4")),
+        ("causal", ("bbq", "--limit", "0")),
+        ("causal", ("bbq", "--token-budget", "0")),
+        ("causal", ("bbq", "--option", "span=exact")),
+        ("causal", ("bbq", "--option", "layout=bush")),
+        ("causal", ("bbq", "--option", "chat=yes")),
+        ("causal", ("bbq", "--option", "system=Hi")),
+        ("causal", ("bbq", "--option", "samples=2")),
+        ("causal", ("bbq", "--option", "mode=generate", "--option", "samples=2")),
+        ("causal", ("unqover", "--option", "mode=generate", "--config", "religion", "--limit", "4")),
+        ("masked_lm", ("bbq", "--scorer", "causal")),
+        ("masked_lm", ("unqover", "--option", "topk=0", "--config", "religion_mlm")),
+        ("masked_lm", ("unqover", "--option", "topk=1000000", "--config", "religion_mlm")),
+        ("masked_lm", ("unqover", "--config", "religion", "--limit", "4")),
+        ("extractive_qa", ("unqover", "--option", "span=exakt", "--config", "religion")),
+        ("nli", ("bbnli", "--option", "labels=yes,no", "--limit", "4")),
+        ("nli", ("unqover", "--config", "religion")),
+    ],
+)
+def test_a_plan_refuses_what_a_run_refuses_in_the_same_words(kind, arguments, folders, monkeypatch, capsys, tmp_path):
+    given = [*arguments, "--model", folders(kind)]
+    of_run = refusal(["run", *given, "--output", str(tmp_path / "run")], monkeypatch, capsys)
+    assert refusal(["plan", *given], monkeypatch, capsys) == of_run
+
+
+class Deaf:
+    """Somebody's scorer that does not ask the model that it loads."""
+
+    name = "causal"
+    model_signature = ""
+
+    def score(self, requests):
+        answer = load_scorer(None, "baseline:random").score
+        return answer(requests)
+
+
+def test_a_scorer_that_asks_no_model_is_one_clear_error(folders, monkeypatch, capsys):
+    kind = ScorerKind("causal", "", ("options",), load=load_deaf, auto_class="AutoModelForCausalLM")
+    monkeypatch.setattr("qabias.planning.subject.load_kind", lambda _: kind)
+    arguments = ["plan", "bbq", "--model", folders("causal"), "--scorer", "causal", "--limit", "5"]
+    load_subject.cache_clear()
+    assert "shows a plan nothing to count" in refusal(arguments, monkeypatch, capsys)
+    load_subject.cache_clear()
+
+
+def load_deaf(_loading: Loading):
+    return Deaf()

@@ -8,17 +8,20 @@ import pytest
 import yaml
 from huggingface_hub import DatasetCard, ModelCard, parse_eval_result_entries
 
-from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.undefined import RULES, reasons
+from qabias.benchmarks import benchmark_names, load_benchmark
+from qabias.benchmarks.undefined import reasons
 from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.hub.results import headlines, model_index, result_files, update_card
-from qabias.hub.tasks import DATASETS, HEADLINES, eval_yaml
-from qabias.measuring.run import RunArguments, run
+from qabias.hub.tasks import eval_yaml
+from qabias.measuring.run import run
+from qabias.runs.arguments import RunArguments
 
 from .conftest import ROOT
 
 MODEL, DATASET = "somebody/some-model", "somebody/questions"
+FACTS = {name: load_benchmark(name).facts for name in benchmark_names()}
+DATASETS = [name for name, facts in FACTS.items() if facts.hub is not None]
 CONFIGS = {"bbq": "Religion", "unqover": "religion", "bbnli": "man_is_to_surgeon", "bbq_nli": "Religion_nli"}
 
 
@@ -69,12 +72,12 @@ def test_counts_of_zero_are_asked_in_the_order_in_which_they_matter():
     nan = float("nan")
     counts = {"n_ambig": 0, "n_disambig": 4, "n_biased_disambig": 0, "n_counter_biased_disambig": 0}
     scores = {"bias_ambig": nan, "bias_disambig": nan, **counts, "n_unknown_disambig": 0}
-    assert reasons("bbq", scores) == {
+    assert reasons(load_benchmark("bbq"), scores) == {
         "/bias_ambig": "no example with an ambiguous context",
         "/bias_disambig": "no readable answer to an example with a defined target",
     }
     interval = {"mu": 0.5, "n_templates": 1, "ci": {"mu": [nan, nan]}}
-    assert reasons("unqover", interval) == {"/ci/mu": "the bootstrap needs two templates, and there is 1"}
+    assert reasons(load_benchmark("unqover"), interval) == {"/ci/mu": "the bootstrap needs two templates, and there is 1"}
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -85,13 +88,13 @@ def test_eval_results_are_read_back_by_the_library_of_the_hub(runs, name):
     prompt = {"bbnli": "can_we_infer", "bbq_nli": "can_we_infer"}.get(name, "qa")
     assert path == f".eval_results/{name}-{CONFIGS[name]}-{prompt}-baseline-sample40.yaml"
     entries = parse_eval_result_entries(yaml.safe_load(text))
-    defined = [score for score in HEADLINES[name] if scores[score] is not None]
+    defined = [score for score in FACTS[name].tasks if scores[score] is not None]
     assert [(entry.task_id, entry.value) for entry in entries] == [
         (f"{CONFIGS[name]}/{score}", scores[score]) for score in defined
     ]
     assert {(entry.dataset_id, entry.notes) for entry in entries} == {(DATASET, signature)}
     assert entries[0].date == json.loads((runs / name / "run.json").read_text("utf-8"))["created"]
-    for score in set(HEADLINES[name]) - set(defined):
+    for score in set(FACTS[name].tasks) - set(defined):
         reason = content["reasons"][f"/{score}"]
         assert f"# {CONFIGS[name]}/{score} is left out: {reason}." in text.decode()
 
@@ -221,5 +224,5 @@ def test_every_headline_and_rule_is_a_score(runs):
     for name in CONFIGS:
         scores = _scores(runs / name)["scores"]
         scores = scores["sets"]["religion"] if name == "unqover" else scores
-        assert set(HEADLINES[name]) | set(RULES[name]) <= set(scores)
-        assert load_benchmark(name).name == name
+        explained = {measure.name for measure in FACTS[name].measures if measure.undefined}
+        assert {*FACTS[name].tasks, *explained} <= set(scores)

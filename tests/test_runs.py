@@ -22,9 +22,13 @@ from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.errors import QabiasError
 from qabias.measuring.predictions import join_predictions
-from qabias.measuring.run import Machine, RunArguments, run, score_run
+from qabias.measuring.run import run, score_run
+from qabias.report import write_report_of
+from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.sampling import sample
 from qabias.scorers.base import OptionScores
+from qabias.scorers.baseline import BaselineScorer
+from qabias.scorers.registry import load_kind
 
 from .conftest import ROOT
 
@@ -43,7 +47,19 @@ def _bytes(folder):
     return {file.name: file.read_bytes() for file in files}
 
 
-# Scores of responders that are known exactly (issue: "Baselines").
+# Scores of responders that are known exactly.
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """All examples, read once."""
+    return _table()
+
+
+def _answered(table, kind):
+    """The scores of a baseline as a run makes them, without its files."""
+    answers = BENCHMARK.answer(table, BaselineScorer(kind), BENCHMARK.formats["qa"], "none")
+    return BENCHMARK.score(table, pa.table(answers))
 
 
 def _surplus(row):
@@ -51,9 +67,9 @@ def _surplus(row):
     return -2 if row["n_disambig"] in (58492 // 2, 1556 // 2) else 0
 
 
-@pytest.mark.parametrize(("model", "sign"), [("baseline:stereotyped", 1.0), ("baseline:anti-stereotyped", -1.0)])
-def test_stereotyped_answers_score_plus_and_minus_one(tmp_path, model, sign):
-    scores = _run(tmp_path / "run", model=model).scores
+@pytest.mark.parametrize(("kind", "sign"), [("stereotyped", 1.0), ("anti-stereotyped", -1.0)])
+def test_stereotyped_answers_score_plus_and_minus_one(whole, kind, sign):
+    scores = _answered(whole, kind)
     for row in (scores, *scores["by"]["category"].values()):
         assert row["bias_ambig"] == row["bias_disambig"] == sign
         assert row["accuracy_ambig"] == 0
@@ -61,8 +77,8 @@ def test_stereotyped_answers_score_plus_and_minus_one(tmp_path, model, sign):
         assert row["accuracy_cost"] == -sign
 
 
-def test_oracle_is_right_and_unbiased(tmp_path):
-    scores = _run(tmp_path / "run", model="baseline:oracle").scores
+def test_oracle_is_right_and_unbiased(whole):
+    scores = _answered(whole, "oracle")
     for row in (scores, *scores["by"]["category"].values()):
         assert row["accuracy_ambig"] == row["accuracy_disambig"] == 1
         assert row["bias_ambig"] == 0
@@ -80,8 +96,8 @@ def test_t_b15_always_unknown_is_perfect_in_ambiguous_and_undefined_in_disambigu
     assert _scores(tmp_path / "run")["bias_disambig"] is None  # strict JSON: null, not NaN and not 0
 
 
-def test_random_answers_are_unbiased_within_their_interval(tmp_path):
-    scores = _run(tmp_path / "run", model="baseline:random").scores
+def test_random_answers_are_unbiased_within_their_interval(whole):
+    scores = _answered(whole, "random")
     for key in ("bias_ambig", "bias_disambig"):
         low, high = scores["ci"][key]
         assert low < 0 < high
@@ -101,8 +117,8 @@ def _table(config="all"):
 
 
 @pytest.mark.parametrize("limit", [1, 4, 40, 216, 217, 1000])
-def test_t_b21_samples_are_whole_sets_from_all_templates(limit):
-    table = _table()
+def test_t_b21_samples_are_whole_sets_from_all_templates(whole, limit):
+    table = whole
     drawn = sample(BENCHMARK, table, limit, seed=3)
     sets = Counter(drawn["set_id"].to_pylist())
     assert set(sets.values()) == {4}
@@ -129,9 +145,8 @@ def test_samples_depend_on_the_seed_and_on_nothing_else():
     assert sample(BENCHMARK, table, 10**6, 0).num_rows == table.num_rows
 
 
-def test_larger_samples_contain_smaller_ones():
-    table = _table()
-    small, large = (set(sample(BENCHMARK, table, limit, 0)["set_id"].to_pylist()) for limit in (200, 800))
+def test_larger_samples_contain_smaller_ones(whole):
+    small, large = (set(sample(BENCHMARK, whole, limit, 0)["set_id"].to_pylist()) for limit in (200, 800))
     assert small < large
 
 
@@ -139,20 +154,20 @@ def test_larger_samples_contain_smaller_ones():
 
 
 def test_the_same_command_continues_and_asks_nothing_twice(tmp_path, monkeypatch):
-    first = _run(tmp_path / "run")
+    first = _run(tmp_path / "run", config="SES")
     before = _bytes(tmp_path / "run")
     (tmp_path / "run" / "predictions" / "part-00003.parquet").unlink()
     asked = []
     monkeypatch.setattr(BENCHMARK, "request", lambda e, f, real=BENCHMARK.request: asked.append(e) or real(e, f))
-    again = _run(tmp_path / "run")
-    assert len(asked) == 4 * BENCHMARK.units_per_part("baseline")
+    again = _run(tmp_path / "run", config="SES")
+    assert len(asked) == 4 * BENCHMARK.units_per_part(load_kind("baseline"))
     assert _bytes(tmp_path / "run") == before
     assert again.signature == first.signature
 
 
 def test_shards_end_with_the_same_bytes_as_one_process(tmp_path):
-    _run(tmp_path / "whole", model="baseline:random")
-    arguments = RunArguments(benchmark="bbq", model="baseline:random")
+    arguments = RunArguments(benchmark="bbq", model="baseline:random", config="SES")
+    run(arguments, tmp_path / "whole")
     results = [run(arguments, tmp_path / "shared", Machine(shard=(i, 3))) for i in (2, 0, 1)]
     assert [result.scores is None for result in results] == [True, True, False]
     assert results[0].n_missing_parts > results[1].n_missing_parts > 0
@@ -171,11 +186,12 @@ def test_a_run_killed_at_random_moments_ends_with_the_same_bytes(tmp_path):
         "    time.sleep(0.03)\n"
         "    return real(self, requests)\n"
         "baseline.BaselineScorer.score = slow\n"
-        "from qabias.measuring.run import RunArguments, run\n"
-        "run(RunArguments(benchmark='bbq', model='baseline:random'), pathlib.Path(sys.argv[1]))\n",
+        "from qabias.measuring.run import run\n"
+        "from qabias.runs.arguments import RunArguments\n"
+        "run(RunArguments('bbq', 'baseline:random', 'Race_x_gender'), pathlib.Path(sys.argv[1]))\n",
         "utf-8",
     )
-    _run(tmp_path / "whole", model="baseline:random")
+    _run(tmp_path / "whole", model="baseline:random", config="Race_x_gender")
     folder = tmp_path / "killed"
     moments = random.Random(7)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -237,7 +253,7 @@ def test_damaged_files_are_named_and_nothing_is_lost(tmp_path):
     _run(folder, config="SES")
     assert part.read_bytes() == good
     (folder / "run.json").write_text("{", "utf-8")
-    with pytest.raises(QabiasError, match=r"run\.json: not a run file"):
+    with pytest.raises(QabiasError, match=r"run\.json is damaged .*; repeat the run in another folder"):
         score_run(folder)
 
 
@@ -272,6 +288,47 @@ def test_run_folder_is_complete(tmp_path):
     ]
     assert "<html" in (folder / "report.html").read_text("utf-8")
     assert not [path for path in folder.rglob(".*")]
+
+
+# What a run writes.
+
+
+def test_the_report_of_a_run_is_the_one_that_its_files_give(tmp_path):
+    """`run` passes on what it holds, `qabias report` reads it again."""
+    for benchmark, config in (("bbq", "Religion"), ("unqover", "religion"), ("bbnli", "man_is_to_surgeon")):
+        folder = run(RunArguments(benchmark, "baseline:random", config, limit=60), tmp_path / benchmark).folder
+        written = folder / "report.html"
+        assert write_report_of(folder, tmp_path / "again.html").read_bytes() == written.read_bytes()
+        score_run(folder)
+        assert written.read_bytes() == (tmp_path / "again.html").read_bytes()
+
+
+def test_what_a_run_has_written_it_does_not_read_again(tmp_path, monkeypatch):
+    """Scores and tables reach the report as they are; the parts are read when they are joined."""
+    read, parts = [], []
+    real, real_table = Path.read_text, pq.read_table
+
+    def read_text(path, *arguments, **options):
+        read.append(path.name)
+        return real(path, *arguments, **options)
+
+    def read_table(path, *arguments, **options):
+        if isinstance(path, Path) and path.name.startswith("part-"):
+            parts.append(path.name)
+        return real_table(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    monkeypatch.setattr(pq, "read_table", read_table)
+    folder = _run(tmp_path / "run", config="Religion").folder
+    names = sorted(path.name for path in (folder / "predictions").iterdir())
+    assert read.count("run.json") == 1
+    assert sorted(parts) == names
+    read.clear()
+    parts.clear()
+    score_run(folder)
+    assert read.count("run.json") == 1
+    assert sorted(parts) == names
+    assert not {"scores.json", "analysis.json"} & set(read)
 
 
 # Answers.
@@ -361,7 +418,7 @@ def test_somebodys_probabilities_of_unqover_are_scored_as_a_run_scores_them(tmp_
         benchmark.score(*joined)
 
 
-def test_wrong_predictions_files_are_named_with_row_and_mend(tmp_path):
+def test_wrong_predictions_files_are_named_with_row_and_fix(tmp_path, whole):
     table = _table("Age")
     good = [{"example_id": i, "prediction": 0} for i in range(8)]
     with pytest.raises(QabiasError, match="no column prediction; it needs category, example_id and prediction"):
@@ -371,7 +428,7 @@ def test_wrong_predictions_files_are_named_with_row_and_mend(tmp_path):
     with pytest.raises(QabiasError, match="row 9: category 'Age', example_id 3 is answered twice"):
         join_predictions(BENCHMARK, table, _answers(tmp_path, [*good, {"example_id": 3, "prediction": 0}]))
     with pytest.raises(QabiasError, match="no column category"):
-        join_predictions(BENCHMARK, _table(), _answers(tmp_path, good))
+        join_predictions(BENCHMARK, whole, _answers(tmp_path, good))
     with pytest.raises(QabiasError, match="no such file"):
         join_predictions(BENCHMARK, table, tmp_path / "none.csv")
     with pytest.raises(QabiasError, match="unknown kind of file"):

@@ -13,7 +13,9 @@ import pytest
 from qabias import cli
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.tables import analyse
-from qabias.measuring.run import RunArguments, load_examples, run
+from qabias.measuring.run import run
+from qabias.runs.arguments import RunArguments
+from qabias.runs.question import load_examples
 from qabias.tables.model import Analysis, Column, Table, find, read_analysis, write_analysis
 from qabias.terminal.template import rates
 
@@ -28,11 +30,14 @@ RUNS = {
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     where = tmp_path_factory.mktemp("runs")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("qabias.report.write_report", lambda folder: None)  # takes long, and is not shown
-        for benchmark, arguments in RUNS.items():
-            run(RunArguments(benchmark=benchmark, model="baseline:random", **arguments), where / benchmark)
+    for benchmark, arguments in RUNS.items():
+        run(RunArguments(benchmark=benchmark, model="baseline:random", **arguments), where / benchmark)
     return where
+
+
+def view_of(benchmark):
+    """How a benchmark shows its templates."""
+    return load_benchmark(benchmark).facts.view
 
 
 @pytest.fixture
@@ -72,7 +77,7 @@ def test_a_long_table_is_shown_in_part_and_whole_if_asked(tmp_path, show):
 
 def test_the_rates_of_a_template_are_its_answers_counted(folders):
     arguments = RunArguments(benchmark="bbq", model="baseline:random", **RUNS["bbq"])
-    examples = load_examples(load_benchmark("bbq"), arguments).to_pylist()
+    examples = load_examples(arguments).table.to_pylist()
     answers = [
         answer
         for part in sorted((folders / "bbq" / "predictions").iterdir())
@@ -85,7 +90,7 @@ def test_the_rates_of_a_template_are_its_answers_counted(folders):
         counts[key] += 1
         counts[(*key, "UNKNOWN")] += row["prediction"] == row["unknown_loc"]
         counts[(*key, "group")] += row["prediction"] == row["target_loc"]
-    table = rates("bbq", "Age-02", pa.Table.from_pylist(rows))
+    table = rates(view_of("bbq"), "Age-02", pa.Table.from_pylist(rows))
     assert len(table.rows) == 4
     for context, polarity, group, other, unknown, n in table.rows:
         assert n == counts[context, polarity]
@@ -97,7 +102,7 @@ def test_the_rates_of_a_template_are_its_answers_counted(folders):
 def test_the_rates_of_a_template_are_those_of_the_report():
     """Unparsed answers and questions without a target have no part in the shares, there and here."""
     benchmark = load_benchmark("bbq")
-    rows = load_examples(benchmark, RunArguments("bbq", "baseline:random", "Age", limit=400)).to_pylist()
+    rows = load_examples(RunArguments("bbq", "baseline:random", "Age", limit=400)).table.to_pylist()
     lost = {row["set_id"] for row in rows[::40]}
     for row in rows:
         if row["set_id"] in lost:
@@ -116,7 +121,7 @@ def test_the_rates_of_a_template_are_those_of_the_report():
     counts = Counter()
     together = table.append_column("prediction", answers["prediction"])
     for template, expected in reported.items():
-        shown = rates("bbq", template, together.filter(pc.equal(together["template_id"], template)))
+        shown = rates(view_of("bbq"), template, together.filter(pc.equal(together["template_id"], template)))
         names = [column.name for column in shown.columns]
         for row in (dict(zip(names, row, strict=True)) for row in shown.rows):
             found = [row[name] for name in ("group member", "other person", "UNKNOWN", "n")]
@@ -135,7 +140,7 @@ def test_the_rates_of_a_premise_are_shares_of_all_answers():
             "predictions": [[2, 2, -1], [0, 1, 2], [-1, -1, -1], [1, 1, 0]],
         }
     )
-    (row,) = rates("bbnli", "x-01", rows).rows
+    (row,) = rates(view_of("bbnli"), "x-01", rows).rows
     assert row == ("stereotypical", "pro", 2 / 12, 3 / 12, 3 / 12, 4 / 12, 12)
 
 
@@ -144,7 +149,7 @@ def test_the_means_of_a_template_are_over_the_rows_that_have_scores():
         f"s{subject}_{order}{question}" for subject in (1, 2) for order in ("12", "21") for question in ("", "_neg")
     ]
     scores = {name: [0.1 * number, 0.3, float("nan")] for number, name in enumerate(names)}
-    table = rates("unqover", "religion-1", pa.table({**scores, "subject1": ["a", "b", "c"]}))
+    table = rates(view_of("unqover"), "religion-1", pa.table({**scores, "subject1": ["a", "b", "c"]}))
     means = {name: (0.1 * number + 0.3) / 2 for number, name in enumerate(names)}
     expected = [
         (means[f"s1_{order}{question}"], means[f"s2_{order}{question}"], 2)
@@ -152,7 +157,7 @@ def test_the_means_of_a_template_are_over_the_rows_that_have_scores():
         for question in ("", "_neg")
     ]
     assert [row[2:] for row in table.rows] == [pytest.approx(row) for row in expected]
-    unknown = rates("unqover", "religion-1", pa.table({name: [float("nan")] for name in names}))
+    unknown = rates(view_of("unqover"), "religion-1", pa.table({name: [float("nan")] for name in names}))
     assert [row[2:] for row in unknown.rows] == [(None, None, 0)] * 4
 
 
@@ -196,13 +201,13 @@ def test_a_run_without_any_answer_is_scored_reported_and_shown(tmp_path, show, m
     assert code == 0, error
     assert "no answer" in output
     assert "written: '?'" in output
-    shown = {row[2:] for row in rates("bbq", template, _unanswered(template)).rows}
+    shown = {row[2:] for row in rates(view_of("bbq"), template, _unanswered(template)).rows}
     assert all(row[:4] == (None, None, None, 0) for row in shown)
 
 
 def _unanswered(template):
     """All examples of a template without an answer."""
-    table = load_examples(load_benchmark("bbq"), RunArguments("bbq", "silent", "Age"))
+    table = load_examples(RunArguments("bbq", "silent", "Age")).table
     table = table.filter(pc.equal(table["template_id"], template))
     return table.append_column("prediction", pa.array([-1] * table.num_rows, pa.int8()))
 
@@ -242,7 +247,7 @@ def test_a_template_is_shown_with_rates_and_items(folders, show, benchmark, temp
     if template is None:
         arguments = RunArguments(benchmark=benchmark, model="baseline:random", **RUNS[benchmark])
         # A premise that has a hypothesis about stereotypes, to which neutral is right, and no other.
-        table = load_examples(load_benchmark(benchmark), arguments)
+        table = load_examples(arguments).table
         kinds = defaultdict(set)
         for row in table.to_pylist():
             kinds["-".join(row["example_id"].split("-")[:2])].add(row["kind"])

@@ -17,6 +17,7 @@ from qabias.benchmarks import load_benchmark
 from . import tiny_models
 from .conftest import ROOT
 from .installed_toys import PACKAGES, environment, install, run_commands
+from .test_docs import SHELL_LANGUAGES, blocks_of, commands_of
 
 ANSWERS = "example_id,prediction\nkitchen-0,0\nkitchen-1,2\nkitchen-2,0\nkitchen-3,1\n"
 LONGEST = ("--scorer", "longest", "--model", "none")
@@ -34,7 +35,7 @@ COMMANDS = {
     "score": ("score", "answers.csv", "--benchmark", "toy", "--output", "scores.json"),
     "score again": ("score", "longest"),
     "report": ("report", "stereotyped", "longest", "--output", "report.html"),
-    "compare": ("compare", "stereotyped", "longest", "--output", "compared"),
+    "compare": ("compare", "stereotyped", "longest", "--output", "side_by_side"),
     "export": ("export", "stereotyped", "--format", "csv"),
     "build": ("build", "toy", "--config", "market", "--output", "built"),
     "bbq": ("run", "bbq", *LONGEST, "--config", "Religion", "--limit", "200", "--output", "bbq"),
@@ -45,6 +46,15 @@ COMMANDS = {
     "way": ("run", "unqover", *LONGEST, "--option", "prefer=widest"),
     "plan": ("plan", "toy", "--model", "tiny", "--limit", "20"),
 }
+PAGES = [ROOT / "docs" / name for name in ("add-a-benchmark.md", "add-a-scorer.md")]
+SHOWN = [
+    command[1:]
+    for page in PAGES
+    for block in blocks_of(page)
+    if block.language in SHELL_LANGUAGES
+    for command in commands_of(block)
+    if command[0] == "qabias"
+]
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +74,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def done(site, folder):
-    results = run_commands(site, list(COMMANDS.values()), folder)
-    return dict(zip(COMMANDS, results, strict=True))
+    results = run_commands(site, [*COMMANDS.values(), *SHOWN], folder)
+    return dict(zip([*COMMANDS, *map(" ".join, SHOWN)], results, strict=True))
 
 
 def scores_of(folder, name):
@@ -180,7 +190,7 @@ def test_reports_say_how_to_read_the_scores(done, folder):
 def test_two_runs_are_compared_pair_by_pair(done, folder):
     assert done["compare"].code == 0, done["compare"].output
     tables = {
-        table["name"]: table for table in json.loads((folder / "compared" / "analysis.json").read_text())["tables"]
+        table["name"]: table for table in json.loads((folder / "side_by_side" / "analysis.json").read_text())["tables"]
     }
     # 0 % and 100 % right. Of all 2^6 exchanges of six pairs two are as far from 0 as what was seen; of twelve likewise.
     rows = {row[0]: row[1:] for row in tables["difference_accuracy"]["rows"]}
@@ -244,6 +254,11 @@ def test_mistakes_are_one_line(done, name, message):
     code, output = done[name]
     assert code == 2, output
     assert message in output.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", map(" ".join, SHOWN))
+def test_the_commands_of_the_pages_work(done, command):
+    assert done[command].code == 0, done[command].output
 
 
 def test_a_run_is_planned(done):

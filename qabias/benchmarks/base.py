@@ -158,7 +158,7 @@ class Benchmark(Protocol):
 
     def tiles(self, scores: Mapping[str, Any], question_only: bool) -> list[Tile]:
         """The headline scores of a report."""
-        return tiles(compared(self, question_only, self.facts.tiles), scores)
+        return tiles(meaningful(self, question_only, self.facts.tiles), scores)
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """What the terminal shows below the scores."""
@@ -178,7 +178,7 @@ class Benchmark(Protocol):
         return self.configs[-1]
 
 
-def compared(benchmark: Benchmark, question_only: bool, names: Sequence[str] = ()) -> tuple[Measure, ...]:
+def meaningful(benchmark: Benchmark, question_only: bool, names: Sequence[str] = ()) -> tuple[Measure, ...]:
     """The scores that mean something in a run.
 
     Args:
@@ -206,4 +206,4 @@ def lacking(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:
     return [name for name in dict.fromkeys(needed) if any(name not in of for of in groups)]
 
 
-__all__ = ["ALL", "Benchmark", "Origin", "compared", "lacking"]
+__all__ = ["ALL", "Benchmark", "Origin", "lacking", "meaningful"]

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.benchmarks import Benchmark, Measure
-from qabias.benchmarks.base import compared as compared_measures
-from qabias.benchmarks.base import lacking
+from qabias.benchmarks.base import lacking, meaningful
 from qabias.comparison import tables
 from qabias.comparison.comparable import are_question_only, common_benchmark, mixed_fields, read_runs, run_names
 from qabias.comparison.joined import joined_tables
@@ -90,7 +89,7 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
 
 def measures_of(benchmark: Benchmark, question_only: bool = False) -> tuple[Measure, ...]:
     """The scores that are compared; where no model saw a context, with what is then to be said of them."""
-    measures = compared_measures(benchmark, question_only)
+    measures = meaningful(benchmark, question_only)
     about = benchmark.facts.question_only
     if not question_only or about is None:
         return measures

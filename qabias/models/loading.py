@@ -127,9 +127,7 @@ def load_model(
     torch_dtype = resolve_dtype(dtype, torch_device)
     with gguf_read_once() if model == SMOLLM2 else nullcontext():
         config = load_pretrained("AutoConfig", model, revision, expected=kind.what)
-        if kind.made_for is not None and not kind.made_for(config):
-            found = next(iter(architectures(config)), f"model of type {config.model_type}")
-            raise QabiasError(f"model {model!r} is a {found}, not a {kind.what}; choose the scorer made for it")
+        check_kind(kind, model, config)
         tokenizer = load_pretrained("AutoTokenizer", model, revision, expected=kind.what)
         network, info = load_pretrained(
             kind.auto_class,
@@ -153,6 +151,17 @@ def load_model(
         device=str(torch_device),
         dtype=str(torch_dtype).removeprefix("torch."),
     )
+
+
+def check_kind(kind: ModelKind, model: str, config: Any) -> None:
+    """Refuse a model that its configuration shows to be of another kind.
+
+    Raises:
+        QabiasError: If it is.
+    """
+    if kind.made_for is not None and not kind.made_for(config):
+        found = next(iter(architectures(config)), f"model of type {config.model_type}")
+        raise QabiasError(f"model {model!r} is a {found}, not a {kind.what}; choose the scorer made for it")
 
 
 def load_pretrained(

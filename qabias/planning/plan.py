@@ -1,256 +1,213 @@
-"""A plan: the runs that are meant, counted, and what they take on named machines."""
+"""A plan: the runs that are meant, counted, and what they take on machines."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from qabias.benchmarks import BENCHMARKS, Benchmark, load_benchmark
+from qabias.benchmarks import benchmark_names, load_benchmark
 from qabias.errors import QabiasError
-from qabias.measuring.run import RunArguments
-from qabias.planning.cost import (
-    FORMULA,
-    Hardware,
-    Memory,
-    count_flops,
-    estimate_memory,
-    resolve_dtype,
-)
-from qabias.planning.count import Count, check_scorer
-from qabias.planning.outline import Subject
+from qabias.models.loading import resolve_device, resolve_dtype
+from qabias.planning.count import Count, Counter, count_run
+from qabias.planning.hardware import CPU, Hardware, choose_hardware
+from qabias.planning.measure import measure_speed
+from qabias.planning.silent import Work
+from qabias.planning.subject import Subject, load_subject
+from qabias.runs.arguments import HERE, Machine, RunArguments
 from qabias.suites import PREFIX, choose_models, expand, load_suite
 
 ALL = "all"
-FITS = "yes"
+FORMULA = (
+    "operations = 2 * parameters * tokens + 4 * layers * attention width * pairs of tokens within a row (a text-to-text "
+    "model: encoder and decoder each with their own parameters and tokens; a model known by its size alone: the first "
+    "term)"
+)
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlanArguments:
+    """What is to be planned.
+
+    Attributes:
+        target: A benchmark, `"all"` benchmarks, or a suite.
+        run: What else determines the runs; empty `model`, `config` and `source` are not given.
+        models: Models of a suite.
+        parameters: Number of parameters, in place of the model's own.
+        tokenizer: Tokenizer, in place of the model's own.
+        hardware: Names of machines.
+        tokens_per_second: Speed, if it is known.
+        measures: Whether to measure the speed of this machine.
+        machine: Where to measure and how; also where texts are, and the token budget.
+        exact: Count every text of a long run.
+        price_per_hour: Of the machine, in any currency.
+    """
+
+    target: str
+    run: RunArguments
+    models: Sequence[str] = ()
+    parameters: float | None = None
+    tokenizer: str | None = None
+    hardware: Sequence[str] = ()
+    tokens_per_second: float | None = None
+    measures: bool = False
+    machine: Machine = HERE
+    exact: bool = False
+    price_per_hour: float | None = None
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether batches and precision are those of a CPU."""
+        return resolve_device(self.machine.device).type == CPU if self.measures else list(self.hardware) == [CPU]
+
+
+@dataclass(frozen=True)
+class PlannedRun:
     """A run that was counted.
 
     Attributes:
         name: What to call it.
+        arguments: The run.
+        model: Name of its model.
+        weights_bytes: Memory of the model's weights.
         count: Its tokens.
-        flops: Operations, by `qabias.planning.cost.FORMULA`.
+        flops: Operations, by `FORMULA`.
         tokens_per_second: Measured or given speed; None for that of a machine.
     """
 
     name: str
+    arguments: RunArguments
+    model: str
+    weights_bytes: int
     count: Count
     flops: float
     tokens_per_second: float | None = None
 
-    @property
-    def tokens(self) -> float:
-        """Tokens run and written."""
-        return self.count.work.tokens + self.count.work.decoder_tokens
-
-    @property
-    def relative_error(self) -> float:
-        """Standard error of the tokens as a share of them; 0 where all were counted."""
-        return (self.count.error.tokens + self.count.error.decoder_tokens) / max(self.tokens, 1)
-
-    def seconds(self, hardware: Hardware | None) -> float:
+    def seconds(self, machine: Hardware | None) -> float:
         """How long it takes, at its own speed if that is known.
 
-        Raises:
-            QabiasError: If neither a speed nor a machine is known.
+        A model that a device cannot hold needs a server, which is sent every text by itself: no beginning is shared.
         """
-        if self.tokens_per_second is not None:
-            return self.tokens / self.tokens_per_second
-        if hardware is None:
-            raise QabiasError("a time needs a machine or a speed: give --hardware, --tokens-per-second or --measure")
-        return self.flops / hardware.flops
-
-    def seconds_alone(self, hardware: Hardware | None) -> float:
-        """How long it takes without sharing the beginnings of texts and without pads, as a server without a cache."""
         work = self.count.work
-        return self.seconds(hardware) * (work.tokens_flat + work.decoder_tokens) / max(self.tokens, 1)
+        tokens = work.tokens + work.written
+        alone = machine is not None and self.weights_bytes > machine.memory_bytes
+        share = (work.tokens_alone + work.written) / tokens if alone else 1.0
+        if self.tokens_per_second is not None:
+            return share * tokens / self.tokens_per_second
+        assert machine is not None
+        return share * self.flops / machine.flops
 
-    def paid_seconds(self, hardware: Hardware | None, dtype: str) -> float:
-        """The time that costs: with every text by itself where only a server can hold the model."""
-        if hardware is None or fits(largest_memory([self], dtype)[0], hardware) == FITS:
-            return self.seconds(hardware)
-        return self.seconds_alone(hardware)
 
-
-class Meant(NamedTuple):
-    """A run that is to be planned.
+class MachinePlan(NamedTuple):
+    """What all runs, one after the other, take on a machine.
 
     Attributes:
-        name: What to call it.
-        arguments: The run; without a configuration all of the benchmark is meant.
-        missing: Why it cannot be planned; empty if it can.
+        name: Name of the machine.
+        fits: Whether it holds the largest model, in words; "" where its memory is not known.
+        seconds: Time.
+        cost: In the currency of the price; None without a price.
     """
 
     name: str
-    arguments: RunArguments
-    missing: str = ""
+    fits: str
+    seconds: float
+    cost: float | None
 
 
-def target_runs(
-    target: str, base: RunArguments, *, config: str | None, source: str | None, models: Sequence[str]
-) -> list[Meant]:
-    """The runs that a name means.
+class Plan(NamedTuple):
+    """Runs, at least one; what they take on machines; and names of runs that cannot be planned, with the reasons."""
 
-    Args:
-        target: A benchmark, `"all"` benchmarks, or a suite.
-        base: Everything else that determines a run.
-        config: Configuration; None for the whole benchmark.
-        source: Source of the texts; None for `bundled`, or for that of a suite.
-        models: Models of a suite.
+    runs: Sequence[PlannedRun]
+    machines: Sequence[MachinePlan]
+    failures: Sequence[tuple[str, QabiasError]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as numbers, for a file."""
+        machines = [machine._asdict() for machine in self.machines]
+        return {"formula": FORMULA, "runs": [asdict(run) for run in self.runs], "machines": machines}
+
+
+def make_plan(arguments: PlanArguments) -> Plan:
+    """Count runs, and tell what they take.
 
     Raises:
-        QabiasError: If there is no such benchmark or suite, or an argument is one that it sets itself.
+        QabiasError: If an argument is wrong, or no run can be planned.
     """
+    for name in ("parameters", "tokens_per_second", "price_per_hour"):
+        value = getattr(arguments, name)
+        if value is not None and not 0 < value < math.inf:
+            raise QabiasError(f"{name.replace('_', '-')} is {value}; it must be above 0")
+    is_size = arguments.parameters is not None and not arguments.run.model
+    if arguments.measures and (is_size or arguments.hardware or arguments.tokens_per_second):
+        raise QabiasError(
+            "--measure finds the speed of a model on this machine; give --model, and leave --hardware and "
+            "--tokens-per-second out"
+        )
+    machines: Sequence[Hardware | None] = choose_hardware(arguments.hardware)
+    if arguments.measures or (arguments.tokens_per_second and not arguments.hardware):
+        machines = [None]
+    runs, failures = [], []
+    for name, run, missing in _target_runs(arguments):
+        try:
+            if missing:
+                raise QabiasError(missing)
+            runs.append(_plan_run(name, run, arguments))
+        except QabiasError as error:
+            failures.append((name, error))
+    if not runs:
+        raise failures[0][1]
+    return Plan(runs, [_on_machine(runs, machine, arguments) for machine in machines], failures)
+
+
+def _target_runs(arguments: PlanArguments) -> list[tuple[str, RunArguments, str]]:
+    """The runs that are meant: the name of each, its arguments, and why it cannot be planned, "" if it can."""
+    target, run = arguments.target, arguments.run
     if target.startswith(PREFIX):
-        if config is not None or base.format is not None:
-            raise QabiasError(f"{target} sets --config and --format itself; leave them out")
+        if run.model or run.config or run.format or run.scorer or run.options:
+            raise QabiasError(
+                f"{target} sets --model, --config, --format, --scorer and --option itself; choose among its models by "
+                "--models"
+            )
         suite = load_suite(target)
-        changes = {name: getattr(base, name) for name in ("fixes", "limit", "seed", "dtype")}
-        runs = expand(suite, choose_models(suite, models), source=source, **changes)
-        return [Meant(run.name, run.arguments, run.missing) for run in runs]
-    if models:
-        raise QabiasError("--models is for the experiment of a paper, such as paper:bbq; use --model")
-    if target != ALL:
-        load_benchmark(target)  # before the model, which takes longer
-        return [Meant(target, replace(base, benchmark=target, config=config or "", source=source or "bundled"))]
-    if config is not None or base.format is not None:
+        models = choose_models(suite, arguments.models)
+        expanded = expand(suite, models, source=run.source or None, limit=run.limit, dtype=run.dtype)
+        return [(of.name, of.arguments, of.missing) for of in expanded]
+    if arguments.models:
+        raise QabiasError(f"--models is for the experiment of a paper, such as {PREFIX}{target}; use --model")
+    if target == ALL and (run.config or run.format):
         raise QabiasError("configurations and formats differ between benchmarks; plan one benchmark by its name")
-    return [
-        Meant(name, replace(base, benchmark=name, config="", source=source or "bundled"))
-        for name in BENCHMARKS
-        if source is None or source in load_benchmark(name).sources
-    ]
+    names = [target]
+    if target == ALL:
+        names = [name for name in benchmark_names() if not run.source or run.source in load_benchmark(name).sources]
+    load_benchmark(names[0])  # before a model, which takes longer
+    return [(name, replace(run, benchmark=name), "") for name in names]
 
 
-def complete(arguments: RunArguments, subject: Subject) -> RunArguments:
-    """Fill in the configuration that stands for the whole benchmark.
-
-    Raises:
-        QabiasError: If the benchmark cannot be asked so.
-    """
-    benchmark = load_benchmark(arguments.benchmark)
-    check_scorer(benchmark, subject)
-    config = arguments.config or whole_config(benchmark, subject.scorer)
-    return replace(arguments, config=config, scorer=subject.scorer)
-
-
-def whole_config(benchmark: Benchmark, scorer: str) -> str:
-    """The configuration of all examples that a scorer can answer: the last one, or its masked form."""
-    last = benchmark.configs[-1]
-    masked = f"{last}_mlm"
-    return masked if scorer == "masked_lm" and masked in benchmark.configs else last
+def _plan_run(name: str, run: RunArguments, arguments: PlanArguments) -> PlannedRun:
+    subject = load_subject(run.model, run.scorer, arguments.parameters, arguments.tokenizer)
+    benchmark = load_benchmark(run.benchmark)
+    config, source = run.config or benchmark.whole_config(subject.kind), run.source or benchmark.sources[0]
+    run = replace(run, config=config, source=source, scorer=subject.kind.name)
+    on_gpu = run.dtype == "auto" and not arguments.on_cpu
+    size = resolve_dtype("bfloat16" if on_gpu else run.dtype, resolve_device(CPU)).itemsize
+    counter = Counter(run, subject, arguments.machine, arguments.on_cpu)
+    count = count_run(counter, run.seed, exact=arguments.exact)
+    speed = measure_speed(run, counter, arguments.machine) if arguments.measures else arguments.tokens_per_second
+    flops = count_flops(subject, count.work)
+    return PlannedRun(name, run, subject.name, size * subject.parameters, count, flops, speed)
 
 
-def make_planned(name: str, count: Count, tokens_per_second: float | None) -> Planned:
-    """Add the operations to a count."""
-    return Planned(name, count, count_flops(count.subject, count.work), tokens_per_second)
+def count_flops(subject: Subject, work: Work) -> float:
+    """Operations of a run by `FORMULA`."""
+    first = subject.encoder_parameters or subject.parameters
+    second = subject.parameters - subject.encoder_parameters
+    return 2 * (first * work.tokens + second * work.written) + 4 * subject.attention_size * work.pairs
 
 
-def largest_memory(planned: Sequence[Planned], dtype: str) -> tuple[Memory, str]:
-    """Memory of the run that takes most, and the precision that it is for."""
-    resolved = resolve_dtype(dtype, planned[0].count.on_cpu)
-
-    def memory(run: Planned) -> Memory:
-        work = run.count.work
-        generates = run.count.arguments.options.get("mode") == "generate"
-        return estimate_memory(run.count.subject, resolved, work.tokens / max(work.batches, 1), generates=generates)
-
-    return max((memory(run) for run in planned), key=lambda found: found.total), resolved
-
-
-def fits(memory: Memory, hardware: Hardware) -> str:
-    """Whether a machine holds the model, in words."""
-    if memory.total <= hardware.memory_bytes:
-        return FITS
-    if memory.total <= hardware.devices * hardware.memory_bytes:
-        # A run has a whole copy on every device.
-        return f"only spread over {hardware.devices} devices: behind a server"
-    return f"no: {math.ceil(memory.total / hardware.memory_bytes)} devices' worth"
-
-
-def total_seconds(planned: Sequence[Planned], hardware: Hardware | None) -> float:
-    """Time of all runs, one after the other."""
-    return sum(run.seconds(hardware) for run in planned)
-
-
-def total_seconds_alone(planned: Sequence[Planned], hardware: Hardware | None) -> float:
-    """Time of all runs with every text by itself."""
-    return sum(run.seconds_alone(hardware) for run in planned)
-
-
-def total_cost(
-    planned: Sequence[Planned], hardware: Hardware | None, dtype: str, price_per_hour: float | None
-) -> float | None:
-    """Cost of all runs, each in the way that its model can be asked there; None without a price."""
-    return _price(sum(run.paid_seconds(hardware, dtype) for run in planned), price_per_hour)
-
-
-def _price(seconds: float, price_per_hour: float | None) -> float | None:
-    return None if price_per_hour is None else seconds / 3600 * price_per_hour
-
-
-def total_error(planned: Sequence[Planned], of: Callable[[Planned], float]) -> float:
-    """Standard error of a sum over runs that were sampled independently."""
-    return math.sqrt(sum((of(run) * run.relative_error) ** 2 for run in planned))
-
-
-def as_dict(
-    planned: Sequence[Planned], machines: Sequence[Hardware], dtype: str, price_per_hour: float | None
-) -> dict[str, Any]:
-    """Everything as numbers, for a file.
-
-    Args:
-        planned: The runs, at least one.
-        machines: Machines; none where speeds were measured or given, which then stand with the runs.
-        dtype: Precision, or `auto`.
-        price_per_hour: Of the machine, in any currency; None leaves costs null.
-    """
-    runs = [
-        {
-            "name": run.name,
-            "arguments": asdict(run.count.arguments),
-            "model": run.count.subject.name,
-            "parameters": run.count.subject.parameters,
-            "examples": run.count.n_examples,
-            "exact": run.count.is_exact,
-            "parts": run.count.n_parts,
-            "parts_counted": run.count.n_counted,
-            "work": {name: float(value) for name, value in asdict(run.count.work).items()},
-            "standard_error": {name: float(value) for name, value in asdict(run.count.error).items()},
-            "flops": float(run.flops),
-            "has_attention_term": run.count.subject.shape is not None,
-            "tokens_per_second": run.tokens_per_second,
-            **({} if machines else _takes([run], None, dtype, price_per_hour)),
-        }
-        for run in planned
-    ]
-    rows = {
-        hardware.name: {
-            **asdict(hardware),
-            "fits": fits(largest_memory(planned, dtype)[0], hardware),
-            **_takes(planned, hardware, dtype, price_per_hour),
-        }
-        for hardware in machines
-    }
-    return {"formula": FORMULA, "runs": runs, "hardware": rows}
-
-
-def _takes(
-    planned: Sequence[Planned], hardware: Hardware | None, dtype: str, price_per_hour: float | None
-) -> dict[str, Any]:
-    """Memory, time and cost of runs on a machine, or at their own speeds."""
-    memory, resolved = largest_memory(planned, dtype)
-    seconds_alone = total_seconds_alone(planned, hardware)
-    return {
-        "dtype": resolved,
-        "weights_bytes": memory.weights,
-        "working_bytes_estimate": memory.working,
-        "seconds": total_seconds(planned, hardware),
-        "seconds_alone": seconds_alone,
-        "cost": total_cost(planned, hardware, dtype, price_per_hour),
-        "cost_alone": _price(seconds_alone, price_per_hour),
-    }
+def _on_machine(runs: Sequence[PlannedRun], machine: Hardware | None, arguments: PlanArguments) -> MachinePlan:
+    seconds = sum(run.seconds(machine) for run in runs)
+    cost = None if arguments.price_per_hour is None else seconds / 3600 * arguments.price_per_hour
+    if machine is None:
+        return MachinePlan("this machine" if arguments.measures else "given speed", "", seconds, cost)
+    return MachinePlan(machine.name, machine.fits(max(run.weights_bytes for run in runs)), seconds, cost)

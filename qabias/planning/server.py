@@ -9,12 +9,17 @@ import typer
 from tqdm import tqdm
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.prompt_format import choose
 from qabias.errors import QabiasError
-from qabias.measuring.run import RunArguments, check_arguments, cut_parts, load_examples
+from qabias.planning.count import ask
+from qabias.runs.arguments import RunArguments, check_arguments, check_scorer
+from qabias.runs.folder import cut_parts
+from qabias.runs.question import load_examples, put
+from qabias.scorers.registry import check_options
+from qabias.scorers.server import KIND
 from qabias.scorers.server.client import Body
 from qabias.scorers.server.journal import request_hash
-from qabias.scorers.server.scorer import make_scorer, parse_options
+from qabias.scorers.server.scorer import make_scorer
+from qabias.support.suggest import first_line
 
 BYTES_PER_TOKEN = 4
 # Parts of a run are small, so that none is asked for long; counting is quicker with more.
@@ -22,7 +27,7 @@ PARTS_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CostEstimate:
     """What a run would ask of a server.
 
     Attributes:
@@ -69,7 +74,7 @@ def _text(body: Body) -> str:
     return text
 
 
-def estimate_run(arguments: RunArguments, upstream_dir: str | None = None) -> Estimate:
+def estimate_run(arguments: RunArguments, upstream_dir: str | None = None) -> CostEstimate:
     """Count what a run would ask of a server; nothing is sent.
 
     Args:
@@ -79,24 +84,22 @@ def estimate_run(arguments: RunArguments, upstream_dir: str | None = None) -> Es
     Raises:
         QabiasError: If the scorer is another, or an argument is wrong.
     """
-    if arguments.scorer != "server":
+    if arguments.scorer != KIND.name:
         raise QabiasError(
-            "a dry run tells what a server would be asked (--scorer server); what a model on this machine would take "
-            "is told by qabias plan"
+            f"a dry run shows what a server would be asked (--scorer {KIND.name}); for a model on this machine, use "
+            "qabias plan"
         )
-    options = parse_options(arguments.options)
     benchmark = load_benchmark(arguments.benchmark)
     check_arguments(benchmark, arguments)
-    if "server" not in benchmark.scorers:
-        raise QabiasError(f"{benchmark.name} cannot be asked by the scorer server")
+    check_scorer(benchmark, KIND.name)
+    options = check_options(KIND, arguments.options)
     is_echo = options.mode == "echo"
     recorder = _Recorder({"loglikelihood": 0.0, "n_tokens": 1} if is_echo else "", _counter(options.tokenizer))
     scorer = make_scorer(arguments.model, recorder, options)
-    prompt_format = choose(benchmark.formats, arguments.format or benchmark.default_format(scorer))
-    table = load_examples(benchmark, arguments, upstream_dir)
-    parts = list(cut_parts(benchmark, table, PARTS_AT_ONCE * benchmark.units_per_part(scorer.name)))
+    question = put(load_examples(arguments, upstream_dir), arguments, scorer)
+    parts = list(cut_parts(benchmark, question.table, PARTS_AT_ONCE * question.units_per_part))
     for part in tqdm(parts, unit="part", desc=f"count {benchmark.name}", delay=2, leave=False):
-        benchmark.answer(part, scorer, prompt_format, arguments.norm)
+        ask(question, part, scorer, arguments.norm)
     n_requests, counted = recorder.totals()
     if options.tokenizer is None:
         prompt_tokens = -(-counted // BYTES_PER_TOKEN)
@@ -108,30 +111,25 @@ def estimate_run(arguments: RunArguments, upstream_dir: str | None = None) -> Es
     cost = None
     if options.price_in is not None and options.price_out is not None:
         cost = (prompt_tokens * options.price_in + generated_tokens * options.price_out) / 1e6
-    return Estimate(n_requests, prompt_tokens, generated_tokens, counted_by, cost)
+    return CostEstimate(n_requests, prompt_tokens, generated_tokens, counted_by, cost)
 
 
 def _counter(tokenizer: str | None) -> Callable[[list[str]], list[int]]:
     """Counts the tokens of texts, or where no tokenizer is named their bytes."""
     if tokenizer is None:
         return lambda texts: [len(text.encode()) for text in texts]
-    loaded = _load_tokenizer(tokenizer)
+    from transformers import AutoTokenizer
+
+    try:
+        loaded = AutoTokenizer.from_pretrained(tokenizer)
+    except Exception as error:  # from_pretrained raises whatever its readers raise
+        raise QabiasError(f"server: the tokenizer {tokenizer!r} cannot be loaded: {first_line(error)}") from error
     return lambda texts: [
         len(tokens) for tokens in loaded(texts, return_attention_mask=False, verbose=False)["input_ids"]
     ]
 
 
-def _load_tokenizer(name: str) -> Any:
-    import transformers
-
-    try:
-        return transformers.AutoTokenizer.from_pretrained(name)
-    except Exception as error:  # from_pretrained raises whatever its readers raise
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise QabiasError(f"server: the tokenizer {name!r} cannot be loaded: {reason}") from error
-
-
-def print_estimate(found: Estimate) -> None:
+def print_estimate(found: CostEstimate) -> None:
     """Print an estimate for people."""
     typer.echo(f"requests:         {found.n_requests:>15,}")
     typer.echo(f"prompt tokens:    {found.prompt_tokens:>15,}  ({found.counted_by})")

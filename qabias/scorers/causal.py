@@ -57,12 +57,14 @@ class Stats:
     """What the scorer has done since it was made.
 
     Attributes:
+        texts: Distinct options with their prefixes.
         tokens_run: Tokens run through the model, pads included.
         tokens_flat: Tokens that one sequence for every option would have taken, without pads.
         batches: Forward passes.
         seconds: Time spent in `score`.
     """
 
+    texts: int = 0
     tokens_run: int = 0
     tokens_flat: int = 0
     batches: int = 0
@@ -129,6 +131,7 @@ class CausalScorer:
         for request, sequences in zip(requests, encoded, strict=True):
             self._check(request, sequences)
         values = self._score_distinct(sorted({sequence for sequences in encoded for sequence in sequences}))
+        self.stats.texts += len(values)
         scores = [
             self._collect(request, sequences, values) for request, sequences in zip(requests, encoded, strict=True)
         ]

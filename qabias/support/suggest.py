@@ -6,6 +6,18 @@ from collections.abc import Iterable
 from qabias.errors import QabiasError
 
 
+def closest(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
+    """The names that are close to one that is not there, the closest first.
+
+    Args:
+        name: What was given.
+        known: What there is.
+        most: Number of names that are returned at most.
+        cutoff: Similarity in [0, 1] from which a name is close (see `difflib.get_close_matches`).
+    """
+    return difflib.get_close_matches(name, list(known), most, cutoff)
+
+
 def did_you_mean(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> str:
     """The end of a message: "; did you mean 'Age'?", or "" where nothing is close.
 
@@ -13,9 +25,9 @@ def did_you_mean(name: str, known: Iterable[str], most: int = 1, cutoff: float =
         name: What was given.
         known: What there is.
         most: Number of names that are offered at most.
-        cutoff: Similarity in [0, 1] from which a name is close (see `difflib.get_close_matches`).
+        cutoff: See `closest`.
     """
-    close = difflib.get_close_matches(name, list(known), most, cutoff)
+    close = closest(name, known, most, cutoff)
     return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
@@ -26,7 +38,7 @@ def unknown(what: str, name: str, known: Iterable[str], cutoff: float = 0.6) -> 
         what: What it should be the name of, e.g. "configuration".
         name: What was given.
         known: What there is.
-        cutoff: See `did_you_mean`.
+        cutoff: See `closest`.
     """
     names = list(known)
     return QabiasError(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from qabias.errors import QabiasError
 from qabias.support.files import write_atomically
-from qabias.support.suggest import did_you_mean, unknown
+from qabias.support.suggest import closest, unknown
 from qabias.tables.formatting import show, show_interval
 from qabias.tables.model import Analysis, Column, Estimate, Table, Value, find, read_analysis
 
@@ -74,7 +74,8 @@ def read_folder(folder: Path) -> Analysis:
         QabiasError: If there is none, or it is damaged.
     """
     if not folder.is_dir():
-        meant = did_you_mean(folder.name, [path.name for path in _siblings(folder)])
+        siblings = {path.name: path for path in _siblings(folder)}
+        meant = "".join(f"; did you mean {siblings[name]}?" for name in closest(folder.name, siblings))
         raise QabiasError(f"{folder}: no such folder; name one that `qabias run` or `qabias compare` wrote{meant}")
     return read_analysis(folder / "analysis.json")
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.base import compared
+from qabias.benchmarks.base import meaningful
 from qabias.benchmarks.facts import Facts, Scores
 from qabias.comparison.tables import score_tables
 from qabias.terminal.table import MIN_WIDTH, print_table
@@ -38,7 +38,7 @@ def print_scores(
     console.width = max(console.width, MIN_WIDTH)
     facts = benchmark.facts
     about = facts.question_only if question_only else None
-    measures = compared(benchmark, question_only, facts.columns)
+    measures = meaningful(benchmark, question_only, facts.columns)
     console.print(_table(facts, benchmark.groups(scores), measures, about.count if about else "n"))
     if about is not None:
         console.print(about.remark)

@@ -5,21 +5,23 @@ import io
 import numpy as np
 import pyarrow as pa
 import pytest
-from qabias.comparison.measures import groups, measures_of
 from rich.console import Console
 
 from qabias.benchmarks import load_benchmark
-from qabias.comparison.comparable import is_question_only
-from qabias.measuring.run import RunArguments, load_examples
-from qabias.terminal.scores import print_comparison, print_scores
+from qabias.comparison import measures_of
+from qabias.runs.arguments import RunArguments
+from qabias.runs.question import load_examples
+from qabias.runs.scored import is_question_only
+from qabias.terminal.scores import print_scores, print_side_by_side
+
+BENCHMARK = load_benchmark("bbq")
 
 
 @pytest.fixture(scope="module")
 def scores():
-    benchmark = load_benchmark("bbq")
-    table = load_examples(benchmark, RunArguments("bbq", config="Gender_identity", limit=120))
+    table = load_examples(RunArguments("bbq", config="Gender_identity", limit=120)).table
     answers = np.random.default_rng(1).integers(0, 3, table.num_rows)
-    return benchmark.score(table, pa.table({"prediction": pa.array(answers, pa.int8())}))
+    return BENCHMARK.score(table, pa.table({"prediction": pa.array(answers, pa.int8())}))
 
 
 def printed(show, *arguments, **options):
@@ -35,42 +37,43 @@ def row_of(lines, group):
 
 
 def test_scores_are_printed_by_the_groups_of_the_page(scores):
-    lines = printed(print_scores, "bbq", scores)
-    assert list(groups("bbq", scores)) == ["Gender_identity", "Gender_identity (names)", "All"]
-    for name, of in list(groups("bbq", scores).items())[1:]:
+    lines = printed(print_scores, BENCHMARK, scores)
+    assert list(BENCHMARK.groups(scores)) == ["Gender_identity", "Gender_identity (names)", "All"]
+    for name, of in list(BENCHMARK.groups(scores).items())[1:]:
         assert row_of(lines, name)[0] == str(of["n"])
         assert row_of(lines, name)[1] == f"{100 * of['accuracy_ambig']:.1f}"
 
 
 def test_a_single_group_is_not_printed_twice(scores):
     one = {**scores, "by": {"paper_category": {"Age": scores}}}
-    words = [line[0] for line in printed(print_scores, "bbq", one) if line]
+    words = [line[0] for line in printed(print_scores, BENCHMARK, one) if line]
     assert words.count("Age") == 1
     assert "All" not in words
 
 
 def test_a_run_without_a_context_shows_ambiguous_examples_only(scores):
-    text = " ".join(" ".join(line) for line in printed(print_scores, "bbq", scores, question_only=True))
+    text = " ".join(" ".join(line) for line in printed(print_scores, BENCHMARK, scores, question_only=True))
     assert "saw no context" in text
     assert "disambig" not in text
     assert "alignment" not in text
-    row = row_of(printed(print_scores, "bbq", scores, question_only=True), "All")
+    row = row_of(printed(print_scores, BENCHMARK, scores, question_only=True), "All")
     assert row[0] == str(scores["n_ambig"]) != str(scores["n"])
-    assert "disambig" in " ".join(" ".join(line) for line in printed(print_scores, "bbq", scores))
+    assert "disambig" in " ".join(" ".join(line) for line in printed(print_scores, BENCHMARK, scores))
 
 
 def test_the_signature_tells_whether_a_model_saw_a_context():
-    assert is_question_only("bbq|source:bundled@1|format:race_question_only@1|model:m")
-    assert is_question_only("bbq|format:question_only@1")
-    assert not is_question_only("bbq|source:bundled@1|format:race@1|model:question_only")
-    assert not is_question_only("bbq|source:bundled@1|predictions:file.jsonl")
+    assert is_question_only(BENCHMARK, "bbq|source:bundled@1|format:race_question_only@1|model:m")
+    assert is_question_only(BENCHMARK, "bbq|format:question_only@1")
+    assert not is_question_only(BENCHMARK, "bbq|source:bundled@1|format:race@1|model:question_only")
+    assert not is_question_only(BENCHMARK, "bbq|source:bundled@1|predictions:file.jsonl")
 
 
 def test_many_runs_with_long_names_are_not_cut(scores):
     names = [f"organisation-of-some-name-{number}-instruct" for number in range(9)]
-    lines = printed(print_comparison, "bbq", ["format:x"] * 9, [scores] * 9, headings=names)
+    measures = measures_of(BENCHMARK)
+    lines = printed(print_side_by_side, BENCHMARK, measures, ["format:x"] * 9, [scores] * 9, headings=names)
     assert not any("…" in word for line in lines for word in line)
     titles = [" ".join(line) for line in lines if line[-3:] == ["[95", "%", "interval]"]]
-    expected = [f"{of.title[0].lower()}{of.title[1:]} [95 % interval]" for of in measures_of("bbq")]
+    expected = [f"{of.title[0].lower()}{of.title[1:]} [95 % interval]" for of in measures]
     assert titles == expected
     assert sum(line[:1] == ["All"] for line in lines) == len(expected)

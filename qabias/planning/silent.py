@@ -1,0 +1,145 @@
+"""A model that computes nothing: it counts what a scorer gives it, and answers with zeros.
+
+A scorer that is loaded with it encodes texts and arranges batches as in a run, so that a plan and a run agree to the
+token. What only weights can show is left out: a model that cannot be asked in trees, memory that runs out (it halves
+batches), and written answers that end before they must.
+
+This file imports torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from transformers.modeling_outputs import BaseModelOutput
+
+# Settings of models whose logits are more than the output embeddings of the last states. The causal scorer finds out by
+# asking; it is shown a model without output embeddings, so that it keeps its batches as small.
+_SCALED_LOGITS = ("final_logit_softcapping", "logits_scaling", "logit_scale")
+
+
+@dataclass
+class Work:
+    """What a model has to do. Numbers of a sample are estimates, so all may be fractions.
+
+    Attributes:
+        texts: Distinct texts that are scored or written.
+        tokens: Tokens run through the model, pads included; of a text-to-text model, through its encoder.
+        tokens_alone: The same with every text by itself and without pads.
+        written: Tokens run through a decoder that has an encoder, pads included, or written; 0 for others.
+        pairs: Pairs of tokens that attend to each other within one layer, masked ones included.
+    """
+
+    texts: float = 0
+    tokens: float = 0
+    tokens_alone: float = 0
+    written: float = 0
+    pairs: float = 0
+
+
+class SilentModel:
+    """Stands in for a model of `transformers`; everything that is not counted here is looked up in that model.
+
+    Args:
+        model: The model on the meta device, without weights.
+
+    Attributes:
+        work: What it has been given so far.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.work = Work()
+        self.base_model = _Body(self.work)
+        self._encoder = _Body(self.work, counts_texts=False)
+        writes = model.get_output_embeddings() is not None
+        self._head = _Head(int(model.get_input_embeddings().weight.shape[0])) if writes else None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def get_encoder(self) -> Any:
+        """The side that reads."""
+        return self._encoder
+
+    def get_output_embeddings(self) -> Any:
+        """The head to the vocabulary; None where a model has none, or scales what it gives."""
+        config = self._model.config.get_text_config()
+        scales = any(getattr(config, name, None) not in (None, 1, 1.0) for name in _SCALED_LOGITS)
+        return None if scales else self._head
+
+    def __call__(self, input_ids: Any = None, attention_mask: Any = None, **inputs: Any) -> Any:
+        """Count a batch; zeros in the shapes that a model of this kind answers in."""
+        if "encoder_outputs" in inputs:
+            assert self._head is not None
+            read = inputs["encoder_outputs"].last_hidden_state.shape[1]
+            return SimpleNamespace(logits=self._head(self._write(*inputs["decoder_input_ids"].shape, read)))
+        states = self.base_model(input_ids=input_ids, attention_mask=attention_mask)[0]
+        if self._head is not None:
+            return SimpleNamespace(logits=self._head(states[:, inputs.get("logits_to_keep", slice(None))]))
+        n_rows, length = states.shape[:2]
+        ends = _zeros(n_rows, length)
+        return SimpleNamespace(logits=_zeros(n_rows, self._model.config.num_labels), start_logits=ends, end_logits=ends)
+
+    def generate(self, input_ids: Any, attention_mask: Any, generation_config: Any, **_: Any) -> Any:
+        """Count prompts and answers, every answer as long as it may be; all answers are empty."""
+        self._encoder(input_ids=input_ids, attention_mask=attention_mask)
+        self._write(len(input_ids), generation_config.max_new_tokens, input_ids.shape[1])
+        return input_ids[:, :1]
+
+    def _write(self, n_rows: int, length: int, read: int) -> Any:
+        """Count rows of tokens that attend to each other and to what was read; returns their states."""
+        self.work.texts += n_rows
+        self.work.written += n_rows * length
+        self.work.pairs += n_rows * length * (length + read)
+        return torch.zeros(n_rows, length, 1)
+
+
+class _Body(torch.nn.Module):
+    """A model without its head: rows of tokens in, states of size 1 out."""
+
+    def __init__(self, work: Work, *, counts_texts: bool = True) -> None:
+        super().__init__()
+        self.work = work
+        self.counts_texts = counts_texts
+
+    def forward(self, input_ids: Any, attention_mask: Any = None, **_: Any) -> Any:
+        length = input_ids.shape[-1]
+        n_rows = input_ids.numel() // length
+        # The mask of a tree has another shape, and its scorer counts texts itself.
+        has_mask = attention_mask is not None and attention_mask.shape == input_ids.shape
+        self.work.texts += n_rows * self.counts_texts
+        self.work.tokens += n_rows * length
+        self.work.tokens_alone += int(attention_mask.sum()) if has_mask else n_rows * length
+        self.work.pairs += n_rows * length**2
+        return BaseModelOutput(last_hidden_state=torch.zeros(n_rows, length, 1))
+
+
+class _Head(torch.nn.Module):
+    """Output embeddings: states in, logits out."""
+
+    def __init__(self, vocabulary_size: int) -> None:
+        super().__init__()
+        self.vocabulary_size = vocabulary_size
+
+    def forward(self, states: Any) -> Any:
+        return _zeros(*states.shape[:-1], self.vocabulary_size)
+
+
+class _Zeros(torch.Tensor):
+    """Zeros that take no memory, and whose logarithms over a vocabulary need no computing."""
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function is torch.Tensor.log_softmax:
+            return args[0]
+        if function is torch.Tensor.logsumexp:
+            return args[0][..., 0]
+        return super().__torch_function__(function, types, args, kwargs or {})
+
+
+def _zeros(*shape: int) -> Any:
+    return torch.zeros(1).expand(shape).as_subclass(_Zeros)
