@@ -8,7 +8,7 @@ measured with --option header=newsqa. The same command again continues a run tha
 
 from qabias.errors import QabiasError
 from qabias.finetuning import qa
-from qabias.finetuning.job import EXIT_USER_ERROR, finetune, make_parser
+from qabias.finetuning.arguments import EXIT_USER_ERROR, finetune, make_parser
 
 
 def main() -> None:

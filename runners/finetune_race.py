@@ -7,7 +7,7 @@ qabias run bbq --model models/roberta-base-race. Files have the columns article,
 
 from qabias.errors import QabiasError
 from qabias.finetuning import race
-from qabias.finetuning.job import EXIT_USER_ERROR, finetune, make_parser
+from qabias.finetuning.arguments import EXIT_USER_ERROR, finetune, make_parser
 
 
 def main() -> None:

@@ -25,8 +25,9 @@ from qabias.finetuning import qa, race
 from qabias.finetuning.rows import Row, read_dataset, read_file
 from qabias.finetuning.squad_scores import average, exact_match, f1
 from qabias.finetuning.training import last_checkpoint
-from qabias.measuring.run import RunArguments, run
-from qabias.models.loading import default_scorer
+from qabias.measuring.run import run
+from qabias.runs.arguments import RunArguments
+from qabias.scorers.registry import default_scorer
 from runners import finetune_qa, finetune_race
 
 from .conftest import ROOT
@@ -123,7 +124,7 @@ def test_published_figures_are_found_by_the_model_and_the_data():
 # Rows of RACE
 
 
-def test_race_answers_stand_in_the_blank_or_behind_the_question():
+def test_race_answers_stand_in_the_gap_or_behind_the_question():
     row = next(iter(race_rows(1)))
     behind = race.parse(Row("f", 1, {**row, "question": "Who was this?"}))
     assert behind.candidates == tuple(f"Who was this? {option}" for option in row["options"])
@@ -165,7 +166,7 @@ def test_race_cuts_the_passage_and_keeps_the_answer():
         ("question", None, "column 'question': None is no text"),
     ],
 )
-def test_a_wrong_row_of_race_is_named_with_its_mend(column, value, message):
+def test_a_wrong_row_of_race_is_named_with_its_remedy(column, value, message):
     row = next(iter(race_rows(1)))
     with pytest.raises(QabiasError, match=message):
         race.parse(Row("rows", 7, {**row, column: value}))
@@ -183,7 +184,7 @@ def test_a_missing_column_is_named_with_those_there_are():
     ("answers", "message"),
     [
         ({"text": ["Mary"], "answer_start": [1]}, "answer_start is 1, where the context has no 'Mary'; .* at 0"),
-        ({"text": ["Maria"], "answer_start": [0]}, "no 'Maria'; mend the text or remove the row"),
+        ({"text": ["Maria"], "answer_start": [0]}, "no 'Maria'; fix the text or remove the row"),
         ({"text": ["Mary"], "answer_start": [-4]}, "answer_start is -4"),
         ({"text": ["Mary"], "answer_start": [0, 5]}, "has 1 texts and 2 starts"),
         ({"text": [], "answer_start": []}, "has 0 texts"),
@@ -193,7 +194,7 @@ def test_a_missing_column_is_named_with_those_there_are():
         ("Mary", "'Mary' is not JSON"),
     ],
 )
-def test_a_wrong_answer_of_squad_is_named_with_its_mend(answers, message):
+def test_a_wrong_answer_of_squad_is_named_with_its_remedy(answers, message):
     with pytest.raises(QabiasError, match=f"rows: row 3, column 'answers': .*{message}"):
         qa.parse(Row("rows", 3, {"context": "Mary left.", "question": "Who?", "answers": answers}))
 
@@ -333,15 +334,15 @@ def test_every_kind_of_file_gives_the_same_rows(tmp_path, suffix, rows, parse):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"x", "must end in one of .jsonl"),
+        ("a.txt", b"x", "must end in one of .*jsonl"),
         ("a.jsonl", b"", "has no rows"),
         ("a.jsonl", b'{"a": 1}\n{"a"\n', "line 2 is not JSON"),
         ("a.jsonl", b"[1]\n", "line 1 is no object"),
         ("a.jsonl", b"\xff\xfe", "UTF-8"),
-        ("a.parquet", b"x", "is no Parquet file"),
+        ("a.parquet", b"x", "not readable as parquet"),
     ],
 )
-def test_a_wrong_file_is_named_with_its_mend(tmp_path, name, content, message):
+def test_a_wrong_file_is_named_with_its_remedy(tmp_path, name, content, message):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(QabiasError, match=f"{name}: .*{message}"):
@@ -530,7 +531,7 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(tmp_path, runner
 @pytest.mark.slow
 @pytest.mark.parametrize("runner", ["finetune_race", "finetune_qa"])
 def test_help_names_every_option_with_its_default(runner):
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, ROOT / "runners" / f"{runner}.py", "--help"],
         check=True,
         capture_output=True,
@@ -538,5 +539,5 @@ def test_help_names_every_option_with_its_default(runner):
         cwd=ROOT,
     ).stdout
     for option in ("--model", "--dataset", "--train", "--output", "--learning-rate", "--bf16", "--save-steps"):
-        assert option in told
-    assert ("default: 1e-05" if runner == "finetune_race" else "default: 384") in told
+        assert option in printed
+    assert ("default: 1e-05" if runner == "finetune_race" else "default: 384") in printed

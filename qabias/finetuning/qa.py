@@ -90,21 +90,22 @@ def parse(row: Row) -> QAExample:
     texts, starts = answers["text"], answers["answer_start"]
     if not texts or len(texts) != len(starts):
         raise row.fault(
-            "answers", f"has {len(texts)} texts and {len(starts)} starts; give one start a text, and at least one"
+            "answers",
+            f"has {len(texts)} texts and {len(starts)} starts; give one start for each text, and at least one",
         )
     for text, start in zip(texts, starts, strict=True):
         if not isinstance(text, str) or not text.strip():
-            raise row.fault("answers", f"{text!r} is no answer; give a text that is not blank")
+            raise row.fault("answers", f"{text!r} is no answer; give a text that is not empty")
         if type(start) is not int or start < 0 or context[start : start + len(text)] != text:
             raise row.fault(
-                "answers", f"answer_start is {start!r}, where the context has no {text!r}; {_mend(context, text)}"
+                "answers", f"answer_start is {start!r}, where the context has no {text!r}; {_fix(context, text)}"
             )
     return QAExample(context, row.text("question"), tuple(texts), tuple(starts))
 
 
-def _mend(context: str, answer: str) -> str:
+def _fix(context: str, answer: str) -> str:
     found = context.find(answer)
-    return "mend the text or remove the row" if found < 0 else f"it first stands at {found}"
+    return "fix the text or remove the row" if found < 0 else f"it first stands at {found}"
 
 
 def make_windows(

@@ -43,7 +43,7 @@ def parse(row: Row) -> RaceExample:
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
         raise row.fault("options", "is no list of texts; write one, e.g. ['a hat', 'a coat', 'a dog', 'a cat']")
     if len(options) != len(LETTERS):
-        raise row.fault("options", f"has {len(options)} options; RACE has {len(LETTERS)}, mend or remove the row")
+        raise row.fault("options", f"has {len(options)} options; RACE has {len(LETTERS)}, fix or remove the row")
     answer = row.text("answer")
     if answer not in tuple(LETTERS):
         raise row.fault("answer", f"{answer!r} is not one of {', '.join(LETTERS)}; give the right option's letter")

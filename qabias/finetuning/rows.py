@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -11,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from qabias.errors import QabiasError
-
-SUFFIXES = (".jsonl", ".json", ".csv", ".parquet")
+from qabias.support.suggest import first_line
+from qabias.support.table_files import read_rows
 
 
 @dataclass(frozen=True)
@@ -33,15 +32,15 @@ class Row:
         """The text of a cell.
 
         Raises:
-            QabiasError: If there is no such column, or its cell is no text or blank.
+            QabiasError: If there is no such column, or its cell is no text or an empty one.
         """
         value = self._value(column)
         if not isinstance(value, str) or not value.strip():
-            raise self.fault(column, f"{_short(value)} is no text; give one that is not blank")
+            raise self.fault(column, f"{_short(value)} is no text; give one that is not empty")
         return value
 
     def nested(self, column: str) -> Any:
-        """The content of a cell that is a list or an object; a text is read as JSON, for CSV has nothing else.
+        """The content of a cell that is a list or an object; a text is read as JSON, because CSV has only texts.
 
         Raises:
             QabiasError: If there is no such column, or its text is not JSON.
@@ -60,7 +59,7 @@ class Row:
         return self.values[column]
 
     def fault(self, column: str, what: str) -> QabiasError:
-        """Error for a cell; `what` says what is wrong and how to mend it."""
+        """Error for a cell; `what` says what is wrong and how to fix it."""
         return QabiasError(f"{self.source}: row {self.number}, column {column!r}: {what}")
 
 
@@ -73,20 +72,13 @@ def read_file(path: Path, limit: int | None = None) -> list[Row]:
     """Read the rows of a file.
 
     Args:
-        path: JSON lines, CSV with a header (lists and objects as JSON), or Parquet; told by the suffix.
+        path: JSON lines, CSV with a header (lists and objects as JSON), or Parquet; its ending tells which.
         limit: Most rows, the first ones; None for all.
 
     Raises:
         QabiasError: If the file cannot be read, is damaged, of another kind or empty.
     """
-    readers = {".jsonl": _read_json_lines, ".json": _read_json_lines, ".csv": _read_csv, ".parquet": _read_parquet}
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise QabiasError(f"{path}: unknown kind of file; its name must end in one of {', '.join(SUFFIXES)}")
-    try:
-        return _number(str(path), reader(path), limit)
-    except (OSError, UnicodeDecodeError) as error:
-        raise QabiasError(f"{path}: cannot be read ({error}); check the name and that it is UTF-8") from error
+    return _number(str(path), (cells for _, cells in read_rows(path)), limit)
 
 
 def read_dataset(name: str, config: str | None, split: str, limit: int | None = None) -> list[Row]:
@@ -106,10 +98,9 @@ def read_dataset(name: str, config: str | None, split: str, limit: int | None = 
     try:
         dataset = datasets.load_dataset(name, config, split=split)
     except Exception as error:  # load_dataset raises whatever its readers raise
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise QabiasError(
-            f"dataset {name!r} cannot be loaded: {reason}; check its name, --config and splits and the network, "
-            "or give files with --train and --dev"
+            f"dataset {name!r} cannot be loaded: {first_line(error)}; check its name, --config and splits and the "
+            "network, or give files with --train and --dev"
         ) from error
     return _number(f"{name}:{split}", dataset, limit)
 
@@ -123,36 +114,6 @@ def _number(source: str, rows: Iterable[Mapping[str, Any]], limit: int | None) -
     if not found:
         raise QabiasError(f"{source}: has no rows; give a file or split that has")
     return found
-
-
-def _read_json_lines(path: Path) -> Iterable[Mapping[str, Any]]:
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                values = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise QabiasError(f"{path}: line {number} is not JSON ({error}); write one object a line") from error
-            if not isinstance(values, dict):
-                raise QabiasError(f"{path}: line {number} is no object; write one object with all columns a line")
-            yield values
-
-
-def _read_csv(path: Path) -> Iterable[Mapping[str, Any]]:
-    with path.open(encoding="utf-8", newline="") as lines:
-        try:
-            yield from csv.DictReader(lines)
-        except csv.Error as error:
-            raise QabiasError(f"{path}: is no CSV ({error}); save it anew or as JSON lines") from error
-
-
-def _read_parquet(path: Path) -> Iterable[Mapping[str, Any]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.read_table(path).to_pylist()
-    except pa.ArrowInvalid as error:
-        raise QabiasError(f"{path}: is no Parquet file ({error}); save it anew") from error
 
 
 def fingerprint(examples: Iterable[Any]) -> str:

@@ -10,7 +10,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalise(answer: str) -> str:
-    """Leave out case, punctuation, articles and needless blanks.
+    """Leave out case, punctuation, articles and repeated spaces.
 
     Examples:
         >>> normalise("The  Eiffel-Tower!")

@@ -23,6 +23,8 @@ import numpy as np
 
 from qabias import __version__
 from qabias.errors import QabiasError
+from qabias.models.loading import load_pretrained
+from qabias.runs.folder import check_free
 from qabias.scorers.encoder_runner import longest_row
 from qabias.support.files import write_json
 
@@ -115,8 +117,7 @@ def find_score(folder: Path, run: Mapping[str, Any]) -> dict[str, float] | None:
             what = ", ".join(f"{name} {theirs.get(name)!r} there, {ours.get(name)!r} here" for name in different)
             raise QabiasError(f"{folder}: holds another run ({what}); choose another --output or remove the folder")
         return score
-    if folder.exists() and (not folder.is_dir() or any(path.name[:1] != "." for path in folder.iterdir())):
-        raise QabiasError(f"{folder}: exists and holds no run; choose another --output")
+    check_free(folder)
     return None
 
 
@@ -152,22 +153,9 @@ def load(name: str, auto_class: str, seed: int, max_length: int) -> tuple[Any, A
     import transformers
 
     transformers.set_seed(seed)
-    verbosity = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()  # the head is new, which need not be said
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(name)
-        # Some models are published in float16, in which small steps are lost.
-        model, info = getattr(transformers, auto_class).from_pretrained(
-            name, dtype=torch.float32, output_loading_info=True
-        )
-    except Exception as error:  # from_pretrained raises whatever its readers raise
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-        raise QabiasError(
-            f"model {name!r} cannot be loaded as {auto_class}: {reason}; check the name or path, and the network for a "
-            "model that is not in the cache"
-        ) from error
-    finally:
-        transformers.logging.set_verbosity(verbosity)
+    tokenizer = load_pretrained("AutoTokenizer", name)
+    # Some models are published in float16, in which small steps are lost.
+    model, info = load_pretrained(auto_class, name, dtype=torch.float32, output_loading_info=True)
     body = f"{model.base_model_prefix}."
     # Masked language models are published without a pooler, which is part of the head.
     missing = sorted(key for key in info["missing_keys"] if key.startswith(body) and ".pooler." not in key)

@@ -1,6 +1,10 @@
-"""Reading somebody's table: CSV, JSON lines or Parquet."""
+"""Reading somebody's table: CSV, JSON lines or Parquet, as columns of an Arrow table or row by row."""
 
+import csv
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -18,17 +22,93 @@ _READERS = {
 
 
 def read_table(path: Path) -> pa.Table:
-    """Read a table from a file whose ending tells its kind.
+    """Read a table from a file whose ending tells its kind; the types of CSV columns are guessed.
 
     Raises:
         QabiasError: If there is no such file, its kind is unknown, or it cannot be read as that kind.
     """
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        raise QabiasError(f"{path}: unknown kind of file; its name must end in one of {', '.join(_READERS)}")
     try:
-        return reader(path)
+        return _READERS[_kind(path)](path)
     except FileNotFoundError as error:
         raise QabiasError(f"{path}: no such file") from error
     except pa.ArrowInvalid as error:
         raise QabiasError(f"{path}: not readable as {path.suffix[1:]}: {' '.join(str(error).split())}") from error
+
+
+def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Read a table row by row from a file whose ending tells its kind; a cell of a CSV file is a text.
+
+    Yields:
+        The number of the line at which a row ends, from 1 (in a Parquet file the number of the row), and its cells by
+        column.
+
+    Raises:
+        QabiasError: If there is no such file, its kind is unknown, or it cannot be read as that kind.
+    """
+    kind = _kind(path)
+    if kind == ".parquet":
+        yield from enumerate(read_table(path).to_pylist(), start=1)
+    else:
+        yield from read_csv_rows(path) if kind == ".csv" else _read_json_rows(path)
+
+
+def read_csv_rows(path: Path, columns: Sequence[str] = (), what: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
+    """Read a CSV file with a header row by row.
+
+    Args:
+        path: The file.
+        columns: Columns that it must have.
+        what: What it must be, for the message where one is missing.
+
+    Yields:
+        The number of the line at which a row ends (the header is line 1), and its cells by column: texts, None where
+        the row is too short.
+
+    Raises:
+        QabiasError: If there is no such file, a column is missing, or it is no CSV file in UTF-8.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            missing = [name for name in columns if name not in (reader.fieldnames or [])]
+            if missing:
+                must_be = f"this must be {what}" if what else "it needs"
+                raise QabiasError(f"{path}: no column {', '.join(missing)}; {must_be}: {', '.join(columns)}")
+            for row in reader:
+                yield reader.line_num, row
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise _unreadable(path, "a CSV file", error) from error
+
+
+def _read_json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    cells = json.loads(line)
+                except json.JSONDecodeError as error:
+                    raise QabiasError(
+                        f"{path}: line {number} is not JSON ({error}); write one object in each line"
+                    ) from error
+                if not isinstance(cells, dict):
+                    raise QabiasError(
+                        f"{path}: line {number} is no object; write one object with all columns in each line"
+                    )
+                yield number, cells
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, "JSON lines", error) from error
+
+
+def _kind(path: Path) -> str:
+    kind = path.suffix.lower()
+    if kind not in _READERS:
+        raise QabiasError(f"{path}: unknown kind of file; its name must end in one of {', '.join(_READERS)}")
+    return kind
+
+
+def _unreadable(path: Path, kind: str, error: Exception) -> QabiasError:
+    if isinstance(error, FileNotFoundError):
+        return QabiasError(f"{path}: no such file")
+    if isinstance(error, OSError):
+        return QabiasError(f"{path}: cannot be read: {error.strerror or error}")
+    return QabiasError(f"{path}: not {kind} in UTF-8: {error}")

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import yaml
 
 from qabias.errors import QabiasError
-from qabias.support.files import write_atomically
+from qabias.support.files import write_text
 
 FILLERS = Path(__file__).parent / "fillers.yaml"
 # "A minimum of 13% of the items are filler items" (appendix D).
@@ -106,7 +106,7 @@ def _write_csv(path: Path, columns: Sequence[str], items: Sequence[Item]) -> Non
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(asdict(item) for item in items)
-    write_atomically(path, lambda temporary: temporary.write_text(text.getvalue(), encoding="utf-8"))
+    write_text(path, text.getvalue())
 
 
 def _chosen(table: pa.Table, only: Sequence[str]) -> pa.Table:

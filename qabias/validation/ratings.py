@@ -1,6 +1,5 @@
 """What people's ratings say: which templates pass, how well raters agree, and which raters read with care."""
 
-import csv
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ import krippendorff
 import numpy as np
 
 from qabias.errors import QabiasError
-
-from .items import KEY
+from qabias.support.table_files import read_csv_rows
+from qabias.validation.items import KEY
 
 # Thresholds of Parrish et al. (2022): section 4 (agreement of 4 of 5 raters) and appendix D (fillers).
 N_RATERS = 5
@@ -40,7 +39,7 @@ def read_key(path: Path) -> dict[str, dict[str, str]]:
     Raises:
         QabiasError: If the file is missing or is not such a key.
     """
-    rows = _read_csv(path, KEY, "the key that `qabias validate export` wrote")
+    rows = _rows(path, KEY, "the key that `qabias validate export` wrote")
     for number, row in rows:
         _answer(row["label"], path, number, "label")
     return {row["item_id"]: row for _, row in rows}
@@ -56,7 +55,7 @@ def read_ratings(path: Path, key: Mapping[str, Mapping[str, str]]) -> list[Ratin
             the annotator has rated already.
     """
     ratings, seen = [], set()
-    for number, row in _read_csv(path, RATING, "one row per annotator and item"):
+    for number, row in _rows(path, RATING, "one row per annotator and item"):
         item_id, annotator = row["item_id"], row["annotator"].strip()
         if item_id not in key:
             raise QabiasError(
@@ -170,16 +169,6 @@ def _answer(text: str, path: Path, number: int, column: str) -> int:
     return int(text)
 
 
-def _read_csv(path: Path, columns: Sequence[str], what: str) -> list[tuple[int, dict[str, str]]]:
-    """The rows with their line numbers (the header is line 1)."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, restval="")
-            missing = [name for name in columns if name not in (reader.fieldnames or [])]
-            if missing:
-                raise QabiasError(f"{path}: no column {', '.join(missing)}; this must be {what}: {', '.join(columns)}")
-            return [(reader.line_num, {name: row[name] for name in columns}) for row in reader]
-    except FileNotFoundError as error:
-        raise QabiasError(f"{path}: no such file") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise QabiasError(f"{path}: not a CSV file in UTF-8: {error}") from error
+def _rows(path: Path, columns: Sequence[str], what: str) -> list[tuple[int, dict[str, str]]]:
+    """The rows with their line numbers; the header is line 1."""
+    return [(line, {name: cells[name] or "" for name in columns}) for line, cells in read_csv_rows(path, columns, what)]

@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from .ratings import FILLER_ACCURACY, PUBLISHED
+from qabias.validation.ratings import FILLER_ACCURACY, PUBLISHED
 
 
 def print_validation(result: Mapping[str, Any], console: Console | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What the fine-tuning runners share: their options, and the way from these to a trained model."""
+"""The arguments of the fine-tuning runners, and the way from these to a trained model."""
 
 from __future__ import annotations
 
