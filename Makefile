@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # The slow tests (real model, virtual environments) run in CI; `make test SLOW=1` runs them here.
 SLOW ?= $(if $(CI),1,)
+# Processes that share the tests, file by file. Each computes with one thread, so that they do not wait for each other.
+JOBS ?= 2
 # CI compares with lm-evaluation-harness as well.
 EXTRAS ?= $(if $(CI),test$(COMMA)bench,test)
 COMMA := ,
@@ -19,7 +21,7 @@ SPEED := causal_vs_lm_eval peers plan_vs_run report_speed unqover_generate unqov
 
 help:
 	@echo "make demo    install, measure SmolLM2 on a sample of every benchmark, write a report"
-	@echo "make test    install, run the tests (SLOW=1 for all of them)"
+	@echo "make test    install, run the tests (SLOW=1 for all of them) in JOBS=2 processes"
 	@echo "make check   ruff and mypy"
 	@echo "make format  ruff format and safe fixes"
 	@echo "make data    rebuild the committed Parquet files and the dataset cards"
@@ -43,7 +45,7 @@ demo: $(INSTALLED)
 	$(BIN)/qabias report runs/demo-bbq runs/demo-unqover runs/demo-bbnli-nli runs/demo-bbnli-qa --output runs/demo/report.html
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest $(if $(SLOW),,-m "not slow")
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(if $(SLOW),,-m "not slow")
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .

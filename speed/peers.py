@@ -14,8 +14,8 @@ trained on the texts.
     python -m speed.peers --quick
 
 Exits with 1 if figures differ by more than 1e-4 of their size, a bound that twelve layers in float32 keep. The size of
-a probability is the probability itself, however small; a log-likelihood above -1 counts as one of -1, for its
-difference is already a share of the probability.
+a probability is the probability itself, however small; a log-likelihood above -1 counts as one of -1, because
+its difference is already a share of the probability.
 """
 
 import argparse

@@ -3,21 +3,17 @@
     python -m speed.plan_vs_run --benchmark bbq --config Age --limit 400
     python -m speed.plan_vs_run --quick
 
-The plan is made by `qabias plan --measure` in a process of its own; `--quick` only plans the tokens. The run asks the
-same questions in this process; loading of the model and scoring of the answers are left out of its time.
+The plan measures the speed of this machine first; `--quick` only plans the tokens. Loading of the model and scoring of
+the answers are left out of the time of the run.
 
 Exits with 1 if the numbers of tokens differ.
 """
 
-import json
-import os
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from qabias.runs.arguments import RunArguments
+from qabias.planning.plan import PlanArguments, make_plan
+from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.question import load_examples, put
 from qabias.scorers.registry import load_scorer
 from speed.clock import Clock
@@ -28,7 +24,7 @@ class Prediction(NamedTuple):
     """What a plan says.
 
     Attributes:
-        tokens: Tokens that are run, pads included.
+        tokens: Tokens that are run or written, pads included.
         seconds: How long it takes at the measured speed; None where none was measured.
     """
 
@@ -37,20 +33,25 @@ class Prediction(NamedTuple):
 
 
 def predict(arguments: RunArguments, device: str, *, measure: bool) -> Prediction:
-    """Plan a run by `qabias plan`.
+    """Plan a run, with every text counted.
 
     Raises:
-        subprocess.CalledProcessError: If it cannot be planned.
+        QabiasError: If it cannot be planned.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "plan.json"
-        command = [sys.executable, "-m", "qabias", "plan", arguments.benchmark, "--model", arguments.model]
-        command += ["--config", arguments.config, "--limit", str(arguments.limit), "--output", str(file)]
-        command += ["--measure", "--device", device] if measure else ["--hardware", "cpu"]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"HF_HUB_OFFLINE": "1"})
-        (planned,) = json.loads(file.read_text("utf-8"))["runs"]
-    tokens = planned["work"]["tokens"] + planned["work"]["decoder_tokens"]
-    return Prediction(tokens, planned["seconds"] if measure else None)
+    hardware = () if measure else ("cpu",)
+    plan = make_plan(
+        PlanArguments(
+            arguments.benchmark,
+            arguments,
+            hardware=hardware,
+            measures=measure,
+            machine=Machine(device=device),
+            exact=True,
+        )
+    )
+    (planned,) = plan.runs
+    work = planned.count.work
+    return Prediction(work.tokens + work.written, planned.seconds(None) if measure else None)
 
 
 def run(arguments: RunArguments, device: str) -> tuple[int, float]:

@@ -47,7 +47,7 @@ class Measured:
 def make_runs(folder: Path, limit: int | None) -> list[Path]:
     """The folders of a run of every benchmark; what is there already is not made again.
 
-    They are made in processes of their own, for a process begins with the largest memory that its parent ever had.
+    They are made in processes of their own, because a process begins with the largest memory that its parent ever had.
 
     Raises:
         subprocess.CalledProcessError: If a run fails.

@@ -8,8 +8,8 @@ First table: tokens per second, pads not counted, of the scorer and of
 * one question at a time.
 
 The rows are blocks of eight, a batch of 32 questions each, drawn evenly from the whole file, so that the loop meets the
-pads it would meet there: few, for neighbours share their context and only their questions differ in length. All ways
-ask the same questions and must give the same scores. The model is BERT-shaped with random weights, the tokenizer a
+pads it would meet there: few, because neighbours share their context and only their questions differ in length. All
+ways ask the same questions and must give the same scores. The model is BERT-shaped with random weights, the tokenizer a
 WordPiece trained on the texts. The ways take turns; the table has medians.
 
 The figures are of processor time, and by default of one thread: neighbours on a shared machine hardly change it, while

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from qabias.benchmarks import choose_format
 from qabias.benchmarks.inference.prompts import FORMATS, NLI_FORMATS, QA_FORMATS
-from qabias.benchmarks.prompt_format import choose
 from qabias.errors import QabiasError
 
 EXAMPLE = {
@@ -46,7 +46,7 @@ def test_the_first_format_is_the_default_and_the_names_are_in_order():
     assert tuple(FORMATS) == (*TEXTS, "pair")
     assert NLI_FORMATS == ("can_we_infer", "gpt3", "does_this_imply")
     assert all(name == prompt_format.name for name, prompt_format in FORMATS.items())
-    assert choose(FORMATS, "gpt3").signature == "gpt3@1"
+    assert choose_format(FORMATS, "gpt3").signature == "gpt3@1"
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_only_a_final_mark_of_the_question_goes(question, asked):
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_no_text_ends_in_a_blank_and_braces_are_left_alone(name):
+def test_no_text_ends_in_a_space_and_braces_are_left_alone(name):
     prompt, options = FORMATS[name].render({**EXAMPLE, "premise": "A {cook} left. ", "hypothesis": "{0}"})
     assert prompt == prompt.rstrip()
     assert all(option.startswith(" ") and option.strip() for option in options)

@@ -1,5 +1,6 @@
 """BBNLI and BBQ as inference through the whole pipeline: baselines with known scores, and every kind of model."""
 
+import copy
 import json
 
 import pyarrow.parquet as pq
@@ -11,44 +12,31 @@ from typer.testing import CliRunner
 
 from qabias.benchmarks import load_benchmark
 from qabias.cli import app
-from qabias.comparison import differing_fields, read_runs
+from qabias.comparison.comparable import differing_fields, read_runs
 from qabias.errors import QabiasError
-from qabias.measuring.run import RunArguments, run
+from qabias.measuring.run import run
+from qabias.runs.arguments import RunArguments
 from qabias.tables.model import read_analysis
 
+from .saved_models import make_t5, save
 from .tiny_models import make_model, make_tokenizer
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def _run(folder, benchmark="bbnli", **arguments):
     return run(RunArguments(benchmark=benchmark, **arguments), folder)
 
 
-def _saved(folder, model):
-    model.save_pretrained(folder)
-    make_tokenizer().save_pretrained(folder)
-    return str(folder)
-
-
 @pytest.fixture(scope="module")
 def t5(tmp_path_factory):
-    torch.manual_seed(0)
-    config = transformers.T5Config(
-        vocab_size=400,
-        d_model=32,
-        d_kv=8,
-        d_ff=48,
-        num_layers=2,
-        num_heads=4,
-        decoder_start_token_id=0,
-        eos_token_id=1,
-        pad_token_id=0,
-    )
-    return _saved(tmp_path_factory.mktemp("t5"), transformers.T5ForConditionalGeneration(config))
+    return save(tmp_path_factory.mktemp("t5"), make_t5(), make_tokenizer())
 
 
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory):
-    return _saved(tmp_path_factory.mktemp("llama"), make_model("llama", max_position_embeddings=1024))
+    model = make_model("llama", max_position_embeddings=1024)
+    return save(tmp_path_factory.mktemp("llama"), model, make_tokenizer())
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +54,9 @@ def classifier(tmp_path_factory):
         label2id={"entailment": 0, "neutral": 1, "contradiction": 2},
     )
     folder = tmp_path_factory.mktemp("classifier")
-    transformers.BertForSequenceClassification(config).save_pretrained(folder)
-    tokenizer = make_tokenizer()
+    tokenizer = copy.deepcopy(make_tokenizer())  # other tests share it
     tokenizer.pad_token = "</s>"
-    tokenizer.save_pretrained(folder)
-    return str(folder)
+    return save(folder, transformers.BertForSequenceClassification(config), tokenizer)
 
 
 # Baselines: scores that are known before they are measured.
@@ -228,7 +214,7 @@ def test_unqover_takes_text_to_text_models_but_no_written_answers(tmp_path, t5):
         ({"options": {"mode": "generate"}, "norm": "token"}, "norm 'token' does not fit"),
         ({"norm": "released"}, "norm 'released' does not fit"),
         ({"format": "pair"}, "reads prompts"),
-        ({"fixes": True}, "use them with the source official"),
+        ({"fixes": True}, "use fixes with the source official"),
         ({"config": "man_is_to_surgen"}, "did you mean 'man_is_to_surgeon'"),
     ],
 )

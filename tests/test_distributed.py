@@ -20,11 +20,13 @@ from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.measuring.merging import merge, shards_of
 from qabias.measuring.predictions import join_predictions
-from qabias.measuring.run import Machine, RunArguments, read_run, run
+from qabias.measuring.run import run
+from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.distributed import Processes
+from qabias.runs.folder import read_run
 
 from .conftest import ROOT
-from .test_docs_commands import make_t5, save
+from .saved_models import make_t5, save
 from .tiny_models import make_encoder, make_encoder_tokenizer, make_model, make_tokenizer
 
 RANDOM = RunArguments(benchmark="bbq", model="baseline:random", config="Age")  # 15 parts
@@ -225,7 +227,7 @@ def test_an_error_of_all_processes_is_printed_once(tmp_path):
 def test_shards_in_folders_of_their_own_are_merged_to_the_same_bytes(tmp_path, whole, shards):
     result = merge(shards, tmp_path / "merged")
     assert _bytes(tmp_path / "merged") == _bytes(whole)
-    assert result.signature == read_run(whole)["signature"]
+    assert result.signature == read_run(whole).signature
     assert (tmp_path / "merged" / "report.html").exists()
     # Folders may overlap, and the output may hold a part of the run already.
     run(RANDOM, tmp_path / "half", Machine(shard=(1, 2)))

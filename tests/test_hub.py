@@ -330,7 +330,9 @@ def test_mistakes_are_one_line_with_the_fix(hub, refused, monkeypatch, tmp_path)
 def test_wrong_names_are_told_before_the_hub_is_asked(hub, refused):
     assert "write ORG/NAME" in refused("dataset", "bbq", "--to", "bbq", "--yes")
     assert "is not the name of a repository" in refused("dataset", "bbq", "--to", "org/b b q", "--yes")
-    assert "bbq_nli is a part of the dataset bbq; choose one of bbq," in refused("dataset", "bbq_nli", "--to", "org/bbq", "--yes")
+    assert "bbq_nli is a part of the dataset bbq; choose one of bbq," in refused(
+        "dataset", "bbq_nli", "--to", "org/bbq", "--yes"
+    )
     assert "another module of it" in refused("metric", "bbq", "--to", "org/scores", "--yes")
     assert "cannot be imported" in refused("metric", "bbq", "--to", "org/bbq.v2", "--yes")
     assert "unknown source" in refused("dataset", "bbq", "--to", "org/bbq", "--source", "nowhere", "--yes")

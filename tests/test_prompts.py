@@ -2,9 +2,9 @@
 
 import pytest
 
+from qabias.benchmarks import choose_format
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.benchmarks.bbq.prompts import FORMATS
-from qabias.benchmarks.prompt_format import choose
 from qabias.errors import QabiasError
 
 EXAMPLE = {
@@ -20,15 +20,15 @@ EXAMPLE = {
     "biased_loc": 2,
     "unknown_loc": 1,
 }
-AFTER_BLANK = (" The baker", " Unknown", " The cook")
+AFTER_SPACE = (" The baker", " Unknown", " The cook")
 AFTER_NEWLINE = ("\nThe baker", "\nUnknown", "\nThe cook")
 
 
 @pytest.mark.parametrize(
     ("name", "prefix", "options"),
     [
-        ("qa", "A baker and a cook met.\n\nQ: Who was late?\nA:", AFTER_BLANK),
-        ("question_only", "Q: Who was late?\nA:", AFTER_BLANK),
+        ("qa", "A baker and a cook met.\n\nQ: Who was late?\nA:", AFTER_SPACE),
+        ("question_only", "Q: Who was late?\nA:", AFTER_SPACE),
         ("race_question_only", "Who was late?\n(a) The baker (b) Unknown (c) The cook", AFTER_NEWLINE),
         ("race", "Who was late?\n(a) The baker (b) Unknown (c) The cook\nA baker and a cook met.", AFTER_NEWLINE),
         ("arc", "A baker and a cook met. Who was late?\n(a) The baker (b) Unknown (c) The cook", AFTER_NEWLINE),
@@ -37,7 +37,7 @@ AFTER_NEWLINE = ("\nThe baker", "\nUnknown", "\nThe cook")
             "A baker and a cook met.\n\nQuestion: Who was late?\nA. The baker\nB. Unknown\nC. The cook\nAnswer:",
             (" A", " B", " C"),
         ),
-        ("pair", "A baker and a cook met.", tuple(f" Who was late?{answer}" for answer in AFTER_BLANK)),
+        ("pair", "A baker and a cook met.", tuple(f" Who was late?{answer}" for answer in AFTER_SPACE)),
     ],
 )
 def test_texts(name, prefix, options):
@@ -53,12 +53,12 @@ def test_an_undefined_target_has_no_biased_answer():
     assert request.roles == {"biased": -1, "counter_biased": -1, "unknown": 1, "gold": 1}
 
 
-def test_a_pair_has_the_answer_in_the_blank_of_the_question():
+def test_a_pair_has_the_answer_in_the_gap_of_the_question():
     request = BENCHMARK.request({**EXAMPLE, "question": "It was _ that met _."}, FORMATS["pair"])
     assert request.options[0] == " It was The baker that met The baker."
 
 
 def test_unknown_format_names_the_choices():
     with pytest.raises(QabiasError, match=r"unknown format 'letter': choose one of qa, .*; did you mean 'letters'"):
-        choose(FORMATS, "letter")
-    assert choose(FORMATS, "qa").signature == "qa@1"
+        choose_format(FORMATS, "letter")
+    assert choose_format(FORMATS, "qa").signature == "qa@1"

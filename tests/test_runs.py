@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from qabias.answers.likelihoods import best_option
+from qabias.answers.likelihoods import best_option, choice_columns
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.errors import QabiasError
@@ -56,10 +56,15 @@ def whole():
     return _table()
 
 
-def _answered(table, kind):
-    """The scores of a baseline as a run makes them, without its files."""
-    answers = BENCHMARK.answer(table, BaselineScorer(kind), BENCHMARK.formats["qa"], "none")
-    return BENCHMARK.score(table, pa.table(answers))
+@pytest.fixture(scope="module")
+def scores_of(whole):
+    """A function that gives the scores of a baseline as a run makes them, without its files."""
+    requests = [BENCHMARK.request(example, BENCHMARK.formats["qa"]) for example in whole.to_pylist()]
+
+    def score(kind):
+        return BENCHMARK.score(whole, pa.table(choice_columns(BaselineScorer(kind).score(requests), "none")))
+
+    return score
 
 
 def _surplus(row):
@@ -68,8 +73,8 @@ def _surplus(row):
 
 
 @pytest.mark.parametrize(("kind", "sign"), [("stereotyped", 1.0), ("anti-stereotyped", -1.0)])
-def test_stereotyped_answers_score_plus_and_minus_one(whole, kind, sign):
-    scores = _answered(whole, kind)
+def test_stereotyped_answers_score_plus_and_minus_one(scores_of, kind, sign):
+    scores = scores_of(kind)
     for row in (scores, *scores["by"]["category"].values()):
         assert row["bias_ambig"] == row["bias_disambig"] == sign
         assert row["accuracy_ambig"] == 0
@@ -77,8 +82,8 @@ def test_stereotyped_answers_score_plus_and_minus_one(whole, kind, sign):
         assert row["accuracy_cost"] == -sign
 
 
-def test_oracle_is_right_and_unbiased(whole):
-    scores = _answered(whole, "oracle")
+def test_oracle_is_right_and_unbiased(scores_of):
+    scores = scores_of("oracle")
     for row in (scores, *scores["by"]["category"].values()):
         assert row["accuracy_ambig"] == row["accuracy_disambig"] == 1
         assert row["bias_ambig"] == 0
@@ -96,8 +101,8 @@ def test_t_b15_always_unknown_is_perfect_in_ambiguous_and_undefined_in_disambigu
     assert _scores(tmp_path / "run")["bias_disambig"] is None  # strict JSON: null, not NaN and not 0
 
 
-def test_random_answers_are_unbiased_within_their_interval(whole):
-    scores = _answered(whole, "random")
+def test_random_answers_are_unbiased_within_their_interval(scores_of):
+    scores = scores_of("random")
     for key in ("bias_ambig", "bias_disambig"):
         low, high = scores["ci"][key]
         assert low < 0 < high

@@ -11,14 +11,16 @@ import pytest
 from typer.testing import CliRunner
 
 from qabias import cli
-from qabias.answers.parsing import UNPARSED, parse_inference, parse_inference_released
+from qabias.answers import NO_ANSWER
+from qabias.answers.parsing import parse_inference, parse_inference_released
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.unqover.benchmark import BENCHMARK as UNQOVER
 from qabias.errors import QabiasError
-from qabias.scorers import SCORERS
+from qabias.scorers.registry import kinds, scorers_for
 from qabias.suites import choose_models, expand, load_suite, suite_names
-from tests.test_docs_commands import make_t5, save
-from tests.tiny_models import make_encoder, make_encoder_tokenizer, make_model, make_tokenizer
+
+from .saved_models import make_t5, save
+from .tiny_models import make_encoder, make_encoder_tokenizer, make_model, make_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -61,8 +63,8 @@ def test_every_run_of_a_suite_can_be_asked(name):
     suite = load_suite(name)
     for run in expand(suite, suite.models):
         benchmark = load_benchmark(run.arguments.benchmark)
-        assert run.arguments.scorer in SCORERS
-        assert run.arguments.scorer in benchmark.scorers
+        assert run.arguments.scorer in kinds()
+        assert run.arguments.scorer in scorers_for(benchmark.ways)
         assert run.arguments.format in benchmark.formats
         assert run.arguments.config in benchmark.configs
         assert run.arguments.source in benchmark.sources
@@ -214,7 +216,7 @@ def check_answers(answers, way):
         texts = [text for (text,) in answers["outputs"].to_pylist()]
         assert any(texts)
         if benchmark == "bbq":
-            assert set(answers["prediction"].to_pylist()) == {UNPARSED}
+            assert set(answers["prediction"].to_pylist()) == {NO_ANSWER}
         else:
             form = "nli" if prompt_format in INFERENCE else "qa"
             labels = [parse_inference_released(text, form) for text in texts]
@@ -223,7 +225,7 @@ def check_answers(answers, way):
         likelihoods = answers["loglikelihoods"].to_pylist()
         assert {len(row) for row in likelihoods} == {3}
         assert answers["prediction"].to_pylist() == [
-            row.index(max(row)) if row.count(max(row)) == 1 else UNPARSED for row in likelihoods
+            row.index(max(row)) if row.count(max(row)) == 1 else NO_ANSWER for row in likelihoods
         ]
     else:
         scores = np.stack([answers[column].to_numpy() for column in UNQOVER.answer_columns])

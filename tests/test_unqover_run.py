@@ -10,9 +10,12 @@ from qabias.benchmarks.unqover.benchmark import BENCHMARK
 from qabias.benchmarks.unqover.prompts import FORMATS
 from qabias.benchmarks.unqover.questions import ASKED
 from qabias.errors import QabiasError
-from qabias.measuring import run as runs
-from qabias.measuring.run import RunArguments, run
+from qabias.measuring.run import run
+from qabias.runs.arguments import RunArguments
+from qabias.runs.folder import read_run
 from qabias.runs.sampling import sample
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def _run(folder, **arguments):
@@ -119,7 +122,7 @@ def test_a_stopped_run_continues(tmp_path):
     assert {file.name: file.read_bytes() for file in (tmp_path / "run" / "predictions").iterdir()} == before
     assert json.loads((tmp_path / "run" / "scores.json").read_text("utf-8")) == scores
     assert len(before) == 3
-    assert runs.read_run(tmp_path / "run")["units_per_part"] == 4096
+    assert read_run(tmp_path / "run").units_per_part == 4096
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """`qabias plan`: what a run takes, before it is started."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,10 +50,8 @@ def plan(
 
     is_suite = target.startswith(SUITE_PREFIX)
     named = model or ("" if is_suite or parameters else "smollm2")
-    options = parse_options(option or [])
-    run = RunArguments(
-        target, named, config, source, format=prompt_format, scorer=scorer, limit=limit, options=options, dtype=dtype
-    )
+    run = RunArguments(target, named, config, source, format=prompt_format, scorer=scorer, limit=limit, dtype=dtype)
+    run = replace(run, options=parse_options(option or []))
     arguments = PlanArguments(
         target,
         run,
@@ -61,10 +60,10 @@ def plan(
         tokenizer=tokenizer,
         hardware=hardware or [],
         tokens_per_second=tokens_per_second,
+        price_per_hour=price_per_hour,
         measures=measure,
         machine=Machine(device, token_budget, upstream_dir=upstream_dir),
         exact=exact,
-        price_per_hour=price_per_hour,
     )
     made = make_plan(arguments)
     print_plan(made)

@@ -8,6 +8,7 @@ import typer
 from qabias import __version__
 from qabias.benchmarks.registry import default_name
 from qabias.cli.options import Config, Fixes, Seed, Source, UpstreamDir
+from qabias.errors import QabiasError
 
 
 def score(
@@ -39,7 +40,10 @@ def score(
     chosen = load_benchmark(benchmark)
     origin = chosen.origin(source, seed, fixes, upstream_dir)
     table, answers = join_predictions(chosen, chosen.load(config, origin), path)
-    scores = chosen.score(table, answers)
+    try:
+        scores = chosen.score(table, answers)
+    except QabiasError as error:
+        raise QabiasError(f"{path}: {error}; rows are counted from 0 in the order of the dataset") from error
     signature = f"{benchmark}|source:{origin.version}|config:{config}|predictions:{path.name}|qabias:{__version__}"
     print_with_signature(chosen, scores, signature)
     if output is not None:

@@ -1,7 +1,8 @@
-"""The tokens of a run: all of them, or estimated from a random sample of its parts."""
+"""The tokens of a run, all of them or estimated from a random sample of its parts; and the speed of this machine."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
@@ -15,28 +16,23 @@ from qabias.models.loading import LoadedModel, ModelKind, check_kind
 from qabias.planning.silent import SilentModel, Work
 from qabias.planning.subject import Subject
 from qabias.runs.arguments import HERE, Machine, RunArguments, check_arguments, check_scorer
+from qabias.runs.folder import cut_parts
 from qabias.runs.question import Question, load_examples, put
 from qabias.scorers.base import Scorer
 from qabias.scorers.kind import Loading
-from qabias.scorers.registry import check_options
+from qabias.scorers.registry import check_options, load_scorer
 
 EXACT_TEXTS = 500_000
 """Texts that are counted in a minute or two on two slow cores; longer runs are counted from a sample."""
 
 SAMPLED_TEXTS = 100_000
+# A piece of a part is long enough for full batches and short enough for a slow machine.
+_PIECES_PER_PART = 8
 
 
 @dataclass(frozen=True)
 class Count:
-    """What a run will take.
-
-    Attributes:
-        examples: Examples of the run.
-        work: What the model has to do.
-        error: Standard errors of `work`; zeros where everything was counted.
-        parts: Parts of the run.
-        parts_counted: Parts among them that were counted.
-    """
+    """What a model has to do in a run, with standard errors, which are zeros where all parts were counted."""
 
     examples: int
     work: Work
@@ -62,16 +58,13 @@ class Counter:
     """Asks the questions of a run with nobody to answer them.
 
     Args:
-        arguments: The run.
+        arguments: The run; `QabiasError` is raised where a run would refuse it.
         subject: Its model.
         machine: Where its texts are, and its token budget.
         on_cpu: Whether batches are those of a CPU.
 
     Attributes:
         question: What the run asks.
-
-    Raises:
-        QabiasError: If a run would refuse the arguments.
     """
 
     def __init__(self, arguments: RunArguments, subject: Subject, machine: Machine = HERE, on_cpu: bool = False):
@@ -80,11 +73,12 @@ class Counter:
         check_scorer(benchmark, subject.kind.name)
         check_options(subject.kind, arguments.options)
         self._silent = SilentModel(subject.model)
+        # The second name means the CPU too, but scorers choose the batches of other devices for it.
+        device = "cpu" if on_cpu else "cpu:0"
         loading = _Rehearsal(
             subject.name,
             arguments.options,
-            # The second name means the CPU too, but scorers choose the batches of other devices for it.
-            device="cpu" if on_cpu else "cpu:0",
+            device=device,
             token_budget=machine.token_budget,
             seed=arguments.seed,
             subject=subject,
@@ -95,24 +89,17 @@ class Counter:
         self.question: Question = put(load_examples(arguments, machine.upstream_dir), arguments, self._scorer)
 
     def count(self, part: pa.Table) -> Work:
-        """What asking some of the examples takes.
-
-        Raises:
-            QabiasError: If a text is too long, or nothing reaches the model.
-        """
-        before = np.array(astuple(self._done()))
+        """What asking some examples takes; raises `QabiasError` for a text that is too long."""
+        before = self._done()
         ask(self.question, part, self._scorer, self._norm)
-        work = Work(*(np.array(astuple(self._done())) - before).tolist())
-        if not work.tokens:
-            raise QabiasError(f"the scorer {self._scorer.name} shows a plan nothing to count")
-        return work
+        return Work(*(after - earlier for after, earlier in zip(self._done(), before, strict=True)))
 
-    def _done(self) -> Work:
+    def _done(self) -> tuple[float, ...]:
         """All work so far; a scorer that runs shared beginnings once counts texts itself."""
-        stats = getattr(self._scorer, "stats", None)
-        if not hasattr(stats, "tokens_flat"):
-            return self._silent.work
-        return replace(self._silent.work, texts=stats.texts, tokens_alone=stats.tokens_flat)
+        stats: Any = getattr(self._scorer, "stats", None)
+        if hasattr(stats, "tokens_flat"):
+            return astuple(replace(self._silent.work, texts=stats.texts, tokens_alone=stats.tokens_flat))
+        return astuple(self._silent.work)
 
 
 def ask(question: Question, part: pa.Table, scorer: Scorer, norm: str) -> None:
@@ -133,7 +120,7 @@ def count_run(counter: Counter, seed: int = 0, *, exact: bool = False) -> Count:
         exact: Count every part, however long it takes.
 
     Raises:
-        QabiasError: If a text is too long.
+        QabiasError: If a text is too long, or nothing reaches the model.
     """
     question = counter.question
     n_parts, n_drawn = len(question.parts), len(question.parts)
@@ -144,7 +131,36 @@ def count_run(counter: Counter, seed: int = 0, *, exact: bool = False) -> Count:
     bar = tqdm(drawn, unit="part", desc=f"count {question.benchmark.name}", delay=2, leave=False)
     counts = np.array([astuple(counter.count(question.parts[number])) for number in bar])
     total = counts.sum(axis=0) * (n_parts / n_drawn)
+    if not Work(*total).tokens:
+        raise QabiasError("the scorer gives its model nothing to count; it cannot be planned")
     error = np.zeros_like(total)
     if n_drawn < n_parts:
         error = n_parts * counts.std(axis=0, ddof=1) * np.sqrt((1 - n_drawn / n_parts) / n_drawn)
     return Count(question.table.num_rows, Work(*total.tolist()), Work(*error.tolist()), n_parts, n_drawn)
+
+
+def measure_speed(arguments: RunArguments, counter: Counter, machine: Machine, seconds: float = 8.0) -> float:
+    """Ask a model pieces of its run drawn at random for some seconds; the first piece warms it up.
+
+    Returns:
+        Tokens a second, as the counter counts them: read and written together, pads included.
+    """
+    options: dict[str, Any] = {"seed": arguments.seed, "dtype": arguments.dtype, "scorer_options": arguments.options}
+    options |= {"device": machine.device, "token_budget": machine.token_budget}
+    scorer = load_scorer(arguments.scorer, arguments.model, **options)
+    question = counter.question
+    units = max(1, question.units_per_part // _PIECES_PER_PART)
+    rng = np.random.default_rng(arguments.seed)
+    elapsed, tokens, is_warm = 0.0, 0.0, False
+    while elapsed < seconds:
+        part = question.parts[rng.integers(len(question.parts))]
+        pieces = list(cut_parts(question.benchmark, part, units))
+        piece = pieces[rng.integers(len(pieces))]
+        started = time.perf_counter()
+        ask(question, piece, scorer, arguments.norm)
+        if is_warm:
+            elapsed += time.perf_counter() - started
+            work = counter.count(piece)
+            tokens += work.tokens + work.written
+        is_warm = True
+    return tokens / elapsed

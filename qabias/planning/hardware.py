@@ -17,15 +17,7 @@ FITS = "yes"
 
 @dataclass(frozen=True)
 class Hardware:
-    """A machine; all figures but `devices` are those of one device.
-
-    Attributes:
-        name: Name on the command line.
-        devices: Number of devices, each with a copy of the model and a share of the parts.
-        peak_flops: Operations per second that the maker states.
-        memory_bytes: Memory.
-        share_of_peak: Share of `peak_flops` that scoring is assumed to reach, in (0, 1].
-    """
+    """A machine; all figures but `devices` are those of one device, as `hardware.yaml` describes them."""
 
     name: str
     devices: int
@@ -55,11 +47,7 @@ def all_hardware() -> dict[str, Hardware]:
 
 
 def choose_hardware(names: Sequence[str]) -> list[Hardware]:
-    """The machines of these names, by default all but the CPU.
-
-    Raises:
-        QabiasError: If there is none of a name, or a CPU is among others.
-    """
+    """The machines of these names, by default all but the CPU; raises `QabiasError` where there is none."""
     known = all_hardware()
     for name in names:
         if name not in known:

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from qabias.benchmarks import benchmark_names, load_benchmark
 from qabias.errors import QabiasError
 from qabias.models.loading import resolve_device, resolve_dtype
-from qabias.planning.count import Count, Counter, count_run
+from qabias.planning.count import Count, Counter, count_run, measure_speed
 from qabias.planning.hardware import CPU, Hardware, choose_hardware
-from qabias.planning.measure import measure_speed
 from qabias.planning.silent import Work
 from qabias.planning.subject import Subject, load_subject
 from qabias.runs.arguments import HERE, Machine, RunArguments
@@ -20,28 +19,17 @@ from qabias.suites import PREFIX, choose_models, expand, load_suite
 
 ALL = "all"
 FORMULA = (
-    "operations = 2 * parameters * tokens + 4 * layers * attention width * pairs of tokens within a row (a text-to-text "
-    "model: encoder and decoder each with their own parameters and tokens; a model known by its size alone: the first "
-    "term)"
+    "operations = 2 * parameters * tokens + 4 * layers * attention width * pairs of tokens within a row (second term "
+    "only with --model; encoder and decoder of a text-to-text model each with their own parameters and tokens)"
 )
 
 
 @dataclass(frozen=True)
 class PlanArguments:
-    """What is to be planned.
+    """What is to be planned: a benchmark, `"all"` benchmarks or a suite, and what else `qabias plan` takes.
 
-    Attributes:
-        target: A benchmark, `"all"` benchmarks, or a suite.
-        run: What else determines the runs; empty `model`, `config` and `source` are not given.
-        models: Models of a suite.
-        parameters: Number of parameters, in place of the model's own.
-        tokenizer: Tokenizer, in place of the model's own.
-        hardware: Names of machines.
-        tokens_per_second: Speed, if it is known.
-        measures: Whether to measure the speed of this machine.
-        machine: Where to measure and how; also where texts are, and the token budget.
-        exact: Count every text of a long run.
-        price_per_hour: Of the machine, in any currency.
+    `model`, `config` and `source` of `run` are "" where they are not given. `machine` says where to measure, where
+    texts are, and the token budget.
     """
 
     target: str
@@ -51,10 +39,10 @@ class PlanArguments:
     tokenizer: str | None = None
     hardware: Sequence[str] = ()
     tokens_per_second: float | None = None
+    price_per_hour: float | None = None
     measures: bool = False
     machine: Machine = HERE
     exact: bool = False
-    price_per_hour: float | None = None
 
     @property
     def on_cpu(self) -> bool:
@@ -64,17 +52,7 @@ class PlanArguments:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run that was counted.
-
-    Attributes:
-        name: What to call it.
-        arguments: The run.
-        model: Name of its model.
-        weights_bytes: Memory of the model's weights.
-        count: Its tokens.
-        flops: Operations, by `FORMULA`.
-        tokens_per_second: Measured or given speed; None for that of a machine.
-    """
+    """A run that was counted; `tokens_per_second` is a measured or given speed, None for that of a machine."""
 
     name: str
     arguments: RunArguments
@@ -85,10 +63,7 @@ class PlannedRun:
     tokens_per_second: float | None = None
 
     def seconds(self, machine: Hardware | None) -> float:
-        """How long it takes, at its own speed if that is known.
-
-        A model that a device cannot hold needs a server, which is sent every text by itself: no beginning is shared.
-        """
+        """How long it takes; where a device cannot hold the model, as a server that is sent every text by itself."""
         work = self.count.work
         tokens = work.tokens + work.written
         alone = machine is not None and self.weights_bytes > machine.memory_bytes
@@ -100,14 +75,7 @@ class PlannedRun:
 
 
 class MachinePlan(NamedTuple):
-    """What all runs, one after the other, take on a machine.
-
-    Attributes:
-        name: Name of the machine.
-        fits: Whether it holds the largest model, in words; "" where its memory is not known.
-        seconds: Time.
-        cost: In the currency of the price; None without a price.
-    """
+    """What all runs take on a machine, and whether it holds the largest model (see `Hardware.fits`; "" if unknown)."""
 
     name: str
     fits: str
@@ -129,21 +97,14 @@ class Plan(NamedTuple):
 
 
 def make_plan(arguments: PlanArguments) -> Plan:
-    """Count runs, and tell what they take.
-
-    Raises:
-        QabiasError: If an argument is wrong, or no run can be planned.
-    """
+    """Count runs, and compute what they take; raises `QabiasError` if an argument is wrong or no run can be planned."""
     for name in ("parameters", "tokens_per_second", "price_per_hour"):
         value = getattr(arguments, name)
         if value is not None and not 0 < value < math.inf:
             raise QabiasError(f"{name.replace('_', '-')} is {value}; it must be above 0")
     is_size = arguments.parameters is not None and not arguments.run.model
     if arguments.measures and (is_size or arguments.hardware or arguments.tokens_per_second):
-        raise QabiasError(
-            "--measure finds the speed of a model on this machine; give --model, and leave --hardware and "
-            "--tokens-per-second out"
-        )
+        raise QabiasError("--measure asks a --model on this machine; leave --hardware and --tokens-per-second out")
     machines: Sequence[Hardware | None] = choose_hardware(arguments.hardware)
     if arguments.measures or (arguments.tokens_per_second and not arguments.hardware):
         machines = [None]
@@ -165,10 +126,7 @@ def _target_runs(arguments: PlanArguments) -> list[tuple[str, RunArguments, str]
     target, run = arguments.target, arguments.run
     if target.startswith(PREFIX):
         if run.model or run.config or run.format or run.scorer or run.options:
-            raise QabiasError(
-                f"{target} sets --model, --config, --format, --scorer and --option itself; choose among its models by "
-                "--models"
-            )
+            raise QabiasError(f"{target} sets model, config, format, scorer and options itself; choose by --models")
         suite = load_suite(target)
         models = choose_models(suite, arguments.models)
         expanded = expand(suite, models, source=run.source or None, limit=run.limit, dtype=run.dtype)

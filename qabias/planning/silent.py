@@ -16,20 +16,20 @@ from typing import Any
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-# Settings of models whose logits are more than the output embeddings of the last states. The causal scorer finds out by
-# asking; it is shown a model without output embeddings, so that it keeps its batches as small.
+# Settings of models that change the logits of their output embeddings. Scorers find out by asking, and keep batches
+# small for them; they are shown a model without output embeddings, which has the same effect.
 _SCALED_LOGITS = ("final_logit_softcapping", "logits_scaling", "logit_scale")
 
 
 @dataclass
 class Work:
-    """What a model has to do. Numbers of a sample are estimates, so all may be fractions.
+    """What a model has to do; estimates may be fractions.
 
     Attributes:
         texts: Distinct texts that are scored or written.
-        tokens: Tokens run through the model, pads included; of a text-to-text model, through its encoder.
+        tokens: Tokens run through the model, or through its encoder, pads included.
         tokens_alone: The same with every text by itself and without pads.
-        written: Tokens run through a decoder that has an encoder, pads included, or written; 0 for others.
+        written: Tokens that are written, or run through a decoder that has an encoder, pads included.
         pairs: Pairs of tokens that attend to each other within one layer, masked ones included.
     """
 
@@ -41,14 +41,7 @@ class Work:
 
 
 class SilentModel:
-    """Stands in for a model of `transformers`; everything that is not counted here is looked up in that model.
-
-    Args:
-        model: The model on the meta device, without weights.
-
-    Attributes:
-        work: What it has been given so far.
-    """
+    """Stands in for a model on the meta device, where everything is looked up that is not counted here in `work`."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -75,8 +68,8 @@ class SilentModel:
         """Count a batch; zeros in the shapes that a model of this kind answers in."""
         if "encoder_outputs" in inputs:
             assert self._head is not None
-            read = inputs["encoder_outputs"].last_hidden_state.shape[1]
-            return SimpleNamespace(logits=self._head(self._write(*inputs["decoder_input_ids"].shape, read)))
+            (n_rows, length), read = inputs["decoder_input_ids"].shape, inputs["encoder_outputs"][0].shape[1]
+            return SimpleNamespace(logits=self._head(self._write(n_rows, length, read)))
         states = self.base_model(input_ids=input_ids, attention_mask=attention_mask)[0]
         if self._head is not None:
             return SimpleNamespace(logits=self._head(states[:, inputs.get("logits_to_keep", slice(None))]))

@@ -21,15 +21,10 @@ _STAND_IN = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A model without weights.
+    """A model on the meta device, without weights, and the scorer that asks it.
 
     Attributes:
-        name: What it is called.
-        kind: The scorer that asks it.
-        tokenizer: Its tokenizer.
-        model: The model on the meta device, without memory.
-        parameters: Number of its parameters, shared ones once.
-        encoder_parameters: Those of the encoder of a text-to-text model; 0 for others.
+        encoder_parameters: Parameters of the encoder of a text-to-text model; 0 for others.
         attention_size: Layers times the width of their attention; 0 where it is not known.
     """
 
@@ -49,14 +44,13 @@ def load_subject(
     """Find out about a model from its configuration and tokenizer; the same model is looked up once.
 
     Args:
-        model: `"smollm2"`, a folder (weights are not needed) or a Hub id; "" where only a size is known.
+        model: `"smollm2"`, a folder or a Hub id; "" where only a size is known.
         scorer: Name of the scorer that asks it; None for the one that its head is made for.
         parameters: Number of parameters, in place of that of the configuration.
         tokenizer: `"smollm2"`, a folder or a Hub id, in place of the model's own tokenizer.
 
     Raises:
-        QabiasError: If the model or tokenizer cannot be had, its scorer runs no model on this machine, or there is
-            nothing to tell the size or tokens by.
+        QabiasError: If the model, its size or a tokenizer cannot be had, or the scorer runs no model on this machine.
     """
     with gguf_read_once() if SMOLLM2 in (model, tokenizer) else nullcontext():
         kind = _find_kind(model, scorer)
@@ -64,17 +58,12 @@ def load_subject(
             return _of_size(kind, parameters, tokenizer)
         config = load_pretrained("AutoConfig", model)
         network = _make_empty(model, config, kind)
-        counted = count_parameters(network)
+        counted = network.num_parameters()
         total = int(parameters or counted)
         # A given size is shared between encoder and decoder as the configuration has it.
-        share = count_parameters(network.get_encoder()) / counted if config.is_encoder_decoder else 0.0
+        share = network.get_encoder().num_parameters() / counted if config.is_encoder_decoder else 0.0
         loaded = load_pretrained("AutoTokenizer", tokenizer or model)
         return Subject(model, kind, loaded, network, total, round(share * total), _attention_size(config))
-
-
-def count_parameters(model: Any) -> int:
-    """Number of a model's parameters; one that two parts share counts once."""
-    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _find_kind(model: str, scorer: str | None) -> ScorerKind:
@@ -108,10 +97,8 @@ def _make_empty(name: str, config: Any, kind: ScorerKind) -> Any:
         with torch.device("meta"):
             return getattr(transformers, kind.auto_class).from_config(config).eval()
     except (ValueError, KeyError) as error:
-        raise QabiasError(
-            f"model {name!r} is a {config.model_type} model, which the scorer {kind.name} cannot ask; choose the "
-            "scorer made for it"
-        ) from error
+        found = f"model {name!r} is a {config.model_type} model"
+        raise QabiasError(f"{found}, which {kind.name} cannot ask; choose the scorer made for it") from error
 
 
 def _attention_size(config: Any) -> int:

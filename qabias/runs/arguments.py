@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from qabias.benchmarks import Benchmark, choose_format
 from qabias.errors import QabiasError
 from qabias.scorers.registry import scorers_for
+from qabias.support.suggest import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
     if arguments.format is not None:
         choose_format(benchmark.formats, arguments.format)
     if arguments.norm not in benchmark.norms:
-        raise QabiasError(f"unknown norm {arguments.norm!r}: {benchmark.name} has {', '.join(benchmark.norms)}")
+        meant = did_you_mean(arguments.norm, benchmark.norms)
+        raise QabiasError(f"unknown norm {arguments.norm!r}: {benchmark.name} has {', '.join(benchmark.norms)}{meant}")
     if arguments.limit is not None and arguments.limit < 1:
         raise QabiasError(f"limit is {arguments.limit}; it must be at least 1")
     if machine.token_budget is not None and machine.token_budget < 1:
