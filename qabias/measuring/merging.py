@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from qabias.benchmarks import Benchmark
 from qabias.errors import QabiasError
-from qabias.measuring.run import RunResult, score_run
+from qabias.measuring.run import RunResult, finish
 from qabias.runs.folder import RUN_FILE, RunFile, check_free, is_complete, part_path, read_run
 from qabias.runs.question import put_again
 from qabias.support.files import write_atomically
@@ -57,7 +57,7 @@ def merge(folders: Sequence[Path], output: Path, upstream_dir: str | None = None
     for number, source in enumerate(sources):
         if source is not None:
             _copy(source, part_path(output, number))
-    return score_run(output, upstream_dir)
+    return finish(read_run(output), question)
 
 
 def shards_of(parts: Sequence[int], n_parts: int) -> list[str]:

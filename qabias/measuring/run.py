@@ -113,7 +113,7 @@ def run(arguments: RunArguments, output: Path | None = None, machine: Machine = 
             answers = question.benchmark.answer(part, scorer, question.prompt_format, arguments.norm)
             write_part(folder, number, question.benchmark, part, answers)
             bar.update(part.num_rows)
-    return processes.on_first(partial(_score, run_file, question))
+    return processes.on_first(partial(finish, run_file, question))
 
 
 def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
@@ -127,10 +127,19 @@ def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
         QabiasError: If the folder holds no run or a damaged one.
     """
     run_file = read_run(folder)
-    return _score(run_file, put_again(run_file, upstream_dir))
+    return finish(run_file, put_again(run_file, upstream_dir))
 
 
-def _score(run_file: RunFile, question: Question) -> RunResult:
+def finish(run_file: RunFile, question: Question) -> RunResult:
+    """Score the answers of a run and write its files and report, if all parts are there.
+
+    Args:
+        run_file: The run.
+        question: What it asks.
+
+    Raises:
+        QabiasError: If a part is damaged or the metric refuses the answers.
+    """
     benchmark, table = question.benchmark, question.table
     answers, n_missing = read_answers(run_file.folder, benchmark, table, question.units_per_part)
     if n_missing:
