@@ -31,7 +31,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.scorers.base import Request
 from speed.clock import Clock, Seconds
-from speed.options import add_threads, make_parser, verdict
+from speed.options import add_threads, make_parser, threads_of, verdict
 
 # The ten wordings that lm-evaluation-harness offers for every question, in its order.
 UNKNOWN = (
@@ -90,6 +90,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--side", choices=("qabias", "lm-eval"), help=argparse.SUPPRESS)
     parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    arguments.threads = threads_of(arguments)
     arguments.sets = arguments.sets or (1 if arguments.quick else 280)
     arguments.options = arguments.options or ([3] if arguments.quick else [12, 3])
     if arguments.quick:

@@ -12,9 +12,17 @@ def make_parser(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def add_threads(parser: argparse.ArgumentParser, threads: int | None = None) -> None:
-    """Add `--threads`, by default as many as there are cores."""
-    parser.add_argument("--threads", type=int, default=threads or os.cpu_count(), help="(default: %(default)s)")
+def add_threads(parser: argparse.ArgumentParser, usual: int | None = None) -> None:
+    """Add `--threads`; see `threads_of`."""
+    usual = usual or os.cpu_count() or 1
+    parser.add_argument("--threads", type=int, help=f"(default: {usual}; quick: 1)")
+    parser.set_defaults(usual_threads=usual)
+
+
+def threads_of(arguments: argparse.Namespace) -> int:
+    """The number of threads; a quick check takes one, because threads that share busy cores wait for each other."""
+    chosen: int | None = arguments.threads
+    return chosen or (1 if arguments.quick else arguments.usual_threads)
 
 
 def verdict(*, wrong: bool) -> int:

@@ -40,7 +40,7 @@ from qabias.runs.question import load_examples
 from qabias.scorers.base import OptionScores, Request
 from speed.causal_vs_lm_eval import BATCH_SIZES
 from speed.clock import spread, take_turns, time_of
-from speed.options import add_threads, make_parser, verdict
+from speed.options import add_threads, make_parser, threads_of, verdict
 from speed.random_models import make_bert, make_t5, make_tokenizer
 from speed.unqover_score import make_items, run_loop
 
@@ -102,6 +102,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, help="turns (default: 5; quick: 1)")
     add_threads(parser)
     arguments = parser.parse_args()
+    arguments.threads = threads_of(arguments)
     arguments.questions = arguments.questions or (8 if arguments.quick else 400)
     arguments.repeats = arguments.repeats or (1 if arguments.quick else 5)
     return arguments

@@ -12,12 +12,14 @@ Exits with 1 if the numbers of tokens differ.
 import sys
 from typing import Any, NamedTuple
 
+import torch
+
 from qabias.planning.plan import PlanArguments, make_plan
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.question import load_examples, put
 from qabias.scorers.registry import load_scorer
 from speed.clock import Clock
-from speed.options import make_parser, verdict
+from speed.options import add_threads, make_parser, threads_of, verdict
 
 
 class Prediction(NamedTuple):
@@ -73,7 +75,9 @@ def main() -> int:
     parser.add_argument("--config", default="Age")
     parser.add_argument("--limit", type=int, help="examples (default: 400; quick: 8)")
     parser.add_argument("--device", default="auto", help="of the measured speed and of the run; quick: cpu")
+    add_threads(parser)
     options = parser.parse_args()
+    torch.set_num_threads(threads_of(options))
     limit, device = (8, "cpu") if options.quick else (400, options.device)
     arguments = RunArguments(options.benchmark, options.model, options.config, limit=options.limit or limit)
     predicted = predict(arguments, device, measure=not options.quick)

@@ -51,7 +51,7 @@ from qabias.scorers.extractive_qa import ExtractiveQAScorer, SpanRows
 from qabias.scorers.memory import default_budget
 from qabias.scorers.spans import locate as locate_span
 from speed.clock import take_turns, time_of
-from speed.options import add_threads, make_parser, verdict
+from speed.options import add_threads, make_parser, threads_of, verdict
 from speed.random_models import make_bert, make_tokenizer
 
 DATA = locate.dataset_folder("unqover") / "data" / "gender" / "test-00000-of-00001.parquet"
@@ -99,6 +99,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=DATA, help="Parquet file of the gender questions")
     add_threads(parser, 1)
     arguments = parser.parse_args()
+    arguments.threads = threads_of(arguments)
     for name, value, quick in (("rows", 256, 16), ("layers", 6, 2), ("width", 768, 128), ("repeats", 5, 1)):
         if getattr(arguments, name) is None:
             setattr(arguments, name, quick if arguments.quick else value)
