@@ -40,20 +40,12 @@ def predict(arguments: RunArguments, device: str, *, measure: bool) -> Predictio
     Raises:
         QabiasError: If it cannot be planned.
     """
-    hardware = () if measure else ("cpu",)
-    plan = make_plan(
-        PlanArguments(
-            arguments.benchmark,
-            arguments,
-            hardware=hardware,
-            measures=measure,
-            machine=Machine(device=device),
-            exact=True,
-        )
+    machine = Machine(device=device)
+    (planned,), _ = make_plan(
+        PlanArguments(arguments.benchmark, arguments, measures=measure, machine=machine, exact=True)
     )
-    (planned,) = plan.runs
     work = planned.count.work
-    return Prediction(work.tokens + work.written, planned.seconds(None) if measure else None)
+    return Prediction(work.tokens + work.written, planned.seconds)
 
 
 def run(arguments: RunArguments, device: str) -> tuple[int, float]:

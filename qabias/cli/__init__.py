@@ -43,7 +43,7 @@ app.add_typer(validate, name="validate")
 app.add_typer(push, name="push")
 for _command, _name, _example in (
     (results, "results", f"results runs/my-run --model-id me/model --dataset me/{_FIRST} --output model_clone"),
-    (plan, "plan", "plan all --parameters 70e9 --tokenizer smollm2 --hardware 8xH100"),
+    (plan, "plan", "plan all --parameters 70e9 --tokenizer smollm2 --tokens-per-second 40e3"),
     (compare, "compare", "compare runs/ONE runs/OTHER --output comparison"),
     (export, "export", "export runs/ONE --format latex --table bias_by_category"),
     (show, "show", "show runs/ONE --template Age-01"),

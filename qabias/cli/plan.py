@@ -1,6 +1,6 @@
 """`qabias plan`: what a run takes, before it is started."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,6 @@ def _option(text: str, *names: str) -> Any:
 
 Text = str | None
 Number = float | None
-_HARDWARE = "A100-80GB, H100-80GB, 8xH100, L4, T4 or cpu; may be repeated; by default all but cpu."
 
 
 def plan(
@@ -33,16 +32,15 @@ def plan(
     limit: Annotated[int | None, _option("Measure at most so many examples.")] = None,
     dtype: Annotated[str, _option("auto (default), float32, bfloat16 or float16.")] = "auto",
     token_budget: Annotated[int | None, _option("Tokens in a batch; by default what suits the device.")] = None,
-    hardware: Annotated[list[str] | None, _option(_HARDWARE)] = None,
     exact: Annotated[bool, _option("Count every text of a long run instead of a sample.", "--exact")] = False,
     measure: Annotated[bool, _option("Find the speed by asking the model here for some seconds.", "--measure")] = False,
-    device: Annotated[str, _option("Device of --measure: auto (default), cpu, cuda, ...")] = "auto",
+    device: Annotated[str, _option("Device of --measure, or cpu to count its batches instead of a GPU's.")] = "auto",
     tokens_per_second: Annotated[Number, _option("Speed, if it is known; pads count.")] = None,
     price_per_hour: Annotated[Number, _option("Price of the machine, in any currency.")] = None,
     output: Annotated[Path | None, _option("Also write the plan as JSON.")] = None,
     upstream_dir: UpstreamDir = None,
 ) -> None:
-    """Show the tokens, operations, memory, time and cost of a run without starting it."""
+    """Show the tokens of a run, and at a known speed its time and cost, without starting it."""
     from qabias.planning.plan import PlanArguments, make_plan
     from qabias.planning.printing import print_plan
     from qabias.runs.arguments import Machine, RunArguments
@@ -58,18 +56,17 @@ def plan(
         models=split_names(models or []),
         parameters=parameters,
         tokenizer=tokenizer,
-        hardware=hardware or [],
         tokens_per_second=tokens_per_second,
         price_per_hour=price_per_hour,
         measures=measure,
         machine=Machine(device, token_budget, upstream_dir=upstream_dir),
         exact=exact,
     )
-    made = make_plan(arguments)
-    print_plan(made)
+    runs, failures = make_plan(arguments)
+    print_plan(runs)
     if output is not None:
-        write_json(output, made.as_dict())
-    for name, failure in made.failures:
+        write_json(output, {"runs": [asdict(run) for run in runs]})
+    for name, failure in failures:
         typer.echo(f"{name}: not planned: {failure}", err=True)
-    if made.failures and is_suite:
+    if failures and is_suite:
         raise typer.Exit(2)

@@ -1,6 +1,6 @@
-"""What a run will take, before it is started: tokens, operations, memory, time and cost.
+"""What a run will take, before it is started: tokens, and time and cost at a speed that is measured or given.
 
 `subject` finds out about a model without its weights. `silent` and `count` let the scorers themselves arrange their
-batches without running them. `plan` turns tokens into the rest, and `printing` shows it. `server` counts what a server
-would be asked.
+batches without running them. `plan` counts the runs that are meant, and `printing` shows them. `server` counts what a
+server would be asked.
 """

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from qabias.runs.arguments import HERE, Machine, RunArguments, check_arguments, 
 from qabias.runs.folder import cut_parts
 from qabias.runs.question import Question, load_examples, put
 from qabias.scorers.base import Scorer
-from qabias.scorers.kind import Loading
+from qabias.scorers.kind import Loading, ScorerKind
 from qabias.scorers.registry import check_options, load_scorer
 
 EXACT_TEXTS = 500_000
@@ -41,6 +43,22 @@ class Count:
     parts_counted: int
 
 
+def check_run(arguments: RunArguments, kind: ScorerKind, machine: Machine = HERE) -> Any:
+    """The options of a scorer as it reads them; raises `QabiasError` where a run would refuse its arguments."""
+    benchmark = load_benchmark(arguments.benchmark)
+    check_arguments(benchmark, arguments, machine)
+    check_scorer(benchmark, kind.name)
+    return check_options(kind, arguments.options)
+
+
+def ask(question: Question, parts: Sequence[pa.Table], scorer: Scorer, norm: str) -> Iterator[None]:
+    """Ask about one part after the other as a run does, with a bar if it takes long; stops after each of them."""
+    assert question.prompt_format is not None
+    for part in tqdm(parts, unit="part", desc=question.benchmark.name, delay=2, leave=False):
+        question.benchmark.answer(part, scorer, question.prompt_format, norm)
+        yield
+
+
 @dataclass(frozen=True)
 class _Rehearsal(Loading):
     """Loads a scorer as a run does, but with a silent model."""
@@ -55,30 +73,19 @@ class _Rehearsal(Loading):
 
 
 class Counter:
-    """Asks the questions of a run with nobody to answer them.
+    """Asks `question`, that of a run, with nobody to answer it; `QabiasError` is raised where a run would refuse it.
 
-    Args:
-        arguments: The run; `QabiasError` is raised where a run would refuse it.
-        subject: Its model.
-        machine: Where its texts are, and its token budget.
-        on_cpu: Whether batches are those of a CPU.
-
-    Attributes:
-        question: What the run asks.
+    `machine` says where the texts are, and the token budget; `on_cpu` whether batches are those of a CPU.
     """
 
     def __init__(self, arguments: RunArguments, subject: Subject, machine: Machine = HERE, on_cpu: bool = False):
-        benchmark = load_benchmark(arguments.benchmark)
-        check_arguments(benchmark, arguments, machine)
-        check_scorer(benchmark, subject.kind.name)
-        check_options(subject.kind, arguments.options)
+        check_run(arguments, subject.kind, machine)
         self._silent = SilentModel(subject.model)
-        # The second name means the CPU too, but scorers choose the batches of other devices for it.
-        device = "cpu" if on_cpu else "cpu:0"
         loading = _Rehearsal(
             subject.name,
             arguments.options,
-            device=device,
+            # The second name means the CPU too, but scorers choose the batches of other devices for it.
+            device="cpu" if on_cpu else "cpu:0",
             token_budget=machine.token_budget,
             seed=arguments.seed,
             subject=subject,
@@ -88,11 +95,10 @@ class Counter:
         self._norm = arguments.norm
         self.question: Question = put(load_examples(arguments, machine.upstream_dir), arguments, self._scorer)
 
-    def count(self, part: pa.Table) -> Work:
-        """What asking some examples takes; raises `QabiasError` for a text that is too long."""
-        before = self._done()
-        ask(self.question, part, self._scorer, self._norm)
-        return Work(*(after - earlier for after, earlier in zip(self._done(), before, strict=True)))
+    def count(self, parts: Sequence[pa.Table]) -> list[Work]:
+        """What asking about each of some parts takes; raises `QabiasError` for a text that is too long."""
+        done = [self._done(), *(self._done() for _ in ask(self.question, parts, self._scorer, self._norm))]
+        return [Work(*np.subtract(after, before).tolist()) for before, after in pairwise(done)]
 
     def _done(self) -> tuple[float, ...]:
         """All work so far; a scorer that runs shared beginnings once counts texts itself."""
@@ -102,65 +108,44 @@ class Counter:
         return astuple(self._silent.work)
 
 
-def ask(question: Question, part: pa.Table, scorer: Scorer, norm: str) -> None:
-    """Ask about some examples as a run does."""
-    assert question.prompt_format is not None
-    question.benchmark.answer(part, scorer, question.prompt_format, norm)
-
-
 def count_run(counter: Counter, seed: int = 0, *, exact: bool = False) -> Count:
-    """Count what a run takes.
+    """Count what a run takes; raises `QabiasError` if a text is too long, or nothing reaches the model.
 
-    A run of many texts is estimated from parts drawn at random without replacement: the mean of the parts times their
-    number, with the standard error N s / sqrt(n) sqrt(1 - n / N).
-
-    Args:
-        counter: Counts its parts.
-        seed: Draws them.
-        exact: Count every part, however long it takes.
-
-    Raises:
-        QabiasError: If a text is too long, or nothing reaches the model.
+    Unless it must be `exact`, a run of many texts is estimated from parts drawn at random without replacement: the mean
+    of the parts times their number, with the standard error N s / sqrt(n) sqrt(1 - n / N).
     """
     question = counter.question
     n_parts, n_drawn = len(question.parts), len(question.parts)
     n_texts = question.table.num_rows * question.benchmark.facts.texts_per_example
     if n_texts > EXACT_TEXTS and not exact:
         n_drawn = min(n_parts, max(2, round(n_parts * SAMPLED_TEXTS / n_texts)))
-    drawn = np.sort(np.random.default_rng(seed).choice(n_parts, n_drawn, replace=False)).tolist()
-    bar = tqdm(drawn, unit="part", desc=f"count {question.benchmark.name}", delay=2, leave=False)
-    counts = np.array([astuple(counter.count(question.parts[number])) for number in bar])
+    drawn = np.sort(np.random.default_rng(seed).choice(n_parts, n_drawn, replace=False))
+    counts = np.array([astuple(work) for work in counter.count([question.parts[number] for number in drawn])])
     total = counts.sum(axis=0) * (n_parts / n_drawn)
     if not Work(*total).tokens:
         raise QabiasError("the scorer gives its model nothing to count; it cannot be planned")
-    error = np.zeros_like(total)
-    if n_drawn < n_parts:
-        error = n_parts * counts.std(axis=0, ddof=1) * np.sqrt((1 - n_drawn / n_parts) / n_drawn)
+    error = n_parts * counts.std(axis=0, ddof=min(1, n_parts - 1)) * np.sqrt((1 - n_drawn / n_parts) / n_drawn)
     return Count(question.table.num_rows, Work(*total.tolist()), Work(*error.tolist()), n_parts, n_drawn)
 
 
 def measure_speed(arguments: RunArguments, counter: Counter, machine: Machine, seconds: float = 8.0) -> float:
-    """Ask a model pieces of its run drawn at random for some seconds; the first piece warms it up.
+    """Tokens a second, read and written together, of a model that is asked pieces of its run for some seconds.
 
-    Returns:
-        Tokens a second, as the counter counts them: read and written together, pads included.
+    The pieces are drawn at random, and the first one warms the model up.
     """
     options: dict[str, Any] = {"seed": arguments.seed, "dtype": arguments.dtype, "scorer_options": arguments.options}
     options |= {"device": machine.device, "token_budget": machine.token_budget}
     scorer = load_scorer(arguments.scorer, arguments.model, **options)
     question = counter.question
-    units = max(1, question.units_per_part // _PIECES_PER_PART)
+    pieces = list(cut_parts(question.benchmark, question.table, max(1, question.units_per_part // _PIECES_PER_PART)))
     rng = np.random.default_rng(arguments.seed)
-    elapsed, tokens, is_warm = 0.0, 0.0, False
+    list(ask(question, [pieces[rng.integers(len(pieces))]], scorer, arguments.norm))
+    elapsed, tokens = 0.0, 0.0
     while elapsed < seconds:
-        part = question.parts[rng.integers(len(question.parts))]
-        pieces = list(cut_parts(question.benchmark, part, units))
         piece = pieces[rng.integers(len(pieces))]
         started = time.perf_counter()
-        ask(question, piece, scorer, arguments.norm)
-        if is_warm:
-            elapsed += time.perf_counter() - started
-            work = counter.count(piece)
-            tokens += work.tokens + work.written
-        is_warm = True
+        list(ask(question, [piece], scorer, arguments.norm))
+        elapsed += time.perf_counter() - started
+        (work,) = counter.count([piece])
+        tokens += work.tokens + work.written
     return tokens / elapsed

@@ -1,27 +1,20 @@
-"""A plan: the runs that are meant, counted, and what they take on machines."""
+"""A plan: the runs that are meant, counted, and their time and cost where a speed is known."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
 
 from qabias.benchmarks import benchmark_names, load_benchmark
 from qabias.errors import QabiasError
 from qabias.models.loading import resolve_device, resolve_dtype
 from qabias.planning.count import Count, Counter, count_run, measure_speed
-from qabias.planning.hardware import CPU, Hardware, choose_hardware
-from qabias.planning.silent import Work
-from qabias.planning.subject import Subject, load_subject
+from qabias.planning.subject import load_subject
 from qabias.runs.arguments import HERE, Machine, RunArguments
 from qabias.suites import PREFIX, choose_models, expand, load_suite
 
 ALL = "all"
-FORMULA = (
-    "operations = 2 * parameters * tokens + 4 * layers * attention width * pairs of tokens within a row (second term "
-    "only with --model; encoder and decoder of a text-to-text model each with their own parameters and tokens)"
-)
 
 
 @dataclass(frozen=True)
@@ -37,77 +30,40 @@ class PlanArguments:
     models: Sequence[str] = ()
     parameters: float | None = None
     tokenizer: str | None = None
-    hardware: Sequence[str] = ()
     tokens_per_second: float | None = None
     price_per_hour: float | None = None
     measures: bool = False
     machine: Machine = HERE
     exact: bool = False
 
-    @property
-    def on_cpu(self) -> bool:
-        """Whether batches and precision are those of a CPU."""
-        return resolve_device(self.machine.device).type == CPU if self.measures else list(self.hardware) == [CPU]
-
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run that was counted; `tokens_per_second` is a measured or given speed, None for that of a machine."""
+    """A run that was counted; without a speed, measured or given, it has no time, and without a price no cost."""
 
     name: str
     arguments: RunArguments
     model: str
     weights_bytes: int
     count: Count
-    flops: float
-    tokens_per_second: float | None = None
-
-    def seconds(self, machine: Hardware | None) -> float:
-        """How long it takes; where a device cannot hold the model, as a server that is sent every text by itself."""
-        work = self.count.work
-        tokens = work.tokens + work.written
-        alone = machine is not None and self.weights_bytes > machine.memory_bytes
-        share = (work.tokens_alone + work.written) / tokens if alone else 1.0
-        if self.tokens_per_second is not None:
-            return share * tokens / self.tokens_per_second
-        assert machine is not None
-        return share * self.flops / machine.flops
-
-
-class MachinePlan(NamedTuple):
-    """What all runs take on a machine, and whether it holds the largest model (see `Hardware.fits`; "" if unknown)."""
-
-    name: str
-    fits: str
-    seconds: float
+    tokens_per_second: float | None
+    seconds: float | None
     cost: float | None
 
 
-class Plan(NamedTuple):
-    """Runs, at least one; what they take on machines; and names of runs that cannot be planned, with the reasons."""
+def make_plan(arguments: PlanArguments) -> tuple[list[PlannedRun], list[tuple[str, QabiasError]]]:
+    """The runs that are meant, counted, and the names of those that cannot be planned, with the reasons.
 
-    runs: Sequence[PlannedRun]
-    machines: Sequence[MachinePlan]
-    failures: Sequence[tuple[str, QabiasError]]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything as numbers, for a file."""
-        machines = [machine._asdict() for machine in self.machines]
-        return {"formula": FORMULA, "runs": [asdict(run) for run in self.runs], "machines": machines}
-
-
-def make_plan(arguments: PlanArguments) -> Plan:
-    """Count runs, and compute what they take; raises `QabiasError` if an argument is wrong or no run can be planned."""
+    Raises:
+        QabiasError: If an argument is wrong or no run can be planned.
+    """
     for name in ("parameters", "tokens_per_second", "price_per_hour"):
         value = getattr(arguments, name)
         if value is not None and not 0 < value < math.inf:
             raise QabiasError(f"{name.replace('_', '-')} is {value}; it must be above 0")
     is_size = arguments.parameters is not None and not arguments.run.model
-    if arguments.measures and (is_size or arguments.hardware or arguments.tokens_per_second):
-        raise QabiasError("--measure asks a --model on this machine; leave --hardware and --tokens-per-second out")
-    machines: Sequence[Hardware | None] = choose_hardware(arguments.hardware)
-    if arguments.measures or (arguments.tokens_per_second and not arguments.hardware):
-        machines = [None]
+    if arguments.measures and (is_size or arguments.tokens_per_second):
+        raise QabiasError("--measure asks a --model on this machine; leave --tokens-per-second out")
     runs, failures = [], []
     for name, run, missing in _target_runs(arguments):
         try:
@@ -118,7 +74,7 @@ def make_plan(arguments: PlanArguments) -> Plan:
             failures.append((name, error))
     if not runs:
         raise failures[0][1]
-    return Plan(runs, [_on_machine(runs, machine, arguments) for machine in machines], failures)
+    return runs, failures
 
 
 def _target_runs(arguments: PlanArguments) -> list[tuple[str, RunArguments, str]]:
@@ -147,25 +103,14 @@ def _plan_run(name: str, run: RunArguments, arguments: PlanArguments) -> Planned
     benchmark = load_benchmark(run.benchmark)
     config, source = run.config or benchmark.whole_config(subject.kind), run.source or benchmark.sources[0]
     run = replace(run, config=config, source=source, scorer=subject.kind.name)
-    on_gpu = run.dtype == "auto" and not arguments.on_cpu
-    size = resolve_dtype("bfloat16" if on_gpu else run.dtype, resolve_device(CPU)).itemsize
-    counter = Counter(run, subject, arguments.machine, arguments.on_cpu)
+    device = arguments.machine.device
+    # Where nothing is measured, the plan is for a GPU unless the CPU is named.
+    on_cpu = (resolve_device(device).type if arguments.measures else device) == "cpu"
+    dtype = "bfloat16" if run.dtype == "auto" and not on_cpu else run.dtype
+    weights_bytes = resolve_dtype(dtype, resolve_device("cpu")).itemsize * subject.parameters
+    counter = Counter(run, subject, arguments.machine, on_cpu)
     count = count_run(counter, run.seed, exact=arguments.exact)
     speed = measure_speed(run, counter, arguments.machine) if arguments.measures else arguments.tokens_per_second
-    flops = count_flops(subject, count.work)
-    return PlannedRun(name, run, subject.name, size * subject.parameters, count, flops, speed)
-
-
-def count_flops(subject: Subject, work: Work) -> float:
-    """Operations of a run by `FORMULA`."""
-    first = subject.encoder_parameters or subject.parameters
-    second = subject.parameters - subject.encoder_parameters
-    return 2 * (first * work.tokens + second * work.written) + 4 * subject.attention_size * work.pairs
-
-
-def _on_machine(runs: Sequence[PlannedRun], machine: Hardware | None, arguments: PlanArguments) -> MachinePlan:
-    seconds = sum(run.seconds(machine) for run in runs)
-    cost = None if arguments.price_per_hour is None else seconds / 3600 * arguments.price_per_hour
-    if machine is None:
-        return MachinePlan("this machine" if arguments.measures else "given speed", "", seconds, cost)
-    return MachinePlan(machine.name, machine.fits(max(run.weights_bytes for run in runs)), seconds, cost)
+    seconds = None if speed is None else (count.work.tokens + count.work.written) / speed
+    cost = seconds / 3600 * arguments.price_per_hour if seconds and arguments.price_per_hour else None
+    return PlannedRun(name, run, subject.name, weights_bytes, count, speed, seconds, cost)

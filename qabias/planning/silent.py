@@ -25,19 +25,15 @@ _SCALED_LOGITS = ("final_logit_softcapping", "logits_scaling", "logit_scale")
 class Work:
     """What a model has to do; estimates may be fractions.
 
-    Attributes:
-        texts: Distinct texts that are scored or written.
-        tokens: Tokens run through the model, or through its encoder, pads included.
-        tokens_alone: The same with every text by itself and without pads.
-        written: Tokens that are written, or run through a decoder that has an encoder, pads included.
-        pairs: Pairs of tokens that attend to each other within one layer, masked ones included.
+    `texts` are distinct ones that are scored or written. `tokens` are run through the model, or through its encoder,
+    pads included; `tokens_alone` are the same with every text by itself and without pads. `written` are tokens that are
+    written, or run through a decoder that has an encoder, pads included.
     """
 
     texts: float = 0
     tokens: float = 0
     tokens_alone: float = 0
     written: float = 0
-    pairs: float = 0
 
 
 class SilentModel:
@@ -67,27 +63,25 @@ class SilentModel:
     def __call__(self, input_ids: Any = None, attention_mask: Any = None, **inputs: Any) -> Any:
         """Count a batch; zeros in the shapes that a model of this kind answers in."""
         if "encoder_outputs" in inputs:
-            assert self._head is not None
-            (n_rows, length), read = inputs["decoder_input_ids"].shape, inputs["encoder_outputs"][0].shape[1]
-            return SimpleNamespace(logits=self._head(self._write(n_rows, length, read)))
-        states = self.base_model(input_ids=input_ids, attention_mask=attention_mask)[0]
+            states = self._write(*inputs["decoder_input_ids"].shape)
+        else:
+            states = self.base_model(input_ids=input_ids, attention_mask=attention_mask)[0]
         if self._head is not None:
             return SimpleNamespace(logits=self._head(states[:, inputs.get("logits_to_keep", slice(None))]))
-        n_rows, length = states.shape[:2]
-        ends = _zeros(n_rows, length)
-        return SimpleNamespace(logits=_zeros(n_rows, self._model.config.num_labels), start_logits=ends, end_logits=ends)
+        ends = states[..., 0]
+        labels = torch.zeros(len(states), self._model.config.num_labels)
+        return SimpleNamespace(logits=labels, start_logits=ends, end_logits=ends)
 
     def generate(self, input_ids: Any, attention_mask: Any, generation_config: Any, **_: Any) -> Any:
         """Count prompts and answers, every answer as long as it may be; all answers are empty."""
         self._encoder(input_ids=input_ids, attention_mask=attention_mask)
-        self._write(len(input_ids), generation_config.max_new_tokens, input_ids.shape[1])
+        self._write(len(input_ids), generation_config.max_new_tokens)
         return input_ids[:, :1]
 
-    def _write(self, n_rows: int, length: int, read: int) -> Any:
-        """Count rows of tokens that attend to each other and to what was read; returns their states."""
+    def _write(self, n_rows: int, length: int) -> Any:
+        """Count rows of tokens that are written; returns their states."""
         self.work.texts += n_rows
         self.work.written += n_rows * length
-        self.work.pairs += n_rows * length * (length + read)
         return torch.zeros(n_rows, length, 1)
 
 
@@ -107,7 +101,6 @@ class _Body(torch.nn.Module):
         self.work.texts += n_rows * self.counts_texts
         self.work.tokens += n_rows * length
         self.work.tokens_alone += int(attention_mask.sum()) if has_mask else n_rows * length
-        self.work.pairs += n_rows * length**2
         return BaseModelOutput(last_hidden_state=torch.zeros(n_rows, length, 1))
 
 
@@ -119,7 +112,7 @@ class _Head(torch.nn.Module):
         self.vocabulary_size = vocabulary_size
 
     def forward(self, states: Any) -> Any:
-        return _zeros(*states.shape[:-1], self.vocabulary_size)
+        return torch.zeros(1).expand(*states.shape[:-1], self.vocabulary_size).as_subclass(_Zeros)
 
 
 class _Zeros(torch.Tensor):
@@ -132,7 +125,3 @@ class _Zeros(torch.Tensor):
         if function is torch.Tensor.logsumexp:
             return args[0][..., 0]
         return super().__torch_function__(function, types, args, kwargs or {})
-
-
-def _zeros(*shape: int) -> Any:
-    return torch.zeros(1).expand(shape).as_subclass(_Zeros)
