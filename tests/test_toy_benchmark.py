@@ -258,7 +258,7 @@ def test_mistakes_are_one_line(done, name, message):
     assert message in output.splitlines()[-1]
 
 
-@pytest.mark.parametrize("command", map(" ".join, SHOWN))
+@pytest.mark.parametrize("command", [" ".join(command) for command in SHOWN])
 def test_the_commands_of_the_pages_work(done, command):
     assert done[command].code == 0, done[command].output
 
