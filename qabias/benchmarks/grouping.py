@@ -34,7 +34,7 @@ def score(
     """
     groups = {name: sorted({key for key in keys if key is not None}) for name, keys in groupings.items()}
     for name, keys in groupings.items():
-        # Numbers, for the metric joins the values of several columns by commas, which texts hold too.
+        # Numbers, because the metric joins the values of several columns by commas, which texts hold too.
         code: dict[Key | None, str] = {key: str(number) for number, key in enumerate(groups[name])}
         table = table.append_column(_column(name), pa.array([code.get(key, "") for key in keys], pa.string()))
     with warnings.catch_warnings():

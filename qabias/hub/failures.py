@@ -22,7 +22,7 @@ _LOGIN = "run `hf auth login` again, or fix HF_TOKEN, which is read first"
 def told_in_one_line(plan: Push) -> Iterator[None]:
     """Turn the errors of `huggingface_hub` into one that a user is meant to read.
 
-    Messages of the transport are not repeated, for one about a malformed header would show the token.
+    Messages of the transport are not repeated, because one about a malformed header would show the token.
     """
     try:
         yield
