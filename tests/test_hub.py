@@ -330,7 +330,9 @@ def test_mistakes_are_one_line_with_the_fix(hub, refused, monkeypatch, tmp_path)
 def test_wrong_names_are_told_before_the_hub_is_asked(hub, refused):
     assert "write ORG/NAME" in refused("dataset", "bbq", "--to", "bbq", "--yes")
     assert "is not the name of a repository" in refused("dataset", "bbq", "--to", "org/b b q", "--yes")
-    assert "bbq_nli is a part of the dataset bbq; choose one of bbq," in refused("dataset", "bbq_nli", "--to", "org/bbq", "--yes")
+    assert "bbq_nli is a part of the dataset bbq; choose one of bbq," in refused(
+        "dataset", "bbq_nli", "--to", "org/bbq", "--yes"
+    )
     assert "another module of it" in refused("metric", "bbq", "--to", "org/scores", "--yes")
     assert "cannot be imported" in refused("metric", "bbq", "--to", "org/bbq.v2", "--yes")
     assert "unknown source" in refused("dataset", "bbq", "--to", "org/bbq", "--source", "nowhere", "--yes")
@@ -392,8 +394,8 @@ def test_data_that_the_card_does_not_name_is_not_pushed(hub, refused, folder):
 def test_a_head_that_the_hub_does_not_take_is_told_and_nothing_is_sent(hub, refused, folder):
     card = folder / "README.md"
     card.write_text(card.read_text("utf-8").replace("- 1K<n<10K", "- some"), "utf-8")
-    told = refused("dataset", "bbnli", "--to", "org/bbnli", "--yes")
-    assert '"size_categories" must not be some' in told
+    line = refused("dataset", "bbnli", "--to", "org/bbnli", "--yes")
+    assert '"size_categories" must not be some' in line
     assert list(hub.repositories["dataset", "org/bbnli"].files) == [".gitattributes"]
 
 

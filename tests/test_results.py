@@ -77,7 +77,9 @@ def test_counts_of_zero_are_asked_in_the_order_in_which_they_matter():
         "/bias_disambig": "no readable answer to an example with a defined target",
     }
     interval = {"mu": 0.5, "n_templates": 1, "ci": {"mu": [nan, nan]}}
-    assert reasons(load_benchmark("unqover"), interval) == {"/ci/mu": "the bootstrap needs two templates, and there is 1"}
+    assert reasons(load_benchmark("unqover"), interval) == {
+        "/ci/mu": "the bootstrap needs two templates, and there is 1"
+    }
 
 
 @pytest.mark.parametrize("name", CONFIGS)
