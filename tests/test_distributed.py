@@ -76,7 +76,7 @@ def shards(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=["causal", "seq2seq", "multiple_choice"])
 def tiny(tmp_path_factory, request):
-    """A folder with a small model that is asked so."""
+    """A folder with a small model of each way of asking that a launch must share out."""
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "multiple_choice":
         model = make_encoder("bert", "AutoModelForMultipleChoice", max_position_embeddings=512)

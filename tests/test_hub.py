@@ -394,8 +394,8 @@ def test_data_that_the_card_does_not_name_is_not_pushed(hub, refused, folder):
 def test_a_head_that_the_hub_does_not_take_is_told_and_nothing_is_sent(hub, refused, folder):
     card = folder / "README.md"
     card.write_text(card.read_text("utf-8").replace("- 1K<n<10K", "- some"), "utf-8")
-    told = refused("dataset", "bbnli", "--to", "org/bbnli", "--yes")
-    assert '"size_categories" must not be some' in told
+    line = refused("dataset", "bbnli", "--to", "org/bbnli", "--yes")
+    assert '"size_categories" must not be some' in line
     assert list(hub.repositories["dataset", "org/bbnli"].files) == [".gitattributes"]
 
 

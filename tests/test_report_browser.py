@@ -29,7 +29,7 @@ def browse(path, *options):
 
 
 def with_driver(source, driver):
-    """The page with a script that uses it; the policy must go, for it would refuse the script."""
+    """The page with a script that uses it; the policy must go, because it would refuse the script."""
     source = re.sub(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>", "", source)
     return source.replace("</body>", f"<script>{driver}</script></body>")
 
@@ -125,7 +125,7 @@ def test_a_page_of_all_benchmarks_fits_its_window_and_asks_for_nothing(whole_pag
     }), "*");
     """
     (tmp_path / "driven.html").write_text(with_driver(whole_page.read_text(encoding="utf-8"), driver), encoding="utf-8")
-    # In a frame, for no window is narrower than 500 pixels.
+    # In a frame, because no window is narrower than 500 pixels.
     page = tmp_path / "frame.html"
     page.write_text(
         f'<iframe src="driven.html" style="border: 0; height: 900px; width: {width}px"></iframe>'

@@ -94,7 +94,7 @@ def metric_push(benchmark: str, repo_id: str, dataset_id: str | None = None) -> 
     """The push of a metric, which the Hub keeps as a Space.
 
     `evaluate.load("ORG/NAME")` reads NAME.py and the modules it imports. Under a name of its own the module is there
-    twice, for the page of the Space reads it by its usual name.
+    twice, because the page of the Space reads it by its usual name.
 
     Args:
         benchmark: Name of a benchmark with a dataset of its own.

@@ -5,6 +5,7 @@ is exchanged than errors and results, so gloo suffices on every device. A proces
 and imports neither accelerate nor torch for it.
 """
 
+import atexit
 import datetime
 import os
 import threading
@@ -142,7 +143,16 @@ def launched_processes() -> Processes:
         state = PartialState(cpu=on_cpu, backend="gloo", timeout=_PATIENCE)
     except (NotImplementedError, RuntimeError, ValueError) as error:
         raise QabiasError(f"the launched processes cannot be connected: {error}") from error
+    atexit.register(_disconnect)
     return Processes(state.process_index, state.num_processes, str(state.device))
+
+
+def _disconnect() -> None:
+    """End the threads of the connection, or one that outlives the interpreter aborts a process that has finished."""
+    import torch.distributed
+
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def _is_launched() -> bool:
