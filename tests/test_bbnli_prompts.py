@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from qabias.benchmarks.inference.prompts import FORMATS, NLI_FORMATS, QA_FORMATS
 from qabias.benchmarks import choose_format
+from qabias.benchmarks.inference.prompts import FORMATS, NLI_FORMATS, QA_FORMATS
 from qabias.errors import QabiasError
 
 EXAMPLE = {

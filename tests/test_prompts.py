@@ -2,9 +2,9 @@
 
 import pytest
 
+from qabias.benchmarks import choose_format
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.benchmarks.bbq.prompts import FORMATS
-from qabias.benchmarks import choose_format
 from qabias.errors import QabiasError
 
 EXAMPLE = {

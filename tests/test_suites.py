@@ -18,6 +18,7 @@ from qabias.benchmarks.unqover.benchmark import BENCHMARK as UNQOVER
 from qabias.errors import QabiasError
 from qabias.scorers.registry import kinds, scorers_for
 from qabias.suites import choose_models, expand, load_suite, suite_names
+
 from .saved_models import make_t5, save
 from .tiny_models import make_encoder, make_encoder_tokenizer, make_model, make_tokenizer
 
