@@ -327,7 +327,7 @@ def test_mistakes_are_one_line_with_the_fix(hub, refused, monkeypatch, tmp_path)
     assert not [request for request in hub.log if "org/bbq" in request and not request.startswith("GET")]
 
 
-def test_wrong_names_are_told_before_the_hub_is_asked(hub, refused):
+def test_wrong_names_are_refused_before_the_hub_is_asked(hub, refused):
     assert "write ORG/NAME" in refused("dataset", "bbq", "--to", "bbq", "--yes")
     assert "is not the name of a repository" in refused("dataset", "bbq", "--to", "org/b b q", "--yes")
     assert "bbq_nli is a part of the dataset bbq; choose one of bbq," in refused(
@@ -391,7 +391,7 @@ def test_data_that_the_card_does_not_name_is_not_pushed(hub, refused, folder):
     assert hub.log == []
 
 
-def test_a_head_that_the_hub_does_not_take_is_told_and_nothing_is_sent(hub, refused, folder):
+def test_a_head_that_the_hub_does_not_take_is_refused_and_nothing_is_sent(hub, refused, folder):
     card = folder / "README.md"
     card.write_text(card.read_text("utf-8").replace("- 1K<n<10K", "- some"), "utf-8")
     line = refused("dataset", "bbnli", "--to", "org/bbnli", "--yes")
@@ -406,7 +406,7 @@ def run_folder(tmp_path_factory):
     return run(RunArguments("bbq", "baseline:stereotyped", "Age", limit=40), folder).folder
 
 
-def test_a_card_of_a_metric_names_the_dataset_that_it_is_told(hub, pushed):
+def test_a_card_of_a_metric_names_the_dataset_that_is_given(hub, pushed):
     pushed("metric", "bbq", "--to", "org/bbq", "--dataset", "other/questions")
     card = hub.repositories["space", "org/bbq"].files["README.md"].decode()
     assert 'load_dataset("other/questions", "Age"' in card
