@@ -111,6 +111,17 @@ def test_no_benchmark_is_named_outside_of_its_folder():
     assert found == []
 
 
+def test_no_other_room_imports_the_folder_of_a_benchmark():
+    folders = tuple(f"{registry.__package__}.{folder}" for folder in FOLDERS.values())
+    found = [
+        f"{module} -> {other}"
+        for module, imported in rooms.graph().items()
+        for other in sorted(imported)
+        if other.startswith(folders) and rooms.room_of(module) != "benchmarks"
+    ]
+    assert found == []
+
+
 def _literals(path):
     """The texts in the code of a file, docstrings left out."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

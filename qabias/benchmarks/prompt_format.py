@@ -11,6 +11,9 @@ from qabias.support.suggest import unknown
 
 Example = Mapping[str, Any]
 
+GAP = "_"
+"""Where the answer goes in a question of RACE (Lai et al. 2017) that is a text to be completed."""
+
 
 @dataclass(frozen=True)
 class PromptFormat:
@@ -52,3 +55,8 @@ def choose_format(formats: Mapping[str, PromptFormat], name: str) -> PromptForma
     if name not in formats:
         raise unknown("format", name, formats)
     return formats[name]
+
+
+def complete(question: str, answer: str) -> str:
+    """Put an answer into the gap of a question, or after a question without one."""
+    return question.replace(GAP, answer) if GAP in question else f"{question} {answer}"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from qabias.benchmarks.bbq.prompts import complete
+from qabias.benchmarks.prompt_format import complete
 from qabias.finetuning.rows import Row
 from qabias.finetuning.training import Task, input_names
 

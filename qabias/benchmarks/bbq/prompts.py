@@ -5,16 +5,9 @@ is its baseline without a context (Figure 6). `pair` is how models are trained f
 RACE: the context, and the question with an answer after it or in its gap.
 """
 
-from qabias.benchmarks.prompt_format import Example, PromptFormat
+from qabias.benchmarks.prompt_format import Example, PromptFormat, complete
 
 LETTERS = ("A", "B", "C")
-GAP = "_"
-"""Where the answer goes in a question of RACE that is a text to be completed."""
-
-
-def complete(question: str, answer: str) -> str:
-    """Put an answer into the gap of a question, or after a question without one."""
-    return question.replace(GAP, answer) if GAP in question else f"{question} {answer}"
 
 
 def _answers(example: Example) -> tuple[str, str, str]:
