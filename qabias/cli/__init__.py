@@ -42,16 +42,16 @@ app = typer.Typer(
 app.add_typer(validate, name="validate")
 app.add_typer(push, name="push")
 for _command, _name, _example in (
-    (results, "results", f"results runs/my-run --model-id me/model --dataset me/{_FIRST} --output model_clone"),
+    (run, "run", f"run {_FIRST} --model smollm2 --limit 400. The same command again continues a run."),
     (plan, "plan", "plan all --parameters 70e9 --tokenizer smollm2 --tokens-per-second 40e3"),
+    (score, "score", f"score answers.csv --benchmark {_FIRST} --config Age"),
+    (show, "show", "show runs/ONE --template Age-01"),
+    (report, "report", "report runs/ONE runs/OTHER --output report.html"),
     (compare, "compare", "compare runs/ONE runs/OTHER --output comparison"),
     (export, "export", "export runs/ONE --format latex --table bias_by_category"),
-    (show, "show", "show runs/ONE --template Age-01"),
-    (build, "build", f"build {_FIRST} --source official --upstream-dir MIRROR --output {_FIRST}_official"),
-    (run, "run", f"run {_FIRST} --model smollm2 --limit 400. The same command again continues a run."),
-    (score, "score", f"score answers.csv --benchmark {_FIRST} --config Age"),
     (merge, "merge", "merge shard-0 shard-1 shard-2 --output whole"),
-    (report, "report", "report runs/ONE runs/OTHER --output report.html"),
+    (results, "results", f"results runs/my-run --model-id me/model --dataset me/{_FIRST} --output model_clone"),
+    (build, "build", f"build {_FIRST} --source official --upstream-dir MIRROR --output {_FIRST}_official"),
 ):
     app.command(_name, epilog=f"Example: qabias {_example}")(_command)
 app.command("list")(list_)
