@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
-from qabias.support.suggest import first_line
+from qabias.support.suggest import did_you_mean, first_line
 
 if TYPE_CHECKING:
     import torch
@@ -240,7 +240,7 @@ def resolve_dtype(dtype: str, device: torch.device) -> torch.dtype:
     if dtype == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     if dtype not in DTYPES:
-        raise QabiasError(f"unknown dtype {dtype!r}; choose one of auto, {', '.join(DTYPES)}")
+        raise QabiasError(f"unknown dtype {dtype!r}; choose one of auto, {', '.join(DTYPES)}{did_you_mean(dtype, DTYPES)}")
     return getattr(torch, dtype)
 
 
