@@ -12,7 +12,6 @@ import shutil
 import threading
 
 import pytest
-import torch
 import transformers
 
 from qabias.measuring.run import run
@@ -22,6 +21,7 @@ from . import tiny_models
 from .conftest import ROOT
 from .echo_model import EchoModel
 from .loopback_server import Server, chat_reply
+from .saved_models import make_t5, save
 from .test_docs import PAGES, REACHABLE, SHELL_LANGUAGES, blocks_of, commands_of, run_qabias
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -32,19 +32,6 @@ CHAT = (
     "{% if add_generation_prompt %}me: {% endif %}"
 )
 LEFT_OUT = re.compile(r"qabias (run paper:|plan (all|paper:))")
-
-
-def save(folder, model, tokenizer):
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return str(folder)
-
-
-def make_t5():
-    torch.manual_seed(0)
-    sizes = {"d_model": 32, "d_ff": 48, "num_layers": 2, "num_heads": 4, "d_kv": 8}
-    config = transformers.T5Config(vocab_size=400, decoder_start_token_id=0, pad_token_id=1, eos_token_id=1, **sizes)
-    return transformers.T5ForConditionalGeneration(config)
 
 
 @pytest.fixture(scope="module")

@@ -240,7 +240,9 @@ def resolve_dtype(dtype: str, device: torch.device) -> torch.dtype:
     if dtype == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     if dtype not in DTYPES:
-        raise QabiasError(f"unknown dtype {dtype!r}; choose one of auto, {', '.join(DTYPES)}{did_you_mean(dtype, DTYPES)}")
+        raise QabiasError(
+            f"unknown dtype {dtype!r}; choose one of auto, {', '.join(DTYPES)}{did_you_mean(dtype, DTYPES)}"
+        )
     return getattr(torch, dtype)
 
 
