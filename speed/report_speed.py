@@ -1,10 +1,10 @@
 """How long the combined report of BBQ, UnQover and BBNLI takes, how much memory, and how large the page is.
 
 The runs are whole ones by `baseline:random`, kept in a folder and made where they are not there yet. UnQover has four
-questions a row, so that this takes minutes; `--limit` measures a sample. The report is written by `qabias report` in a
-process of its own, `--turns` times. The table has the seconds on the clock, the largest memory of that process and the
-size of the page, and what the same command takes that reads the command line only and writes nothing (`qabias report
---help`): the ratio to it is what the report itself costs.
+questions per row, so this takes minutes; `--limit` measures a sample. The report is written by `qabias report` in a
+process of its own, `--turns` times. The table has the seconds on the clock, the largest memory of that process, the
+size of the page, and the seconds of `qabias report --help`, which only reads the command line: the ratio to it is what
+the report itself costs.
 
     python -m speed.report_speed --folder runs/report_speed
     python -m speed.report_speed --limit 400

@@ -2,10 +2,10 @@
 
 Ours is `unqover_dataset`: columns of dictionaries. The peer is written here in the manner of the authors' generator:
 for every example a dictionary, its line of context and questions filled by `str.replace` in both orders, and the
-articles set token by token. It is spared the filling of attributes into questions, which it finds ready. It takes the
-same lists and makes the same texts, which is checked on every row that it makes. By default it makes all of religion
-and ethnicity and every 20th pair of gender and nationality. The table says where its time is extrapolated. Its memory
-is that of the rows it made.
+articles set token by token. Its time does not include filling attributes into questions, which is done before. It takes
+the same lists and makes the same texts, which is checked on every row that it makes. By default it makes all of
+religion and ethnicity and every 20th pair of gender and nationality. The table says where its time is extrapolated. Its
+memory is that of the rows it made.
 
 Each side runs in a process of its own, best of `--repeats`; reading the lists and importing libraries are left out of
 the seconds on both sides. Exits with 1 if the texts differ.

@@ -1,4 +1,4 @@
-"""How fast the span scorer answers the gender questions of UnQover, and what it spends outside of the model.
+"""How fast the span scorer answers the gender questions of UnQover, and what it spends outside the model.
 
 First table: tokens per second, pads not counted, of the scorer and of
 
@@ -62,7 +62,7 @@ BLOCK = 8
 LOOP_BATCH = 4 * BLOCK
 TOLERANCE = 1e-5
 CPU_BUDGET, GPU_BUDGET = default_budget(True, encoder=True), default_budget(False, encoder=True)
-# BERT-base: parameters outside of the embeddings; a GPU of this peak in bfloat16, and how much of it a model reaches.
+# BERT-base: parameters outside the embeddings; a GPU of this peak in bfloat16, and how much of it a model reaches.
 BERT_BASE_PARAMETERS = 85e6
 GPU_FLOPS = 400e12
 GPU_SHARE = 0.4
@@ -271,7 +271,7 @@ def _measure_outside(table: pa.Table, loaded: LoadedModel) -> None:
     print(
         f"\nThe estimate is {on_gpu / total:.1f} times the rest: 2 x {BERT_BASE_PARAMETERS / 1e6:.0f} M parameters x "
         f"tokens at {GPU_SHARE:.0%} of {GPU_FLOPS / 1e12:.0f} TFLOP/s (bfloat16). Pads: "
-        f"{runner.stats.pads_run / n_tokens:.2%} at {GPU_BUDGET:,} tokens a batch."
+        f"{runner.stats.pads_run / n_tokens:.2%} at {GPU_BUDGET:,} tokens per batch."
     )
 
 

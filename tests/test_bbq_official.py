@@ -294,7 +294,7 @@ def test_intersectional_examples_carry_their_comparison(generated):
 
 
 def test_names_and_labels_are_told_apart_as_in_the_paper(generated):
-    """T-B8: templates 26 to 50 of gender and race use proper names."""
+    """Templates 26 to 50 of gender and race use proper names."""
     for category in ("Gender_identity", "Race_ethnicity"):
         for row in generated[category]:
             assert (row["label_type"] == "name") == (int(row["question_index"]) > 25)

@@ -21,15 +21,15 @@ def generated(upstream):
     ("category", "text", "info", "groups", "second", "expected"),
     [
         ("Age", "grandfather", "old", ["old"], "", True),
-        ("Age", "grandson", "nonOld", ["old"], "", False),  # T-B4: "old" is inside "nonOld"
+        ("Age", "grandson", "nonOld", ["old"], "", False),  # "old" is inside "nonOld"
         ("Physical_appearance", "slim", "nonObese", ["obese"], "", False),
         ("Disability_status", "bartender", "nonDisabled", ["disabled", "D/deaf"], "", False),
         ("Disability_status", "deaf person", "disabled", ["disabled", "D/deaf"], "", True),
-        ("SES", "cashier", "lowSES", ["low SES"], "", True),  # T-B4: spelled with a space
+        ("SES", "cashier", "lowSES", ["low SES"], "", True),  # spelled with a space
         ("Nationality", "Nigerian", "Africa", ["Nigerian"], "", True),  # by name, not by region
         ("Nationality", "Kenyan", "Africa", ["Nigerian"], "", False),
         ("Religion", "Muslim", "Muslim", ["Muslim"], "", True),
-        ("Race_ethnicity", "African", "African", ["African American"], "", False),  # T-B5: no substrings
+        ("Race_ethnicity", "African", "African", ["African American"], "", False),  # no substrings
         ("Race_ethnicity", "Latoya Banks", "F-Black", ["Black", "African American"], "", True),
         ("Gender_identity", "woman", "woman", ["F"], "", True),
         ("Gender_identity", "boy", "boy", ["F"], "", False),
@@ -37,7 +37,7 @@ def generated(upstream):
         ("Gender_identity", "Mary", "trans_F", ["Transgender women", "transgender men", "trans"], "", True),
         ("Gender_identity", "Mary", "nonTrans_F", ["Transgender women", "transgender men", "trans"], "", False),
         ("Race_x_gender", "Black woman", "F-Black", ["Black"], "F", True),
-        ("Race_x_gender", "Black man", "M-Black", ["Black"], "F", False),  # T-B2: race alone is not enough
+        ("Race_x_gender", "Black man", "M-Black", ["Black"], "F", False),  # race alone is not enough
         ("Race_x_SES", "Latoya Banks cashier", "lowSES-F-Black", ["Black"], "lowSES", True),
         ("Race_x_SES", "Latoya Banks judge", "highSES-F-Black", ["Black"], "lowSES", False),
     ],
@@ -66,7 +66,7 @@ def test_neither_or_both_targets_is_undefined():
     unknown = ["Unknown", "unknown"]
     assert target_location("Gender_identity", [["man", "man"], ["boy", "boy"], unknown], ["F"]) == -1
     assert target_location("Gender_identity", [["girl", "girl"], unknown, ["woman", "woman"]], ["F"]) == -1
-    assert target_location("Race_x_gender", [["", ""], unknown, ["", ""]], ["Black"], "F") == -1  # T-B6: empty infos
+    assert target_location("Race_x_gender", [["", ""], unknown, ["", ""]], ["Black"], "F") == -1  # empty infos
 
 
 def test_released_targets_agree_with_an_independent_rule(upstream):

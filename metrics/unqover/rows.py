@@ -83,7 +83,7 @@ def subject_scores(predictions: Table, example_id: Integers) -> dict[str, Floats
             number = int(np.argmax(differs))
             raise predictions.source.error(
                 f": example_id {found[number]} differs from that of the references, {example_id[number]}; pass one "
-                "prediction a row, in the same order",
+                "prediction per row, in the same order",
                 number,
             )
     return {name: _score(predictions, name) for name in SCORE_COLUMNS}

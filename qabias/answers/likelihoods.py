@@ -35,7 +35,7 @@ class OptionScores:
 def best_option(score: OptionScores, norm: str) -> int:
     """Index of the most likely option; `NO_ANSWER` where the best two are exactly equal.
 
-    The authors of BBQ likewise take an answer only if it is strictly above the others (trap T-B24).
+    The authors of BBQ likewise take an answer only if it is strictly above the others.
 
     Args:
         score: Scores of the options of one request.

@@ -20,7 +20,7 @@ def compare(
     ] = False,
     upstream_dir: UpstreamDir = None,
 ) -> None:
-    """Set the scores of several runs side by side, and tell which differences are more than chance."""
+    """Show the scores of several runs side by side, and which differences are more than chance."""
     from qabias.comparison import compare as compare_runs
     from qabias.report import check_output, write_comparison
     from qabias.terminal.comparison import print_compared

@@ -19,7 +19,7 @@ def list_() -> None:
         typer.echo(f"  norms:          {', '.join(benchmark.norms)}")
         typer.echo("  formats:")
         for prompt_format in benchmark.formats.values():
-            typer.echo(f"    {prompt_format.signature:<17}{prompt_format.description}")
+            typer.echo(f"    {prompt_format.signature:<22}{prompt_format.description}")
     for name in suite_names():
         suite = load_suite(name)
         typer.echo(f"{name}: {suite.title}")

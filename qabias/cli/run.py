@@ -56,7 +56,7 @@ def run(
         Path | None, typer.Option(help="Run folder; by default runs/NAME made from the arguments.", show_default=False)
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only tell what a server would be asked, and its cost; ask nothing.")
+        bool, typer.Option("--dry-run", help="Only show what a server would be asked, and the cost; send nothing.")
     ] = False,
     models: Annotated[
         list[str] | None,

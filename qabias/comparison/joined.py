@@ -1,4 +1,4 @@
-"""The figures and tables that several runs have, as one: the rows of every run under each other."""
+"""The figures and tables that several runs have, as one: the rows of every run one below the other."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_released_question_only_predictions_give_the_reference_counts(
     assert result["bias_ambig"] == pytest.approx((2 * biased - persons) / rows_parsed, abs=1e-12)
 
 
-def test_released_answers_verbatim_are_parsed_as_themselves(bbq):  # T-B17 on real text
+def test_released_answers_verbatim_are_parsed_as_themselves(bbq):
     rows = released("Age")
     for place in range(3):
         by_text = bbq.compute(predictions=[row[f"ans{place}"] for row in rows], references=rows, n_bootstrap=0)

@@ -1,4 +1,4 @@
-"""UnQover for the engine: two orders, two questions, eight scores a row, and the published measures by set."""
+"""UnQover for the engine: two orders, two questions, eight scores per row, and the published measures by set."""
 
 from __future__ import annotations
 
