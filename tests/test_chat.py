@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from qabias.errors import QabiasError
-from qabias.models.loading import load_causal
+from qabias.models.loading import CAUSAL, load_model
 from qabias.scorers.base import Request, TextScorer
 from qabias.scorers.causal import CausalScorer
 from qabias.scorers.chat import ChatTemplate
@@ -227,7 +227,7 @@ def load(model, **options):
 
 
 def test_chat_is_off_unless_asked_for(folders):
-    loaded = load_causal(folders["chat"], device="cpu")
+    loaded = load_model(CAUSAL, folders["chat"], device="cpu")
     plain, chat = (scorer.score(REQUESTS) for scorer in (CausalScorer(loaded), load(folders["chat"], chat="yes")))
     assert_equal_scores(chat, one_at_a_time(loaded, REQUESTS))
     for options, expected in (({}, plain), ({"chat": "no"}, plain), ({"chat": "auto"}, chat)):
@@ -238,7 +238,7 @@ def test_chat_is_off_unless_asked_for(folders):
 
 
 def test_written_answers_have_the_option_too(folders):
-    loaded = load_causal(folders["chat"], device="cpu")
+    loaded = load_model(CAUSAL, folders["chat"], device="cpu")
     options = {"mode": "generate", "max_new_tokens": "6"}
     plain = GenerationScorer(loaded, name="causal", max_new_tokens=6).generate(PROMPTS, KEYS)
     assert load(folders["chat"], **options).generate(PROMPTS, KEYS) == plain

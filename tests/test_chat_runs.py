@@ -10,7 +10,7 @@ from qabias.benchmarks.bbq.benchmark import BENCHMARK as BBQ
 from qabias.benchmarks.bbq.benchmark import read
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.measuring.run import run
-from qabias.models.loading import load_causal
+from qabias.models.loading import CAUSAL, load_model
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.scorers.causal import CausalScorer
@@ -38,7 +38,7 @@ def test_a_run_says_in_its_signature_that_it_chatted(folders, tmp_path):
 @pytest.mark.slow
 def test_smollm2_answers_by_letters_as_one_at_a_time():
     pytest.importorskip("gguf")
-    loaded = load_causal("smollm2", device="cpu")
+    loaded = load_model(CAUSAL, "smollm2", device="cpu")
     table = load_examples(RunArguments("bbq", config="Age", limit=12)).table
     examples = table.to_pylist()
     requests = [BBQ.request(example, FORMATS["letters"]) for example in examples]

@@ -42,8 +42,8 @@ def loaded_models(tmp_path_factory):
         network = tiny_models.make_model(kind) if name == "causal" else make_network(kind, len(tokenizer))
         network.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-        load = models.load_causal if name == "causal" else models.load_seq2seq
-        loaded[kind] = load(folder, device="cpu")
+        of_name = models.CAUSAL if name == "causal" else models.SEQ2SEQ
+        loaded[kind] = models.load_model(of_name, folder, device="cpu")
     return loaded
 
 

@@ -99,7 +99,7 @@ def folders(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def loaded_models(folders):
-    return {kind: models.load_seq2seq(folders[kind], device="cpu") for kind in KINDS}
+    return {kind: models.load_model(models.SEQ2SEQ, folders[kind], device="cpu") for kind in KINDS}
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ def test_an_empty_option_is_an_error(t5):
 
 
 def test_nan_is_an_error(folders):
-    loaded = models.load_seq2seq(folders["t5"], device="cpu")
+    loaded = models.load_model(models.SEQ2SEQ, folders["t5"], device="cpu")
     torch.nn.init.constant_(loaded.model.decoder.final_layer_norm.weight, float("nan"))
     with pytest.raises(QabiasError, match=r"request 'Age/0': model .* answers with NaN; try --dtype float32"):
         Seq2SeqScorer(loaded).score(REQUESTS)
@@ -322,7 +322,7 @@ def test_the_old_name_of_t5_is_known(tmp_path, folders):
     config = json.loads((tmp_path / "config.json").read_text())
     save_config(tmp_path, **{**config, "architectures": ["T5WithLMHeadModel"]})
     assert default_scorer(str(tmp_path)) == "seq2seq"
-    assert models.load_seq2seq(str(tmp_path), device="cpu").model.config.model_type == "t5"
+    assert models.load_model(models.SEQ2SEQ, str(tmp_path), device="cpu").model.config.model_type == "t5"
 
 
 @pytest.mark.parametrize(
@@ -341,12 +341,12 @@ def test_the_old_name_of_t5_is_known(tmp_path, folders):
 )
 def test_models_of_another_kind_are_refused(config, found, tmp_path):
     with pytest.raises(QabiasError, match=f"is {found}, not a text-to-text model .*choose the scorer made for it"):
-        models.load_seq2seq(save_config(tmp_path, **config))
+        models.load_model(models.SEQ2SEQ, save_config(tmp_path, **config))
 
 
 def test_the_causal_loader_refuses_text_to_text_models(folders):
     with pytest.raises(QabiasError, match="is a T5ForConditionalGeneration, not a causal language model"):
-        models.load_causal(folders["t5"])
+        models.load_model(models.CAUSAL, folders["t5"])
 
 
 def test_a_model_with_missing_weights_is_refused(tmp_path):
@@ -355,7 +355,7 @@ def test_a_model_with_missing_weights_is_refused(tmp_path):
     model.save_pretrained(tmp_path, state_dict=weights)
     make_tokenizer("t5").save_pretrained(tmp_path)
     with pytest.raises(QabiasError, match=r"has no weights for decoder.*EncDecAttention.*complete text-to-text model"):
-        models.load_seq2seq(str(tmp_path))
+        models.load_model(models.SEQ2SEQ, str(tmp_path))
 
 
 @pytest.mark.parametrize(

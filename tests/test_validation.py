@@ -24,6 +24,18 @@ def religion():
 # The items.
 
 
+@pytest.mark.parametrize(
+    ("benchmark", "config", "column"), [("bbnli", "religion", "ans0"), ("unqover", "religion", "ans0")]
+)
+def test_what_has_no_three_answers_cannot_be_rated(tmp_path, benchmark, config, column):
+    paths = ["--output", str(tmp_path / "items.csv"), "--key", str(tmp_path / "key.csv")]
+    result = CliRunner().invoke(app, ["validate", "export", "--benchmark", benchmark, "--config", config, *paths])
+    assert isinstance(result.exception, QabiasError)
+    assert "only questions with three answers can be rated" in str(result.exception)
+    assert column in str(result.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_one_item_per_condition_of_every_template(religion):
     items = [item for item in draw_items(religion) if item.kind == "example"]
     conditions = Counter((item.template_id, item.condition) for item in items)

@@ -67,7 +67,7 @@ def make_model(kind: str, **changes: Any) -> Any:
 
 
 def load(model: Any, *, adds_bos: bool = False, dtype: str = "float32") -> LoadedModel:
-    """Wrap a model as `load_causal` does."""
+    """Wrap a model as `load_model` does."""
     return LoadedModel(
         model=model.to(getattr(torch, dtype)),
         tokenizer=make_tokenizer(adds_bos),

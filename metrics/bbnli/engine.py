@@ -10,9 +10,9 @@ from .forms import Items
 from .forms import read as _read
 from .inputs import Table
 from .rows import INDEX_COLUMNS, REFERENCES, TEXT_COLUMNS
-from .scores import VERSION, count, scores
+from .scores import count, scores
 
-__all__ = ["COLUMNS", "VERSION", "Items", "count", "read", "scores"]
+__all__ = ["COLUMNS", "count", "read", "scores"]
 
 COLUMNS = {form: (*TEXT_COLUMNS[form], *INDEX_COLUMNS[form]) for form in TEXT_COLUMNS}
 """For each form the columns that are read."""

@@ -4,7 +4,7 @@ The engine compares two models row by row and draws tables of single rows, which
 the names below and no others, so that everything else here may change.
 """
 
-from .rows import NAME_CATEGORIES, paper_category
-from .scores import VERSION, count, scores_from_counts
+from .rows import paper_category
+from .scores import count, scores_from_counts
 
-__all__ = ["NAME_CATEGORIES", "VERSION", "count", "paper_category", "scores_from_counts"]
+__all__ = ["count", "paper_category", "scores_from_counts"]

@@ -5,12 +5,8 @@ the names below and no others, so that everything else here may change.
 """
 
 from .scores import (
-    CHUNK,
-    HEADLINES,
     SCORE_COLUMNS,
-    VERSION,
     Rows,
-    Sums,
     collect,
     comparative_scores,
     headline,
@@ -19,12 +15,8 @@ from .scores import (
 )
 
 __all__ = [
-    "CHUNK",
-    "HEADLINES",
     "SCORE_COLUMNS",
-    "VERSION",
     "Rows",
-    "Sums",
     "collect",
     "comparative_scores",
     "headline",

@@ -7,7 +7,7 @@ model, how answers are scored, what its scores are called and how they read. No 
 from qabias.benchmarks.base import Benchmark, Origin
 from qabias.benchmarks.facts import ALL, Facts, Measure
 from qabias.benchmarks.prompt_format import PromptFormat, choose_format
-from qabias.benchmarks.registry import benchmark_names, default_name, load_benchmark
+from qabias.benchmarks.registry import benchmark_names, default_name, load_benchmark, loadable_benchmarks
 
 __all__ = [
     "ALL",
@@ -20,4 +20,5 @@ __all__ = [
     "choose_format",
     "default_name",
     "load_benchmark",
+    "loadable_benchmarks",
 ]

@@ -45,6 +45,7 @@ class Benchmark(Protocol):
         ways: Ways of asking that it has (see `qabias.scorers.kind.WAYS`); every scorer that has one of them can answer.
         key: Columns that identify an example.
         answer_columns: Columns of the answers to an example that `score` needs, where others have asked the model.
+        stored_columns: Further columns of its stored answers that `score` and `pair_up` read.
         facts: What it says of itself as data.
     """
 
@@ -57,6 +58,7 @@ class Benchmark(Protocol):
     ways: Sequence[str]
     key: Sequence[str]
     answer_columns: Sequence[str]
+    stored_columns: Sequence[str] = ()
     facts: Facts
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Origin:

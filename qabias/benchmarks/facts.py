@@ -158,6 +158,7 @@ class Facts:
         heatmaps: Those among them that are also shown at a glance, groups by models.
         columns: Names of the scores that the terminal shows, in order.
         tiles: Names of the scores that a report shows first, in order.
+        checked: Names of the scores that `sample_facts` shows besides them.
         tasks: Names of the scores that are a task on the Hub.
         counts: Counts that every result must have beside its headline scores.
         needed: What else every group of a comparison must have.
@@ -195,6 +196,7 @@ class Facts:
     texts_per_example: int
     intro: Path
     view: TemplateView
+    checked: tuple[str, ...] = ()
     heatmaps: tuple[str, ...] = ()
     unit: int = 100
     digits: int = 1

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
@@ -23,23 +24,23 @@ _FOLDERS = ("bbq", "unqover", "inference")
 
 
 @cache
-def _addresses() -> Mapping[str, str]:
+def known_addresses() -> Mapping[str, str]:
     """Where the benchmark of each name is, as "module:attribute"; nothing heavy is imported for it."""
     found = {}
     for folder in _FOLDERS:
         package = f"{__package__}.{folder}"
         for name, module in importlib.import_module(package).MODULES.items():
             found[name] = f"{package}.{module}:BENCHMARK"
-    for entry in importlib.metadata.entry_points(group=GROUP):
-        if entry.name in found:
-            raise QabiasError(f"two benchmarks have the name {entry.name!r}; {entry.value} is one of them")
-        found[entry.name] = entry.value
-    return found
+    return found | {entry.name: entry.value for entry in _installed() if entry.name not in found}
+
+
+def _installed() -> Iterator[importlib.metadata.EntryPoint]:
+    yield from importlib.metadata.entry_points(group=GROUP)
 
 
 def benchmark_names() -> tuple[str, ...]:
     """Names of all benchmarks."""
-    return tuple(_addresses())
+    return tuple(known_addresses())
 
 
 def default_name() -> str:
@@ -51,11 +52,18 @@ def address(name: str) -> str:
     """Where a benchmark is, as "module:attribute".
 
     Raises:
-        QabiasError: If there is none of that name.
+        QabiasError: If there is none of that name, or more than one.
     """
-    addresses = _addresses()
+    addresses = known_addresses()
     if name not in addresses:
         raise unknown("benchmark", name, addresses)
+    for entry in _installed():
+        if entry.name == name and entry.value != addresses[name]:
+            package = entry.dist.name if entry.dist else entry.value
+            raise QabiasError(
+                f"two benchmarks have the name {name!r}: {addresses[name]} and {entry.value} of the package {package}; "
+                f"uninstall one of them"
+            )
     return addresses[name]
 
 
@@ -75,3 +83,14 @@ def load_benchmark(name: str) -> Benchmark:
     if getattr(benchmark, "name", None) != name:
         raise QabiasError(f"{where} is no benchmark with the name {name!r}")
     return cast("Benchmark", benchmark)
+
+
+def loadable_benchmarks() -> dict[str, Benchmark]:
+    """All benchmarks by name; one that cannot be loaded is left out with a warning, so that it does not stop others."""
+    found = {}
+    for name in benchmark_names():
+        try:
+            found[name] = load_benchmark(name)
+        except QabiasError as error:
+            warnings.warn(str(error), stacklevel=2)
+    return found

@@ -5,13 +5,12 @@ import typer
 
 def list_() -> None:
     """List benchmarks with their configurations, sources and prompt formats, scorers and baselines."""
-    from qabias.benchmarks import benchmark_names, load_benchmark
+    from qabias.benchmarks import loadable_benchmarks
     from qabias.scorers.baseline import KINDS
     from qabias.scorers.registry import kinds, scorers_for
     from qabias.suites import load_suite, suite_names
 
-    for name in benchmark_names():
-        benchmark = load_benchmark(name)
+    for name, benchmark in loadable_benchmarks().items():
         typer.echo(f"{name}: {benchmark.title}")
         typer.echo(f"  configurations: {', '.join(benchmark.configs)}")
         typer.echo(f"  sources:        {', '.join(benchmark.sources)}")

@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.benchmarks import Benchmark, Measure
-from qabias.benchmarks.base import lacking, meaningful
+from qabias.benchmarks.base import meaningful
 from qabias.comparison import tables
 from qabias.comparison.comparable import are_question_only, common_benchmark, mixed_fields, read_runs, run_names
 from qabias.comparison.joined import joined_tables
 from qabias.comparison.paired import Answers, have_common_examples, pair_up
 from qabias.comparison.paired_tests import differences
 from qabias.comparison.tables import Compared
-from qabias.errors import QabiasError
-from qabias.runs.folder import ANALYSIS_FILE, SCORES_FILE
-from qabias.runs.scored import ScoredRun
+from qabias.runs.folder import ANALYSIS_FILE
+from qabias.runs.scored import ScoredRun, check_complete
 from qabias.tables.model import Analysis, read_analysis
 
 MOST_PAIRED = 4
@@ -64,7 +63,7 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     benchmark = common_benchmark(runs)
     for run in runs:
         if run.benchmark is benchmark:
-            _check_scores(run)
+            check_complete(run)
     analyses = [read_analysis(run.folder / ANALYSIS_FILE) for run in runs]
     answers = Answers(upstream_dir)
     scores = [_scores_of(benchmark, run, answers) for run in runs]
@@ -105,15 +104,6 @@ def _scores_of(benchmark: Benchmark, run: ScoredRun, answers: Answers) -> Mappin
         return run.scores
     rescored = benchmark.facts.rescored or {}
     return rescored[run.benchmark.name](answers.examples(run), answers.of(run))
-
-
-def _check_scores(run: ScoredRun) -> None:
-    missing = lacking(run.benchmark, run.scores)
-    if missing:
-        raise QabiasError(
-            f"{run.folder / SCORES_FILE}: made by another version of qabias, without {', '.join(missing)}; score the "
-            f"run again with `qabias score {run.folder}`"
-        )
 
 
 def _compared(measures: Sequence[Measure], runs: Sequence[ScoredRun], answers: Answers) -> list[Compared]:

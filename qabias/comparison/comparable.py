@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from qabias.benchmarks import Benchmark, benchmark_names, load_benchmark
+from qabias.benchmarks import Benchmark, loadable_benchmarks
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import signature_fields
@@ -66,7 +66,7 @@ def common_benchmark(runs: Sequence[ScoredRun]) -> Benchmark:
 
 def _alike() -> str:
     """The benchmarks whose runs can be given each other's scores, as the end of a message."""
-    known = {name: load_benchmark(name).facts.rescored for name in benchmark_names()}
+    known = {name: benchmark.facts.rescored for name, benchmark in loadable_benchmarks().items()}
     return "".join(f", or of {name} and {' and '.join(others)}" for name, others in known.items() if others)
 
 

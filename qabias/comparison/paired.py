@@ -15,8 +15,6 @@ from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import signature_fields
 from qabias.support.arrow import plain
 
-_READ = ("prediction", "predictions")
-
 
 class Answers:
     """Examples and answers of runs; runs of the same examples share them."""
@@ -39,7 +37,7 @@ class Answers:
             QabiasError: If some are missing or damaged.
         """
         answers = read_all_answers(run.file, run.benchmark, self.examples(run))
-        read = {*_READ, *run.benchmark.answer_columns}
+        read = {*run.benchmark.answer_columns, *run.benchmark.stored_columns}
         return answers.select([name for name in answers.column_names if name in read])
 
 

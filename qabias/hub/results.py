@@ -17,7 +17,7 @@ from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardDat
 from qabias.benchmarks.undefined import reasons
 from qabias.errors import QabiasError
 from qabias.hub.tasks import task_id
-from qabias.runs.scored import ScoredRun, read_scored
+from qabias.runs.scored import ScoredRun, check_complete, read_scored
 from qabias.runs.signature import format_name, signature_fields
 
 
@@ -167,6 +167,7 @@ def _read(run_folder: Path, model_id: str, dataset_id: str, sample: bool) -> Sco
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
             raise QabiasError(f"{name!r} is not the name of a repository on the Hub; write ORG/NAME")
     run = read_scored(run_folder)
+    check_complete(run)
     limit = run.arguments.limit
     if limit is not None and not sample:
         raise QabiasError(

@@ -7,7 +7,7 @@ A dataset repository tells them in its `eval.yaml`, a model repository gives a v
 import textwrap
 from collections.abc import Sequence
 
-from qabias.benchmarks import Benchmark, benchmark_names, load_benchmark
+from qabias.benchmarks import Benchmark, loadable_benchmarks
 from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
 
@@ -18,11 +18,12 @@ def load_dataset_owner(name: str) -> Benchmark:
     Raises:
         QabiasError: If there is none of that name, or it is a part of another one's dataset.
     """
-    owners = [other for other in benchmark_names() if load_benchmark(other).facts.hub is not None]
+    known = loadable_benchmarks()
+    owners = [other for other, benchmark in known.items() if benchmark.facts.hub is not None]
     if name in owners:
-        return load_benchmark(name)
-    if name in benchmark_names():
-        dataset = load_benchmark(name).facts.dataset
+        return known[name]
+    if name in known:
+        dataset = known[name].facts.dataset
         why = f"is a part of the dataset {dataset}" if dataset in owners else "has no dataset folder"
         raise QabiasError(f"{name} {why}; choose one of {', '.join(owners)}")
     raise unknown("name", name, owners)
@@ -30,8 +31,7 @@ def load_dataset_owner(name: str) -> Benchmark:
 
 def benchmarks_of(dataset: str) -> list[Benchmark]:
     """The benchmarks whose examples a dataset holds, its owner first."""
-    found = [load_benchmark(name) for name in benchmark_names()]
-    return [benchmark for benchmark in found if benchmark.facts.dataset == dataset]
+    return [benchmark for benchmark in loadable_benchmarks().values() if benchmark.facts.dataset == dataset]
 
 
 def task_id(config: str, score: str) -> str:

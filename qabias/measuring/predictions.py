@@ -42,16 +42,16 @@ def join_predictions(benchmark: Benchmark, table: pa.Table, path: Path) -> tuple
         found[name].to_pylist() if name in found.column_names else [constant[name]] * found.num_rows
         for name in benchmark.key
     ]
-    known = set(zip(*(table[name].to_pylist() for name in benchmark.key), strict=True))
+    keys = list(zip(*(table[name].to_pylist() for name in benchmark.key), strict=True))
+    known = set(keys)
     row_of: dict[tuple[Any, ...], int] = {}
     for row, key in enumerate(zip(*values, strict=True)):
-        what = ", ".join(f"{name} {value!r}" for name, value in zip(benchmark.key, key, strict=True))
-        if key not in known:
+        if key not in known or key in row_of:
+            what = ", ".join(f"{name} {value!r}" for name, value in zip(benchmark.key, key, strict=True))
+            if key in row_of:
+                raise QabiasError(f"{path}: row {row + 1}: {what} is answered twice")
             raise QabiasError(f"{path}: row {row + 1}: no example with {what} in this configuration and source")
-        if key in row_of:
-            raise QabiasError(f"{path}: row {row + 1}: {what} is answered twice")
         row_of[key] = row
-    keys = list(zip(*(table[name].to_pylist() for name in benchmark.key), strict=True))
     answered = table.filter(pa.array([key in row_of for key in keys]))
     order = pa.array([row_of[key] for key in keys if key in row_of], pa.int64())
     return answered, found.select(list(benchmark.answer_columns)).take(order)

@@ -141,7 +141,7 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
         QabiasError: If a part is damaged or the metric refuses the answers.
     """
     benchmark, table = question.benchmark, question.table
-    answers, n_missing = read_answers(run_file.folder, benchmark, table, question.units_per_part)
+    answers, n_missing = read_answers(run_file.folder, benchmark, question.parts)
     if n_missing:
         return RunResult(run_file, None, n_missing)
     scores = benchmark.score(table, answers)

@@ -95,16 +95,6 @@ CAUSAL = ModelKind("AutoModelForCausalLM", "causal language model", is_causal)
 SEQ2SEQ = ModelKind("AutoModelForSeq2SeqLM", "text-to-text model (encoder and decoder)", is_seq2seq)
 
 
-def load_causal(model: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto") -> LoadedModel:
-    """Load a causal language model; see `load_model`."""
-    return load_model(CAUSAL, model, revision=revision, device=device, dtype=dtype)
-
-
-def load_seq2seq(model: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto") -> LoadedModel:
-    """Load a model that reads a text and writes another, such as T5 or BART; see `load_model`."""
-    return load_model(SEQ2SEQ, model, revision=revision, device=device, dtype=dtype)
-
-
 def load_model(
     kind: ModelKind, model: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto"
 ) -> LoadedModel:

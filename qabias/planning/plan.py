@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from qabias.benchmarks import benchmark_names, load_benchmark
+from qabias.benchmarks import load_benchmark, loadable_benchmarks
 from qabias.errors import QabiasError
 from qabias.models.loading import resolve_device, resolve_dtype
 from qabias.planning.count import Count, Counter, count_run, measure_speed
 from qabias.planning.subject import load_subject
 from qabias.runs.arguments import HERE, Machine, RunArguments
 from qabias.suites import PREFIX, choose_models, expand, load_suite
+from qabias.support.suggest import unknown
 
 ALL = "all"
 
@@ -93,7 +94,10 @@ def _target_runs(arguments: PlanArguments) -> list[tuple[str, RunArguments, str]
         raise QabiasError("configurations and formats differ between benchmarks; plan one benchmark by its name")
     names = [target]
     if target == ALL:
-        names = [name for name in benchmark_names() if not run.source or run.source in load_benchmark(name).sources]
+        sources = {name: benchmark.sources for name, benchmark in loadable_benchmarks().items()}
+        names = [name for name, has in sources.items() if not run.source or run.source in has]
+        if not names:
+            raise unknown("source", run.source, dict.fromkeys(source for has in sources.values() for source in has))
     load_benchmark(names[0])  # before a model, which takes longer
     return [(name, replace(run, benchmark=name), "") for name in names]
 

@@ -31,10 +31,8 @@ def make_head(run: ScoredRun) -> Head:
         QabiasError: If the scores are damaged.
     """
     benchmark, file = run.benchmark, run.folder / SCORES_FILE
-    measures = benchmark.facts.chosen(benchmark.facts.tiles)
+    measures = benchmark.facts.chosen((*benchmark.facts.tiles, *benchmark.facts.checked))
     kinds = {measure.name: measure.kind for measure in measures}
-    if any(measure.name == _UNPARSED for measure in benchmark.facts.measures):
-        kinds[_UNPARSED] = "share"
     try:
         parts = benchmark.parts(run.scores)
         for pointer, scores in parts.items():
@@ -47,9 +45,6 @@ def make_head(run: ScoredRun) -> Head:
     if limit is not None:
         facts["Limit"] = f"this run was limited ({limit}): {benchmark.facts.limit_note}"
     return Head(facts, tiles)
-
-
-_UNPARSED = "unparsed_share"
 
 
 def revision(run: ScoredRun) -> str:

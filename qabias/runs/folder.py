@@ -19,7 +19,7 @@ import json
 import platform
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -218,15 +218,20 @@ def is_complete(path: Path, benchmark: Benchmark, part: pa.Table) -> bool:
     return path.exists() and _answers_part(_read_part(path), benchmark, part, path)
 
 
-def read_answers(folder: Path, benchmark: Benchmark, table: pa.Table, units_per_part: int) -> tuple[pa.Table, int]:
+def read_answers(folder: Path, benchmark: Benchmark, parts: Iterable[pa.Table]) -> tuple[pa.Table, int]:
     """The answers of a run in the order of its examples, and the number of parts that are missing.
+
+    Args:
+        folder: The run folder.
+        benchmark: The benchmark.
+        parts: The examples in parts, as `cut_parts` gives them.
 
     Raises:
         QabiasError: If a part is damaged or belongs to other examples.
     """
     answers = []
     n_missing = 0
-    for number, part in enumerate(cut_parts(benchmark, table, units_per_part)):
+    for number, part in enumerate(parts):
         path = part_path(folder, number)
         if not path.exists():
             n_missing += 1
@@ -244,7 +249,7 @@ def read_all_answers(run: RunFile, benchmark: Benchmark, table: pa.Table) -> pa.
     Raises:
         QabiasError: If a part is missing, damaged or belongs to other examples.
     """
-    answers, n_missing = read_answers(run.folder, benchmark, table, run.units_per_part)
+    answers, n_missing = read_answers(run.folder, benchmark, cut_parts(benchmark, table, run.units_per_part))
     if n_missing:
         raise QabiasError(f"{run.folder}: {n_missing} parts are missing; run the same command again to finish it")
     return answers

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.benchmarks import Benchmark, load_benchmark
+from qabias.benchmarks.base import lacking
 from qabias.benchmarks.undefined import reasons
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
@@ -115,6 +116,20 @@ def read_scored(folder: Path) -> ScoredRun:
                 "`qabias score`"
             )
     return ScoredRun(_writable(run), scores)
+
+
+def check_complete(run: ScoredRun) -> None:
+    """Refuse scores that another version has made, without something that is shown or compared.
+
+    Raises:
+        QabiasError: If something is missing.
+    """
+    missing = lacking(run.benchmark, run.scores)
+    if missing:
+        raise QabiasError(
+            f"{run.folder / SCORES_FILE}: made by another version of qabias, without {', '.join(missing)}; score the "
+            f"run again with `qabias score {run.folder}`"
+        )
 
 
 def damaged(path: Path, fault: str) -> QabiasError:

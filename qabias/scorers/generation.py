@@ -119,7 +119,7 @@ class GenerationScorer:
     """Lets a model write answers to prompts.
 
     Args:
-        loaded: The model, as `load_causal` or `load_seq2seq` gives it.
+        loaded: The model, as `qabias.models.loading.load_model` gives it.
         name: `"causal"` for a model that goes on with the prompt, `"seq2seq"` for one that reads it and writes a text.
         samples: Answers to each prompt; more than one need a temperature.
         temperature: Divides the logits before a token is drawn; 0 takes the likeliest token.

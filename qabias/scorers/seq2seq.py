@@ -38,7 +38,7 @@ class Seq2SeqScorer:
     """Scores options by the log-likelihood that the model writes them, and nothing more, after reading the prefix.
 
     Args:
-        loaded: The model, as `load_seq2seq` gives it.
+        loaded: The model, as `qabias.models.loading.load_model` gives it.
         token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. A row of the decoder
             counts with the prefix that it looks at. The budget is halved when memory runs out. None for a default by
             device.

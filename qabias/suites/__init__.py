@@ -13,10 +13,10 @@ from typing import Any
 
 import yaml
 
-from qabias.benchmarks import benchmark_names, load_benchmark
+from qabias.benchmarks import loadable_benchmarks
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
-from qabias.scorers.registry import BASELINE, BASELINE_PREFIX
+from qabias.scorers.registry import BASELINE, BASELINE_PREFIX, default_scorer
 from qabias.support.suggest import did_you_mean, unknown
 
 PREFIX = "paper:"
@@ -123,7 +123,7 @@ def suite_names() -> tuple[str, ...]:
 
 
 def _suites() -> dict[str, Path]:
-    facts = {name: load_benchmark(name).facts for name in benchmark_names()}
+    facts = {name: benchmark.facts for name, benchmark in loadable_benchmarks().items()}
     return {f"{PREFIX}{name}": of.suite for name, of in facts.items() if of.suite is not None}
 
 
@@ -167,12 +167,7 @@ def _own_model(suite: Suite, name: str) -> SuiteModel:
         meant = did_you_mean(name, [model.name for model in suite.models])
         if meant:
             raise QabiasError(f"unknown model {name!r} in {suite.name}{meant}")
-    if name.startswith(BASELINE_PREFIX):
-        scorer = BASELINE
-    else:
-        from qabias.scorers.registry import default_scorer
-
-        scorer = default_scorer(name)
+    scorer = BASELINE if name.startswith(BASELINE_PREFIX) else default_scorer(name)
     known = sorted({scorer for experiment in suite.experiments for scorer in experiment.scorers})
     if scorer not in known:
         raise QabiasError(f"{suite.name} does not ask models like {name!r} ({scorer}); it asks {', '.join(known)}")

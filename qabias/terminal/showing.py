@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from qabias.runs.folder import RUN_FILE
-from qabias.runs.scored import read_scored
+from qabias.runs.scored import check_complete, read_scored
 from qabias.tables.export import read_folder
 from qabias.tables.model import Table, find
 from qabias.terminal.scores import print_scores
@@ -43,6 +43,7 @@ def show_folder(folder: Path, console: Console) -> None:
 
 def _print_head(folder: Path, console: Console) -> None:
     run = read_scored(folder)
+    check_complete(run)
     facts = {
         "signature": run.signature,
         "model": run.arguments.model,

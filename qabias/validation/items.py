@@ -55,6 +55,12 @@ class Item:
     source_id: str
 
 
+NEEDED = (
+    *("example_id", "category", "template_id", "question_polarity", "context_condition"),
+    *("context", "question", "ans0", "ans1", "ans2", "label"),
+)
+"""Columns of questions with three answers, asked both ways about an ambiguous and a disambiguated context."""
+
 SHOWN = ("item_id", "context", "question", "ans0", "ans1", "ans2")
 KEY = tuple(field.name for field in fields(Item) if field.name not in SHOWN[1:])
 
@@ -63,7 +69,7 @@ def draw_items(table: pa.Table, seed: int = 0, n_examples: int | None = None, on
     """Draw the items of a validation in random order.
 
     Args:
-        table: BBQ examples.
+        table: Examples with the columns `NEEDED`.
         seed: Seed of every draw.
         n_examples: Draw so many examples from all of them (the paper's estimate of human accuracy takes 300) instead of
             one per condition of every template.
@@ -73,8 +79,14 @@ def draw_items(table: pa.Table, seed: int = 0, n_examples: int | None = None, on
         The items; at least 13 % of them are fillers.
 
     Raises:
-        QabiasError: If a template is unknown, or there are fewer than `n_examples` examples.
+        QabiasError: If the examples are no questions with three answers, a template is unknown, or there are fewer
+            than `n_examples` examples.
     """
+    if lacking := [name for name in NEEDED if name not in table.column_names]:
+        raise QabiasError(
+            f"only questions with three answers can be rated, and these examples have no {', '.join(lacking)}; choose "
+            "another --benchmark"
+        )
     rng = np.random.default_rng(seed)
     examples = _chosen(table, only).to_pylist()
     if n_examples is None:

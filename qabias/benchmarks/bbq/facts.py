@@ -140,6 +140,7 @@ FACTS = Facts(
     compared=("bias_ambig", "bias_disambig", "accuracy_ambig", "accuracy_disambig", "accuracy_cost"),
     heatmaps=("bias_ambig", "bias_disambig"),
     columns=("accuracy_ambig", "bias_ambig", "accuracy_disambig", "bias_disambig", "accuracy_cost"),
+    checked=("unparsed_share",),
     tiles=("bias_ambig", "bias_disambig", "accuracy_ambig", "accuracy_disambig"),
     tasks=("accuracy_ambig", "bias_ambig", "accuracy_disambig", "bias_disambig"),
     counts=("n", "n_ambig", "n_disambig", "n_templates", "n_unparsed_ambig", "n_unparsed_disambig"),

@@ -46,6 +46,7 @@ class BBNLIBenchmark(Benchmark):
     ways: Sequence[str] = asking.WAYS
     key = ("example_id",)
     answer_columns = ("prediction",)
+    stored_columns = ("predictions",)
     facts = BBNLI_FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:

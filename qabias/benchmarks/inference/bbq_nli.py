@@ -64,6 +64,7 @@ class BBQInferenceBenchmark(Benchmark):
     ways: Sequence[str] = asking.WAYS
     key = ("category", "example_id")
     answer_columns = ("prediction",)
+    stored_columns = ("predictions",)
     facts = BBQ_NLI_FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> InferenceOrigin:
