@@ -22,8 +22,7 @@ ALL = "all"
 class PlanArguments:
     """What is to be planned: a benchmark, `"all"` benchmarks or a suite, and what else `qabias plan` takes.
 
-    `model`, `config` and `source` of `run` are "" where they are not given. `machine` says where to measure, where
-    texts are, and the token budget.
+    In `run`, `model`, `config` and `source` are "" where not given. `machine` says where to measure and find texts.
     """
 
     target: str
@@ -97,7 +96,7 @@ def _target_runs(arguments: PlanArguments) -> list[tuple[str, RunArguments, str]
         sources = {name: benchmark.sources for name, benchmark in loadable_benchmarks().items()}
         names = [name for name, has in sources.items() if not run.source or run.source in has]
         if not names:
-            raise unknown("source", run.source, dict.fromkeys(source for has in sources.values() for source in has))
+            raise unknown("source", run.source, sorted({source for has in sources.values() for source in has}))
     load_benchmark(names[0])  # before a model, which takes longer
     return [(name, replace(run, benchmark=name), "") for name in names]
 
