@@ -20,7 +20,9 @@ def install(monkeypatch):
         entries = [importlib.metadata.EntryPoint(name, value, registry.GROUP) for name, value in values.items()]
         real = importlib.metadata.entry_points
         monkeypatch.setattr(
-            importlib.metadata, "entry_points", lambda **by: entries if by["group"] == registry.GROUP else real(**by)
+            importlib.metadata,
+            "entry_points",
+            lambda **by: entries if by.get("group") == registry.GROUP else real(**by),
         )
         registry.known_addresses.cache_clear()
         load_benchmark.cache_clear()
