@@ -42,7 +42,7 @@ class Case(NamedTuple):
     @property
     def options(self) -> Any:
         """The class of the metric's options."""
-        return sys.modules[type(self.metric).__module__].Options  # type: ignore[attr-defined]
+        return vars(sys.modules[type(self.metric).__module__])["Options"]
 
     def compute(self, **options: Any) -> dict[str, Any]:
         return dict(self.metric.compute(predictions=self.predictions, references=self.rows, **options))
