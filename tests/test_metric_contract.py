@@ -12,6 +12,7 @@ import inspect
 import json
 import re
 import shutil
+import statistics
 import sys
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -206,7 +207,8 @@ def test_signature_names_the_metric_the_interval_and_the_version(case):
 
 def test_every_option_that_moves_a_number_changes_the_signature(case):
     default = case.compute()["signature"]
-    changed = [{"n_bootstrap": 10}, {"n_bootstrap": 0}, {"seed": 1}, {"confidence": 0.5}]
+    one = next(name for name, value in case.rows[0].items() if all(row[name] == value for row in case.rows))
+    changed = [{"n_bootstrap": 10}, {"n_bootstrap": 0}, {"seed": 1}, {"confidence": 0.5}, {"mean_over": one}]
     for name, choices in case.options.CHOICES.items():
         if getattr(case.options, name) is not None:  # else the rows tell
             changed += [{name: choice} for choice in choices if choice != getattr(case.options, name)]
@@ -221,7 +223,7 @@ def test_every_option_that_moves_a_number_changes_the_signature(case):
         value = getattr(case.options, name)
         silent[name] = not value if isinstance(value, bool) else value + 1
     assert case.compute(**silent)["signature"] == default
-    named = {*case.options.CHOICES, *silent, "n_bootstrap", "seed", "confidence"}
+    named = {*case.options.CHOICES, *silent, "n_bootstrap", "seed", "confidence", "mean_over"}
     assert named == {field.name for field in fields(case.options)}, "an option without a place in this test"
 
 
@@ -312,6 +314,73 @@ def test_values_of_a_breakdown_are_called_as_they_are(case):
     by = case.metric.compute(predictions=case.predictions, references=rows, by=["mixed", "number"], n_bootstrap=0)["by"]
     assert list(by["mixed"]) == sorted({str(row["mixed"]) for row in rows})
     assert list(by["number"]) == ["3", "None"]
+
+
+# Several runs
+
+
+def over_runs(case, *runs: list[Any], **options: Any) -> dict[str, Any]:
+    """The result for several lists of predictions of the same rows, one run after another."""
+    rows = [{**row, "run": f"run {number}"} for number in range(len(runs)) for row in case.rows]
+    predictions = [prediction for run in runs for prediction in run]
+    return dict(case.metric.compute(predictions=predictions, references=rows, mean_over="run", **options))
+
+
+def scores_of(result: dict[str, Any]) -> dict[str, float]:
+    return {name: result[name] for name in result["ci"]}
+
+
+def test_the_mean_over_equal_runs_is_the_run_with_its_interval(case):
+    by = [next(iter(case.rows[0]))]
+    one, twice = case.compute(by=by), over_runs(case, case.predictions, case.predictions, by=by)
+    # Templates that were drawn for each run by itself would make the interval of the mean narrower.
+    assert same(twice["ci"], one["ci"])
+    assert same(scores_of(twice), scores_of(one))
+    assert twice["n_runs"] == 2
+    assert twice["n"] == 2 * one["n"]
+    assert all(spread == 0 or spread != spread for spread in twice["spread"].values())
+    for value, part in one["by"][by[0]].items():
+        assert same(scores_of(twice["by"][by[0]][value]), scores_of(part))
+        assert same(twice["by"][by[0]][value]["ci"], part["ci"])
+
+
+def test_the_scores_of_several_runs_are_their_means_with_their_spread(case):
+    backwards = case.predictions[::-1]
+    rotated = [*case.predictions[1:], case.predictions[0]]
+    runs = [case.predictions, backwards, rotated]
+    single = [scores_of(case.metric.compute(predictions=run, references=case.rows)) for run in runs]
+    result = over_runs(case, *runs)
+    for name, value in scores_of(result).items():
+        values = [scores[name] for scores in single]
+        assert same(value, sum(values) / 3)
+        assert same(result["spread"][name], statistics.stdev(values) if value == value else value)
+    shuffled = over_runs(case, *runs[::-1])
+    assert same(scores_of(shuffled), scores_of(result))
+    assert same(shuffled["ci"], result["ci"])
+
+
+def test_one_run_by_name_is_the_same_as_without(case):
+    result = over_runs(case, case.predictions)
+    assert same(unsigned(result), unsigned(case.compute()))
+    assert "|mean_over:run|" in result["signature"]
+
+
+def test_runs_with_other_rows_are_refused(case):
+    rows = [{**row, "run": number} for number in (1, 2) for row in case.rows]
+    rows[-1] = {**rows[-1], "run": 3}
+    with pytest.raises(ValueError, match="the runs do not have this row equally often"):
+        case.metric.compute(predictions=[*case.predictions] * 2, references=rows, mean_over="run", **_loose(case))
+    for options, message in (
+        ({"mean_over": 3}, "mean_over 3 is not the name of a column"),
+        ({"mean_over": "run", "by": [["run", "x"]]}, "by and mean_over both name 'run'"),
+        ({"mean_over": "walk"}, "references row 0: column 'walk' is missing"),
+    ):
+        with pytest.raises(ValueError, match=f"^{case.name}: {message}"):
+            case.metric.compute(predictions=case.predictions, references=rows[: len(case.rows)], **options)
+
+
+def _loose(case) -> dict[str, bool]:
+    return {"allow_incomplete": True} if "allow_incomplete" in case.options.NO_RULES else {}
 
 
 # Errors

@@ -13,7 +13,7 @@ import numpy as np
 
 from .answers import answer_codes
 from .forms import form_of, read
-from .inputs import Batches, By, Factor, Table, crossed
+from .inputs import Batches, By, Factor, Table, crossed, runs_of
 from .inputs import Options as SharedOptions
 from .rows import INDEX_COLUMNS, REFERENCES, TEXT_COLUMNS
 from .scores import DENOMINATORS, FORMS, UNPARSED_RULES, VERSION, count
@@ -56,6 +56,8 @@ Args:
     unparsed: "wrong" (default) keeps unparsed answers in every denominator as answers that favour nobody and are not
         right; "exclude" leaves them out.
     by: columns to break the scores down by, each a name or a list of names, e.g. ["subtopic", ["domain", "kind"]].
+    mean_over: name of a column that tells several runs over the same rows apart (prompts, formats, seeds): every score
+        is then the mean over the runs, and its interval draws premises or templates for all runs alike.
     n_bootstrap: bootstrap replicates; 0 leaves the key `ci` out.
     seed: seed of the bootstrap.
     confidence: confidence level of the intervals.
@@ -77,6 +79,8 @@ Returns:
         n_opposed_*, n_definite_*, n_neutral_*, n_unparsed_*, n_unparsed, n_templates; "bbq" also n_undefined_target,
         rows that are left out of everything else.
     ci: for each score [low, high]; NaN with fewer than 2 premises or templates.
+    n_runs, spread: only with several runs: their number (counts are then sums over the runs), and for each score its
+        standard deviation over the runs.
     by: for each entry of `by` (names joined by ",") a dict from value to a dict like this one, without signature.
     signature: all that moves a number but the rows, to be cited with it, e.g.
         "bbnli|form:bbnli|denominator:paper|unparsed:wrong|bootstrap:1000|seed:0|confidence:0.95|version:1"; with
@@ -144,6 +148,7 @@ class BBNLI(Batches, evaluate.Metric):
         denominator: str = Options.denominator,
         unparsed: str = Options.unparsed,
         by: By = Options.by,
+        mean_over: str | None = Options.mean_over,
         n_bootstrap: int = Options.n_bootstrap,
         seed: int = Options.seed,
         confidence: float = Options.confidence,
@@ -158,6 +163,7 @@ class BBNLI(Batches, evaluate.Metric):
             denominator=denominator,
             unparsed=unparsed,
             by=by,
+            mean_over=mean_over,
             n_bootstrap=n_bootstrap,
             seed=seed,
             confidence=confidence,
@@ -166,7 +172,8 @@ class BBNLI(Batches, evaluate.Metric):
 
     def _compute(self, *, predictions: Table, references: Table, options: Options) -> dict[str, Any]:
         form = options.form or form_of(references)
-        items = read(references, form)
+        runs = runs_of(references, options.mean_over)
+        items = read(references, form, runs)
         groups = {columns: crossed([references.values(name) for name in columns]) for columns in options.breakdowns}
         answers = answer_codes(predictions.items("prediction"), words=form != "bbq")
         n_unparsed = int((answers < 0).sum())
@@ -182,9 +189,10 @@ class BBNLI(Batches, evaluate.Metric):
         def summary(chosen: np.ndarray) -> dict[str, Any]:
             scored = chosen[items.scored[chosen]]
             columns = (said, items.labels, items.aligned, items.parts, items.strata, items.clusters)
+            of_runs = [scored[runs.codes[scored] == code] for code in range(len(runs.levels))]
             result = summarize(
                 form,
-                count(*(column[scored] for column in columns)),
+                np.stack([count(*(column[rows] for column in columns)) for rows in of_runs], axis=1),
                 options.n_bootstrap,
                 options.seed,
                 options.confidence,

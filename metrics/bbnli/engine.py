@@ -8,7 +8,7 @@ from typing import Any
 
 from .forms import Items
 from .forms import read as _read
-from .inputs import Table
+from .inputs import Table, runs_of
 from .rows import INDEX_COLUMNS, REFERENCES, TEXT_COLUMNS
 from .scores import count, scores
 
@@ -31,4 +31,5 @@ def read(rows: Any, form: str) -> Items:
     Raises:
         ValueError: a column, a row or a set is not what it should be.
     """
-    return _read(Table.of(REFERENCES, rows), form)
+    table = Table.of(REFERENCES, rows)
+    return _read(table, form, runs_of(table, None))

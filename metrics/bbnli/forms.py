@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .inputs import Factor, Table, combined
+from .inputs import Factor, Table, check_runs, combined
 from .rows import label_column
 from .scores import PARTS
 
@@ -52,12 +52,18 @@ def form_of(rows: Table) -> str:
     return shown[0]
 
 
-def read(rows: Table, form: str) -> Items:
-    """Reads and checks the rows of a form; a ValueError names the row, the column and the value that is wrong."""
-    return {"bbnli": _bbnli, "bbq_nli": _bbq_nli, "bbq": _bbq}[form](rows)
+def read(rows: Table, form: str, runs: Factor) -> Items:
+    """Reads and checks the rows of a form; a ValueError names the row, the column and the value that is wrong.
+
+    Args:
+        rows: the rows.
+        form: the form.
+        runs: the run of each row; every run must have the same rows.
+    """
+    return {"bbnli": _bbnli, "bbq_nli": _bbq_nli, "bbq": _bbq}[form](rows, runs)
 
 
-def _bbnli(rows: Table) -> Items:
+def _bbnli(rows: Table, runs: Factor) -> Items:
     subtopic, pair = rows.text("subtopic"), rows.text("pair_id")
     kind, stance = rows.text("kind", KINDS), rows.text("stance", STANCES)
     premise = rows.integers("premise_id", 0, _INT16_MAX)
@@ -66,7 +72,7 @@ def _bbnli(rows: Table) -> Items:
     pro = stance.codes == STANCES.index("pro")
     rows.refuse(~test & (labels != _NEUTRAL), "label", "is not neutral (1) though kind is 'stereotypical'")
     keys = {"subtopic": subtopic, "kind": kind, "pair_id": pair, **_sample(rows)}
-    _check_sets(rows, keys, stance.codes, (0, 2), [f"stance {name!r}" for name in STANCES])
+    _check_sets(rows, runs, keys, stance.codes, (0, 2), [f"stance {name!r}" for name in STANCES])
     return Items(
         meaning=_as_they_are(rows.n),
         scored=np.ones(rows.n, dtype=bool),
@@ -78,7 +84,7 @@ def _bbnli(rows: Table) -> Items:
     )
 
 
-def _bbq_nli(rows: Table) -> Items:
+def _bbq_nli(rows: Table, runs: Factor) -> Items:
     names = ("category", "set_id", "name_order", "context_length")
     keys = {name: rows.text(name) for name in names}
     context = rows.text("context_condition", CONTEXTS)
@@ -105,6 +111,7 @@ def _bbq_nli(rows: Table) -> Items:
     statement = 2 * polarity.codes + person.codes
     _check_sets(
         rows,
+        runs,
         keys,
         4 * stance.codes + statement,
         (0, 4, 12),
@@ -126,7 +133,7 @@ def _bbq_nli(rows: Table) -> Items:
     )
 
 
-def _bbq(rows: Table) -> Items:
+def _bbq(rows: Table, runs: Factor) -> Items:
     context = rows.text("context_condition", CONTEXTS)
     polarity = rows.text("question_polarity", POLARITIES)
     set_id, template = rows.text("set_id"), rows.text("template_id")
@@ -145,6 +152,7 @@ def _bbq(rows: Table) -> Items:
     facts = Factor(np.where(defined, parts, len(PARTS)), ("", *STANCES, "undefined"))
     _check_sets(
         rows,
+        runs,
         {"set_id": set_id, "context_condition": context, "context stance": facts, **_sample(rows)},
         polarity.codes,
         (0, 2),
@@ -175,18 +183,26 @@ def _sample(rows: Table) -> dict[str, Factor]:
 
 
 def _check_sets(
-    rows: Table, keys: Mapping[str, Factor], forms: np.ndarray, bounds: Sequence[int], names: Sequence[str]
+    rows: Table,
+    runs: Factor,
+    keys: Mapping[str, Factor],
+    forms: np.ndarray,
+    bounds: Sequence[int],
+    names: Sequence[str],
 ) -> None:
-    """Checks that every set is complete, and every row there once.
+    """Checks that every set is complete, every row there once, and every run the same rows.
 
     Args:
         rows: the rows.
+        runs: the run of each row.
         keys: the columns that together name a set.
         forms: shape (n,), which row of its set each row is.
         bounds: the forms from one bound to the next make up a set.
         names: what tells the reader which form is meant.
     """
-    sets = combined(*(factor.codes for factor in keys.values()))
+    columns = [factor.codes for factor in keys.values()]
+    check_runs(rows, runs, *columns, forms)
+    sets = combined(*columns, runs.codes)
 
     def describe(number: int) -> str:
         return ", ".join(f"{name} {factor.levels[factor.codes[number]]!r}" for name, factor in keys.items())

@@ -340,6 +340,38 @@ def crossed(factors: Sequence[Factor], name_of: Callable[[Sequence[str]], str] =
     return Factor.of(codes, [name_of([factor.levels[factor.codes[row]] for factor in factors]) for row in rows])
 
 
+def runs_of(rows: Table, mean_over: str | None) -> Factor:
+    """The runs that scores are means over: the values of a column, or one run without a name where there is none."""
+    return Factor(np.zeros(rows.n, dtype=np.int64), ("",)) if mean_over is None else rows.values(mean_over)
+
+
+def check_runs(rows: Table, runs: Factor, *columns: Integers) -> None:
+    """Checks that all runs have the same rows, without which a mean over them would mix questions and answers.
+
+    Args:
+        rows: the rows.
+        runs: the run of each.
+        columns: shape (n,), codes that together name a row, the same ones in every run.
+
+    Raises:
+        ValueError: a run lacks a row that another one has, or has it more often; the text names that row.
+    """
+    n_runs = len(runs.levels)
+    if n_runs == 1:
+        return
+    cells = combined(*columns)
+    found = np.bincount(cells * n_runs + runs.codes, minlength=(int(cells.max(initial=0)) + 1) * n_runs)
+    table = found.reshape(-1, n_runs)
+    uneven = (table != table[:, :1]).any(axis=1)[cells]
+    if uneven.any():
+        number = int(np.argmax(uneven))
+        counts = {name: int(count) for name, count in zip(runs.levels, table[cells[number]], strict=True)}
+        raise rows.source.error(
+            f": the runs do not have this row equally often ({counts}); a mean over runs needs the same rows in all",
+            number,
+        )
+
+
 def breakdowns(metric: str, by: By) -> list[tuple[str, ...]]:
     """The entries of the option `by`, each as a tuple of names of columns."""
     entries = [] if by is None else [by] if isinstance(by, str) else list(by)
@@ -365,6 +397,7 @@ class Options:
     """Options of the subclass that move no number."""
 
     by: By = None
+    mean_over: str | None = None
     n_bootstrap: int = 1000
     seed: int = 0
     confidence: float = 0.95
@@ -386,6 +419,10 @@ class Options:
                 f"{self.METRIC}: confidence {self.confidence!r} is not above 0 and below 1; pass e.g. 0.95"
             )
         breakdowns(self.METRIC, self.by)
+        if self.mean_over is not None and not isinstance(self.mean_over, str):
+            raise ValueError(f"{self.METRIC}: mean_over {self.mean_over!r} is not the name of a column")
+        if any(self.mean_over in names for names in self.breakdowns):
+            raise ValueError(f"{self.METRIC}: by and mean_over both name {self.mean_over!r}; name it in one of them")
 
     @property
     def breakdowns(self) -> list[tuple[str, ...]]:
@@ -401,6 +438,8 @@ class Options:
         shared = {field.name for field in fields(Options)}
         rules = [field.name for field in fields(self) if field.name not in shared and field.name not in self.NO_RULES]
         parts = [f"{name}:{getattr(self, name)}" for name in rules]
+        if self.mean_over is not None:
+            parts.append(f"mean_over:{self.mean_over}")
         parts.append(f"bootstrap:{self.n_bootstrap}")
         if self.n_bootstrap:
             parts += [f"seed:{self.seed}", f"confidence:{float(self.confidence)}"]

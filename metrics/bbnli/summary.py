@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .scores import ANSWERS, PARTS, Integers, ratio, scores, tally
+from .scores import ANSWERS, PARTS, Floats, Integers, ratio, scores, tally
 
 _OPEN, _PRO, _ANTI = range(len(PARTS))
 
@@ -24,11 +24,12 @@ def bootstrap(
     """Percentile intervals of all scores from a bootstrap that draws whole clusters.
 
     The rows of one premise (BBNLI) or template (BBQ) share their text and are far from independent, so C clusters are
-    drawn with replacement out of C: a replicate is one multinomial weight for each.
+    drawn with replacement out of C: a replicate is one multinomial weight for each. The rows of all runs of a cluster
+    are drawn together, because they are the same questions.
 
     Args:
         form: one of `FORMS`.
-        counts: shape (C, S, 3, K), as `count` gives them.
+        counts: shape (C, S, 3, K), as `count` gives them; of R runs over the same rows (C, R, S, 3, K).
         n_bootstrap: number of replicates, at least 1.
         seed: seed of `numpy.random.default_rng`.
         confidence: share of the replicates inside the interval, above 0 and below 1.
@@ -39,9 +40,9 @@ def bootstrap(
         For each score the pair [low, high], taken over the replicates in which the score is defined. Both are NaN if
         there are fewer than 2 clusters or the score itself is undefined.
     """
-    matrix = np.asarray(counts, dtype=np.float64)
+    matrix = _with_runs(counts).astype(np.float64)
     n_clusters = matrix.shape[0]
-    estimates = scores(form, matrix.sum(axis=0), denominator, unparsed)
+    estimates = mean_over_runs(form, matrix.sum(axis=0), denominator, unparsed)
     if n_clusters < 2:
         return {name: [float("nan"), float("nan")] for name in estimates}
     rng = np.random.default_rng(seed)
@@ -49,7 +50,7 @@ def bootstrap(
     sums = (weights @ matrix.reshape(n_clusters, -1)).reshape(n_bootstrap, *matrix.shape[1:])
     tail = (1.0 - confidence) / 2.0
     intervals = {}
-    for name, values in scores(form, sums, denominator, unparsed).items():
+    for name, values in mean_over_runs(form, sums, denominator, unparsed).items():
         defined = values[~np.isnan(values)]
         if np.isnan(estimates[name]) or defined.size == 0:
             intervals[name] = [float("nan"), float("nan")]
@@ -72,7 +73,7 @@ def summarize(
 
     Args:
         form: one of `FORMS`.
-        counts: shape (C, S, 3, K), as `count` gives them.
+        counts: shape (C, S, 3, K), as `count` gives them; of R runs over the same rows (C, R, S, 3, K).
         n_bootstrap: number of bootstrap replicates; 0 leaves the key `ci` out.
         seed: see `bootstrap`.
         confidence: see `bootstrap`.
@@ -81,19 +82,48 @@ def summarize(
 
     Returns:
         The scores as floats, then `label_share` (of the three answers and of unparsed ones, over all rows), the counts
-        as ints (always all rows, whatever `unparsed` is), then `ci`.
+        as ints (always all rows, whatever `unparsed` is), then `ci`. Of several runs the scores are means and the
+        shares and counts those of all answers; then `n_runs`, and `spread`, the standard deviation of every score over
+        the runs.
     """
-    matrix = np.asarray(counts)
-    sums = matrix.sum(axis=0)
-    result: dict[str, Any] = {name: float(value) for name, value in scores(form, sums, denominator, unparsed).items()}
-    parts = sums.sum(axis=0)
+    by_run = _with_runs(counts)
+    found = scores(form, by_run.sum(axis=0), denominator, unparsed)
+    result: dict[str, Any] = {name: float(values.mean()) for name, values in found.items()}
+    matrix = by_run.sum(axis=1)
+    parts = matrix.sum(axis=(0, 1))
     answers = (*ANSWERS[form], "unparsed")
     shares = ratio(parts[:, : len(answers)].sum(axis=0), parts[:, : len(answers)].sum())
     result["label_share"] = dict(zip(answers, map(float, shares), strict=True))
     result |= _bbnli_counts(matrix) if form == "bbnli" else _bbq_counts(matrix)
+    if by_run.shape[1] > 1:
+        result["n_runs"] = by_run.shape[1]
+        result["spread"] = {name: float(values.std(ddof=1)) for name, values in found.items()}
     if n_bootstrap > 0:
-        result["ci"] = bootstrap(form, matrix, n_bootstrap, seed, confidence, denominator, unparsed)
+        result["ci"] = bootstrap(form, by_run, n_bootstrap, seed, confidence, denominator, unparsed)
     return result
+
+
+def mean_over_runs(
+    form: str, counts: npt.ArrayLike, denominator: str = "paper", unparsed: str = "wrong"
+) -> dict[str, Floats]:
+    """The mean over runs of every score, NaN where it is undefined in one of them.
+
+    Args:
+        form: one of `FORMS`.
+        counts: shape (..., R, S, 3, K), counts of R runs summed over clusters.
+        denominator: see `bbnli_scores` and `bbq_scores`.
+        unparsed: see `bbnli_scores`.
+
+    Returns:
+        For each score an array of shape (...).
+    """
+    return {name: values.mean(axis=-1) for name, values in scores(form, counts, denominator, unparsed).items()}
+
+
+def _with_runs(counts: npt.ArrayLike) -> Integers:
+    """Counts of shape (C, S, 3, K) or (C, R, S, 3, K) as an array of shape (C, R, S, 3, K)."""
+    matrix = np.asarray(counts)
+    return matrix if matrix.ndim == 5 else matrix[:, None]
 
 
 def _bbnli_counts(counts: Integers) -> dict[str, int]:

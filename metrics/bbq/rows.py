@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .inputs import Factor, Source, Table, crossed
+from .inputs import Factor, Source, Table, check_runs, crossed
 from .scores import CONTEXTS, POLARITIES
 
 TEXT_COLUMNS = ("category", "template_id", "set_id", "question_polarity", "context_condition")
@@ -49,8 +49,14 @@ def _paper_categories(rows: Table) -> Factor:
     return crossed([rows.values("category"), rows.values("label_type")], lambda values: paper_category(*values))
 
 
-def read(rows: Table, allow_incomplete: bool) -> Items:
-    """Reads and checks the rows; a ValueError names the row, the column and the value that is wrong."""
+def read(rows: Table, allow_incomplete: bool, runs: Factor) -> Items:
+    """Reads and checks the rows; a ValueError names the row, the column and the value that is wrong.
+
+    Args:
+        rows: the rows.
+        allow_incomplete: allow sets in which one of the two polarities is missing.
+        runs: the run of each row; every run must have the same rows.
+    """
     category, template, set_id = (rows.text(name) for name in ("category", "template_id", "set_id"))
     nonneg = rows.text("question_polarity", POLARITIES).codes == POLARITIES.index("nonneg")
     disambiguated = rows.text("context_condition", CONTEXTS).codes == CONTEXTS.index("disambig")
@@ -59,7 +65,8 @@ def read(rows: Table, allow_incomplete: bool) -> Items:
     unknown = rows.integers("unknown_loc", 0, 2)
     items = Items(label, target, biased, unknown, disambiguated, template)
     _check_roles(rows, items, nonneg)
-    _check_unique(rows, category, example_id)
+    _check_unique(rows, category, example_id, runs)
+    check_runs(rows, runs, category.codes, np.unique(example_id, return_inverse=True)[1])
     if not allow_incomplete:
         _check_sets(rows, set_id, disambiguated, nonneg)
     return items
@@ -102,9 +109,10 @@ def _check_roles(rows: Table, items: Items, nonneg: np.ndarray) -> None:
         rows.refuse(broken, name, rule)
 
 
-def _check_unique(rows: Table, category: Factor, example_id: np.ndarray) -> None:
-    order = np.lexsort((example_id, category.codes))
-    same = (np.diff(category.codes[order]) == 0) & (np.diff(example_id[order]) == 0)
+def _check_unique(rows: Table, category: Factor, example_id: np.ndarray, runs: Factor) -> None:
+    columns = (runs.codes, example_id, category.codes)
+    order = np.lexsort(columns)
+    same = np.all([np.diff(column[order]) == 0 for column in columns], axis=0)
     if same.any():
         first, second = sorted(order[[int(np.argmax(same)), int(np.argmax(same)) + 1]].tolist())
         raise rows.source.error(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .inputs import NONE, Factor, Integers, Source, Table, array_of
+from .inputs import NONE, Factor, Integers, Source, Table, array_of, check_runs
 from .scores import SCORE_COLUMNS, Floats
 
 TEXT_COLUMNS = ("subject1", "subject2", "cluster1", "cluster2", "attribute", "attribute_class")
@@ -42,8 +42,13 @@ class Items(NamedTuple):
         return first, second
 
 
-def read(rows: Table) -> Items:
-    """Reads and checks the rows; a ValueError names the row, the column and the value that is wrong."""
+def read(rows: Table, runs: Factor) -> Items:
+    """Reads and checks the rows; a ValueError names the row, the column and the value that is wrong.
+
+    Args:
+        rows: the rows.
+        runs: the run of each row; every run must have the same rows.
+    """
     subjects = _joint(rows.text("subject1"), rows.text("subject2"))
     clusters = _joint(rows.text("cluster1", empty=NONE), rows.text("cluster2", empty=NONE))
     items = Items(
@@ -54,7 +59,7 @@ def read(rows: Table) -> Items:
         rows.text("template_id", integers=True),
         rows.integers("example_id"),
     )
-    _check_pairs(rows, items)
+    _check_pairs(rows, items, runs)
     for number in (1, 2):
         _check_cluster(rows, items, number)
     counted = [len(factor.levels) for factor in (items.template, items.subject1, items.attribute)]
@@ -112,8 +117,9 @@ def _joint(first: Factor, second: Factor) -> tuple[Factor, Factor]:
     return Factor(codes1, both.levels), Factor(codes2, both.levels)
 
 
-def _check_pairs(rows: Table, items: Items) -> None:
+def _check_pairs(rows: Table, items: Items, runs: Factor) -> None:
     """Checks that a row has two subjects, and that no pair, in either order, has a template and attribute twice."""
+    check_runs(rows, runs, items.subject1.codes, items.subject2.codes, items.attribute.codes, items.template.codes)
     subject1, subject2, template, attribute = items.subject1, items.subject2, items.template, items.attribute
     rows.refuse(subject1.codes == subject2.codes, "subject1", "is also subject2; a row compares two different subjects")
     key = np.minimum(subject1.codes, subject2.codes)
@@ -121,6 +127,7 @@ def _check_pairs(rows: Table, items: Items) -> None:
         (np.maximum(subject1.codes, subject2.codes), len(subject1.levels)),
         (template.codes, len(template.levels)),
         (attribute.codes, len(attribute.levels)),
+        (runs.codes, len(runs.levels)),
     ):
         if key.max() >= 2**62 // size:
             key = np.unique(key, return_inverse=True)[1]

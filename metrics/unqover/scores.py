@@ -236,30 +236,32 @@ def headline(sums: Sums, weights: npt.ArrayLike) -> dict[str, Floats]:
 
 
 def bootstrap(
-    sums: Sums, n_bootstrap: int = 1000, seed: int = 0, confidence: float = 0.95, chunk: int = CHUNK
+    runs: Sequence[Sums], n_bootstrap: int = 1000, seed: int = 0, confidence: float = 0.95, chunk: int = CHUNK
 ) -> dict[str, list[float]]:
     """Percentile intervals of the five scores from a bootstrap that draws whole templates.
 
     The rows of one template share their text and are far from independent, so T templates are drawn with replacement
-    out of T: a replicate is one multinomial weight for each template.
+    out of T: a replicate is one multinomial weight for each template. The templates of all runs are drawn together,
+    because they are the same rows.
 
     Args:
-        sums: sums of T templates.
+        runs: sums of the T templates of every run.
         n_bootstrap: number of replicates, at least 1.
         seed: seed of `numpy.random.default_rng`.
         confidence: share of the replicates inside the interval, above 0 and below 1.
         chunk: numbers in one matrix of replicates.
 
     Returns:
-        For each name of `HEADLINES` the pair [low, high]; both are NaN if there are fewer than 2 templates.
+        For each name of `HEADLINES` the pair [low, high], of the mean over the runs; both are NaN if there are fewer
+        than 2 templates.
     """
-    n_templates, n_pairs = sums.counts.shape
+    n_templates, n_pairs = runs[0].counts.shape
     if n_templates < 2:
         return {name: [float("nan"), float("nan")] for name in HEADLINES}
     rng = np.random.default_rng(seed)
     weights = rng.multinomial(n_templates, np.full(n_templates, 1.0 / n_templates), size=n_bootstrap)
     step = max(1, chunk // n_pairs)
-    parts = [headline(sums, weights[start : start + step]) for start in range(0, n_bootstrap, step)]
+    parts = [mean_over_runs(runs, weights[start : start + step]) for start in range(0, n_bootstrap, step)]
     tail = (1.0 - confidence) / 2.0
     intervals = {}
     for name in HEADLINES:
@@ -268,27 +270,48 @@ def bootstrap(
     return intervals
 
 
-def summarize(sums: Sums, n_bootstrap: int = 1000, seed: int = 0, confidence: float = 0.95) -> dict[str, Any]:
+def mean_over_runs(runs: Sequence[Sums], weights: npt.ArrayLike) -> dict[str, Floats]:
+    """The mean over runs of every score of `headline`, the same templates being reweighted in all.
+
+    Args:
+        runs: sums of the T templates of every run.
+        weights: shape (R, T), how often each template counts.
+
+    Returns:
+        For each name of `HEADLINES` an array of shape (R,).
+    """
+    found = [headline(sums, weights) for sums in runs]
+    return {name: np.mean([of[name] for of in found], axis=0) for name in HEADLINES}
+
+
+def summarize(runs: Sequence[Sums], n_bootstrap: int = 1000, seed: int = 0, confidence: float = 0.95) -> dict[str, Any]:
     """Scores, counts and intervals of one selection of rows.
 
     Args:
-        sums: sums of the selection.
+        runs: sums of the selection, of every run.
         n_bootstrap: number of bootstrap replicates; 0 leaves the key `ci` out.
         seed: see `bootstrap`.
         confidence: see `bootstrap`.
 
     Returns:
-        The five scores as floats, then `n`, `n_subjects`, `n_attributes` and `n_templates` as ints, then `ci`.
+        The five scores as floats, then `n`, `n_subjects`, `n_attributes` and `n_templates` as ints, then `ci`. Of
+        several runs the scores are means and `n` is a sum; then `n_runs`, and `spread`, the standard deviation of every
+        score over the runs.
     """
+    sums = runs[0]
     n_templates = sums.errors.shape[0]
-    scores = headline(sums, np.ones((1, n_templates)))
-    result: dict[str, Any] = {name: float(values[0]) for name, values in scores.items()}
-    result["n"] = int(sums.errors[:, 0].sum())
+    by_run = [headline(of, np.ones((1, n_templates))) for of in runs]
+    found = {name: np.array([of[name][0] for of in by_run]) for name in HEADLINES}
+    result: dict[str, Any] = {name: float(values.mean()) for name, values in found.items()}
+    result["n"] = sum(int(of.errors[:, 0].sum()) for of in runs)
     result["n_subjects"] = len(np.unique(sums.subjects))
     result["n_attributes"] = len(np.unique(sums.attributes))
     result["n_templates"] = n_templates
+    if len(runs) > 1:
+        result["n_runs"] = len(runs)
+        result["spread"] = {name: float(values.std(ddof=1)) for name, values in found.items()}
     if n_bootstrap > 0:
-        result["ci"] = bootstrap(sums, n_bootstrap, seed, confidence)
+        result["ci"] = bootstrap(runs, n_bootstrap, seed, confidence)
     return result
 
 
@@ -429,11 +452,11 @@ def _nested(cells: Integers, values: Floats, outer: Sequence[str], inner: Sequen
     return nested
 
 
-def split(rows: Rows, codes: Integers, n: int) -> list[Rows]:
-    """The rows of each of n groups, given the group of each row."""
+def split(codes: Integers, n: int) -> list[Integers]:
+    """The places of the rows of each of n groups, given the group of each row."""
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(1, n))
-    return [rows.take(part) for part in np.split(order, starts)]
+    return np.split(order, starts)
 
 
 def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:

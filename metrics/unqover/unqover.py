@@ -11,7 +11,7 @@ import datasets
 import evaluate
 import numpy as np
 
-from .inputs import Batches, By, Table, crossed
+from .inputs import Batches, By, Integers, Table, crossed, runs_of
 from .inputs import Options as SharedOptions
 from .rows import PREDICTIONS, REFERENCES, TEXT_COLUMNS, read, subject_scores
 from .scores import (
@@ -19,6 +19,7 @@ from .scores import (
     SCORE_COLUMNS,
     VERSION,
     Rows,
+    Sums,
     class_tables,
     cluster_tables,
     collect,
@@ -61,6 +62,8 @@ Args:
         and its negation, as the authors' script.
     by: columns to break the headline scores down by, each a name or a list of names, e.g. ["attribute_class"].
     top_k: length of the list `top`.
+    mean_over: name of a column that tells several runs over the same rows apart (prompts, formats, seeds): every
+        headline score is then the mean over the runs, and its interval draws templates for all runs alike.
     n_bootstrap: bootstrap replicates; 0 leaves the key `ci` out.
     seed: seed of the bootstrap.
     confidence: confidence level of the intervals.
@@ -80,6 +83,8 @@ Returns:
     gamma_attribute, eta_attribute: the same two means for each subject and attribute.
     attribute_class, eta_attribute_class: the same two means for each attribute class and subject.
     cluster: for each cluster and attribute {"gamma", "eta"}; only if some row pairs two clusters.
+    n_runs, spread: only with several runs: their number (n is then the sum over the runs), and for each headline score
+        its standard deviation over the runs.
     by: for each entry of `by` (names joined by ",") a dict from value to headline scores, counts and ci.
     signature: all that moves a number but the rows, to be cited with it, e.g.
         "unqover|delta:paper|bootstrap:1000|seed:0|confidence:0.95|version:1"; with n_bootstrap=0 it has no seed and no
@@ -146,6 +151,7 @@ class UnQover(Batches, evaluate.Metric):
         references: Any = None,
         delta: str = Options.delta,
         by: By = Options.by,
+        mean_over: str | None = Options.mean_over,
         top_k: int = Options.top_k,
         n_bootstrap: int = Options.n_bootstrap,
         seed: int = Options.seed,
@@ -156,11 +162,20 @@ class UnQover(Batches, evaluate.Metric):
         Raises:
             ValueError: an option or an input is not what it should be; the text names row, column, value and the fix.
         """
-        options = Options(delta=delta, by=by, top_k=top_k, n_bootstrap=n_bootstrap, seed=seed, confidence=confidence)
+        options = Options(
+            delta=delta,
+            by=by,
+            mean_over=mean_over,
+            top_k=top_k,
+            n_bootstrap=n_bootstrap,
+            seed=seed,
+            confidence=confidence,
+        )
         return self._scored(predictions, references, options)
 
     def _compute(self, *, predictions: Table, references: Table, options: Options) -> dict[str, Any]:
-        items = read(references)
+        runs = runs_of(references, options.mean_over)
+        items = read(references, runs)
         groups = {columns: crossed([references.values(name) for name in columns]) for columns in options.breakdowns}
         scores = subject_scores(predictions, items.example_id)
         n_scores = len(scores) * references.n
@@ -183,8 +198,13 @@ class UnQover(Batches, evaluate.Metric):
         sizes = len(subjects), len(attributes), len(items.template.levels)
         interval = options.n_bootstrap, options.seed, options.confidence
 
+        def sums_by_run(chosen: Integers) -> list[Sums]:
+            """The sums of every run over some rows."""
+            codes = runs.codes[chosen]
+            return [collect(rows.take(chosen[codes == code]), *sizes) for code in range(len(runs.levels))]
+
         sums = collect(rows, *sizes)
-        result = summarize(sums, *interval)
+        result = summarize(sums_by_run(np.arange(references.n)) if len(runs.levels) > 1 else [sums], *interval)
         scale = result["avg_score"]
         result["coverage"] = coverage
         result |= subject_tables(rows, subjects, scale)
@@ -194,8 +214,8 @@ class UnQover(Batches, evaluate.Metric):
         if options.by is not None:
             result["by"] = {
                 ",".join(names): {
-                    value: summarize(collect(part, *sizes), *interval)
-                    for value, part in zip(of.levels, split(rows, of.codes, len(of.levels)), strict=True)
+                    value: summarize(sums_by_run(part), *interval)
+                    for value, part in zip(of.levels, split(of.codes, len(of.levels)), strict=True)
                 }
                 for names, of in groups.items()
             }

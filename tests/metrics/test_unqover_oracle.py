@@ -229,7 +229,7 @@ def test_intervals_are_those_of_a_bootstrap_that_repeats_templates(unqover, scor
         *scores_module.measure({name: np.array([row[name] for row in scores]) for name in SCORE_COLUMNS}),
     )
     sums = scores_module.collect(table, 4, 2, 3)
-    assert same(scores_module.bootstrap(sums, 200, 3, 0.8, chunk=1), expected)  # one replicate at a time
+    assert same(scores_module.bootstrap([sums], 200, 3, 0.8, chunk=1), expected)  # one replicate at a time
 
 
 def test_intervals_need_two_templates_and_can_be_left_out(unqover):
