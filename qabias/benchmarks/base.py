@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, Tile, tiles
+from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.tables.model import Analysis, Table
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ class Benchmark(Protocol):
         key: Columns that identify an example.
         answer_columns: Columns of the answers to an example that `score` needs, where others have asked the model.
         stored_columns: Further columns of its stored answers that `score` and `pair_up` read.
+        rules: How answers may be counted: the values of every rule by its name, the default first.
+        pools: Whether `score` and `analyse` take the answers of several runs at once.
         facts: What it says of itself as data.
     """
 
@@ -59,6 +63,8 @@ class Benchmark(Protocol):
     key: Sequence[str]
     answer_columns: Sequence[str]
     stored_columns: Sequence[str] = ()
+    rules: Mapping[str, Sequence[str]] = MappingProxyType({})
+    pools: bool = False
     facts: Facts
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Origin:
@@ -103,8 +109,11 @@ class Benchmark(Protocol):
         """Ask the scorer about some examples; the columns that `score` needs, and what else is worth keeping."""
         ...
 
-    def score(self, table: pa.Table, answers: pa.Table) -> dict[str, Any]:
+    def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """Score the answers to examples, parallel to them.
+
+        A benchmark that `pools` gives examples of several runs, one run after the other and told apart by the column
+        `qabias.benchmarks.scoring.RUN`, the means over the runs.
 
         Raises:
             QabiasError: If the metric finds something wrong with them.
@@ -112,7 +121,12 @@ class Benchmark(Protocol):
         ...
 
     def analyse(
-        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: PromptFormat | None
+        self,
+        table: pa.Table,
+        answers: pa.Table,
+        scores: Mapping[str, Any],
+        prompt_format: PromptFormat | None,
+        rules: Rules = NO_RULES,
     ) -> Analysis:
         """The tables of a run, and a selection of its examples.
 
@@ -121,6 +135,7 @@ class Benchmark(Protocol):
             answers: The answers, parallel to them.
             scores: What `score` returned for them.
             prompt_format: The format in which they were asked; None where it is not known.
+            rules: How answers are counted.
         """
         ...
 
@@ -133,13 +148,14 @@ class Benchmark(Protocol):
         """
         ...
 
-    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table) -> dict[str, Pair]:
+    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs to the same examples, counted by cluster, for every name of `groups`.
 
         Args:
             table: The examples.
             first: The answers of the first run, parallel to them.
             second: Those of the second run.
+            rules: How answers are counted.
         """
         ...
 

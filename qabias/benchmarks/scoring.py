@@ -2,31 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
+from qabias.support.suggest import did_you_mean, unknown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Rules = Mapping[str, str]
+"""Options of a metric that say how answers are counted, by name; those that are left out have their defaults."""
+
+NO_RULES: Rules = MappingProxyType({})
+
+RUN = "run"
+"""The column that tells the runs of a pool apart; the scores of a table that has it are means over the runs."""
 
 
-def compute(folder: Path, table: pa.Table, predictions: Any, **options: Any) -> dict[str, Any]:
+def compute(
+    folder: Path, table: pa.Table, predictions: Any, rules: Rules, by: Sequence[str] | None = None
+) -> dict[str, Any]:
     """What a metric returns.
 
     Args:
         folder: The `evaluate` module.
-        table: The examples.
+        table: The examples; those of several runs one after the other, told apart by the column `RUN`.
         predictions: Parallel to them, in the form that the metric takes.
-        **options: Options of the metric.
+        rules: How answers are counted.
+        by: Columns to break the scores down by.
 
     Raises:
         QabiasError: If the metric finds something wrong with its inputs; a metric knows `ValueError` only.
     """
     import evaluate  # takes seconds, and only scoring needs it
 
+    options: dict[str, Any] = {"by": by, **rules}
+    if RUN in table.column_names:
+        options["mean_over"] = RUN
     metric = evaluate.load(str(folder))
     try:
         result: dict[str, Any] = metric.compute(predictions=predictions, references=table, **options)
     except ValueError as error:
         raise QabiasError(str(error)) from error
     return result
+
+
+def read_columns(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Some columns of the examples, and `RUN` where they have it."""
+    return table.select([*columns, *([RUN] if RUN in table.column_names else [])])
+
+
+def check_rules(known: Mapping[str, Sequence[str]], rules: Rules, name: str) -> dict[str, str]:
+    """The rules that are not the default.
+
+    Args:
+        known: The values of every rule of a benchmark, the default first.
+        rules: What was asked for.
+        name: Name of the benchmark, for the message.
+
+    Raises:
+        QabiasError: If there is no such rule or value.
+    """
+    for rule, value in rules.items():
+        if rule not in known:
+            there = ", ".join(known) or "none"
+            raise QabiasError(f"{name} has no rule {rule!r} for its scores; it has {there}{did_you_mean(rule, known)}")
+        if value not in known[rule]:
+            raise unknown(f"value of {rule}", value, list(known[rule]))
+    return {rule: value for rule, value in rules.items() if value != known[rule][0]}

@@ -16,6 +16,8 @@ def list_() -> None:
         typer.echo(f"  sources:        {', '.join(benchmark.sources)}")
         typer.echo(f"  scorers:        {', '.join(scorers_for(benchmark.ways))}")
         typer.echo(f"  norms:          {', '.join(benchmark.norms)}")
+        for rule, values in benchmark.rules.items():
+            typer.echo(f"  --score:        {rule}={' or '.join(values)}")
         typer.echo("  formats:")
         for prompt_format in benchmark.formats.values():
             typer.echo(f"    {prompt_format.signature:<22}{prompt_format.description}")

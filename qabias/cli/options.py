@@ -21,8 +21,8 @@ UpstreamDir = Annotated[
 ]
 
 
-def parse_options(texts: list[str]) -> dict[str, str]:
-    """Options of a scorer from `--option NAME=VALUE`.
+def parse_options(texts: list[str], flag: str = "option", example: str = "span=released") -> dict[str, str]:
+    """Options of a scorer from `--option NAME=VALUE`, or rules from `--score NAME=VALUE`.
 
     Raises:
         QabiasError: If one is not of that form.
@@ -31,6 +31,6 @@ def parse_options(texts: list[str]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals):
-            raise QabiasError(f"option {text!r} is not of the form NAME=VALUE, such as span=released")
+            raise QabiasError(f"{flag} {text!r} is not of the form NAME=VALUE, such as {example}")
         options[name] = value
     return options

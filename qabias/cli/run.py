@@ -38,6 +38,13 @@ def run(
         list[str] | None,
         typer.Option(help="NAME=VALUE for the scorer, e.g. mode=generate; may be repeated.", show_default=False),
     ] = None,
+    score: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=VALUE for how answers are counted, e.g. delta=released (see `qabias list`); may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     limit: Annotated[
         int | None,
         typer.Option(help="Measure at most so many examples, whole sets from all templates.", show_default=False),
@@ -93,6 +100,7 @@ def run(
         options=parse_options(option or []),
         revision=revision,
         dtype=dtype,
+        rules=parse_options(score or [], "score", "delta=released"),
     )
     if dry_run:
         from qabias.planning.server import estimate_run, print_estimate

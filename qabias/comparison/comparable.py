@@ -20,6 +20,9 @@ SAME = ("benchmark", "config", "source", "fixes", "limit", "seed")
 ASKED = ("format", "scorer", "norm")
 """Fields of the signature that say how the questions were asked. Baselines see neither prompt nor likelihoods."""
 
+COUNTED = "score"
+"""The field of the signature that says how the answers were counted, where it is not by the default rules."""
+
 _LONGEST_NAME = 40
 
 
@@ -76,7 +79,7 @@ def mixed_fields(runs: Sequence[ScoredRun]) -> dict[str, list[str]]:
     A baseline asks no model anything; its format, scorer and norm agree with any.
     """
     fields: dict[str, list[str]] = {}
-    for name in ("benchmark", "source", "config", *ASKED, "limit", "seed"):
+    for name in ("benchmark", "source", "config", *ASKED, COUNTED, "limit", "seed"):
         values = [_field(run, name) for run in runs]
         asked = [value for run, value in zip(runs, values, strict=True) if name not in ASKED or not run.is_baseline]
         if len(set(asked)) > 1:
@@ -88,6 +91,8 @@ def _field(run: ScoredRun, name: str) -> str:
     if name == "source":
         source = signature_fields(run.signature).get("source", run.arguments.source)
         return source + (" with fixes" if run.arguments.fixes and "+" not in source else "")
+    if name == COUNTED:
+        return signature_fields(run.signature).get(name, "default")
     if name in ASKED:
         # Answers of another scorer, or of the same with other options, are another way of asking.
         return signature_fields(run.signature).get(name, "")
@@ -119,7 +124,7 @@ def run_names(runs: Sequence[ScoredRun]) -> list[str]:
         A different name for each run.
     """
     names = [_model_name(run) for run in runs]
-    for name in ("benchmark", "config", "format", "scorer", "norm", "limit", "seed", "source"):
+    for name in ("benchmark", "config", "format", "scorer", "norm", COUNTED, "limit", "seed", "source"):
         if len(set(names)) == len(names):
             break
         values = [_field(run, name) for run in runs]

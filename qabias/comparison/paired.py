@@ -53,9 +53,9 @@ def _questions(run: ScoredRun) -> tuple[Any, ...]:
 
 
 def have_common_examples(first: ScoredRun, second: ScoredRun) -> bool:
-    """Whether examples of the same name are the same question for two runs: benchmark and source agree."""
+    """Whether examples of the same name are the same question for two runs, and answers are counted alike."""
     one, other = first.arguments, second.arguments
-    same = all(getattr(one, name) == getattr(other, name) for name in ("benchmark", "source", "fixes"))
+    same = all(getattr(one, name) == getattr(other, name) for name in ("benchmark", "source", "fixes", "rules"))
     # Texts of other sources than the bundled ones may depend on the seed.
     same_texts = one.source == "bundled" or one.seed == other.seed
     sources = (signature_fields(run.signature).get("source") for run in (first, second))
@@ -78,7 +78,7 @@ def pair_up(answers: Answers, first: tuple[ScoredRun, pa.Table], second: tuple[S
     if _questions(one) != _questions(other):
         rows = _common_rows(table, answers.examples(other), one.benchmark.key)
         table, ours, theirs = table.take(rows[0]), ours.take(rows[0]), theirs.take(rows[1])
-    return one.benchmark.pair_up(table, ours, theirs) if table.num_rows else {}
+    return one.benchmark.pair_up(table, ours, theirs, one.arguments.rules) if table.num_rows else {}
 
 
 def _common_rows(one: pa.Table, other: pa.Table, key: Sequence[str]) -> tuple[pa.Array, pa.Array]:

@@ -14,6 +14,7 @@ from typing import Any
 from tqdm import tqdm
 
 from qabias.benchmarks import Benchmark, load_benchmark
+from qabias.benchmarks.scoring import check_rules
 from qabias.report import write_report
 from qabias.runs.arguments import HERE, Machine, RunArguments, check_arguments
 from qabias.runs.distributed import launched_processes
@@ -79,10 +80,12 @@ def run(arguments: RunArguments, output: Path | None = None, machine: Machine = 
     """
     processes = launched_processes()
     with processes.together():
-        check_arguments(load_benchmark(arguments.benchmark), arguments, machine)
+        benchmark = load_benchmark(arguments.benchmark)
+        check_arguments(benchmark, arguments, machine)
+        rules = check_rules(benchmark.rules, arguments.rules, benchmark.name)
         examples = load_examples(arguments, machine.upstream_dir)
         options = arguments.options
-        arguments = replace(arguments, options=lasting_options(arguments.scorer, options))
+        arguments = replace(arguments, options=lasting_options(arguments.scorer, options), rules=rules)
         folder = output or default_folder(arguments)
         scorer = load_scorer(
             arguments.scorer,
@@ -144,9 +147,10 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
     answers, n_missing = read_answers(run_file.folder, benchmark, question.parts)
     if n_missing:
         return RunResult(run_file, None, n_missing)
-    scores = benchmark.score(table, answers)
+    rules = run_file.arguments.rules
+    scores = benchmark.score(table, answers, rules)
     scored = write_scores(run_file, scores)
-    analysis = benchmark.analyse(table, answers, scores, question.prompt_format)
+    analysis = benchmark.analyse(table, answers, scores, question.prompt_format, rules)
     write_report(scored, write_analysis(analysis, run_file.folder / ANALYSIS_FILE))
     return RunResult(run_file, scores, 0)
 

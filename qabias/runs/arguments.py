@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from qabias.benchmarks import Benchmark, choose_format
+from qabias.benchmarks.scoring import check_rules
 from qabias.errors import QabiasError
 from qabias.scorers.registry import scorers_for
 from qabias.support.suggest import did_you_mean
@@ -25,6 +26,7 @@ class RunArguments:
         limit: Measure at most this many examples, drawn as whole sets and spread over all templates; None for all.
         seed: Seed of generation, sampling and random answers.
         options: Options of the scorer, by name.
+        rules: How answers are counted, where it is not by the default of the benchmark's `rules`.
         revision: Branch, tag or commit of a Hub model.
         dtype: Precision of the model: auto, float32, bfloat16 or float16.
     """
@@ -42,6 +44,7 @@ class RunArguments:
     options: Mapping[str, str] = field(default_factory=dict)
     revision: str | None = None
     dtype: str = "auto"
+    rules: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,9 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
     """Refuse what no run can do, before anything heavy is loaded.
 
     Raises:
-        QabiasError: If format or norm are unknown, or limit, token budget or shard out of range.
+        QabiasError: If format, norm or a rule are unknown, or limit, token budget or shard out of range.
     """
+    check_rules(benchmark.rules, arguments.rules, benchmark.name)
     if arguments.format is not None:
         choose_format(benchmark.formats, arguments.format)
     if arguments.norm not in benchmark.norms:

@@ -1,5 +1,7 @@
 """The signature of a run: one line that pins what was measured."""
 
+from collections.abc import Mapping
+
 from qabias import __version__
 from qabias.benchmarks import Origin, PromptFormat
 from qabias.runs.arguments import RunArguments
@@ -25,11 +27,19 @@ def make_signature(arguments: RunArguments, origin: Origin, prompt_format: Promp
         "model": "@".join(filter(None, (arguments.model, scorer.model_signature))),
         "scorer": scorer.name + "".join(f"+{name}={arguments.options[name]}" for name in sorted(arguments.options)),
         "norm": arguments.norm,
+        "score": rules_text(arguments.rules),
         "limit": arguments.limit or "none",
         "seed": arguments.seed,
         "qabias": __version__,
     }
+    if not arguments.rules:
+        del fields["score"]
     return "|".join([arguments.benchmark, *(f"{name}:{value}" for name, value in fields.items())])
+
+
+def rules_text(rules: Mapping[str, str]) -> str:
+    """The field `score`: the rules by which answers are counted, where they are not the default."""
+    return "+".join(f"{name}={rules[name]}" for name in sorted(rules))
 
 
 def signature_fields(signature: str) -> dict[str, str]:

@@ -35,6 +35,7 @@ class Experiment:
         config: Configuration of its dataset.
         norm: How a log-likelihood becomes a score, or a text an answer.
         options: Options of the scorer.
+        rules: How answers are counted, where it is not by the benchmark's default.
         differs: What is done otherwise than in the paper; empty if nothing is known.
     """
 
@@ -46,6 +47,7 @@ class Experiment:
     config: str
     norm: str = "none"
     options: Mapping[str, str] = field(default_factory=dict)
+    rules: Mapping[str, str] = field(default_factory=dict)
     differs: str = ""
 
 
@@ -208,6 +210,7 @@ def expand(suite: Suite, models: Sequence[SuiteModel], *, source: str | None = N
                 scorer=None if model.scorer == BASELINE else model.scorer,
                 norm=experiment.norm,
                 options={**experiment.options, **model.options},
+                rules=experiment.rules,
                 **changes,
             ),
         )

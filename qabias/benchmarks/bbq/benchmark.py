@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -22,7 +24,7 @@ from qabias.benchmarks.bbq.roles import paper_categories, roles_of_options
 from qabias.benchmarks.facts import ALL, Measure, Scores, counted
 from qabias.benchmarks.pairs import Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
-from qabias.benchmarks.scoring import compute
+from qabias.benchmarks.scoring import NO_RULES, Rules, compute
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
@@ -53,6 +55,8 @@ class BBQBenchmark(Benchmark):
     ways: Sequence[str] = ("options", "choices", "texts")
     key = ("category", "example_id")
     answer_columns = ("prediction",)
+    rules: Mapping[str, Sequence[str]] = MappingProxyType({"unparsed": ("exclude", "wrong")})
+    pools = True
     facts = FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
@@ -129,34 +133,40 @@ class BBQBenchmark(Benchmark):
         prefix, options = prompt_format.render(example)
         return Request(prefix, options, roles_of_options(example), f"{example['category']}/{example['example_id']}")
 
-    def score(self, table: pa.Table, answers: pa.Table) -> dict[str, Any]:
+    def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All scores with intervals, over all examples, by category and by the paper's split of names and labels."""
-        return compute(locate.metric_folder(NAME), table, answers["prediction"].to_pylist(), by=list(BREAKDOWNS))
+        return compute(locate.metric_folder(NAME), table, answers["prediction"].to_pylist(), rules, list(BREAKDOWNS))
 
     def analyse(
-        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: PromptFormat | None
+        self,
+        table: pa.Table,
+        answers: pa.Table,
+        scores: Mapping[str, Any],
+        prompt_format: PromptFormat | None,
+        rules: Rules = NO_RULES,
     ) -> Analysis:
         """The figures and tables of Parrish et al. 2022."""
         from qabias.benchmarks.bbq.tables import analyse
 
-        return analyse(table, answers, scores, prompt_format is not None and prompt_format.question_only)
+        return analyse(table, answers, scores, prompt_format is not None and prompt_format.question_only, rules)
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by the paper's categories, and of all examples."""
         return {**scores["by"]["paper_category"], ALL: scores}
 
-    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table) -> dict[str, Pair]:
+    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by category and template."""
         engine = locate.metric_module(NAME, "engine")
         roles = [table[name].to_numpy().astype(np.int64) for name in _ROLES]
         disambiguated = table["context_condition"].to_numpy() == "disambig"
         templates = column_codes(table["template_id"])
         chosen = [predictions(answers) for answers in (first, second)]
+        score = partial(engine.scores_from_counts, **rules)
 
         def pair(rows: np.ndarray) -> Pair:
             clusters, cluster = np.unique(templates[rows], return_inverse=True)
             columns = (*(role[rows] for role in roles), disambiguated[rows], cluster, len(clusters))
-            return pair_of_counts([engine.count(of[rows], *columns) for of in chosen], engine.scores_from_counts)
+            return pair_of_counts([engine.count(of[rows], *columns) for of in chosen], score)
 
         return {
             **{name: pair(rows) for name, rows in rows_of(pa.chunked_array([paper_categories(table)])).items()},

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from qabias.benchmarks import grouping, locate
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.grouping import Key
-from qabias.benchmarks.scoring import compute
+from qabias.benchmarks.scoring import Rules, compute, read_columns
 
 _METRIC_COLUMNS = (
     *("category", "example_id", "template_id", "set_id", "question_polarity", "context_condition"),
@@ -23,13 +23,15 @@ _PLACES = range(3)
 _WORDS = {"target": "group member", "other": "other person", "unknown": "UNKNOWN", "person": "person"}
 
 
-def score(table: pa.Table, answers: pa.Table, groupings: Mapping[str, Sequence[Key | None]]) -> dict[str, Any]:
-    """The metric's result, broken down by groups of rows (see `grouping.score`)."""
-    return grouping.score(table.select(_METRIC_COLUMNS), answers, groupings, _metric)
+def score(
+    table: pa.Table, answers: pa.Table, groupings: Mapping[str, Sequence[Key | None]], rules: Rules
+) -> dict[str, Any]:
+    """The metric's result by some rules, broken down by groups of rows (see `grouping.score`)."""
 
+    def metric(table: pa.Table, answers: pa.Table, by: Sequence[str]) -> dict[str, Any]:
+        return compute(locate.metric_folder(NAME), table, answers["prediction"].to_pylist(), rules, list(by))
 
-def _metric(table: pa.Table, answers: pa.Table, by: Sequence[str]) -> dict[str, Any]:
-    return compute(locate.metric_folder(NAME), table, answers["prediction"].to_pylist(), by=list(by))
+    return grouping.score(read_columns(table, _METRIC_COLUMNS), answers, groupings, metric)
 
 
 def paper_categories(table: pa.Table) -> list[str]:

@@ -29,12 +29,15 @@ from qabias.benchmarks.bbq.facts import PAPER
 from qabias.benchmarks.bbq.roles import paper_categories, score, select_examples, target_groups
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.grouping import Key, most_biased_first
+from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.tables.model import ALL, Analysis, Column, Figure, Table
 
 _STYLES = {"label": "labels", "name": "names"}
 
 
-def analyse(table: pa.Table, answers: pa.Table, scores: Scores, question_only: bool = False) -> Analysis:
+def analyse(
+    table: pa.Table, answers: pa.Table, scores: Scores, question_only: bool = False, rules: Rules = NO_RULES
+) -> Analysis:
     """All tables that a BBQ run has, and a selection of its examples.
 
     Args:
@@ -43,16 +46,17 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores, question_only: b
         scores: The metric's result for them, with `by` for `paper_category`.
         question_only: Whether the model saw no context. The ambiguous and disambiguated example are then the same
             question, of which nobody can know the answer; only the ambiguous ones are analysed.
+        rules: How answers are counted.
     """
     categories: dict[Key, Scores] = {(name,): of for name, of in scores["by"]["paper_category"].items()}
     if question_only:
         ambiguous = pc.equal(table["context_condition"], "ambig")
         table, answers = table.filter(ambiguous), answers.filter(ambiguous)
-        scores = score(table, answers, {"category": [(name,) for name in paper_categories(table)]})
+        scores = score(table, answers, {"category": [(name,) for name in paper_categories(table)]}, rules)
         categories = dict(scores["by"]["category"])
     contexts = [context for context in CONTEXTS if scores[f"n_{context}"]]
     categories[(ALL,)] = scores
-    groups = _groups(table, answers)
+    groups = _groups(table, answers, rules)
     ranked = most_biased_first(groups["template"], ("bias_ambig", "bias_disambig"))
     examples, how_chosen = select_examples(table, answers, ranked)
     return Analysis(
@@ -73,7 +77,7 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores, question_only: b
     )
 
 
-def _groups(table: pa.Table, answers: pa.Table) -> dict[str, dict[Key, Scores]]:
+def _groups(table: pa.Table, answers: pa.Table, rules: Rules) -> dict[str, dict[Key, Scores]]:
     """The metric's scores by everything else that the tables need; rows that have no such group are left out."""
     category, style, stereotype, template, context, polarity = (
         table[name].to_pylist()
@@ -93,7 +97,7 @@ def _groups(table: pa.Table, answers: pa.Table) -> dict[str, dict[Key, Scores]]:
         "cell": zip(template, context, polarity, strict=True),
     }
     groupings = {name: [None if None in key else key for key in of_rows] for name, of_rows in keys.items()}
-    by: dict[str, dict[Key, Scores]] = score(table, answers, groupings)["by"]
+    by: dict[str, dict[Key, Scores]] = score(table, answers, groupings, rules)["by"]
     return by
 
 

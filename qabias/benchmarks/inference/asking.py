@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -30,13 +31,19 @@ from qabias.benchmarks.inference import BBNLI
 from qabias.benchmarks.inference.prompts import FORMATS, QA_FORMATS
 from qabias.benchmarks.pairs import Codes, Floats, Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
-from qabias.benchmarks.scoring import compute
+from qabias.benchmarks.scoring import NO_RULES, Rules, compute
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, PairScorer, Request, Scorer, TextScorer
 from qabias.scorers.registry import check_rule
 from qabias.tables.formatting import percent
 
 WAYS = ("options", "texts", "pairs")
+RULES: Mapping[str, Sequence[str]] = MappingProxyType(
+    {"denominator": ("paper", "released"), "unparsed": ("wrong", "exclude")}
+)
+"""How answers may be counted (see `metrics/bbnli`), the defaults first."""
+
+_DEFAULTS = {name: values[0] for name, values in RULES.items()}
 PAIR_FORMAT = "pair"
 """The format of models that take premise and hypothesis as they are."""
 
@@ -125,7 +132,7 @@ def _text_columns(
     return {"predictions": pa.array(labels, pa.list_(pa.int8())), "outputs": outputs}
 
 
-def score(table: pa.Table, answers: pa.Table, by: Sequence[str]) -> dict[str, Any]:
+def score(table: pa.Table, answers: pa.Table, by: Sequence[str], rules: Rules = NO_RULES) -> dict[str, Any]:
     """All scores with intervals; several samples of a row count as so many rows.
 
     Raises:
@@ -140,7 +147,7 @@ def score(table: pa.Table, answers: pa.Table, by: Sequence[str]) -> dict[str, An
         given = lists.flatten().to_pylist()
     else:
         given = answers["prediction"].to_pylist()
-    return compute(locate.metric_folder(BBNLI), table, given, by=list(by))
+    return compute(locate.metric_folder(BBNLI), table, given, rules, list(by))
 
 
 def label_shares(scores: Mapping[str, Any]) -> str:
@@ -155,7 +162,9 @@ def sample_facts(scores: Mapping[str, Any]) -> dict[str, str]:
     return {"Sample": counted(scores["n"], "answer"), "Unparsed": unparsed}
 
 
-def pairing(table: pa.Table, form: str, first: pa.Table, second: pa.Table) -> Callable[[np.ndarray], Pair]:
+def pairing(
+    table: pa.Table, form: str, first: pa.Table, second: pa.Table, rules: Rules
+) -> Callable[[np.ndarray], Pair]:
     """From numbers of rows to the answers of two runs to them, counted by cluster.
 
     Args:
@@ -163,13 +172,14 @@ def pairing(table: pa.Table, form: str, first: pa.Table, second: pa.Table) -> Ca
         form: The form that the metric reads them in.
         first: The answers of the first run.
         second: Those of the second run.
+        rules: How answers are counted.
     """
     engine = locate.metric_module(BBNLI, "engine")
     items = engine.read(table.select(engine.COLUMNS[form]), form)
     samples = [_samples(answers) for answers in (first, second)]
 
     def score(counts: npt.ArrayLike) -> Mapping[str, Floats]:
-        found: Mapping[str, Floats] = engine.scores(form, counts, "paper", "wrong")
+        found: Mapping[str, Floats] = engine.scores(form, counts, **{**_DEFAULTS, **rules})
         return found
 
     def pair(rows: np.ndarray) -> Pair:

@@ -22,6 +22,7 @@ from qabias.benchmarks.inference.facts import BBNLI_FACTS
 from qabias.benchmarks.inference.prompts import FORMATS
 from qabias.benchmarks.pairs import Pair
 from qabias.benchmarks.prompt_format import PromptFormat
+from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.scorers.base import Scorer
 from qabias.scorers.kind import ScorerKind
 from qabias.support.arrow import column_codes, rows_of
@@ -47,6 +48,8 @@ class BBNLIBenchmark(Benchmark):
     key = ("example_id",)
     answer_columns = ("prediction",)
     stored_columns = ("predictions",)
+    rules: Mapping[str, Sequence[str]] = asking.RULES
+    pools = True
     facts = BBNLI_FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
@@ -92,17 +95,22 @@ class BBNLIBenchmark(Benchmark):
         keys = part["example_id"].to_pylist()
         return asking.ask(part, scorer, prompt_format, norm, keys, [_roles(row) for row in rows])
 
-    def score(self, table: pa.Table, answers: pa.Table) -> dict[str, Any]:
+    def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All scores with intervals, over all rows, by subtopic and by domain."""
-        return asking.score(table, answers, _BREAKDOWNS)
+        return asking.score(table, answers, _BREAKDOWNS, rules)
 
     def analyse(
-        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: PromptFormat | None
+        self,
+        table: pa.Table,
+        answers: pa.Table,
+        scores: Mapping[str, Any],
+        prompt_format: PromptFormat | None,
+        rules: Rules = NO_RULES,
     ) -> Analysis:
         """The figures and tables of Akyurek et al. 2022."""
         from qabias.benchmarks.inference.tables import analyse_bbnli
 
-        return analyse_bbnli(table, answers, scores)
+        return analyse_bbnli(table, answers, scores, rules)
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by subtopic and domain, and of all rows."""
@@ -110,9 +118,9 @@ class BBNLIBenchmark(Benchmark):
         found = {name: of for breakdown in breakdowns for name, of in scores["by"][breakdown].items()}
         return {**found, ALL: scores}
 
-    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table) -> dict[str, Pair]:
+    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by subtopic, domain and premise."""
-        pair = asking.pairing(table, BBNLI, first, second)
+        pair = asking.pairing(table, BBNLI, first, second, rules)
         groups = {value: pair(rows) for column in _BREAKDOWNS for value, rows in rows_of(table[column]).items()}
         return {**groups, ALL: pair(np.arange(table.num_rows))}
 

@@ -23,6 +23,7 @@ from qabias.benchmarks.inference.facts import BBQ_NLI_FACTS
 from qabias.benchmarks.inference.prompts import FORMATS, NLI_FORMATS
 from qabias.benchmarks.pairs import Pair
 from qabias.benchmarks.prompt_format import PromptFormat
+from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.scorers.base import Scorer
 from qabias.scorers.kind import ScorerKind
 from qabias.support.arrow import column_codes, rows_of
@@ -65,6 +66,8 @@ class BBQInferenceBenchmark(Benchmark):
     key = ("category", "example_id")
     answer_columns = ("prediction",)
     stored_columns = ("predictions",)
+    rules: Mapping[str, Sequence[str]] = asking.RULES
+    pools = True
     facts = BBQ_NLI_FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> InferenceOrigin:
@@ -114,26 +117,31 @@ class BBQInferenceBenchmark(Benchmark):
         played = [asking.roles(row["bias_label"], row["label"]) for row in rows]
         return asking.ask(part, scorer, prompt_format, norm, keys, played)
 
-    def score(self, table: pa.Table, answers: pa.Table) -> dict[str, Any]:
+    def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All scores with intervals: over all rows, by category, and by what the conversion varies."""
-        return asking.score(table, answers, ("category", *_varied(table)))
+        return asking.score(table, answers, ("category", *_varied(table)), rules)
 
     def analyse(
-        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: PromptFormat | None
+        self,
+        table: pa.Table,
+        answers: pa.Table,
+        scores: Mapping[str, Any],
+        prompt_format: PromptFormat | None,
+        rules: Rules = NO_RULES,
     ) -> Analysis:
         """The figures and tables of Akyurek et al. 2022."""
         from qabias.benchmarks.inference.tables import analyse_bbq_nli
 
-        return analyse_bbq_nli(table, answers, scores)
+        return analyse_bbq_nli(table, answers, scores, rules)
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by category and by what the conversion varies, and of all rows."""
         found = {_group(column, value): of for column, values in scores["by"].items() for value, of in values.items()}
         return {**found, ALL: scores}
 
-    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table) -> dict[str, Pair]:
+    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by template, in the groups of `groups`."""
-        pair = asking.pairing(table, BBQ_NLI, first, second)
+        pair = asking.pairing(table, BBQ_NLI, first, second, rules)
         groups = {
             _group(column, value): pair(rows)
             for column in ("category", *_varied(table))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from qabias.benchmarks import grouping
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.grouping import Key
 from qabias.benchmarks.inference import asking
+from qabias.benchmarks.scoring import Rules, read_columns
 from qabias.tables.model import Column
 
 __all__ = [
@@ -46,7 +48,11 @@ READ_FEW = "A score near 0 does not prove that a model is unbiased: it speaks of
 
 
 def score(
-    table: pa.Table, answers: pa.Table, columns: Sequence[str], groupings: Mapping[str, Sequence[Key | None]]
+    table: pa.Table,
+    answers: pa.Table,
+    columns: Sequence[str],
+    groupings: Mapping[str, Sequence[Key | None]],
+    rules: Rules,
 ) -> dict[str, dict[Key, Scores]]:
     """The metric's scores by groups of rows, with the shares of the labels.
 
@@ -55,11 +61,13 @@ def score(
         answers: Parallel to them.
         columns: What the metric reads.
         groupings: By name the group of every row; None leaves the row out of all groups.
+        rules: How answers are counted.
 
     Returns:
         For every grouping the scores by group, in sorted order of the groups.
     """
-    by = grouping.score(table.select(columns), answers, groupings, asking.score)["by"]
+    metric = partial(asking.score, rules=rules)
+    by = grouping.score(read_columns(table, columns), answers, groupings, metric)["by"]
     return {name: {key: with_shares(of) for key, of in groups.items()} for name, groups in by.items()}
 
 

@@ -26,16 +26,18 @@ from qabias.benchmarks.inference.grouping import (
     score,
     where,
 )
+from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.tables.model import ALL, Analysis
 
 
-def analyse_bbnli(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
+def analyse_bbnli(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
     """All tables that a BBNLI run has, and a selection of its pairs.
 
     Args:
         table: The examples, with the columns of `bbnli_dataset`.
         answers: Parallel to them: `prediction` or `predictions`, and what they came from.
         scores: The metric's result for them, with `by` for `subtopic` and `domain`.
+        rules: How answers are counted.
     """
     names = ("subtopic", "kind", "stance", "hypothesis_id")
     subtopic, kind, stance, number = (list(map(str, table[name].to_pylist())) for name in names)
@@ -44,7 +46,7 @@ def analyse_bbnli(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysi
         for topic, place, form in zip(subtopic, number, kind, strict=True)
     ]
     groups = score(
-        table, answers, BBNLI_COLUMNS, {"hypothesis": hypotheses, "form": list(zip(kind, stance, strict=True))}
+        table, answers, BBNLI_COLUMNS, {"hypothesis": hypotheses, "form": list(zip(kind, stance, strict=True))}, rules
     )
     domains = dict(zip(subtopic, table["domain"].to_pylist(), strict=True))
     ranked = most_biased_first(groups["hypothesis"], ("bias_score",))
@@ -66,13 +68,14 @@ def analyse_bbnli(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysi
     )
 
 
-def analyse_bbq_nli(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
+def analyse_bbq_nli(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
     """All tables that a run of BBQ as inference has, and a selection of its sets.
 
     Args:
         table: The examples, with the columns of the inference form of `bbq_dataset`.
         answers: Parallel to them: `prediction` or `predictions`, and what they came from.
         scores: The metric's result for them, with `by` for `category`.
+        rules: How answers are counted.
     """
     names = ("category", "template_id", "context_condition", "context_length", "question_polarity", "statement_about")
     category, template, context, length, polarity, person = (table[name].to_pylist() for name in names)
@@ -90,6 +93,7 @@ def analyse_bbq_nli(table: pa.Table, answers: pa.Table, scores: Scores) -> Analy
             "answers": list(zip(category, context, strict=True)),
             "statement": list(zip(context, polarity, person, strict=True)),
         },
+        rules,
     )
     ranked = most_biased_first(groups["template"], ("bias_score_ambig", "bias_score_disambig"))
     sets = list(zip(*(table[name].to_pylist() for name in ("set_id", "name_order", "context_length")), strict=True))

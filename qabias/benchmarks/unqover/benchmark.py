@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -18,7 +19,7 @@ from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.facts import Facts, Measure, Scores, Tile, counted
 from qabias.benchmarks.pairs import ClusterScores, Codes, Floats, Pair
 from qabias.benchmarks.prompt_format import Example, PromptFormat
-from qabias.benchmarks.scoring import compute
+from qabias.benchmarks.scoring import NO_RULES, RUN, Rules, compute
 from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.facts import ALL_SETS, FACTS
 from qabias.benchmarks.unqover.prompts import FORMATS
@@ -61,6 +62,8 @@ class UnQoverBenchmark(Benchmark):
     ways: Sequence[str] = ("spans", "masks", "options")
     key = ("set", "example_id")
     answer_columns = tuple(f"s{subject}_{name}" for name in ASKED for subject in (1, 2))
+    rules: Mapping[str, Sequence[str]] = MappingProxyType({"delta": ("paper", "released")})
+    pools = True
     facts: Facts = replace(FACTS, grouped_configs=tuple(_GROUPS))
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
@@ -128,13 +131,16 @@ class UnQoverBenchmark(Benchmark):
             for subject in (0, 1)
         }
 
-    def score(self, table: pa.Table, answers: pa.Table) -> dict[str, Any]:
+    def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All measures by set.
 
         Rows without a score are left out, and the subjects that a masked model does not know as one token are named.
         """
         given = {name: _numbers(answers, name) for name in self.answer_columns}
         known = ~np.isnan(np.stack(list(given.values()))).any(axis=0)
+        if RUN in table.column_names:  # a row is scored in all runs or in none
+            n_runs = len(table[RUN].unique())
+            known = np.tile(known.reshape(n_runs, -1).all(axis=0), n_runs)
         sets: dict[str, Any] = {}
         for name in pc.unique(table["set"]).to_pylist():
             of_set = pc.equal(table["set"], name).to_numpy()
@@ -147,13 +153,19 @@ class UnQoverBenchmark(Benchmark):
                 locate.metric_folder(NAME),
                 table.filter(pa.array(kept)),
                 {column: of[kept] for column, of in given.items()},
-                by=["attribute_class"],
+                rules,
+                ["attribute_class"],
             )
             sets[name] = {**scores, "n_left_out": left_out.num_rows, "subjects_left_out": unknown_subjects}
         return {"sets": sets}
 
     def analyse(
-        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: PromptFormat | None
+        self,
+        table: pa.Table,
+        answers: pa.Table,
+        scores: Mapping[str, Any],
+        prompt_format: PromptFormat | None,
+        rules: Rules = NO_RULES,
     ) -> Analysis:
         """The figures and tables of Li et al. 2020."""
         from qabias.benchmarks.unqover.tables import analyse
@@ -168,7 +180,7 @@ class UnQoverBenchmark(Benchmark):
         """Every set by itself."""
         return {f"/sets/{name}": of for name, of in scores["sets"].items()}
 
-    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table) -> dict[str, Pair]:
+    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by set and template; rows that one of the models could not score are left out."""
         engine = locate.metric_module(NAME, "engine")
         known = np.ones(table.num_rows, dtype=bool)
@@ -183,7 +195,8 @@ class UnQoverBenchmark(Benchmark):
                 others = [column_codes(table[column].take(pa.array(kept))) for column in ("attribute", "template_id")]
                 sizes = [int(codes.max()) + 1 for codes in (np.concatenate(subjects), *others)]
                 measured = (
-                    engine.measure(_scores_of(answers, engine.SCORE_COLUMNS, kept)) for answers in (first, second)
+                    engine.measure(_scores_of(answers, engine.SCORE_COLUMNS, kept), **rules)
+                    for answers in (first, second)
                 )
                 sums = [engine.collect(engine.Rows(*subjects, *others, *columns), *sizes) for columns in measured]
                 groups[name] = _pair_of_sums(sums, engine.headline)

@@ -15,6 +15,7 @@ from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, counted
 from qabias.benchmarks.pairs import Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
+from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
@@ -108,7 +109,7 @@ class ToyBenchmark(Benchmark):
         read = [parse_choice(text, row["options"]) for text, row in zip(texts, rows, strict=True)]
         return {"prediction": pa.array(read, pa.int8()), "outputs": pa.array([[text] for text in texts])}
 
-    def score(self, table: pa.Table, answers: pa.Table) -> dict[str, Any]:
+    def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All scores, over all examples and by template."""
         given = np.array(_indices(answers))
         by_template = {
@@ -118,7 +119,12 @@ class ToyBenchmark(Benchmark):
         return {**metric.compute(table, given.tolist()), "by": {"template": by_template}}
 
     def analyse(
-        self, table: pa.Table, answers: pa.Table, scores: Mapping[str, Any], prompt_format: PromptFormat | None
+        self,
+        table: pa.Table,
+        answers: pa.Table,
+        scores: Mapping[str, Any],
+        prompt_format: PromptFormat | None,
+        rules: Rules = NO_RULES,
     ) -> Analysis:
         """The tables of a run."""
         return analyse(table, answers, self.groups(scores))
@@ -127,7 +133,7 @@ class ToyBenchmark(Benchmark):
         """The scores by template, and of all examples."""
         return {**scores["by"]["template"], ALL: scores}
 
-    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table) -> dict[str, Pair]:
+    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by template, counted by pair of cooks."""
         given = [predictions(answers) for answers in (first, second)]
 
