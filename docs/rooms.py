@@ -29,6 +29,7 @@ ROOMS = {
     "benchmarks": "all that the engine knows of a benchmark, one folder each",
     "runs": "arguments, question, folder, signature, sampling, sharing out",
     "comparison": "runs side by side, with paired tests",
+    "pooling": "several runs of the same questions as one: means over prompts, formats or seeds",
     "hub": "datasets, metrics and results for the Hugging Face Hub",
     "report": "one HTML page of a run, of several, or of a comparison",
     "terminal": "scores, tables, templates and comparisons in the terminal",

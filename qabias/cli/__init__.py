@@ -16,6 +16,7 @@ from qabias.cli.export import export
 from qabias.cli.list import list_
 from qabias.cli.merge import merge
 from qabias.cli.plan import plan
+from qabias.cli.pool import pool
 from qabias.cli.push import push
 from qabias.cli.report import report
 from qabias.cli.results import results
@@ -48,6 +49,7 @@ for _command, _name, _example in (
     (show, "show", "show runs/ONE --template Age-01"),
     (report, "report", "report runs/ONE runs/OTHER --output report.html"),
     (compare, "compare", "compare runs/ONE runs/OTHER --output comparison"),
+    (pool, "pool", "pool runs/PROMPT-1 runs/PROMPT-2 runs/PROMPT-3 --output runs/mean"),
     (export, "export", "export runs/ONE --format latex --table bias_by_category"),
     (merge, "merge", "merge shard-0 shard-1 shard-2 --output whole"),
     (results, "results", f"results runs/my-run --model-id me/model --dataset me/{_FIRST} --output model_clone"),

@@ -15,16 +15,18 @@ from typing import Any
 
 from qabias.comparison import Comparison
 from qabias.errors import QabiasError
+from qabias.pooling import Pool, pool_content
 from qabias.report.checks import check_analysis
 from qabias.report.headline import make_head, revision
 from qabias.report.page import Chapter, comparison_intro, render_chapters, run_intro
 from qabias.report.prompts import with_prompts
-from qabias.runs.folder import ANALYSIS_FILE, REPORT_FILE, RUN_FILE
-from qabias.runs.scored import ScoredRun, read_scored
-from qabias.support.files import write_atomically
+from qabias.runs.folder import ANALYSIS_FILE, REPORT_FILE, RUN_FILE, SCORES_FILE
+from qabias.runs.scored import ScoredRun, read_scored, scores_content
+from qabias.support.files import strict, write_atomically, write_json
 from qabias.tables.model import Analysis, read_analysis, write_analysis
 
 COMPARISON_FILE = "compare.html"
+POOL_FILE, POOL_PAGE = "pool.json", "pool.html"
 
 
 def write_report(run: ScoredRun, analysis: Analysis, output: Path | None = None) -> Path:
@@ -100,6 +102,33 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
         appendix={"Signatures": dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
     )
     return _write(render_chapters(title, [chapter]), folder / COMPARISON_FILE)
+
+
+def write_pool(pool: Pool, folder: Path) -> Path:
+    """Write `pool.json`, `scores.json`, `analysis.json` and `pool.html`; returns the path of the page.
+
+    Raises:
+        QabiasError: If the folder holds a run, or the page cannot be written.
+        OSError: If a file cannot be written.
+    """
+    check_output(folder)
+    write_json(folder / POOL_FILE, pool_content(pool))
+    write_json(folder / SCORES_FILE, scores_content(pool.benchmark, pool.signature, pool.scores))
+    title = f"Mean of {len(pool.runs)} runs of {pool.benchmark.name}"
+    head = {f"Run {number}": name for number, name in enumerate(pool.names, start=1)}
+    marked = {f"MIXED: {name}": ", ".join(values) for name, values in pool.mixed.items()}
+    chapter = Chapter(
+        title=title,
+        head={**({"Answers to": pool.claim} if pool.claim else {}), **head, **marked},
+        intro=run_intro(pool.benchmark),
+        analysis=write_analysis(pool.analysis, folder / ANALYSIS_FILE),
+        kicker=pool.benchmark.title,
+        signature=pool.signature,
+        tiles=pool.benchmark.tiles(strict(pool.scores), pool.is_question_only),
+        appendix={"Signatures": dict(zip(pool.names, (run.signature for run in pool.runs), strict=True))},
+        bundled=pool.runs[0].arguments.source == "bundled",
+    )
+    return _write(render_chapters(title, [chapter]), folder / POOL_PAGE)
 
 
 def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:

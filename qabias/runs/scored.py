@@ -50,6 +50,11 @@ class ScoredRun(NamedTuple):
         return load_benchmark(self.file.benchmark)
 
     @property
+    def format_name(self) -> str:
+        """Name of its prompt format; "" where it is not known."""
+        return format_name(self.signature)
+
+    @property
     def is_baseline(self) -> bool:
         """Whether a baseline answered."""
         return self.arguments.model.startswith(BASELINE_PREFIX)

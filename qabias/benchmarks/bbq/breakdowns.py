@@ -187,7 +187,8 @@ def _identifier(category: str) -> str:
 
 def _without_thin(scores: Scores) -> Scores:
     """The scores without bias scores that rest on a handful of answers, and intervals that rest on few templates."""
-    thin = [BIAS[context].name for context in CONTEXTS if n_answers(scores, context) < MIN_ANSWERS]
+    fewest = MIN_ANSWERS * scores.get("n_runs", 1)
+    thin = [BIAS[context].name for context in CONTEXTS if n_answers(scores, context) < fewest]
     kept = scores["ci"] if scores["n_templates"] >= MIN_TEMPLATES else {}
     intervals = {name: interval for name, interval in kept.items() if name not in thin}
     return {**scores, **dict.fromkeys(thin, np.nan), "ci": intervals}

@@ -1,0 +1,183 @@
+"""Several runs of the same questions as one: means over prompts, formats or seeds, with their spread.
+
+The papers print such means: of the RACE and the ARC format, of three or four prompts. Every score of a pool is the mean
+of the scores of its runs. An interval draws templates for all runs at once, because the runs answered the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from qabias.benchmarks import Benchmark, Measure
+from qabias.benchmarks.scoring import RUN
+from qabias.comparison import measures_of
+from qabias.comparison.comparable import mixed_fields, run_names
+from qabias.comparison.paired import Answers
+from qabias.errors import QabiasError
+from qabias.pooling.tables import pooled_tables
+from qabias.runs.scored import ScoredRun, check_complete, read_scored
+from qabias.tables.model import Analysis, Table
+
+POOLED = ("format", "scorer", "norm", "seed")
+"""Fields of the signature in which the runs of a pool may differ."""
+
+_FREE = ("format", "scorer", "norm", "seed", "options")
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What a pool found.
+
+    Attributes:
+        benchmark: The benchmark of the runs.
+        runs: The runs.
+        names: Short names of the runs.
+        mixed: By field what should agree and does not.
+        measures: The scores that are shown side by side.
+        scores: Means over the runs, in the form of the benchmark's scores.
+        analysis: The tables of a run, of these means, after those of the pool itself.
+        claim: The cell of a paper that the pool answers to; "" where none was named.
+    """
+
+    benchmark: Benchmark
+    runs: Sequence[ScoredRun]
+    names: Sequence[str]
+    mixed: Mapping[str, Sequence[str]]
+    measures: Sequence[Measure]
+    scores: Mapping[str, Any]
+    analysis: Analysis
+    claim: str = ""
+
+    @property
+    def is_question_only(self) -> bool:
+        """Whether the models saw no context."""
+        return self.runs[0].is_question_only
+
+    @property
+    def signature(self) -> str:
+        """What was pooled, in one line: the fields that the runs share, and all values of the others."""
+        fields = [run.signature.split("|") for run in self.runs]
+        head, *rest = (list(dict.fromkeys(values)) for values in zip(*fields, strict=True))
+        parts = [values[0] if len(values) == 1 else _joined(values) for values in rest]
+        return "|".join([f"{head[0]}|pool:{len(self.runs)} runs", *parts])
+
+
+def pool(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str | None = None, claim: str = "") -> Pool:
+    """Pool runs of the same questions.
+
+    Args:
+        folders: Run folders with scores, at least two.
+        allow_mixed: Pool runs of other models too, and mark it.
+        upstream_dir: Local mirror of the published files.
+        claim: The cell of a paper that the mean answers to.
+
+    Raises:
+        QabiasError: If a folder holds no whole run, one stands twice, or the runs are not of the same examples.
+    """
+    runs = _read(folders, allow_mixed)
+    benchmark = runs[0].benchmark
+    names = run_names(runs)
+    answers = Answers(upstream_dir)
+    table, given = _stacked(runs, answers)
+    rules = runs[0].arguments.rules
+    scores = benchmark.score(table, given, rules)
+    question_only = runs[0].is_question_only
+    prompt_format = benchmark.formats.get(runs[0].format_name) if question_only else None
+    analysis = benchmark.analyse(table, given, scores, prompt_format, rules)
+    measures = measures_of(benchmark, question_only)
+    own = pooled_tables(benchmark, measures, names, scores, [run.scores for run in runs])
+    mixed = {name: values for name, values in mixed_fields(runs).items() if name not in POOLED}
+    note = f"Every score is the mean of {len(runs)} runs; counts and shares of answers are those of all runs together."
+    notes = [note, *_about_mixed(mixed), *analysis.notes]
+    # The items that a run shows have one answer each.
+    whole = Analysis((*own, *map(_of_pool, analysis.tables)), notes=tuple(notes))
+    return Pool(benchmark, runs, names, mixed, measures, scores, whole, claim)
+
+
+def pool_content(pool: Pool) -> dict[str, Any]:
+    """What `pool.json` says: the runs, and where the mean stands in a paper."""
+    return {
+        "benchmark": pool.benchmark.name,
+        "signature": pool.signature,
+        "claim": pool.claim,
+        "runs": [
+            {"name": name, "folder": run.folder.name, "signature": run.signature, "arguments": asdict(run.arguments)}
+            for name, run in zip(pool.names, pool.runs, strict=True)
+        ],
+    }
+
+
+def _read(folders: Sequence[Path], allow_mixed: bool) -> list[ScoredRun]:
+    if len(folders) < 2:
+        raise QabiasError("pool needs at least two run folders")
+    places = [folder.resolve() for folder in folders]
+    for folder, place in zip(folders, places, strict=True):
+        if places.count(place) > 1:
+            raise QabiasError(f"{folder}: named twice; a run counts once in a mean")
+    runs = [read_scored(folder) for folder in folders]
+    first = runs[0]
+    for run in runs:
+        check_complete(run)
+        _check_same(first, run, allow_mixed)
+    if not first.benchmark.pools:
+        raise QabiasError(f"{first.benchmark.name} cannot score several runs as one; use `qabias compare`")
+    return runs
+
+
+def _check_same(first: ScoredRun, other: ScoredRun, allow_mixed: bool) -> None:
+    """Refuse two runs that are not of the same questions, counted alike, to the same model."""
+    one, two = asdict(first.arguments), asdict(other.arguments)
+    free = {*_FREE, *(("model", "revision", "dtype") if allow_mixed else ())}
+    for name in one:
+        if name not in free and one[name] != two[name]:
+            mixed = "; --allow-mixed pools other models too" if name in ("model", "revision", "dtype") else ""
+            raise QabiasError(
+                f"{first.folder} and {other.folder} differ in {name} ({one[name]!r} and {two[name]!r}); a pool is of "
+                f"the same questions put to one model in several ways{mixed}"
+            )
+    if first.is_question_only != other.is_question_only:
+        raise QabiasError(f"{first.folder} and {other.folder}: one model saw the contexts and the other did not")
+
+
+def _stacked(runs: Sequence[ScoredRun], answers: Answers) -> tuple[pa.Table, pa.Table]:
+    """The examples of all runs one after the other with the column `RUN`, and the answers, parallel to them.
+
+    Raises:
+        QabiasError: If the runs are not of the same examples, or their answers of other kinds.
+    """
+    first = answers.examples(runs[0])
+    key = list(runs[0].benchmark.key)
+    tables, given = [], []
+    for number, run in enumerate(runs, start=1):
+        table, of_run = answers.examples(run), answers.of(run)
+        if not table.select(key).equals(first.select(key)):
+            raise QabiasError(
+                f"{runs[0].folder} and {run.folder} answer other examples; pool runs of all examples, or of one sample "
+                "(the same --limit and --seed)"
+            )
+        tables.append(table.append_column(RUN, pa.array([str(number)] * table.num_rows).dictionary_encode()))
+        given.append(of_run)
+        if of_run.schema != given[0].schema:
+            kinds = " and ".join(", ".join(of.column_names) for of in (given[0], of_run))
+            raise QabiasError(
+                f"{runs[0].folder} and {run.folder} hold answers of other kinds ({kinds}); pool runs of one kind"
+            )
+    return pa.concat_tables(tables).unify_dictionaries(), pa.concat_tables(given)
+
+
+def _about_mixed(mixed: Mapping[str, Sequence[str]]) -> list[str]:
+    return [f"MIXED: the runs differ in {', '.join(mixed)}, not in how one model was asked alone."] if mixed else []
+
+
+def _joined(values: Sequence[str]) -> str:
+    name = values[0].partition(":")[0]
+    return f"{name}:{','.join(value.partition(':')[2] for value in values)}"
+
+
+def _of_pool(table: Table) -> Table:
+    return replace(table, section=f"{table.section}: mean of the runs" if table.section else "Means of the runs")

@@ -1,0 +1,74 @@
+"""Means over runs beside the runs themselves: one table for each score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from qabias.benchmarks import Benchmark, Measure
+from qabias.benchmarks.facts import Scores, run_column
+from qabias.tables.model import Column, Figure, Table, Value, estimate
+
+_NOTE = (
+    "The mean over the runs, each counting once. Intervals are 95 % bootstrap intervals over {clusters}, which are "
+    "drawn for all runs at once. The spread is the standard deviation over the runs; of two or three runs it is rough."
+)
+
+
+def pooled_tables(
+    benchmark: Benchmark,
+    measures: Sequence[Measure],
+    names: Sequence[str],
+    scores: Mapping[str, Any],
+    of_runs: Sequence[Mapping[str, Any]],
+) -> list[Table]:
+    """A table for each score: groups by mean, spread and runs.
+
+    Args:
+        benchmark: The benchmark.
+        measures: Its scores.
+        names: Short names of the runs.
+        scores: The means.
+        of_runs: The scores of every run.
+    """
+    return [_table(benchmark, measure, names, scores, of_runs) for measure in measures]
+
+
+def _table(
+    benchmark: Benchmark,
+    measure: Measure,
+    names: Sequence[str],
+    scores: Mapping[str, Any],
+    of_runs: Sequence[Mapping[str, Any]],
+) -> Table:
+    means = benchmark.groups(scores, measure)
+    by_run = [benchmark.groups(of, measure) for of in of_runs]
+    note = " ".join(filter(None, (measure.note, _NOTE.format(clusters=benchmark.facts.clusters[0]))))
+    return Table(
+        f"pooled_{measure.name}",
+        f"{measure.title}: mean over {len(names)} runs",
+        measure.source,
+        note,
+        (
+            Column("group", benchmark.facts.group, "text"),
+            Column("mean", "Mean", measure.kind),
+            Column("spread", "Spread", "share" if measure.kind in ("share", "signed") else measure.kind),
+            *(Column(run_column(number), name, measure.kind) for number, name in enumerate(names)),
+        ),
+        tuple(
+            (
+                group,
+                estimate(of, measure.name),
+                _spread(of, measure.name),
+                *(estimate(runs[group], measure.name).value if group in runs else None for runs in by_run),
+            )
+            for group, of in means.items()
+        ),
+        Figure("intervals", "group", ("mean",)),
+        "Means and spread",
+    )
+
+
+def _spread(scores: Scores, name: str) -> Value:
+    value = scores["spread"][name]
+    return None if value is None or value != value else float(value)

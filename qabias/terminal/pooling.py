@@ -1,0 +1,31 @@
+"""A pool of runs in the terminal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rich.console import Console
+
+from qabias.pooling import Pool
+from qabias.terminal.scores import MIN_WIDTH
+from qabias.terminal.table import print_table
+
+
+def print_pool(pool: Pool, console: Console | None = None) -> None:
+    """Print the means with their spread and the scores of the runs.
+
+    Args:
+        pool: What to print.
+        console: Where to print; standard output by default.
+    """
+    console = console or Console()
+    console.width = max(console.width, MIN_WIDTH)
+    console.print(pool.signature, markup=False)
+    if pool.claim:
+        console.print(pool.claim, markup=False)
+    for note in pool.analysis.notes:
+        console.print(note, markup=False)
+    names = {f"pooled_{measure.name}" for measure in pool.measures}
+    for table in pool.analysis.tables:
+        if table.name in names:
+            print_table(replace(table, title=f"{table.title} [95 % interval]"), console)

@@ -1,0 +1,153 @@
+"""Several runs as one: means over prompts, formats and seeds."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from qabias.cli import app
+from qabias.errors import QabiasError
+from qabias.measuring.run import run
+from qabias.pooling import Pool, pool
+from qabias.report import write_pool
+from qabias.runs.arguments import RunArguments
+from qabias.runs.scored import read_scored
+from qabias.tables.export import export
+from qabias.tables.model import Estimate, find, read_analysis
+
+RUNS = {
+    "bbq": {"config": "Age", "limit": 120},
+    "bbnli": {"config": "gender", "limit": 120},
+    "bbq_nli": {"config": "Religion_nli", "limit": 240},
+    "unqover": {"config": "religion", "limit": 400},
+}
+FORMATS = {"bbq": "race", "bbnli": "gpt3", "bbq_nli": "gpt3", "unqover": None}
+
+
+@pytest.fixture(scope="module")
+def where(tmp_path_factory) -> Path:
+    """Two runs of every benchmark that give different answers: a random and a steady baseline."""
+    folder = tmp_path_factory.mktemp("runs")
+    for benchmark, arguments in RUNS.items():
+        for name, model in (("random", "random"), ("other", "consistent" if benchmark == "unqover" else "stereotyped")):
+            run(RunArguments(benchmark, f"baseline:{model}", **arguments), folder / f"{benchmark}-{name}")
+        asked = RunArguments(benchmark, "baseline:random", format=FORMATS[benchmark], seed=0, **arguments)
+        run(asked, folder / f"{benchmark}-again")
+    return folder
+
+
+def pooled(where: Path, benchmark: str) -> Pool:
+    return pool([where / f"{benchmark}-random", where / f"{benchmark}-other"], allow_mixed=True)
+
+
+@pytest.mark.parametrize("benchmark", RUNS)
+def test_every_score_is_the_mean_of_the_runs(where, benchmark):
+    found = pooled(where, benchmark)
+    of_runs = [run.scores for run in found.runs]
+    for measure in found.measures:
+        groups = found.benchmark.groups(found.scores, measure)
+        by_run = [found.benchmark.groups(of, measure) for of in of_runs]
+        assert groups.keys() == by_run[0].keys()
+        for name, scores in groups.items():
+            values = [of[name][measure.name] for of in by_run]
+            if None in values:
+                assert math.isnan(scores[measure.name])
+                continue
+            assert scores[measure.name] == pytest.approx(statistics.mean(values), abs=1e-12)
+            assert scores["spread"][measure.name] == pytest.approx(statistics.stdev(values), abs=1e-12)
+            assert scores["n_runs"] == 2
+
+
+@pytest.mark.parametrize("benchmark", RUNS)
+def test_tables_are_those_of_a_run_with_means(where, benchmark, tmp_path):
+    found = pooled(where, benchmark)
+    runs = [read_analysis(run.folder / "analysis.json") for run in found.runs]
+    names = {table.name for table in found.analysis.tables}
+    assert {table.name for table in runs[0].tables} <= names
+    page = write_pool(found, tmp_path / "pool")
+    assert page.read_text(encoding="utf-8").count("<table") >= len(names) // 2
+    n_compared = 0
+    for table in find_estimates(found):
+        in_runs = [find(of.tables, table.name) for of in runs]
+        labels = [place for place, column in enumerate(table.columns) if column.kind == "text"]
+        by_key = [{tuple(row[place] for place in labels): row for row in of.rows} for of in in_runs]
+        for row in table.rows:
+            key = tuple(row[place] for place in labels)
+            if not all(key in of for of in by_key):
+                continue
+            for place, value in enumerate(row):
+                if isinstance(value, Estimate) and value.value is not None:
+                    values = [of[key][place].value for of in by_key]
+                    if None in values:  # too few answers in this run
+                        continue
+                    assert value.value == pytest.approx(statistics.mean(values), abs=1e-9)
+                    n_compared += 1
+    assert n_compared > 5
+
+
+def find_estimates(found: Pool) -> list:
+    """Tables of scores with intervals that a run has too."""
+    return [
+        table
+        for table in found.analysis.tables
+        if not table.name.startswith("pooled_")
+        and any(isinstance(value, Estimate) for row in table.rows for value in row)
+    ]
+
+
+def test_a_pool_of_equal_answers_has_the_interval_of_a_run(where):
+    found = pool([where / "bbq-random", where / "bbq-again"])
+    alone = read_scored(where / "bbq-random").scores
+    assert found.scores["ci"]["bias_ambig"] == pytest.approx(alone["ci"]["bias_ambig"])
+    assert not found.mixed
+    assert "pool:2 runs" in found.signature
+    assert "|format:qa@1,race@1|" in found.signature
+
+
+def test_files_of_a_pool(where, tmp_path):
+    found = pool([where / "bbnli-random", where / "bbnli-again"], claim="Table 3, column NLI")
+    write_pool(found, tmp_path)
+    content = json.loads((tmp_path / "pool.json").read_text(encoding="utf-8"))
+    assert content["claim"] == "Table 3, column NLI"
+    assert [run["arguments"]["format"] for run in content["runs"]] == [None, "gpt3"]
+    scores = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))
+    assert scores["signature"] == found.signature
+    assert "Table 3, column NLI" in (tmp_path / "pool.html").read_text(encoding="utf-8")
+    assert export(tmp_path, None, "csv", "bias_by_subtopic")
+
+
+def test_what_is_not_one_question_is_refused(where, tmp_path):
+    with pytest.raises(QabiasError, match=r"differ in model .*--allow-mixed"):
+        pool([where / "bbq-random", where / "bbq-other"])
+    with pytest.raises(QabiasError, match="differ in benchmark"):
+        pool([where / "bbq-random", where / "bbnli-random"])
+    with pytest.raises(QabiasError, match="named twice"):
+        pool([where / "bbq-random", where / "bbq-random"])
+    with pytest.raises(QabiasError, match="at least two"):
+        pool([where / "bbq-random"])
+    other = run(RunArguments("bbq", "baseline:random", "Age", limit=120, seed=1), tmp_path / "seed").folder
+    with pytest.raises(QabiasError, match="answer other examples"):
+        pool([where / "bbq-random", other])
+    unseen = RunArguments("bbq", "baseline:random", "Age", limit=120, format="question_only")
+    blind = run(unseen, tmp_path / "blind").folder
+    with pytest.raises(QabiasError, match="one model saw the contexts and the other did not"):
+        pool([where / "bbq-random", blind])
+    counted = RunArguments("bbq", "baseline:random", "Age", limit=120, rules={"unparsed": "wrong"})
+    with pytest.raises(QabiasError, match="differ in rules"):
+        pool([where / "bbq-random", run(counted, tmp_path / "rules").folder])
+
+
+def test_the_command_prints_the_means_and_writes_a_page(where, tmp_path):
+    folders = [str(where / "bbq-random"), str(where / "bbq-again")]
+    result = CliRunner().invoke(app, ["pool", *folders, "--output", str(tmp_path / "pool")])
+    assert result.exit_code == 0, result.output
+    assert "mean over 2 runs" in result.output
+    assert (tmp_path / "pool" / "pool.html").exists()
+    result = CliRunner().invoke(app, ["pool", *folders, "--output", folders[0]])
+    assert isinstance(result.exception, QabiasError)
+    assert "holds a run" in str(result.exception)
