@@ -19,11 +19,12 @@ from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.measuring.merging import merge, shards_of
-from qabias.measuring.predictions import join_predictions
+from qabias.measuring.predictions import join_answers
 from qabias.measuring.run import run
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.distributed import Processes
 from qabias.runs.folder import read_run
+from qabias.support.table_files import read_table
 
 from .conftest import ROOT
 from .saved_models import make_t5, save
@@ -385,6 +386,6 @@ def test_the_ray_script_answers_batches_that_can_be_scored(tmp_path):
     path = Path(tmp_path) / "predictions.parquet"
     pq.write_table(pa.concat_tables([answerer(batch) for batch in batches]), path)
     table = BENCHMARK.load("Age", BENCHMARK.origin("bundled", 0, False, None))
-    answered, answers = join_predictions(BENCHMARK, table, path)
+    answered, answers = join_answers(BENCHMARK, table, read_table(path), str(path))
     assert answered.num_rows == examples.num_rows
     assert BENCHMARK.score(answered, answers)["bias_ambig"] == 1

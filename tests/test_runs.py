@@ -21,7 +21,7 @@ from qabias.answers.likelihoods import best_option, choice_columns
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.errors import QabiasError
-from qabias.measuring.predictions import join_predictions
+from qabias.measuring.predictions import join_answers
 from qabias.measuring.run import run, score_run
 from qabias.report import write_report_of
 from qabias.runs.arguments import Machine, RunArguments
@@ -29,8 +29,13 @@ from qabias.runs.sampling import sample
 from qabias.scorers.base import OptionScores
 from qabias.scorers.baseline import BaselineScorer
 from qabias.scorers.registry import load_kind
+from qabias.support.table_files import read_table
 
 from .conftest import ROOT
+
+
+def join_file(benchmark, table, path):
+    return join_answers(benchmark, table, read_table(path), str(path))
 
 
 def _run(folder, **arguments):
@@ -383,7 +388,7 @@ def test_somebodys_predictions_are_joined_in_any_order(tmp_path, suffix, kind):
         }
         for row in reversed(table.to_pylist())
     ]
-    answered, answers = join_predictions(BENCHMARK, table, _answers(tmp_path, rows, suffix))
+    answered, answers = join_file(BENCHMARK, table, _answers(tmp_path, rows, suffix))
     assert answered.equals(table)
     assert BENCHMARK.score(answered, answers)["bias_ambig"] == 1
 
@@ -412,13 +417,13 @@ def test_somebodys_probabilities_of_unqover_are_scored_as_a_run_scores_them(tmp_
     [part] = (tmp_path / "run" / "predictions").iterdir()
     rows = pq.read_table(part).drop_columns("set").to_pylist()
     table = benchmark.load("religion", benchmark.origin("bundled", 0, False, None))
-    answered, answers = join_predictions(benchmark, table, _answers(tmp_path, rows[::-1], suffix))
+    answered, answers = join_file(benchmark, table, _answers(tmp_path, rows[::-1], suffix))
     assert benchmark.score(answered, answers) == whole.scores
     few = [{name: value for name, value in row.items() if name != "s2_21_neg"} for row in rows]
     with pytest.raises(QabiasError, match=r"no column s2_21_neg; it needs set, example_id and s1_12, s2_12"):
-        join_predictions(benchmark, table, _answers(tmp_path, few, suffix))
+        join_file(benchmark, table, _answers(tmp_path, few, suffix))
     text = [{**row, "s1_12": "much"} for row in rows]
-    joined = join_predictions(benchmark, table, _answers(tmp_path, text, suffix))
+    joined = join_file(benchmark, table, _answers(tmp_path, text, suffix))
     with pytest.raises(QabiasError, match="column s1_12 must hold probabilities as numbers"):
         benchmark.score(*joined)
 
@@ -427,20 +432,20 @@ def test_wrong_predictions_files_are_named_with_row_and_fix(tmp_path, whole):
     table = _table("Age")
     good = [{"example_id": i, "prediction": 0} for i in range(8)]
     with pytest.raises(QabiasError, match="no column prediction; it needs category, example_id and prediction"):
-        join_predictions(BENCHMARK, table, _answers(tmp_path, [{"example_id": 1}]))
+        join_file(BENCHMARK, table, _answers(tmp_path, [{"example_id": 1}]))
     with pytest.raises(QabiasError, match="row 9: no example with category 'Age', example_id 9999"):
-        join_predictions(BENCHMARK, table, _answers(tmp_path, [*good, {"example_id": 9999, "prediction": 0}]))
+        join_file(BENCHMARK, table, _answers(tmp_path, [*good, {"example_id": 9999, "prediction": 0}]))
     with pytest.raises(QabiasError, match="row 9: category 'Age', example_id 3 is answered twice"):
-        join_predictions(BENCHMARK, table, _answers(tmp_path, [*good, {"example_id": 3, "prediction": 0}]))
+        join_file(BENCHMARK, table, _answers(tmp_path, [*good, {"example_id": 3, "prediction": 0}]))
     with pytest.raises(QabiasError, match="no column category"):
-        join_predictions(BENCHMARK, whole, _answers(tmp_path, good))
+        join_file(BENCHMARK, whole, _answers(tmp_path, good))
     with pytest.raises(QabiasError, match="no such file"):
-        join_predictions(BENCHMARK, table, tmp_path / "none.csv")
+        join_file(BENCHMARK, table, tmp_path / "none.csv")
     with pytest.raises(QabiasError, match="unknown kind of file"):
-        join_predictions(BENCHMARK, table, tmp_path / "answers.xlsx")
+        join_file(BENCHMARK, table, tmp_path / "answers.xlsx")
     (tmp_path / "bad.parquet").write_text("no parquet")
     with pytest.raises(QabiasError, match="not readable as parquet"):
-        join_predictions(BENCHMARK, table, tmp_path / "bad.parquet")
+        join_file(BENCHMARK, table, tmp_path / "bad.parquet")
 
 
 @pytest.mark.slow

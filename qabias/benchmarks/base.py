@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    from qabias.benchmarks.given import GivenAnswers
     from qabias.benchmarks.pairs import Pair
     from qabias.benchmarks.prompt_format import Example, PromptFormat
     from qabias.scorers.base import Scorer
@@ -166,6 +167,34 @@ class Benchmark(Protocol):
     def questions(self, example: Example) -> list[Example]:
         """The examples that a prompt format renders, made of an example of the analysis."""
         return [example]
+
+    def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
+        """The answers that others collected, as the columns that a run keeps: what is a text is read.
+
+        Args:
+            table: The examples.
+            answers: The `answer_columns`, parallel to them.
+            prompt_format: The format in which they were asked; None where it is not known.
+            norm: How a text is read.
+        """
+        return answers
+
+    def recognise(self, found: pa.Table) -> list[GivenAnswers]:
+        """The answers in a table of a form that the authors of the benchmark use; none in any other table."""
+        return []
+
+    def published(self, model: str, config: str, upstream_dir: str | None) -> list[GivenAnswers]:
+        """What a model of the paper answered, as the authors published it; none where they did not.
+
+        Args:
+            model: Its name in the suite of the paper.
+            config: Configuration of the dataset.
+            upstream_dir: Local mirror of the published files.
+
+        Raises:
+            QabiasError: If a file is not available, or not the published one.
+        """
+        return []
 
     def parts(self, scores: Mapping[str, Any]) -> dict[str, Scores]:
         """The selections of examples that have headline scores of their own, by their JSON pointer in the scores.

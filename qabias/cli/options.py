@@ -15,14 +15,31 @@ Source = Annotated[str, typer.Option(help="Source of the texts: bundled, officia
 Fixes = Annotated[bool, typer.Option("--fixes", help="Correct the known defects of official or released texts.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
 Sample = Annotated[bool, typer.Option("--sample", help="Take the scores of a sample (a run with --limit) too.")]
+Rules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--score",
+        help="NAME=VALUE for how answers are counted, e.g. delta=released (see `qabias list`); may be repeated.",
+        show_default=False,
+    ),
+]
 UpstreamDir = Annotated[
     str | None,
     typer.Option(envvar="QABIAS_UPSTREAM", help="Local mirror of the authors' published files.", show_default=False),
 ]
 
 
+def parse_rules(texts: list[str] | None) -> dict[str, str]:
+    """Rules for counting answers from `--score NAME=VALUE`.
+
+    Raises:
+        QabiasError: If one is not of that form.
+    """
+    return parse_options(texts or [], "score", "delta=released")
+
+
 def parse_options(texts: list[str], flag: str = "option", example: str = "span=released") -> dict[str, str]:
-    """Options of a scorer from `--option NAME=VALUE`, or rules from `--score NAME=VALUE`.
+    """Options of a scorer from `--option NAME=VALUE`.
 
     Raises:
         QabiasError: If one is not of that form.

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from qabias.cli.options import BENCHMARKS, Config, Fixes, Seed, Source, UpstreamDir, parse_options
+from qabias.cli.options import BENCHMARKS, Config, Fixes, Rules, Seed, Source, UpstreamDir, parse_options, parse_rules
 from qabias.cli.suite import SUITE_PREFIX, run_paper
 from qabias.errors import QabiasError
 
@@ -38,13 +38,7 @@ def run(
         list[str] | None,
         typer.Option(help="NAME=VALUE for the scorer, e.g. mode=generate; may be repeated.", show_default=False),
     ] = None,
-    score: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="NAME=VALUE for how answers are counted, e.g. delta=released (see `qabias list`); may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
+    score: Rules = None,
     limit: Annotated[
         int | None,
         typer.Option(help="Measure at most so many examples, whole sets from all templates.", show_default=False),
@@ -73,6 +67,12 @@ def run(
             show_default=False,
         ),
     ] = None,
+    published: Annotated[
+        bool,
+        typer.Option(
+            "--published", help="A paper's experiment from the answers that its authors published; asks no model."
+        ),
+    ] = False,
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Measure a model: predictions, scores and a report in a run folder."""
@@ -84,6 +84,8 @@ def run(
     if benchmark.startswith(SUITE_PREFIX):
         run_paper(context, machine)
         return
+    if published:
+        raise QabiasError(f"--published is for the experiment of a paper, such as {SUITE_PREFIX}{benchmark}")
     if models:
         raise QabiasError(f"--models is for the experiment of a paper, such as {SUITE_PREFIX}{benchmark}; use --model")
     arguments = RunArguments(
@@ -100,7 +102,7 @@ def run(
         options=parse_options(option or []),
         revision=revision,
         dtype=dtype,
-        rules=parse_options(score or [], "score", "delta=released"),
+        rules=parse_rules(score),
     )
     if dry_run:
         from qabias.planning.server import estimate_run, print_estimate

@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from qabias import __version__
 from qabias.benchmarks.registry import default_name
-from qabias.cli.options import Config, Fixes, Seed, Source, UpstreamDir
+from qabias.cli.options import Config, Fixes, Rules, Seed, Source, UpstreamDir, parse_rules
 from qabias.errors import QabiasError
 
 
@@ -21,30 +20,74 @@ def score(
     source: Source = "bundled",
     fixes: Fixes = False,
     seed: Seed = 0,
+    answers: Annotated[
+        str | None,
+        typer.Option(help="Which answers, where a file of the authors holds several models'.", show_default=False),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Name of the model that gave the predictions.", show_default=False)
+    ] = None,
+    prompt_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="Prompt format in which they were asked, such as a question-only one.", show_default=False
+        ),
+    ] = None,
+    norm: Annotated[
+        str | None, typer.Option(help="How a text is read (see `qabias list`); none by default.", show_default=False)
+    ] = None,
+    rule: Rules = None,
     upstream_dir: UpstreamDir = None,
     output: Annotated[
-        Path | None, typer.Option(help="Also write the scores of a predictions file as JSON.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Run folder for the predictions, with tables and report; or a file NAME.json for the scores alone.",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
-    """Score a run again, or somebody's predictions."""
-    from qabias.benchmarks import load_benchmark
+    """Score a run again, or by other rules, or somebody's predictions."""
     from qabias.cli.printing import print_result, print_with_signature
-    from qabias.measuring.predictions import join_predictions
+    from qabias.measuring.collected import choose_answers, collect, score_otherwise, write_collected
     from qabias.measuring.run import score_run
+    from qabias.runs.arguments import RunArguments
     from qabias.runs.scored import scores_content
     from qabias.support.files import write_json
 
+    rules = parse_rules(rule)
     if path.is_dir():
-        print_result(score_run(path, upstream_dir))
+        if not rules:
+            print_result(score_run(path, upstream_dir))
+            return
+        if output is None:
+            raise QabiasError(f"{path}: other rules make another run; name a new folder by --output")
+        print_result(score_otherwise(path, rules, output, upstream_dir))
         return
+    from qabias.benchmarks import load_benchmark
+
     chosen = load_benchmark(benchmark)
-    origin = chosen.origin(source, seed, fixes, upstream_dir)
-    table, answers = join_predictions(chosen, chosen.load(config, origin), path)
+    given = choose_answers(chosen, path, answers)
+    arguments = RunArguments(
+        benchmark,
+        model=model or given.model or path.stem,
+        config=config,
+        source=source,
+        fixes=fixes,
+        format=prompt_format,
+        norm=norm or given.norm or "none",
+        seed=seed,
+        rules=rules,
+    )
+    found = collect(given, arguments, str(path), upstream_dir)
+    if found.coverage:
+        typer.echo(found.coverage)
     try:
-        scores = chosen.score(table, answers)
+        if output is not None and output.suffix != ".json":
+            print_result(write_collected(found, output))
+            return
+        scores = chosen.score(found.question.table, found.answers, found.arguments.rules)
     except QabiasError as error:
         raise QabiasError(f"{path}: {error}; rows are counted from 0 in the order of the dataset") from error
-    signature = f"{benchmark}|source:{origin.version}|config:{config}|predictions:{path.name}|qabias:{__version__}"
-    print_with_signature(chosen, scores, signature)
+    print_with_signature(chosen, scores, found.question.signature)
     if output is not None:
-        write_json(output, scores_content(chosen, signature, scores))
+        write_json(output, scores_content(chosen, found.question.signature, scores))

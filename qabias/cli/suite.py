@@ -28,6 +28,7 @@ _FREE = (
     "token_budget",
     "shard",
     "output",
+    "published",
     "upstream_dir",
 )
 
@@ -50,22 +51,34 @@ def run_paper(context: typer.Context, machine: "Machine") -> None:
     """
     from qabias.runs.distributed import is_first
     from qabias.suites import choose_models, expand, load_suite
-    from qabias.suites.running import run_suite
+    from qabias.suites.running import compare_all, make_means, run_suite, take_published
+    from qabias.terminal.pooling import print_pool
 
     given = {name: value for name, value in context.params.items() if _is_given(context, name)}
     suite = load_suite(context.params["benchmark"])
+    published = context.params["published"]
     for name in given:
-        if name not in _FREE:
+        if name not in _FREE and not (published and name == "config"):
             flag = {"prompt_format": "format"}.get(name, name).replace("_", "-")
             instead = "choose among its models by --models" if name == "model" else "leave it out"
             raise QabiasError(f"{suite.name} sets --{flag} itself; {instead}")
     changes = {name: context.params[name] for name in ("fixes", "limit", "seed", "dtype")}
     models = choose_models(suite, split_names(given.get("models", ())))
-    runs = expand(suite, models, source=given.get("source"), **changes)
+    runs = expand(suite, models, source=given.get("source"), config=given.get("config"), **changes)
     folder = (given.get("output") or Path("runs")) / suite.name.replace(":", "-")
-    outcomes = run_suite(runs, folder, machine, typer.echo if is_first() else lambda _: None)
+    tell = typer.echo if is_first() else lambda _: None
+    if published:
+        folder = folder.with_name(f"{folder.name}-published")
+        outcomes = take_published(runs, folder, machine.upstream_dir, tell)
+    else:
+        outcomes = run_suite(runs, folder, machine, tell)
     if is_first():
         _print_outcomes(outcomes, folder)
+        for mean in make_means(outcomes, folder, machine.upstream_dir):
+            print_pool(mean.pool)
+            typer.echo(f"mean:       {mean.page.resolve()}")
+        for page in compare_all(outcomes, folder, machine.upstream_dir) if published else ():
+            typer.echo(f"comparison: {page.resolve()}")
     if any(outcome.failure for outcome in outcomes):
         raise typer.Exit(2)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from qabias.benchmarks.pairs import Pair
 from qabias.runs.folder import read_all_answers
-from qabias.runs.question import load_examples
+from qabias.runs.question import load_examples_of
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import signature_fields
 from qabias.support.arrow import plain
@@ -27,7 +27,7 @@ class Answers:
         """The examples that a run was asked."""
         key = _questions(run)
         if key not in self._tables:
-            self._tables[key] = load_examples(run.arguments, self._upstream_dir).table
+            self._tables[key] = load_examples_of(run.file, self._upstream_dir).table
         return self._tables[key]
 
     def of(self, run: ScoredRun) -> pa.Table:
@@ -49,6 +49,8 @@ def _questions(run: ScoredRun) -> tuple[Any, ...]:
         *(arguments.benchmark, arguments.config, arguments.source, arguments.fixes, arguments.limit),
         arguments.seed if is_seeded else None,
         signature_fields(run.signature).get("source"),
+        # Answers that others collected may be to some of the examples only.
+        run.folder.resolve() if arguments.answers else None,
     )
 
 

@@ -1,32 +1,29 @@
-"""Predictions that were made elsewhere: reading a file and finding the examples it answers."""
+"""Predictions that were made elsewhere: finding the examples that they answer."""
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark
 from qabias.errors import QabiasError
-from qabias.support.table_files import read_table
 
 
-def join_predictions(benchmark: Benchmark, table: pa.Table, path: Path) -> tuple[pa.Table, pa.Table]:
-    """Read somebody's predictions file and find the examples it answers.
+def join_answers(benchmark: Benchmark, table: pa.Table, found: pa.Table, where: str) -> tuple[pa.Table, pa.Table]:
+    """Find the examples that somebody's predictions answer.
 
     Args:
         benchmark: The benchmark.
         table: All its examples.
-        path: CSV, JSON lines or Parquet with the benchmark's key columns (one may be left out where the examples have
-            but one value of it) and its `answer_columns`: `prediction`, an index or an answer's text; UnQover's eight
-            probabilities.
+        found: The benchmark's key columns (one may be left out where the examples have but one value of it) and its
+            `answer_columns`: `prediction`, an index or an answer's text; UnQover's eight probabilities.
+        where: What messages call the predictions.
 
     Returns:
         The answered examples in file order, and their answers, parallel to them.
 
     Raises:
-        QabiasError: If the file cannot be read, lacks a column, or answers an example that does not exist or one twice.
+        QabiasError: If a column is missing, or an example is answered that does not exist, or one twice.
     """
-    found = read_table(path)
     constant = {name: table[name][0].as_py() for name in benchmark.key if len(table[name].unique()) == 1}
     missing = [
         name
@@ -35,7 +32,7 @@ def join_predictions(benchmark: Benchmark, table: pa.Table, path: Path) -> tuple
     ]
     if missing:
         raise QabiasError(
-            f"{path}: no column {', '.join(missing)}; it needs {', '.join(benchmark.key)} and "
+            f"{where}: no column {', '.join(missing)}; it needs {', '.join(benchmark.key)} and "
             f"{', '.join(benchmark.answer_columns)}, and has {', '.join(found.column_names)}"
         )
     values = [
@@ -49,8 +46,8 @@ def join_predictions(benchmark: Benchmark, table: pa.Table, path: Path) -> tuple
         if key not in known or key in row_of:
             what = ", ".join(f"{name} {value!r}" for name, value in zip(benchmark.key, key, strict=True))
             if key in row_of:
-                raise QabiasError(f"{path}: row {row + 1}: {what} is answered twice")
-            raise QabiasError(f"{path}: row {row + 1}: no example with {what} in this configuration and source")
+                raise QabiasError(f"{where}: row {row + 1}: {what} is answered twice")
+            raise QabiasError(f"{where}: row {row + 1}: no example with {what} in this configuration and source")
         row_of[key] = row
     answered = table.filter(pa.array([key in row_of for key in keys]))
     order = pa.array([row_of[key] for key in keys if key in row_of], pa.int64())

@@ -26,7 +26,7 @@ from qabias.tables.model import Analysis, Table
 POOLED = ("format", "scorer", "norm", "seed")
 """Fields of the signature in which the runs of a pool may differ."""
 
-_FREE = ("format", "scorer", "norm", "seed", "options")
+_FREE = ("format", "scorer", "norm", "seed", "options", "answers")
 
 
 @dataclass(frozen=True)

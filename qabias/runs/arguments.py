@@ -26,6 +26,8 @@ class RunArguments:
         limit: Measure at most this many examples, drawn as whole sets and spread over all templates; None for all.
         seed: Seed of generation, sampling and random answers.
         options: Options of the scorer, by name.
+        answers: Where answers come from that others collected, and how many of the examples they are for, such as
+            "answers.csv@1f0c2d3e 400 of 3680"; "" where a model is asked.
         rules: How answers are counted, where it is not by the default of the benchmark's `rules`.
         revision: Branch, tag or commit of a Hub model.
         dtype: Precision of the model: auto, float32, bfloat16 or float16.
@@ -45,6 +47,7 @@ class RunArguments:
     revision: str | None = None
     dtype: str = "auto"
     rules: Mapping[str, str] = field(default_factory=dict)
+    answers: str = ""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import json
 import platform
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -241,6 +241,21 @@ def read_answers(folder: Path, benchmark: Benchmark, parts: Iterable[pa.Table]) 
             raise QabiasError(f"{path}: holds other examples; remove the file and run the same command again")
         answers.append(written)
     return pa.concat_tables(answers) if answers else pa.table({}), n_missing
+
+
+def read_keys(folder: Path, key: Sequence[str]) -> pa.Table:
+    """The key columns of all answers that a folder holds, in their order.
+
+    Raises:
+        QabiasError: If a part is damaged, or there is none.
+    """
+    paths = sorted(part_path(folder, 0).parent.glob("part-*.parquet"))
+    if not paths:
+        raise QabiasError(f"{folder}: holds no answers; score the file that they came from again")
+    try:
+        return pa.concat_tables([_read_part(path).select(list(key)) for path in paths])
+    except KeyError as error:
+        raise _damaged(paths[0], error) from error
 
 
 def read_all_answers(run: RunFile, benchmark: Benchmark, table: pa.Table) -> pa.Table:

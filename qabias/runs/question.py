@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, Origin, PromptFormat, choose_format, load_benchmark
 from qabias.runs.arguments import RunArguments, check_scorer
-from qabias.runs.folder import RunFile, cut_parts
+from qabias.runs.folder import RunFile, cut_parts, read_keys
 from qabias.runs.sampling import sample
 from qabias.runs.signature import format_name, make_signature
 from qabias.scorers.base import Scorer
@@ -81,6 +81,25 @@ def load_examples(arguments: RunArguments, upstream_dir: str | None = None) -> E
     return Examples(benchmark, origin, table)
 
 
+def load_examples_of(run: RunFile, upstream_dir: str | None = None) -> Examples:
+    """The examples of a run that has been begun; of answers that others collected, those that they answer.
+
+    Args:
+        run: The run.
+        upstream_dir: Local mirror of the published files.
+
+    Raises:
+        QabiasError: If the files cannot be had, or a part of the run is damaged.
+    """
+    examples = load_examples(run.arguments, upstream_dir)
+    if not run.arguments.answers:
+        return examples
+    key = examples.benchmark.key
+    answered = set(zip(*(read_keys(run.folder, key)[name].to_pylist() for name in key), strict=True))
+    rows = zip(*(examples.table[name].to_pylist() for name in key), strict=True)
+    return replace(examples, table=examples.table.filter(pa.array([row in answered for row in rows])))
+
+
 def put(examples: Examples, arguments: RunArguments, scorer: Scorer) -> Question:
     """What is asked when examples are put to a scorer.
 
@@ -100,6 +119,6 @@ def put_again(run: RunFile, upstream_dir: str | None = None) -> Question:
     Raises:
         QabiasError: If its examples cannot be had.
     """
-    examples = load_examples(run.arguments, upstream_dir)
+    examples = load_examples_of(run, upstream_dir)
     prompt_format = examples.benchmark.formats.get(format_name(run.signature))
     return Question(examples, prompt_format, run.signature, run.units_per_part)

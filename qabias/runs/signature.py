@@ -7,6 +7,9 @@ from qabias.benchmarks import Origin, PromptFormat
 from qabias.runs.arguments import RunArguments
 from qabias.scorers.base import Scorer
 
+COLLECTED = "answers"
+"""What stands in place of a scorer where others have collected the answers."""
+
 
 def make_signature(arguments: RunArguments, origin: Origin, prompt_format: PromptFormat, scorer: Scorer) -> str:
     """One line that pins what was measured; two scores may be compared where it says so.
@@ -35,6 +38,35 @@ def make_signature(arguments: RunArguments, origin: Origin, prompt_format: Promp
     if not arguments.rules:
         del fields["score"]
     return "|".join([arguments.benchmark, *(f"{name}:{value}" for name, value in fields.items())])
+
+
+def collected_signature(arguments: RunArguments, origin: Origin, prompt_format: PromptFormat | None) -> str:
+    """One line that pins answers that others collected.
+
+    Args:
+        arguments: What is scored.
+        origin: Where the texts come from.
+        prompt_format: How they were put; None where it is not known.
+    """
+    fields = {
+        "source": origin.version,
+        "config": arguments.config,
+        "format": prompt_format.signature if prompt_format else "",
+        "model": arguments.model,
+        "scorer": COLLECTED,
+        "norm": arguments.norm,
+        "score": rules_text(arguments.rules),
+        "answers": arguments.answers,
+        "qabias": __version__,
+    }
+    return "|".join([arguments.benchmark, *(f"{name}:{value}" for name, value in fields.items() if value)])
+
+
+def with_rules(signature: str, rules: Mapping[str, str]) -> str:
+    """The signature of the same answers, counted by other rules."""
+    parts = [part for part in signature.split("|") if not part.startswith("score:")]
+    place = next(number for number, part in enumerate(parts) if part.startswith("norm:")) + 1
+    return "|".join([*parts[:place], *([f"score:{rules_text(rules)}"] if rules else []), *parts[place:]])
 
 
 def rules_text(rules: Mapping[str, str]) -> str:

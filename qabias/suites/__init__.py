@@ -36,6 +36,7 @@ class Experiment:
         norm: How a log-likelihood becomes a score, or a text an answer.
         options: Options of the scorer.
         rules: How answers are counted, where it is not by the benchmark's default.
+        mean: The cells of the paper that are means over the formats; "" where there is none.
         differs: What is done otherwise than in the paper; empty if nothing is known.
     """
 
@@ -48,6 +49,7 @@ class Experiment:
     norm: str = "none"
     options: Mapping[str, str] = field(default_factory=dict)
     rules: Mapping[str, str] = field(default_factory=dict)
+    mean: str = ""
     differs: str = ""
 
 
@@ -182,13 +184,21 @@ def _folder_name(model: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", shown).strip("-.")
 
 
-def expand(suite: Suite, models: Sequence[SuiteModel], *, source: str | None = None, **changes: Any) -> list[SuiteRun]:
+def expand(
+    suite: Suite,
+    models: Sequence[SuiteModel],
+    *,
+    source: str | None = None,
+    config: str | None = None,
+    **changes: Any,
+) -> list[SuiteRun]:
     """All runs of some models, model by model.
 
     Args:
         suite: The suite.
         models: Whom to ask.
         source: Source of the texts instead of the suite's own.
+        config: Configuration of the dataset instead of the suite's own.
         **changes: Arguments of every run, such as `limit` or `dtype`.
 
     Raises:
@@ -203,7 +213,7 @@ def expand(suite: Suite, models: Sequence[SuiteModel], *, source: str | None = N
             RunArguments(
                 benchmark=experiment.benchmark,
                 model=model.model,
-                config=experiment.config,
+                config=config or experiment.config,
                 source=source or suite.source,
                 format=prompt_format,
                 # A baseline has no model, and no scorer is asked for it.

@@ -1,15 +1,25 @@
-"""Running a suite: what is finished is skipped, what fails is reported at the end, and the rest goes on."""
+"""Running a suite: what is finished is skipped, what fails is reported at the end, and the rest goes on.
 
+After the runs come the means that the paper prints: of the formats of an experiment, for each model.
+"""
+
+import functools
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qabias import __version__
+from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.given import GivenAnswers
+from qabias.comparison import compare
 from qabias.comparison.comparable import SAME
 from qabias.errors import QabiasError
+from qabias.measuring.collected import collect, write_collected
 from qabias.measuring.run import run
+from qabias.pooling import Pool, pool
+from qabias.report import write_comparison, write_pool
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import RUN_FILE, SCORES_FILE
 from qabias.runs.scored import ScoredRun, read_scored
@@ -33,6 +43,19 @@ class Outcome:
     failure: str = ""
 
 
+@dataclass(frozen=True)
+class Mean:
+    """A mean over the formats of an experiment that a paper prints.
+
+    Attributes:
+        pool: The mean.
+        page: Its page.
+    """
+
+    pool: Pool
+    page: Path
+
+
 def run_suite(runs: Sequence[SuiteRun], folder: Path, machine: Machine, tell: Callable[[str], object]) -> list[Outcome]:
     """Make every run of a suite in a folder of its own.
 
@@ -42,6 +65,90 @@ def run_suite(runs: Sequence[SuiteRun], folder: Path, machine: Machine, tell: Ca
         machine: Where to compute them.
         tell: Called with a line about every run before it is made.
     """
+
+    def measured(suite_run: SuiteRun, where: Path) -> str:
+        return "" if is_finished(where, suite_run.arguments) else _run_one(suite_run, where, machine)
+
+    return _each(runs, folder, tell, measured)
+
+
+def take_published(
+    runs: Sequence[SuiteRun], folder: Path, upstream_dir: str | None, tell: Callable[[str], object]
+) -> list[Outcome]:
+    """Make every run of a suite from what the authors published of its model's answers; no model is needed.
+
+    Args:
+        runs: What `qabias.suites.expand` gives.
+        folder: Where the run folders go.
+        upstream_dir: Local mirror of the published files.
+        tell: Called with a line about every run before it is made.
+    """
+
+    @functools.cache
+    def of_model(benchmark: str, model: str, config: str) -> list[GivenAnswers]:
+        return load_benchmark(benchmark).published(model, config, upstream_dir)
+
+    def taken(suite_run: SuiteRun, where: Path) -> str:
+        arguments = suite_run.arguments
+        found = of_model(arguments.benchmark, suite_run.model.name, arguments.config)
+        given = next((given for given in found if given.format == arguments.format), None)
+        if given is None:
+            return "the authors published no answers of this model to this prompt"
+        asked = replace(arguments, scorer=None, options={}, norm=given.norm)
+        write_collected(collect(given, asked, f"published-{given.name}", upstream_dir), where)
+        return ""
+
+    return _each(runs, folder, tell, taken)
+
+
+def make_means(outcomes: Sequence[Outcome], folder: Path, upstream_dir: str | None) -> list[Mean]:
+    """Pool the formats of every experiment whose mean a paper prints, for each model of which all are finished.
+
+    Args:
+        outcomes: What came of the runs.
+        folder: Where the folders of the means go, named `<model>-<experiment>-mean`.
+        upstream_dir: Local mirror of the published files.
+    """
+    groups: dict[tuple[str, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        if outcome.run.experiment.mean:
+            groups.setdefault((outcome.run.model.name, outcome.run.experiment.name), []).append(outcome)
+    means = []
+    for (model, experiment), found in groups.items():
+        if len(found) > 1 and not any(outcome.failure for outcome in found):
+            claim = f"{found[0].run.experiment.mean}, {model}"
+            pooled = pool([outcome.folder for outcome in found], upstream_dir=upstream_dir, claim=claim)
+            means.append(Mean(pooled, write_pool(pooled, folder / f"{model}-{experiment}-mean")))
+    return means
+
+
+def compare_all(outcomes: Sequence[Outcome], folder: Path, upstream_dir: str | None) -> list[Path]:
+    """Compare all finished runs of the same questions, whatever their prompt, as the figures of a paper do.
+
+    Args:
+        outcomes: What came of the runs.
+        folder: Where the folders of the comparisons go: `compared`, and with a number from the second.
+        upstream_dir: Local mirror of the published files.
+
+    Returns:
+        The pages.
+    """
+    pages = []
+    for runs in comparable(outcomes):
+        if len(runs) > 1:
+            found = compare([run.folder for run in runs], allow_mixed=True, upstream_dir=upstream_dir)
+            name = f"compared-{len(pages) + 1}" if pages else "compared"
+            pages.append(write_comparison(found, folder / name))
+    return pages
+
+
+def _each(
+    runs: Sequence[SuiteRun],
+    folder: Path,
+    tell: Callable[[str], object],
+    make: Callable[[SuiteRun, Path], str],
+) -> list[Outcome]:
+    """Make every run; `make` returns why there are no scores, "" if there are."""
     outcomes = []
     for number, suite_run in enumerate(runs, start=1):
         where = folder / suite_run.name
@@ -49,8 +156,7 @@ def run_suite(runs: Sequence[SuiteRun], folder: Path, machine: Machine, tell: Ca
         try:
             finished = is_finished(where, suite_run.arguments)
             tell(f"[{number}/{len(runs)}] {suite_run.name}: {'finished' if finished else suite_run.experiment.claim}")
-            if not finished:
-                failure = _run_one(suite_run, where, machine)
+            failure = make(suite_run, where)
         except QabiasError as error:
             failure = str(error)
         except Exception as error:  # a long list of runs must not end with the first that fails
@@ -82,10 +188,11 @@ def _run_one(suite_run: SuiteRun, folder: Path, machine: Machine) -> str:
 
 
 def comparable(outcomes: Sequence[Outcome]) -> list[list[ScoredRun]]:
-    """The scored runs, those of the same questions together."""
+    """The scored runs, those of the same questions together; a model without contexts was asked other questions."""
     groups: dict[str, list[ScoredRun]] = {}
     for outcome in outcomes:
         if not outcome.failure:
             scored = read_scored(outcome.folder)
-            groups.setdefault(json.dumps([getattr(scored.arguments, name) for name in SAME]), []).append(scored)
+            asked = [*(getattr(scored.arguments, name) for name in SAME), scored.is_question_only]
+            groups.setdefault(json.dumps(asked), []).append(scored)
     return list(groups.values())

@@ -20,8 +20,10 @@ from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.prompts import FORMATS
+from qabias.benchmarks.bbq.published import published_answers, recognise
 from qabias.benchmarks.bbq.roles import paper_categories, roles_of_options
 from qabias.benchmarks.facts import ALL, Measure, Scores, counted
+from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.pairs import Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules, compute
@@ -150,6 +152,24 @@ class BBQBenchmark(Benchmark):
 
         return analyse(table, answers, scores, prompt_format is not None and prompt_format.question_only, rules)
 
+    def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
+        """Answers of others: indices as they are, texts as the one of the three answers that they give."""
+        given = answers["prediction"]
+        if not (pa.types.is_string(given.type) or pa.types.is_large_string(given.type)):
+            return answers
+        texts = [text or "" for text in given.to_pylist()]
+        places = [read(text, norm, example) for text, example in zip(texts, table.to_pylist(), strict=True)]
+        outputs = pa.array([[text] for text in texts], pa.list_(pa.string()))
+        return pa.table({"prediction": pa.array(places, pa.int64()), "outputs": outputs})
+
+    def recognise(self, found: pa.Table) -> list[GivenAnswers]:
+        """The authors' outputs of UnifiedQA, or logits of RoBERTa and DeBERTaV3."""
+        return recognise(found)
+
+    def published(self, model: str, config: str, upstream_dir: str | None) -> list[GivenAnswers]:
+        """The published answers of a model of the paper, for each prompt."""
+        return published_answers(model, self._categories(config), upstream_dir)
+
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by the paper's categories, and of all examples."""
         return {**scores["by"]["paper_category"], ALL: scores}
@@ -197,9 +217,12 @@ class BBQBenchmark(Benchmark):
         return [f"answers by place in percent: {shares} (far from a third each: the model answers by position)"]
 
     def _categories(self, config: str) -> Sequence[str]:
-        if config not in self.configs:
-            raise unknown("configuration", config, self.configs)
-        return _builder.CATEGORIES if config == _builder.ALL else (config,)
+        """The categories of a configuration; several are named with commas between."""
+        names = config.split(",")
+        for name in names:
+            if name not in self.configs:
+                raise unknown("configuration", name, self.configs)
+        return _builder.CATEGORIES if _builder.ALL in names else tuple(dict.fromkeys(names))
 
 
 def read(text: str, rule: str, example: Mapping[str, Any]) -> int:

@@ -104,14 +104,36 @@ def ask(
     rendered = [prompt_format.render(row) for row in part.to_pylist()]
     if isinstance(scorer, TextScorer):
         texts = scorer.generate([prompt for prompt, _ in rendered], keys)
-        form: Form = "qa" if prompt_format.name in QA_FORMATS else "nli"
-        read = parse_inference if norm == "none" else partial(parse_inference_released, form=form)
+        read = _reader(prompt_format, norm)
         return _text_columns(texts, [[read(text) for text in answers] for answers in texts], scorer.samples)
     requests = [
         Request(prompt, options, played, key)
         for (prompt, options), played, key in zip(rendered, parts_played, keys, strict=True)
     ]
     return choice_columns(cast(OptionScorer, scorer).score(requests), norm)
+
+
+def read_given(answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
+    """Answers of others as a run keeps them: numbers of labels as they are, texts as the label that they name.
+
+    Args:
+        answers: The column `prediction`.
+        prompt_format: The format in which they were asked; None where it is not known, which the rule of the authors'
+            code takes for inference.
+        norm: How a text is read.
+    """
+    given = answers["prediction"]
+    if not (pa.types.is_string(given.type) or pa.types.is_large_string(given.type)):
+        return answers
+    texts = [text or "" for text in given.to_pylist()]
+    read = _reader(prompt_format, norm)
+    return pa.table(_text_columns([(text,) for text in texts], [[read(text)] for text in texts], 1))
+
+
+def _reader(prompt_format: PromptFormat | None, norm: str) -> Callable[[str], int]:
+    """What reads the label out of a text."""
+    form: Form = "qa" if prompt_format is not None and prompt_format.name in QA_FORMATS else "nli"
+    return parse_inference if norm == "none" else partial(parse_inference_released, form=form)
 
 
 def _label_columns(probabilities: np.ndarray) -> dict[str, pa.Array]:

@@ -112,6 +112,10 @@ class BBNLIBenchmark(Benchmark):
 
         return analyse_bbnli(table, answers, scores, rules)
 
+    def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
+        """Answers of others: numbers of labels as they are, texts as the label that they name."""
+        return asking.read_given(answers, prompt_format, norm)
+
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by subtopic and domain, and of all rows."""
         breakdowns = (measure and measure.breakdowns) or _BREAKDOWNS

@@ -134,6 +134,10 @@ class BBQInferenceBenchmark(Benchmark):
 
         return analyse_bbq_nli(table, answers, scores, rules)
 
+    def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
+        """Answers of others: numbers of labels as they are, texts as the label that they name."""
+        return asking.read_given(answers, prompt_format, norm)
+
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by category and by what the conversion varies, and of all rows."""
         found = {_group(column, value): of for column, values in scores["by"].items() for value, of in values.items()}

@@ -1,0 +1,106 @@
+"""What the models of Parrish et al. (2022) answered, as the authors published it.
+
+UnifiedQA's outputs are in the examples of each category, one text for each of three prompts. The fine-tuned RoBERTa and
+DeBERTaV3 have one table with the logits of the three answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from qabias.answers import NO_ANSWER
+from qabias.benchmarks.given import GivenAnswers
+from qabias.building.sources import fetch
+from qabias.support.table_files import read_table
+
+REPOSITORY = "nyu-mll/BBQ"
+
+UNIFIEDQA = "unifiedqa-11b"
+FORMATS = {"race": "race", "arc": "arc", "qonly": "race_question_only"}
+"""How the authors' columns call a prompt, and the format here that comes nearest to it."""
+
+_OUTPUT = re.compile(r"(?P<model>.+)_pred_(?P<prompt>[a-z]+)")
+# What the authors' files call a model, and what the suite of their paper calls it here.
+_MODELS = {"unifiedqa-t5-11b": UNIFIEDQA}
+_LOGITS = ("ans0", "ans1", "ans2")
+_LOGIT_COLUMNS = ("index", "cat", "model", *_LOGITS)
+_LOGIT_FORMAT = "pair"
+
+
+def recognise(found: pa.Table) -> list[GivenAnswers]:
+    """The answers in a table of one of the authors' two forms; none in any other table.
+
+    Args:
+        found: What a file holds.
+    """
+    names = set(found.column_names)
+    if names >= set(_LOGIT_COLUMNS):
+        return list(_of_logits(found))
+    outputs = {name: _OUTPUT.fullmatch(name) for name in found.column_names}
+    return [
+        GivenAnswers(
+            _MODELS.get(match["model"], match["model"]),
+            FORMATS.get(match["prompt"], ""),
+            "released",
+            _answers(found["category"], found["example_id"], found[name]),
+        )
+        for name, match in outputs.items()
+        if match and {"category", "example_id"} <= names
+    ]
+
+
+def published_answers(model: str, categories: Sequence[str], upstream_dir: str | None) -> list[GivenAnswers]:
+    """The answers of a model of the paper to some categories, from the pinned and verified files.
+
+    Args:
+        model: Its name in the suite of the paper.
+        categories: Names of the categories.
+        upstream_dir: Local mirror of the published files.
+
+    Returns:
+        One entry for each prompt; none if the authors published no answers of such a model.
+
+    Raises:
+        QabiasError: If a file is not available, or not the published one.
+    """
+    if model == UNIFIEDQA:
+        paths = [f"results/UnifiedQA/preds_{category}.jsonl" for category in categories]
+    else:
+        paths = ["results/RoBERTa_and_DeBERTaV3/df_bbq.csv"]
+    tables = [read_table(fetch(REPOSITORY, path, upstream_dir=upstream_dir)) for path in paths]
+    columns = [name for name in tables[0].column_names if pa.types.is_primitive(tables[0].schema.field(name).type)]
+    texts = [name for name in tables[0].column_names if pa.types.is_string(tables[0].schema.field(name).type)]
+    found = recognise(pa.concat_tables([table.select([*columns, *texts]) for table in tables]))
+    chosen = [given for given in found if given.model == model]
+    wanted = pa.array(list(categories))
+    return [
+        GivenAnswers(
+            given.model,
+            given.format,
+            given.norm,
+            given.answers.filter(pc.is_in(given.answers["category"], wanted)),
+        )
+        for given in chosen
+    ]
+
+
+def _of_logits(found: pa.Table) -> Iterator[GivenAnswers]:
+    """One model after the other; of two equal largest logits neither is an answer, as in the authors' script."""
+    logits = np.stack([found[name].to_numpy() for name in _LOGITS], axis=1)
+    best = logits.max(axis=1, keepdims=True)
+    unique = (logits == best).sum(axis=1) == 1
+    chosen = pa.array(np.where(unique, logits.argmax(axis=1), NO_ANSWER))
+    for model in pc.unique(found["model"]).to_pylist():
+        of_model = pc.equal(found["model"], model)
+        rows = found.filter(of_model)
+        answers = _answers(rows["cat"], rows["index"], pa.chunked_array([chosen]).filter(of_model))
+        yield GivenAnswers(_MODELS.get(model, model), _LOGIT_FORMAT, "none", answers)
+
+
+def _answers(category: pa.ChunkedArray, example_id: pa.ChunkedArray, answers: pa.ChunkedArray) -> pa.Table:
+    return pa.table({"category": category, "example_id": example_id, "prediction": answers})

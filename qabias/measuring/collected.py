@@ -1,0 +1,154 @@
+"""Answers that others have collected, as a run: scored, with tables and a report, and comparable with other runs."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from qabias.benchmarks import Benchmark, choose_format, load_benchmark
+from qabias.benchmarks.given import GivenAnswers
+from qabias.benchmarks.scoring import check_rules
+from qabias.errors import QabiasError
+from qabias.measuring.predictions import join_answers
+from qabias.measuring.run import RunResult, finish
+from qabias.runs.arguments import RunArguments, check_arguments
+from qabias.runs.folder import claim, part_path, read_run, write_part
+from qabias.runs.question import Examples, Question, load_examples, put_again
+from qabias.runs.signature import collected_signature, with_rules
+from qabias.support.files import write_atomically
+from qabias.support.suggest import did_you_mean
+from qabias.support.table_files import read_table
+
+UNITS_PER_PART = 4096
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Answers that have been read and found to belong to examples.
+
+    Attributes:
+        arguments: What they answer, and how they are counted.
+        question: The answered examples.
+        answers: The answers, parallel to them.
+        n_examples: All examples of the configuration.
+    """
+
+    arguments: RunArguments
+    question: Question
+    answers: pa.Table
+    n_examples: int
+
+    @property
+    def coverage(self) -> str:
+        """How many of the examples are answered, as a sentence; "" where all are."""
+        n = self.question.table.num_rows
+        if n == self.n_examples:
+            return ""
+        return f"answers to {n:,} of the {self.n_examples:,} examples of this configuration ({n / self.n_examples:.1%})"
+
+
+def choose_answers(benchmark: Benchmark, path: Path, name: str | None) -> GivenAnswers:
+    """The answers in a file: those of a table in the general form, or one model's in a form of the authors.
+
+    Args:
+        benchmark: The benchmark.
+        path: CSV, JSON lines or Parquet.
+        name: Which of several that a file of the authors holds.
+
+    Raises:
+        QabiasError: If the file cannot be read, or holds the answers of several and none of that name.
+    """
+    found = read_table(path)
+    if set(benchmark.answer_columns) <= set(found.column_names):
+        return GivenAnswers("", "", "", found)
+    known = {given.name: given for given in benchmark.recognise(found)}
+    if len(known) == 1 and name is None:
+        return next(iter(known.values()))
+    if known and name not in known:
+        hint = did_you_mean(name, known) if name else ""
+        raise QabiasError(f"{path}: holds the answers of {', '.join(known)}; choose by --answers{hint}")
+    return known[name] if name in known else GivenAnswers("", "", "", found)
+
+
+def collect(given: GivenAnswers, arguments: RunArguments, where: str, upstream_dir: str | None = None) -> Collected:
+    """Read answers and find the examples that they answer.
+
+    Args:
+        given: The answers.
+        arguments: What they answer; a format, a norm and a model that it leaves out are those of `given`.
+        where: What messages call the answers, and their name in the signature.
+        upstream_dir: Local mirror of the published files.
+
+    Raises:
+        QabiasError: If an argument is wrong, an example does not exist, or one is answered twice.
+    """
+    benchmark = load_benchmark(arguments.benchmark)
+    rules = check_rules(benchmark.rules, arguments.rules, benchmark.name)
+    arguments = replace(arguments, format=arguments.format or given.format or None, rules=rules)
+    check_arguments(benchmark, arguments)
+    prompt_format = choose_format(benchmark.formats, arguments.format) if arguments.format else None
+    examples = load_examples(arguments, upstream_dir)
+    table, answers = join_answers(benchmark, examples.table, given.answers, where)
+    read = benchmark.read_given(table, answers, prompt_format, arguments.norm)
+    digest = hashlib.sha256(str(read.to_pylist()).encode()).hexdigest()[:8]
+    covered = f"{Path(where).name}@{digest} {table.num_rows} of {examples.table.num_rows}"
+    arguments = replace(arguments, answers=covered.replace("|", " "))
+    signature = collected_signature(arguments, examples.origin, prompt_format)
+    answered = Examples(benchmark, examples.origin, table)
+    return Collected(
+        arguments, Question(answered, prompt_format, signature, UNITS_PER_PART), read, examples.table.num_rows
+    )
+
+
+def write_collected(found: Collected, folder: Path) -> RunResult:
+    """Write answers as a run folder, with scores, tables and report.
+
+    Args:
+        found: The answers.
+        folder: A new folder, or one that holds these very answers.
+
+    Raises:
+        QabiasError: If the folder holds something else, or the metric refuses the answers.
+    """
+    question = found.question
+    # What the metric refuses must not leave a folder behind.
+    question.benchmark.score(question.table, found.answers, found.arguments.rules)
+    run_file = claim(folder, found.arguments, question.signature, question.units_per_part, alone=True)
+    start = 0
+    for number, part in enumerate(question.parts):
+        answers = found.answers.slice(start, part.num_rows)
+        columns = {name: answers[name] for name in answers.column_names}
+        write_part(folder, number, question.benchmark, part, columns)
+        start += part.num_rows
+    return finish(run_file, question)
+
+
+def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, upstream_dir: str | None = None) -> RunResult:
+    """Score the answers of a run by other rules, as a run of its own.
+
+    Args:
+        folder: A run folder with all its parts.
+        rules: How answers are counted.
+        output: The new run folder.
+        upstream_dir: Local mirror of the published files.
+
+    Raises:
+        QabiasError: If a folder does not hold what it should, or a rule is unknown.
+    """
+    run = read_run(folder)
+    benchmark = load_benchmark(run.benchmark)
+    arguments = replace(run.arguments, rules=check_rules(benchmark.rules, rules, benchmark.name))
+    question = replace(put_again(run, upstream_dir), signature=with_rules(run.signature, arguments.rules))
+    new = claim(output, arguments, question.signature, run.units_per_part, alone=True)
+    for number in range(len(question.parts)):
+        source = part_path(folder, number)
+        if not source.exists():
+            raise QabiasError(f"{folder}: part {number} is missing; finish the run first, by its `qabias run`")
+        write_atomically(part_path(output, number), partial(shutil.copyfile, source))
+    return finish(new, question)

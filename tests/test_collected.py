@@ -1,0 +1,211 @@
+"""Answers that others have collected, as runs: from their own tables, and from what the authors published."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from typer.testing import CliRunner
+
+from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.bbq.published import recognise
+from qabias.cli import app
+from qabias.comparison import compare
+from qabias.errors import QabiasError
+from qabias.measuring.run import run, score_run
+from qabias.pooling import pool
+from qabias.runs.arguments import RunArguments
+from qabias.runs.scored import read_scored
+from qabias.tables.model import find, read_analysis
+
+from .conftest import ROOT
+
+UPSTREAM = Path(os.environ.get("QABIAS_UPSTREAM") or ROOT.parent / "shared" / "upstream")
+UNIFIEDQA = UPSTREAM / "nyu-mll" / "BBQ" / "results" / "UnifiedQA"
+
+needs_outputs = pytest.mark.skipif(
+    not (UNIFIEDQA / "preds_Age.jsonl").exists(),
+    reason="the authors' outputs are not here; set QABIAS_UPSTREAM to a mirror with nyu-mll/BBQ/results/UnifiedQA",
+)
+
+
+def invoke(*arguments) -> str:
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def age() -> pa.Table:
+    benchmark = load_benchmark("bbq")
+    return benchmark.load("Age", benchmark.origin("bundled", 0, False, None))
+
+
+@pytest.fixture
+def answers(tmp_path) -> Path:
+    """Right answers to the first 400 examples of Age, as texts."""
+    rows = age().slice(0, 400).to_pylist()
+    path = tmp_path / "answers.jsonl"
+    given = [{"example_id": row["example_id"], "prediction": row["ans" + str(row["label"])] + "."} for row in rows]
+    path.write_text("".join(json.dumps(row) + "\n" for row in given), encoding="utf-8")
+    return path
+
+
+# Somebody's table
+
+
+def test_a_table_becomes_a_run_with_tables_and_report(answers, tmp_path):
+    folder = tmp_path / "run"
+    output = invoke("score", answers, "--config", "Age", "--model", "mine", "--format", "race", "--output", folder)
+    assert "answers to 400 of the 3,680 examples of this configuration (10.9%)" in output
+    scored = read_scored(folder)
+    assert scored.scores["accuracy_disambig"] == 1
+    assert "|format:race@1|model:mine|scorer:answers|norm:none|answers:answers.jsonl@" in scored.signature
+    assert " 400 of 3680|" in scored.signature
+    analysis = read_analysis(folder / "analysis.json")
+    assert find(analysis.tables, "accuracy_by_category").rows
+    assert all(example["generated"] for example in analysis.examples)
+    assert "accuracy" in (folder / "report.html").read_text(encoding="utf-8").lower()
+    before = (folder / "scores.json").read_bytes()
+    assert score_run(folder).scores["n"] == 400
+    assert (folder / "scores.json").read_bytes() == before
+
+
+def test_such_a_run_is_compared_with_others(answers, tmp_path):
+    folder = tmp_path / "run"
+    invoke("score", answers, "--config", "Age", "--format", "qa", "--output", folder)
+    other = run(RunArguments("bbq", "baseline:stereotyped", "Age"), tmp_path / "baseline").folder
+    found = compare([folder, other], allow_mixed=True)
+    (row,) = [row for row in find(found.analysis.tables, "difference_bias_ambig").rows if row[0] == "Age"]
+    assert row[1].value == 1  # never biased, and always
+    paired = next(place for place, column in enumerate(find(found.analysis.tables, "difference_bias_ambig").columns)
+                  if column.name.startswith("n"))  # fmt: skip
+    assert row[paired] <= 400
+
+
+def test_the_same_file_may_be_scored_again_and_another_not(answers, tmp_path):
+    folder = tmp_path / "run"
+    for _ in range(2):
+        invoke("score", answers, "--config", "Age", "--output", folder)
+    answers.write_text(answers.read_text(encoding="utf-8").replace("The", "the other"), encoding="utf-8")
+    with pytest.raises(QabiasError, match="holds another run"):
+        invoke("score", answers, "--config", "Age", "--output", folder)
+
+
+def test_what_the_metric_refuses_leaves_no_folder(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("example_id,prediction\n" + "".join(f"{number},7\n" for number in range(4)), encoding="utf-8")
+    with pytest.raises(QabiasError, match="predictions row 0: 7 is not"):
+        invoke("score", path, "--config", "Age", "--output", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_question_only_answers_are_told_by_their_format(answers, tmp_path):
+    output = invoke("score", answers, "--config", "Age", "--format", "race_question_only", "--output", tmp_path / "run")
+    assert "The model saw no context" in output
+    names = {table.name for table in read_analysis(tmp_path / "run" / "analysis.json").tables}
+    assert "question_only" in names
+    assert "accuracy_by_category" not in names
+
+
+def test_texts_of_inference_are_read(tmp_path):
+    benchmark = load_benchmark("bbnli")
+    rows = benchmark.load("man_is_to_surgeon", benchmark.origin("bundled", 0, False, None)).to_pylist()
+    path = tmp_path / "answers.jsonl"
+    words = ("no", "It is not clear", "Yes!")
+    given = [{"example_id": row["example_id"], "prediction": words[row["label"]]} for row in rows]
+    path.write_text("".join(json.dumps(row) + "\n" for row in given), encoding="utf-8")
+    invoke("score", path, "--benchmark", "bbnli", "--config", "man_is_to_surgeon", "--output", tmp_path / "run")
+    scores = read_scored(tmp_path / "run").scores
+    assert scores["bias_score"] == 0
+    assert scores["accuracy_pro"] == 1
+
+
+# Other rules
+
+
+def test_a_run_is_scored_by_other_rules_into_a_folder_of_its_own(tmp_path):
+    arguments = RunArguments("unqover", "baseline:first", "religion", limit=280)
+    folder = run(arguments, tmp_path / "run").folder
+    invoke("score", folder, "--score", "delta=released", "--output", tmp_path / "released")
+    plain, released = (read_scored(tmp_path / name) for name in ("run", "released"))
+    assert "|score:delta=released|" in released.signature
+    assert "score:" not in plain.signature
+    assert dict(released.arguments.rules) == {"delta": "released"}
+    asked = run(
+        RunArguments("unqover", "baseline:first", "religion", limit=280, rules={"delta": "released"}),
+        tmp_path / "asked",
+    )
+    assert asked.signature == released.signature
+    assert asked.scores["sets"]["religion"]["delta"] == released.scores["sets"]["religion"]["delta"]
+    with pytest.raises(QabiasError, match="name a new folder by --output"):
+        invoke("score", folder, "--score", "delta=released")
+    with pytest.raises(QabiasError, match=r"unqover has no rule 'delte' .*did you mean 'delta'"):
+        invoke("score", folder, "--score", "delte=released", "--output", tmp_path / "other")
+
+
+# The authors' tables
+
+
+def test_logits_are_read_as_the_largest_and_ties_as_none():
+    found = pa.table(
+        {
+            "index": [0, 1, 0, 1],
+            "cat": ["Age"] * 4,
+            "model": ["roberta-base-race"] * 2 + ["deberta-v3-base-race"] * 2,
+            "ans0": [0.1, 2.0, -1.0, 0.5],
+            "ans1": [0.3, 2.0, -2.0, 0.1],
+            "ans2": [0.2, 1.0, -3.0, 0.2],
+        }
+    )
+    one, other = recognise(found)
+    assert (one.name, other.name) == ("roberta-base-race-pair", "deberta-v3-base-race-pair")
+    assert one.answers["prediction"].to_pylist() == [1, -1]
+    assert other.answers["prediction"].to_pylist() == [0, 0]
+    assert other.answers["example_id"].to_pylist() == [0, 1]
+    assert recognise(pa.table({"example_id": [1], "prediction": [0]})) == []
+
+
+@needs_outputs
+def test_a_file_of_the_authors_names_what_it_holds(tmp_path):
+    path = UNIFIEDQA / "preds_Age.jsonl"
+    common = ("--source", "release", "--config", "Age", "--upstream-dir", UPSTREAM)
+    with pytest.raises(QabiasError, match=r"holds the answers of unifiedqa-11b-\w+.*choose by --answers"):
+        invoke("score", path, *common)
+
+
+@needs_outputs
+def test_published_outputs_give_runs_means_and_a_comparison(tmp_path, monkeypatch):
+    """Figure 6 and Appendix E of Parrish et al. 2022, and what the specification computes from the outputs."""
+    monkeypatch.chdir(tmp_path)
+    command = ("run", "paper:bbq", "--published", "--models", "unifiedqa-11b", "--config", "Age,Religion")
+    output = invoke(*command, "--upstream-dir", UPSTREAM)
+    assert "3 of 3 runs are finished" in output
+    where = tmp_path / "runs" / "paper-bbq-published"
+    blind = next(where.glob("*question_only*"))
+    rows = {row[0]: row for row in find(read_analysis(blind / "analysis.json").tables, "question_only").rows}
+    for category, bias, accuracy in (("Age", 51.4, 30.3), ("Religion", 21.3, 58.0)):  # Figure 6
+        assert [round(100 * rows[category][place].value, 1) for place in (1, 2)] == [bias, accuracy]
+    race, arc = sorted(path for path in where.glob("unifiedqa-11b-*") if "question" not in path.name
+                       and "mean" not in path.name)[::-1]  # fmt: skip
+    assert "race" in race.name
+    found = pool([race, arc], upstream_dir=str(UPSTREAM))
+    groups = found.benchmark.groups(found.scores)
+    mean = {name: round(100 * groups[name]["bias_ambig"], 2) for name in ("Age", "Religion")}
+    assert mean == pytest.approx({"Age": (29.78 + 48.94) / 2, "Religion": (14.33 + 24.50) / 2}, abs=0.011)
+    assert (where / "unifiedqa-11b-formats-mean" / "pool.html").exists()
+    assert (where / "compared" / "compare.html").exists()
+
+
+def test_models_without_published_answers_are_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["run", "paper:unqover", "--published", "--models", "bert-base"])
+    assert result.exit_code == 2
+    assert "the authors published no answers of this model to this prompt" in result.output
+    result = CliRunner().invoke(app, ["run", "bbq", "--published"])
+    assert "--published is for the experiment of a paper" in str(result.exception)
