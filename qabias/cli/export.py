@@ -8,7 +8,7 @@ import typer
 
 def export(
     folder: Annotated[
-        Path, typer.Argument(help="A run folder, or one that `qabias compare` or `qabias pool` wrote.", show_default=False)
+        Path, typer.Argument(help="A run folder, or one of `qabias compare` or `qabias pool`.", show_default=False)
     ],
     output: Annotated[
         Path | None, typer.Option(help="Folder for the files; by default export in that folder.", show_default=False)
