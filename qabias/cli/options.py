@@ -22,7 +22,7 @@ UpstreamDir = Annotated[
 
 
 def parse_options(texts: list[str]) -> dict[str, str]:
-    """Options of a scorer from `--option NAME=VALUE`.
+    """Options of a scorer or a benchmark from `--option NAME=VALUE`.
 
     Raises:
         QabiasError: If one is not of that form.

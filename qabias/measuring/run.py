@@ -81,8 +81,8 @@ def run(arguments: RunArguments, output: Path | None = None, machine: Machine = 
     with processes.together():
         check_arguments(load_benchmark(arguments.benchmark), arguments, machine)
         examples = load_examples(arguments, machine.upstream_dir)
-        options = arguments.options
-        arguments = replace(arguments, options=lasting_options(arguments.scorer, options))
+        options = arguments.scorer_options
+        arguments = replace(arguments, options=lasting_options(arguments.scorer, arguments.options))
         folder = output or default_folder(arguments)
         scorer = load_scorer(
             arguments.scorer,

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from qabias.benchmarks import Benchmark, choose_format
+from qabias.benchmarks import Benchmark, choose_format, load_benchmark
 from qabias.errors import QabiasError
-from qabias.scorers.registry import scorers_for
+from qabias.scorers.registry import kinds, scorers_for
 from qabias.support.suggest import did_you_mean
 
 
@@ -24,7 +24,7 @@ class RunArguments:
         norm: How an option's log-likelihood becomes a score, one of the benchmark's `norms`.
         limit: Measure at most this many examples, drawn as whole sets and spread over all templates; None for all.
         seed: Seed of generation, sampling and random answers.
-        options: Options of the scorer, by name.
+        options: Options of the scorer and of the benchmark, by name.
         revision: Branch, tag or commit of a Hub model.
         dtype: Precision of the model: auto, float32, bfloat16 or float16.
     """
@@ -42,6 +42,16 @@ class RunArguments:
     options: Mapping[str, str] = field(default_factory=dict)
     revision: str | None = None
     dtype: str = "auto"
+
+    @property
+    def scorer_options(self) -> dict[str, str]:
+        """The options that are not the benchmark's own.
+
+        Raises:
+            QabiasError: If there is no such benchmark.
+        """
+        own = load_benchmark(self.benchmark).options
+        return {name: value for name, value in self.options.items() if name not in own}
 
 
 @dataclass(frozen=True)
@@ -69,13 +79,18 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
     """Refuse what no run can do, before anything heavy is loaded.
 
     Raises:
-        QabiasError: If format or norm are unknown, or limit, token budget or shard out of range.
+        QabiasError: If format, norm or an option are unknown, or limit, token budget or shard out of range.
     """
     if arguments.format is not None:
         choose_format(benchmark.formats, arguments.format)
     if arguments.norm not in benchmark.norms:
         meant = did_you_mean(arguments.norm, benchmark.norms)
         raise QabiasError(f"unknown norm {arguments.norm!r}: {benchmark.name} has {', '.join(benchmark.norms)}{meant}")
+    for name in arguments.scorer_options:
+        # Any other unknown option is refused by the scorer, which says what it has.
+        meant = did_you_mean(name, benchmark.options)
+        if meant and not any(name in kind.options for kind in kinds().values()):
+            raise QabiasError(f"unknown option {name!r}: {benchmark.name} has {', '.join(benchmark.options)}{meant}")
     if arguments.limit is not None and arguments.limit < 1:
         raise QabiasError(f"limit is {arguments.limit}; it must be at least 1")
     if machine.token_budget is not None and machine.token_budget < 1:

@@ -1,13 +1,12 @@
 """Running a suite: what is finished is skipped, what fails is reported at the end, and the rest goes on."""
 
-import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from qabias import __version__
-from qabias.comparison.comparable import SAME
+from qabias.comparison.comparable import asked_questions
 from qabias.errors import QabiasError
 from qabias.measuring.run import run
 from qabias.runs.arguments import Machine, RunArguments
@@ -87,5 +86,5 @@ def comparable(outcomes: Sequence[Outcome]) -> list[list[ScoredRun]]:
     for outcome in outcomes:
         if not outcome.failure:
             scored = read_scored(outcome.folder)
-            groups.setdefault(json.dumps([getattr(scored.arguments, name) for name in SAME]), []).append(scored)
+            groups.setdefault(asked_questions(scored), []).append(scored)
     return list(groups.values())
