@@ -47,7 +47,7 @@ _READ_RANKS = (
 
 
 def geoschemes() -> dict[str, str]:
-    """The UN geoscheme of every country (Tables 4 and 11), which the bundled vocabulary has and the authors' lists lack."""
+    """The UN geoscheme of every country (Tables 4 and 11): the bundled vocabulary has it, the authors' lists do not."""
     vocabulary = locate.dataset_folder(NAME) / "vocabulary" / "subjects.csv"
     subjects = locate.dataset_module(NAME, "bundled").read_subjects(vocabulary)["nationality"]
     return {subject.name: subject.cluster for subject in subjects}
