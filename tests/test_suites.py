@@ -19,6 +19,7 @@ from qabias.benchmarks.unqover.benchmark import BENCHMARK as UNQOVER
 from qabias.comparison.comparable import read_runs
 from qabias.comparison.paired import Answers, have_common_examples
 from qabias.errors import QabiasError
+from qabias.hub.results import result_files
 from qabias.measuring.run import run as measure
 from qabias.measuring.run import score_run
 from qabias.planning.count import check_run
@@ -209,6 +210,11 @@ def test_other_subjects_are_other_questions(runs_of_both_lists, upstream):
         read_runs([runs_of_both_lists / name for name in ("bert", "roberta")])
     outcomes = [Outcome(None, runs_of_both_lists / name) for name in ("bert", "roberta", "bert")]
     assert [len(group) for group in comparable(outcomes)] == [2, 1]
+    paths = [result_files(runs_of_both_lists / name, "a/m", "a/d", sample=True) for name in ("bert", "roberta")]
+    assert [list(of) for of in paths] == [
+        [".eval_results/unqover-official-religion_mlm-qa-masked_lm-pronouns-no-sample60.yaml"],
+        [".eval_results/unqover-official-subjects-roberta-religion_mlm-qa-masked_lm-pronouns-no-sample60.yaml"],
+    ]
     before = (runs_of_both_lists / "roberta" / "scores.json").read_bytes()
     score_run(runs_of_both_lists / "roberta", str(upstream))
     assert (runs_of_both_lists / "roberta" / "scores.json").read_bytes() == before
