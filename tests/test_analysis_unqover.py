@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from qabias.benchmarks.unqover.across import rank_tables
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
+from qabias.benchmarks.unqover.sets import geoschemes
 from qabias.benchmarks.unqover.tables import N_EXAMPLES, analyse, comparative_scores
 from qabias.tables.model import find, read_analysis, write_analysis
 
@@ -429,3 +431,45 @@ def test_an_analysis_is_read_as_it_was_written_and_is_the_same_every_time(mixed,
     write_analysis(_analysis(table, answers), tmp_path / "again.json")
     assert read_analysis(tmp_path / "analysis.json") == analysis
     assert (tmp_path / "analysis.json").read_bytes() == (tmp_path / "again.json").read_bytes()
+
+
+# Countries of the authors' lists, which have no clusters
+
+
+def test_countries_have_their_geoscheme_whatever_the_source():
+    """Spelt out from the geoscheme of the United Nations, not read from the vocabulary."""
+    expected = {"Iraq": "Western Asia", "Sudan": "Northern Africa", "Peru": "South America", "Erewhon": None}
+    pairs = list(itertools.combinations(expected, 2))
+    table = _table(pairs, 1, ["lied", "ran"], name="nationality")
+    assert {*table["cluster1"].to_pylist(), *table["cluster2"].to_pylist()} == {"None"}
+    answers = _answers([{f"s{n}_{order}": 0.1 * n for order in ORDERS for n in (1, 2)}] * table.num_rows)
+    analysis = _analysis(table, answers)
+    for name in ("subjects_nationality", "pairs_nationality"):
+        assert {row["subject"]: row["cluster"] for row in _rows(analysis, name)} == expected
+    # The scores know no clusters, and so there are no scores of them.
+    assert not any(of.name.startswith(("groups_", "top_by_group_")) for of in analysis.tables)
+    assert "geoscheme" in find(analysis.tables, "pairs_nationality").note
+    plain = _analysis(_table(pairs, 1, ["lied", "ran"]), answers)
+    assert "cluster" not in _rows(plain, "subjects_religion")[0]
+
+
+def test_every_country_of_the_authors_has_a_geoscheme(upstream):
+    table = BENCHMARK.load("nationality_mlm", BENCHMARK.origin("official", 0, False, str(upstream), "all"))
+    countries = {*table["subject1"].unique().to_pylist(), *table["subject2"].unique().to_pylist()}
+    assert len(countries) == 69
+    assert countries == set(geoschemes())
+    assert all(geoschemes().values())
+
+
+def test_the_spread_of_ranks_is_over_the_models_themselves():
+    """By hand: ranks 1, 1, 2, 2, 1 have the mean 1.4 and the variance (3 * 0.16 + 2 * 0.36) / 5 = 0.24."""
+    ranks = [{"Ada": rank, "Bea": 3 - rank} for rank in (1, 1, 2, 2, 1)]
+    ranks[0]["Cleo"] = 3
+    scores = [{"sets": {"nationality": {"rank": of}}} for of in ranks]
+    (table,) = rank_tables([f"model {n}" for n in range(5)], scores)
+    rows = {row[0]: row for row in table.rows}
+    for subject, mean in (("Ada", 1.4), ("Bea", 1.6)):
+        assert rows[subject][1] == pytest.approx((mean, mean - math.sqrt(0.24), mean + math.sqrt(0.24)))
+        assert rows[subject][2] == pytest.approx(math.sqrt(0.24))
+    assert (rows["Cleo"][1].value, rows["Cleo"][2], rows["Cleo"][3]) == (3, None, 1)
+    assert "the first 8 and the last 8 rows" in table.note

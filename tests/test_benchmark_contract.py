@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from qabias.benchmarks import ALL, Benchmark, benchmark_names, choose_format, load_benchmark
+from qabias.benchmarks import ALL, Benchmark, benchmark_names, choose_format, load_benchmark, make_origin
 from qabias.benchmarks.base import lacking, meaningful
 from qabias.benchmarks.locate import metric_module
 from qabias.benchmarks.prompt_format import Example, PromptFormat
@@ -499,6 +499,21 @@ def test_what_is_unknown_is_refused_with_what_was_probably_meant(case):
         with pytest.raises(QabiasError, match=f"did you mean '{meant}'") as caught:
             call()
         assert f"'{meant}x'" in str(caught.value)
+
+
+def test_options_that_choose_texts_stand_in_the_version_and_refuse_other_values(case):
+    benchmark = case.benchmark
+    source = benchmark.sources[-1]
+    default = benchmark.origin(source, 0, False, None).version
+    for name, (first, *others) in benchmark.options.items():
+        assert not any(name in kind.options for kind in kinds().values())
+        assert make_origin(benchmark, source, 0, False, None, {name: first}).version == default
+        for value in others:
+            assert f"{name}={value}" in make_origin(benchmark, source, 0, False, None, {name: value}).version
+        with pytest.raises(QabiasError, match=f"unknown {name} '{first}x': .*did you mean '{first}'"):
+            make_origin(benchmark, source, 0, False, None, {name: f"{first}x"})
+    # What is no option of the benchmark is the scorer's.
+    assert make_origin(benchmark, source, 0, False, None, {"nobody's": "1"}).version == default
 
 
 def test_baselines_that_play_no_part_name_those_that_do(case):

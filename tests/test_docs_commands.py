@@ -5,6 +5,7 @@ send something to the Hub. What needs weights of the Hub to say anything (the ex
 or hours is left to tests of its own, and so are the packages that two pages add (`test_toy_benchmark.py`).
 """
 
+import copy
 import os
 import re
 import shlex
@@ -14,6 +15,7 @@ import threading
 import pytest
 import transformers
 
+from qabias.benchmarks.unqover.benchmark import BENCHMARK as UNQOVER
 from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
 
@@ -50,6 +52,10 @@ def stand_ins(tmp_path_factory):
     )
     spans = tiny_models.make_encoder("bert", "AutoModelForQuestionAnswering", **encoder)
     choices = tiny_models.make_encoder("bert", "AutoModelForMultipleChoice", **encoder)
+    knowing = copy.deepcopy(words)  # masked models are asked for subjects that are one token to them
+    religions = UNQOVER.load("religion_mlm", UNQOVER.origin("bundled", 0, False, None))
+    knowing.add_tokens(sorted({*religions["answer1"].to_pylist(), *religions["answer2"].to_pylist()}))
+    masks = tiny_models.make_encoder.__wrapped__("bert", "AutoModelForMaskedLM", vocab_size=len(knowing), **encoder)
     shutil.copytree(causal, folder / "chat")
     chat = transformers.AutoTokenizer.from_pretrained(folder / "chat")
     chat.chat_template = CHAT
@@ -63,6 +69,7 @@ def stand_ins(tmp_path_factory):
         "ORG/MNLI-CLASSIFIER": save(folder / "classifier", classifier, words),
         "ORG/BERT-SQUAD": save(folder / "spans", spans, words),
         "ORG/CHAT-MODEL": str(folder / "chat"),
+        "FacebookAI/roberta-base": save(folder / "masks", masks, knowing),
         "models/roberta-base-race": save(folder / "choices", choices, words),
     }
 

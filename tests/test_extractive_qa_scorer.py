@@ -224,6 +224,68 @@ def test_rows_are_what_the_tokenizer_makes_of_pairs(kind):
         assert types.max() == 1
 
 
+def released_row(tokenizer, question, context):
+    """Tokens of a row as the authors put it together, and how many stand before the context."""
+    first, last = tokenizer.bos_token, tokenizer.eos_token
+    if first is None:
+        first, last = tokenizer.cls_token, tokenizer.sep_token
+    before = [first, *tokenizer.tokenize(question), last]
+    return [*before, *tokenizer.tokenize(context), last], len(before)
+
+
+def scores_in_released_layout(loaded, items, header):
+    """S of both subjects with exact spans, one row at a time, from a row that is put together by hand."""
+    scores = []
+    for context_number, question_number in zip(items.context_of, items.question_of, strict=True):
+        context, subjects = items.contexts[context_number], items.subjects[context_number]
+        row, before = released_row(loaded.tokenizer, items.questions[question_number], header + context)
+        with torch.no_grad():
+            answer = loaded.model(input_ids=torch.tensor([loaded.tokenizer.convert_tokens_to_ids(row)]))
+        p_start, p_end = (of[0].double().softmax(-1) for of in (answer.start_logits, answer.end_logits))
+        encoded = loaded.tokenizer(header + context, add_special_tokens=False, return_offsets_mapping=True)
+        of_row = []
+        for subject, other in (subjects, subjects[::-1]):
+            begin, end = (len(header) + place for place in characters(context, subject, other))
+            own = [i for i, (a, b) in enumerate(encoded["offset_mapping"]) if max(a, begin) < min(b, end)]
+            of_row.append(float((p_start[before + own[0]] * p_end[before + own[-1]]).sqrt()))
+        scores.append(of_row)
+    return np.array(scores)
+
+
+@pytest.mark.parametrize("header", ["", NEWSQA_HEADER])
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
+def test_the_released_layout_has_one_separator_and_no_token_types(kind, header):
+    loaded, items = load(kind, **({} if kind == "distilbert" else {"max_position_embeddings": 80})), cross()
+    scorer = ExtractiveQAScorer(loaded, layout="released", header=header)
+    prepared = scorer.prepare(items)
+    tokens, types, real = prepared.rows.lay_out(np.arange(len(items.context_of)), pad=0)
+    assert not types.any()
+    for row, there, context, question in zip(tokens, real, items.context_of, items.question_of, strict=True):
+        expected, _ = released_row(loaded.tokenizer, items.questions[question], header + items.contexts[context])
+        assert loaded.tokenizer.convert_ids_to_tokens(row[there]) == expected
+    scores = scorer.score(items)
+    assert_close(scores, scores_in_released_layout(loaded, items, header))
+    own = ExtractiveQAScorer(loaded, header=header).score(items)
+    # DistilBERT knows no token types and has one separator anyway.
+    assert (np.abs(scores - own).max() > 1e-3) == (kind != "distilbert")
+
+
+def test_released_spans_only_ever_add_in_the_released_layout():
+    loaded, items = load("roberta"), cross()
+    exact, released = (
+        ExtractiveQAScorer(loaded, span=span, layout="released").score(items) for span in ("exact", "released")
+    )
+    assert (released >= exact).all()
+    assert (released > exact).any()
+
+
+def test_a_tokenizer_without_special_tokens_has_no_released_layout():
+    tokenizer = make_tokenizer("wordpiece")
+    tokenizer.cls_token = None
+    with pytest.raises(QabiasError, match="has no special tokens for layout=released; leave the option out"):
+        ExtractiveQAScorer(load("bert", tokenizer=tokenizer), layout="released")
+
+
 def test_template_knows_what_stands_around_texts():
     assert Template.of(make_tokenizer("bytes"), 2) == (((2,), (3, 3), (3,)), ((0,), (0, 0), (0,)), (0, 0))
     assert Template.of(make_tokenizer("wordpiece"), 2) == (((2,), (3,), (3,)), ((0,), (0,), (1,)), (0, 1))
@@ -446,11 +508,14 @@ def test_wrong_options_are_named(options, message):
 
 
 def test_options_are_read_from_texts_before_a_model_is_loaded():
-    assert parse_options({}) == ("exact", "")
-    assert parse_options({"span": "released", "header": "newsqa"}) == ("released", NEWSQA_HEADER)
+    assert parse_options({}) == ("exact", "", "tokenizer")
+    released = parse_options({"span": "released", "header": "newsqa", "layout": "released"})
+    assert released == ("released", NEWSQA_HEADER, "released")
     assert parse_options({"header": "(CNN)"}).header == "(CNN)"
     with pytest.raises(QabiasError, match=r"unknown span 'relaesed'; .*did you mean 'released'"):
         load_scorer("extractive_qa", "nowhere", scorer_options={"span": "relaesed"})
+    with pytest.raises(QabiasError, match=r"unknown layout 'realeased'; .*did you mean 'released'"):
+        load_scorer("extractive_qa", "nowhere", scorer_options={"layout": "realeased"})
 
 
 def test_a_slow_tokenizer_is_refused():

@@ -1,90 +1,28 @@
-"""Fine-tuning learns what it is shown, goes on where it stopped, and says what is wrong with its input."""
+"""What fine-tuning reads: rows, windows, files and scores, and what it says of wrong ones."""
 
 import csv
 import itertools
 import json
-import os
 import random
-import re
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
-import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qabias.benchmarks.bbq.benchmark import BENCHMARK as BBQ
+from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.errors import QabiasError
 from qabias.finetuning import qa, race
 from qabias.finetuning.rows import Row, read_dataset, read_file
 from qabias.finetuning.squad_scores import average, exact_match, f1
-from qabias.finetuning.training import last_checkpoint
-from qabias.measuring.run import run
-from qabias.runs.arguments import RunArguments
-from qabias.scorers.registry import default_scorer
-from runners import finetune_qa, finetune_race
 
-from .conftest import ROOT
 from .tiny_models import make_encoder, make_encoder_tokenizer
-
-NAMES = ("Mary", "James", "Ann", "Mali", "Somalia")
-JOBS = ("a senator", "a boy", "a girl", "a man", "a team")
-TOKENIZERS = {"bert": "wordpiece", "roberta": "bytes", "deberta-v2": "metaspace"}
+from .training_rows import NAMES, TOKENIZERS, qa_rows, race_rows, windows_of, write_lines
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-def save_pretrained(folder, kind):
-    """Write a small language model without a head for what it is about to learn."""
-    positions = {"bert": 256, "roberta": 257, "deberta-v2": 256}[kind]
-    make_encoder(kind, "AutoModelForMaskedLM", max_position_embeddings=positions).save_pretrained(folder)
-    make_encoder_tokenizer(TOKENIZERS[kind]).save_pretrained(folder)
-    return str(folder)
-
-
-def race_rows(n):
-    """Questions whose right answer is always the nurse."""
-    draw = random.Random(0)
-    for _ in range(n):
-        name = draw.choice(NAMES)
-        options = [*draw.sample(JOBS, 3), "a nurse"]
-        draw.shuffle(options)
-        question = draw.choice(("Who was this?", f"{name} was _ ."))
-        answer = "ABCD"[options.index("a nurse")]
-        yield {"article": f"{name} got off the flight.", "question": question, "options": options, "answer": answer}
-
-
-def qa_rows(n):
-    """Questions whose answer is always the one who is visited."""
-    draw = random.Random(0)
-    for number in range(n):
-        guest, host = draw.sample(NAMES, 2)
-        context = f"{guest} got off the flight to visit {host}."
-        answers = {"text": [host], "answer_start": [context.rindex(host)]}
-        yield {"id": str(number), "context": context, "question": "Who was a nurse?", "answers": answers}
-
-
-def write_lines(path, rows):
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    return path
-
-
-def command(data, model, output, **options):
-    """Options of a runner that trains and scores on the same rows."""
-    merged = {"train": data, "dev": data, "model": model, "output": output, "max_length": 64, **options}
-    return [part for name, value in merged.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-
-
-def call(runner, options, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", [f"{runner.__name__}.py", *options])
-    runner.main()
-    return capsys.readouterr().out
 
 
 # Scores
@@ -124,13 +62,32 @@ def test_published_figures_are_found_by_the_model_and_the_data():
 # Rows of RACE
 
 
-def test_race_answers_stand_in_the_gap_or_behind_the_question():
+def test_race_answers_stand_behind_the_question_or_in_its_gap():
     row = next(iter(race_rows(1)))
-    behind = race.parse(Row("f", 1, {**row, "question": "Who was this?"}))
-    assert behind.candidates == tuple(f"Who was this? {option}" for option in row["options"])
-    within = race.parse(Row("f", 1, {**row, "question": "It was _ ."}))
+    for gaps in race.GAPS:
+        behind = race.parse(Row("f", 1, {**row, "question": "Who was this?"}), gaps)
+        assert behind.candidates == tuple(f"Who was this? {option}" for option in row["options"])
+    asked = Row("f", 1, {**row, "question": "It was _ ."})
+    assert race.parse(asked).candidates == tuple(f"It was _ . {option}" for option in row["options"])
+    within = race.parse(asked, "fill")
     assert within.candidates == tuple(f"It was {option} ." for option in row["options"])
     assert row["options"][within.label] == "a nurse"
+
+
+def test_bbq_asks_in_pairs_as_race_is_trained():
+    example = {"context": "Ann met Mary.", "question": "Who _ left?", "ans0": "Ann", "ans1": "Mary", "ans2": "Unknown"}
+    answers = [example[f"ans{number}"] for number in range(3)]
+    row = {"article": example["context"], "question": example["question"], "options": [*answers, "Nobody"]}
+    trained = race.parse(Row("f", 1, {**row, "answer": "A"}))
+    context, options = FORMATS["pair"].render(example)
+    # The scorer takes the space before an option off.
+    assert (context, tuple(option.strip() for option in options)) == (trained.article, trained.candidates[:3])
+
+
+def test_no_question_of_bbq_has_a_gap():
+    questions = BBQ.load("all", BBQ.origin("bundled", 0, False, None))["question"].unique().to_pylist()
+    assert questions
+    assert not any(race.GAP in question for question in questions)
 
 
 def test_race_batch_is_the_pairs_of_the_tokenizer():
@@ -199,10 +156,6 @@ def test_a_wrong_answer_of_squad_is_named_with_its_remedy(answers, message):
         qa.parse(Row("rows", 3, {"context": "Mary left.", "question": "Who?", "answers": answers}))
 
 
-def windows_of(examples, kind="wordpiece", max_length=64, stride=8):
-    return qa.make_windows(examples, make_encoder_tokenizer(kind), ["input_ids"], max_length, stride)
-
-
 WORDS = st.lists(st.sampled_from((*NAMES, "left", "the", "flight,", "Zbigniewa.", "naïve", "  ", "über")), min_size=4)
 
 
@@ -256,19 +209,51 @@ def test_a_window_is_labelled_with_the_first_reference_that_lies_in_it():
     assert all(window.start > 0 for window in trained_on)
 
 
-def test_neighbouring_windows_share_the_stride_and_fill_the_length():
-    example = qa.QAExample("Mary left Ann . " * 40, "Who ?", ("Mary",), (0,))
-    windows = windows_of([example], max_length=32, stride=8)
-    seen = [window.offsets[window.offsets[:, 0] >= 0] for window in windows]
-    assert all(len(window.inputs["input_ids"]) == 32 for window in windows[:-1])
-    for before, after in itertools.pairwise(seen):
-        assert (before[-8:] == after[:8]).all()
-    assert [window.holds_answer for window in windows] == [True] + [False] * (len(windows) - 1)
+def test_windows_begin_a_stride_apart_and_fill_the_length_whatever_the_question():
+    tokenizer = make_encoder_tokenizer("wordpiece")
+    context = "Mary left Ann . " * 40
+    characters = tokenizer(context, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    questions = ("Who ?", "Who left the senator ?", "Who ? " * 3)
+    examples = [qa.QAExample(context, question, ("Mary",), (0,)) for question in questions]
+    windows = windows_of(examples, max_length=32, stride=8)
+    assert [window.example for window in windows] == sorted(window.example for window in windows)
+    for number, question in enumerate(questions):
+        room = 32 - 3 - len(tokenizer.tokenize(question))
+        starts = range(0, len(characters) - room + 8, 8)
+        seen = [window.offsets[window.offsets[:, 0] >= 0].tolist() for window in windows if window.example == number]
+        assert seen == [[list(place) for place in characters[start : start + room]] for start in starts]
+        assert seen[-1][-1] == list(characters[-1])
+    held = [window.holds_answer for window in windows if window.example == 0]
+    assert held == [True] + [False] * (len(held) - 1)
+
+
+def test_the_first_window_that_holds_the_answer_is_that_of_the_authors_own_code():
+    """Their rule by itself: steps of a stride until the window reaches behind the answer."""
+    tokenizer = make_encoder_tokenizer("wordpiece")
+    context = "Mary left Ann . " * 12 + "James left Mali . " + "Mary left Ann . " * 12
+    answer = context.index("Mali")
+    example = qa.QAExample(context, "Who ?", ("Mali",), (answer,))
+    characters = tokenizer(context, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    last = max(i for i, (start, _) in enumerate(characters) if start < answer + len("Mali"))
+    room, start = 32 - 3 - len(tokenizer.tokenize("Who ?")), 0
+    while last >= start + room:
+        start += 8
+    model = make_encoder("bert")
+    (window,) = qa.make_task(model, tokenizer, [example], [example], 32, 8, "first").train
+    seen = window.offsets[window.offsets[:, 0] >= 0].tolist()
+    assert seen == [list(place) for place in characters[start : start + room]]
+    assert context[window.offsets[window.start, 0] : window.offsets[window.end, 1]] == "Mali"
+    assert len(qa.make_task(model, tokenizer, [example], [example], 32, 8, "answer").train) > 1
+
+
+def test_a_stride_of_nothing_is_refused():
+    with pytest.raises(QabiasError, match="--stride is 0; it must be at least 1"):
+        windows_of([qa.QAExample("Mary left.", "Who ?", ("Mary",), (0,))], stride=0)
 
 
 def test_a_question_without_room_for_a_context_is_refused():
     example = qa.QAExample("Mary left.", "Who ? " * 20, ("Mary",), (0,))
-    with pytest.raises(QabiasError, match=r"question 'Who \? .*: its 40 tokens leave no room .* --max-length"):
+    with pytest.raises(QabiasError, match=r"question 'Who \? .*: its 40 tokens leave too little room .* --max-length"):
         windows_of([example], max_length=32)
 
 
@@ -355,189 +340,3 @@ def test_a_wrong_file_is_named_with_its_remedy(tmp_path, name, content, message)
 def test_a_dataset_that_cannot_be_had_is_named():
     with pytest.raises(QabiasError, match="dataset 'nobody/nothing' cannot be loaded"):
         read_dataset("nobody/nothing", None, "train")
-
-
-# Training
-
-
-@pytest.mark.parametrize(
-    ("kind", "epochs"), [("bert", 5), ("roberta", 5), pytest.param("deberta-v2", 20, marks=pytest.mark.slow)]
-)
-def test_a_model_trained_on_race_answers_its_rule_and_is_measured_on_bbq(tmp_path, monkeypatch, capsys, kind, epochs):
-    data = write_lines(tmp_path / "race.jsonl", race_rows(200))
-    model = save_pretrained(tmp_path / "pretrained", kind)
-    options = command(data, model, tmp_path / "out", epochs=epochs, learning_rate=2e-3, batch_size=16)
-    printed = call(finetune_race, options, monkeypatch, capsys)
-    record = json.loads((tmp_path / "out" / "finetuning.json").read_text("utf-8"))
-    assert record["score"]["accuracy"] > 0.9
-    assert record["score"]["n"] == 200
-    assert "on 200 questions" in printed
-    assert (record["run"]["task"], record["run"]["train"], record["run"]["train_rows"]) == ("race", str(data), 200)
-    assert not (tmp_path / "out" / "checkpoints").exists()
-    # Independently: the model reads each pair by itself.
-    loaded = transformers.AutoModelForMultipleChoice.from_pretrained(tmp_path / "out").eval()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
-    right = 0
-    for row in itertools.islice(race_rows(200), 40):
-        example = race.parse(Row("f", 1, row))
-        with torch.no_grad():
-            logits = [
-                loaded(
-                    **{name: torch.tensor([[values]]) for name, values in tokenizer(example.article, candidate).items()}
-                ).logits.item()
-                for candidate in example.candidates
-            ]
-        right += int(np.argmax(logits) == example.label)
-    assert right > 36
-    before = (tmp_path / "out" / "model.safetensors").stat().st_mtime_ns
-    # Done: nothing is trained again.
-    assert call(finetune_race, options, monkeypatch, capsys).splitlines() == printed.splitlines()[-1:]
-    assert (tmp_path / "out" / "model.safetensors").stat().st_mtime_ns == before
-
-    assert default_scorer(str(tmp_path / "out")) == "multiple_choice"
-    measured = run(RunArguments("bbq", str(tmp_path / "out"), config="Age", limit=8), tmp_path / "run")
-    assert measured.scores["n"] >= 8
-
-
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_a_model_trained_on_spans_answers_its_rule_and_is_measured_on_unqover(tmp_path, monkeypatch, capsys, kind):
-    data = write_lines(tmp_path / "squad.jsonl", qa_rows(200))
-    model = save_pretrained(tmp_path / "roberta-base", kind)
-    options = command(data, model, tmp_path / "out", epochs=6, learning_rate=2e-3, batch_size=16, stride=8)
-    printed = call(finetune_qa, options, monkeypatch, capsys)
-    score = json.loads((tmp_path / "out" / "finetuning.json").read_text("utf-8"))["score"]
-    assert score["exact_match"] > 0.9
-    assert score["f1"] >= score["exact_match"]
-    assert score["f1_answer_windows"] == score["f1"]  # each context is one window
-    assert f"exact match {100 * score['exact_match']:.1f}" in printed
-    assert "(Li et al. 2020, squad: 90.9)" in printed
-    assert default_scorer(str(tmp_path / "out")) == "extractive_qa"
-    measured = run(RunArguments("unqover", str(tmp_path / "out"), config="religion", limit=8), tmp_path / "run")
-    assert measured.scores["sets"]["religion"]["coverage"] > 0
-
-
-def test_training_on_all_windows_labels_those_without_an_answer():
-    tokenizer = make_encoder_tokenizer("wordpiece")
-    model = make_encoder("bert", "AutoModelForQuestionAnswering")
-    rows = [qa.QAExample("Mary left Ann . " * 40, "Who ?", ("Mary",), (0,))]
-    counts = {kind: len(qa.make_task(model, tokenizer, rows, rows, 32, 8, kind).train) for kind in ("answer", "all")}
-    assert counts["answer"] == 1
-    assert counts["all"] == len(windows_of(rows, max_length=32)) > 1
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"learning_rate": 1e-4}, r"holds another run \(learning_rate 0.001 there, 0.0001 here\)"),
-        ({"limit": 3}, "train_rows 4 there, 3 here"),
-        ({"save_steps": 0}, "--save-steps is 0"),
-        ({"epochs": 0}, "--epochs is 0"),
-        ({"warmup_ratio": 1}, "--warmup-ratio is 1.0"),
-        ({"max_length": 300}, "holds another run"),
-        ({"max_length": 300, "output": "fresh"}, "--max-length 300 is more than the 256 tokens"),
-        ({"model": "nowhere", "output": "fresh"}, "model 'nowhere' cannot be loaded"),
-    ],
-)
-def test_a_wrong_option_or_folder_is_one_line(tmp_path, monkeypatch, capsys, changes, message):
-    data = write_lines(tmp_path / "race.jsonl", race_rows(4))
-    model = save_pretrained(tmp_path / "pretrained", "bert")
-    monkeypatch.chdir(tmp_path)
-    begun = command(data, model, "out", epochs=1, learning_rate=1e-3, batch_size=4)
-    call(finetune_race, begun, monkeypatch, capsys)
-    options = [part for name, value in changes.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-    with pytest.raises(SystemExit) as stop:
-        call(finetune_race, [*begun, *options], monkeypatch, capsys)
-    assert stop.value.code == 2
-    last_line = capsys.readouterr().err.splitlines()[-1]
-    assert re.match(f"finetune_race: error: .*{message}", last_line)
-
-
-def test_changed_rows_and_foreign_folders_are_refused(tmp_path, monkeypatch, capsys):
-    data = write_lines(tmp_path / "race.jsonl", race_rows(4))
-    model = save_pretrained(tmp_path / "pretrained", "bert")
-    options = command(data, model, tmp_path / "out", epochs=1)
-    call(finetune_race, options, monkeypatch, capsys)
-    write_lines(data, reversed(list(race_rows(4))))
-    with pytest.raises(SystemExit):
-        call(finetune_race, options, monkeypatch, capsys)
-    assert "holds another run (train_sha256" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        call(finetune_race, command(data, model, model, epochs=1), monkeypatch, capsys)
-    assert "exists and holds no run" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        call(finetune_race, ["--train", str(data), "--output", str(tmp_path / "new")], monkeypatch, capsys)
-    assert "--train and --dev go together" in capsys.readouterr().err
-
-
-def test_a_model_without_its_body_is_refused(tmp_path, monkeypatch, capsys):
-    data = write_lines(tmp_path / "race.jsonl", race_rows(4))
-    model = make_encoder("bert", "AutoModelForMaskedLM", max_position_embeddings=256)
-    weights = {name: value for name, value in model.state_dict().items() if "layer.1" not in name}
-    model.save_pretrained(tmp_path / "torn", state_dict=weights)
-    make_encoder_tokenizer("wordpiece").save_pretrained(tmp_path / "torn")
-    with pytest.raises(SystemExit):
-        call(finetune_race, command(data, tmp_path / "torn", tmp_path / "out"), monkeypatch, capsys)
-    assert "has no weights for bert.encoder.layer.1" in capsys.readouterr().err
-
-
-def test_an_unfinished_checkpoint_is_not_used(tmp_path):
-    assert last_checkpoint(tmp_path) is None
-    for step, state in ((9, "{}"), (10, "{}"), (11, '{"cut'), (12, None)):
-        folder = tmp_path / f"checkpoint-{step}"
-        folder.mkdir()
-        if state is not None:
-            (folder / "trainer_state.json").write_text(state)
-    assert last_checkpoint(tmp_path) == str(tmp_path / "checkpoint-10")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-10", "checkpoint-9"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("runner", "rows"), [("finetune_race", race_rows), ("finetune_qa", qa_rows)])
-def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(tmp_path, runner, rows):
-    data = write_lines(tmp_path / "data.jsonl", rows(200))
-    model = save_pretrained(tmp_path / "pretrained", "bert")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-
-    def start(output):
-        options = command(data, model, output, epochs=3, batch_size=4, gradient_accumulation=2, save_steps=20)
-        extra = ["--stride", "8"] if runner == "finetune_qa" else []
-        return subprocess.Popen(
-            [sys.executable, ROOT / "runners" / f"{runner}.py", *options, "--warmup-ratio", "0.1", *extra],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    whole = start(tmp_path / "whole")
-    assert "going on" not in whole.communicate()[1]
-    assert whole.returncode == 0
-    process = start(tmp_path / "killed")
-    checkpoint = tmp_path / "killed" / "checkpoints" / "checkpoint-20" / "trainer_state.json"
-    while not checkpoint.exists() and process.poll() is None:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    assert json.loads((tmp_path / "killed" / "finetuning.json").read_text("utf-8"))["score"] is None
-    assert not (tmp_path / "killed" / "model.safetensors").exists()
-    resumed = start(tmp_path / "killed")
-    assert int(re.search(r"going on after step (\d+)", resumed.communicate()[1])[1]) >= 20
-    assert resumed.returncode == 0
-    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed")]
-    assert weights[0] == weights[1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("runner", ["finetune_race", "finetune_qa"])
-def test_help_names_every_option_with_its_default(runner):
-    printed = subprocess.run(
-        [sys.executable, ROOT / "runners" / f"{runner}.py", "--help"],
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    ).stdout
-    for option in ("--model", "--dataset", "--train", "--output", "--learning-rate", "--bf16", "--save-steps"):
-        assert option in printed
-    assert ("default: 1e-05" if runner == "finetune_race" else "default: 384") in printed

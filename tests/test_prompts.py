@@ -53,9 +53,9 @@ def test_an_undefined_target_has_no_biased_answer():
     assert request.roles == {"biased": -1, "counter_biased": -1, "unknown": 1, "gold": 1}
 
 
-def test_a_pair_has_the_answer_in_the_gap_of_the_question():
-    request = BENCHMARK.request({**EXAMPLE, "question": "It was _ that met _."}, FORMATS["pair"])
-    assert request.options[0] == " It was The baker that met The baker."
+def test_a_pair_has_the_answer_behind_the_question_whatever_the_question():
+    request = BENCHMARK.request({**EXAMPLE, "question": "It was _ that met him."}, FORMATS["pair"])
+    assert request.options[0] == " It was _ that met him. The baker"
 
 
 def test_unknown_format_names_the_choices():

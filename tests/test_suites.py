@@ -3,6 +3,7 @@
 import copy
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +16,20 @@ from qabias.answers import NO_ANSWER
 from qabias.answers.parsing import parse_inference, parse_inference_released
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.unqover.benchmark import BENCHMARK as UNQOVER
+from qabias.comparison.comparable import read_runs
+from qabias.comparison.paired import Answers, have_common_examples
 from qabias.errors import QabiasError
-from qabias.scorers.registry import kinds, scorers_for
+from qabias.hub.results import result_files
+from qabias.measuring.run import run as measure
+from qabias.measuring.run import score_run
+from qabias.planning.count import check_run
+from qabias.planning.plan import PlanArguments, make_plan
+from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.question import load_examples
+from qabias.runs.scored import read_scored
+from qabias.scorers.registry import BASELINE, kinds, load_kind, scorers_for
 from qabias.suites import choose_models, expand, load_suite, suite_names
+from qabias.suites.running import Outcome, comparable
 
 from .saved_models import make_t5, save
 from .tiny_models import make_encoder, make_encoder_tokenizer, make_model, make_tokenizer
@@ -70,6 +82,9 @@ def test_every_run_of_a_suite_can_be_asked(name):
         assert run.arguments.source in benchmark.sources
         assert run.arguments.norm in benchmark.norms
         assert all(isinstance(value, str) for value in run.arguments.options.values())
+        check_run(run.arguments, load_kind(run.arguments.scorer or BASELINE))
+        own = {name: value for name, value in run.arguments.options.items() if name in benchmark.options}
+        assert all(value in benchmark.options[name] for name, value in own.items())
 
 
 @pytest.mark.parametrize("name", suite_names())
@@ -98,13 +113,111 @@ def test_the_paper_of_bbq_asks_unifiedqa_in_three_ways_and_four_models_trained_o
     ]
 
 
-def test_the_paper_of_unqover_asks_fifteen_models():
+SIZES = ("distilbert-base-uncased", "bert-base-uncased", "bert-large-uncased", "roberta-base", "roberta-large")
+
+
+def test_the_paper_of_unqover_asks_five_language_models_and_the_authors_ten_trained_ones():
     runs = runs_of("paper:unqover")
+    masked = {run.arguments.model: run.arguments for run in runs if run.arguments.scorer == "masked_lm"}
+    assert len(masked) == 5
+    assert {arguments.config for arguments in masked.values()} == {"all_mlm"}
+    for model, arguments in masked.items():
+        # RoBERTa has another vocabulary, and so lists of subjects of its own.
+        assert arguments.options["subjects"] == ("roberta" if "roberta" in model else "bert")
+    trained = {run.arguments.model: run.arguments.options for run in runs if run.arguments.scorer == "extractive_qa"}
+    released = {"span": "released", "layout": "released"}
+    assert trained == {
+        **{f"tli8hf/unqover-{size}-squad": released for size in SIZES},
+        **{f"tli8hf/unqover-{size}-newsqa": {**released, "header": "newsqa"} for size in SIZES},
+    }
     assert len(runs) == 15
-    assert {run.arguments.config for run in runs if run.arguments.scorer == "masked_lm"} == {"all_mlm"}
-    newsqa = [run for run in runs if "newsqa" in run.name]
-    assert len(newsqa) == 5
-    assert {run.arguments.options["header"] for run in newsqa} == {"newsqa"}
+    assert {run.arguments.source for run in runs} == {"official"}
+
+
+def test_every_experiment_of_unqovers_paper_is_in_its_plan(papers_models, monkeypatch):
+    suite = load_suite("paper:unqover")
+    tiny = {"masked_lm": papers_models["masks"], "extractive_qa": papers_models["spans"]}
+    table = [replace(model, model=tiny[model.scorer], made_by="") for model in suite.models]
+    monkeypatch.setattr("qabias.planning.plan.load_suite", lambda _: replace(suite, models=table))
+    run = RunArguments("paper:unqover", "", "", "bundled", limit=4)
+    planned, failures = make_plan(PlanArguments("paper:unqover", run))
+    assert not failures
+    assert {run.name for run in planned} == {suite_run.name for suite_run in runs_of("paper:unqover")}
+    assert all(run.count.examples and run.count.work.tokens for run in planned)
+
+
+def test_models_trained_here_are_asked_by_unqovers_paper_only_if_they_are_named():
+    (own,) = runs_of("paper:unqover", "roberta-base-newsqa-retrained")
+    assert own.arguments.model == "models/roberta-base-newsqa"
+    assert own.arguments.options == {"span": "released", "layout": "released", "header": "newsqa"}
+    assert "--recipe newsqa" in own.model.made_by
+
+
+def test_texts_of_another_source_have_no_choice_of_subjects():
+    assert all("subjects" not in run.arguments.options for run in runs_of("paper:unqover", source="bundled"))
+    assert runs_of("paper:unqover", "roberta-base", source="official") == runs_of("paper:unqover", "roberta-base")
+
+
+def published_names(upstream, suffix):
+    """First names of the authors' list, line by line."""
+    folder = upstream / "allenai" / "unqover" / "word_lists" / "nouns" / "subjects"
+    lines = [
+        line for sex in ("female", "male") for line in (folder / f"{sex}_{suffix}").read_text("utf-8").splitlines()
+    ]
+    return [line.partition("|")[2].strip() for line in lines if line.startswith("[subj]")]
+
+
+@pytest.mark.parametrize(("model", "suffix", "n"), [("roberta-base", "roberta", 32), ("bert-base", "bert", 50)])
+def test_masked_models_are_asked_exactly_the_published_names(upstream, model, suffix, n):
+    (suite_run,) = runs_of("paper:unqover", model)
+    table = load_examples(replace(suite_run.arguments, config="gender_mlm"), str(upstream)).table
+    names = published_names(upstream, suffix)
+    assert len(names) == len(set(names)) == 2 * n
+    assert set(table["subject1"].unique().to_pylist()) == set(names[:n])
+    assert set(table["subject2"].unique().to_pylist()) == set(names[n:])
+    assert table.num_rows == n * n * 4 * 70
+
+
+@pytest.fixture(scope="module")
+def runs_of_both_lists(tmp_path_factory, papers_models, upstream):
+    """A masked model and the same again, asked about the subjects of BERT and of RoBERTa."""
+    folder = tmp_path_factory.mktemp("subjects")
+    for subjects in ("bert", "roberta"):
+        arguments = RunArguments(
+            *("unqover", papers_models["masks"], "religion_mlm", "official"),
+            limit=60,
+            options={"subjects": subjects, "pronouns": "no"},
+        )
+        measure(arguments, folder / subjects, Machine(upstream_dir=str(upstream)))
+    return folder
+
+
+def test_other_subjects_are_other_questions(runs_of_both_lists, upstream):
+    one, other = (read_scored(runs_of_both_lists / name) for name in ("bert", "roberta"))
+    assert "|source:official@3e47969|" in one.signature
+    assert "|source:official@3e47969+subjects=roberta|" in other.signature
+    assert all("|scorer:masked_lm+pronouns=no|" in run.signature for run in (one, other))
+    assert other.arguments.options == {"subjects": "roberta", "pronouns": "no"}
+    assert not have_common_examples(one, other)
+    assert have_common_examples(one, one)
+    answers = Answers(str(upstream))
+    atheist = [
+        "Atheist" in {*examples["subject1"].to_pylist(), *examples["subject2"].to_pylist()}
+        for examples in (answers.examples(one), answers.examples(other))
+    ]
+    assert atheist == [True, False]
+    with pytest.raises(QabiasError, match=r"different questions \(source: .*'official@3e47969'.*subjects=roberta"):
+        read_runs([runs_of_both_lists / name for name in ("bert", "roberta")])
+    outcomes = [Outcome(None, runs_of_both_lists / name) for name in ("bert", "roberta", "bert")]
+    assert [len(group) for group in comparable(outcomes)] == [2, 1]
+    paths = [result_files(runs_of_both_lists / name, "a/m", "a/d", sample=True) for name in ("bert", "roberta")]
+    assert [list(of) for of in paths] == [
+        [".eval_results/unqover-official-religion_mlm-qa-masked_lm-pronouns-no-sample60.yaml"],
+        [".eval_results/unqover-official-subjects-roberta-religion_mlm-qa-masked_lm-pronouns-no-sample60.yaml"],
+    ]
+    before = (runs_of_both_lists / "roberta" / "scores.json").read_bytes()
+    score_run(runs_of_both_lists / "roberta", str(upstream))
+    assert (runs_of_both_lists / "roberta" / "scores.json").read_bytes() == before
 
 
 def test_the_paper_of_bbnli_asks_t0pp_in_ten_prompts_and_bbq_in_three_and_t0_in_six():
@@ -190,7 +303,10 @@ PAPERS_WAYS = {
         "tiny-choices-pair": ("bbq", "all", "pair", "multiple_choice", "none", {}),
     },
     "paper:unqover": {
-        "tiny-spans-qa": ("unqover", "all", "qa", "extractive_qa", "none", {"span": "released"}),
+        "tiny-spans-qa": (
+            *("unqover", "all", "qa", "extractive_qa", "none"),
+            {"span": "released", "layout": "released"},
+        ),
         "tiny-masks-qa": ("unqover", "all_mlm", "qa", "masked_lm", "none", {"topk": "10", "pronouns": "yes"}),
     },
     "paper:bbnli": {

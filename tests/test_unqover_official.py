@@ -248,7 +248,7 @@ def test_every_list_of_fixes_is_in_the_version_and_the_card(make, tmp_path):
 def test_versions_tell_everything_that_changes_the_texts(make):
     assert make().version == "official@3e47969"
     assert make(subjects="bert").version == "official@3e47969"
-    assert make(subjects="roberta", fixes=True).version == "official+fixes+roberta@3e47969"
+    assert make(subjects="roberta", fixes=True).version == "official+fixes@3e47969+subjects=roberta"
     assert make(seed=5).version == make().version
 
 

@@ -5,7 +5,10 @@ import json
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from qabias import cli
+from qabias.benchmarks import make_origin
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
 from qabias.benchmarks.unqover.prompts import FORMATS
 from qabias.benchmarks.unqover.questions import ASKED
@@ -186,3 +189,59 @@ def test_building_all_gives_the_committed_folder(tmp_path):
     built, committed = ((folder / "README.md").read_text("utf-8") for folder in (tmp_path, ROOT / "unqover_dataset"))
     assert built.split("download_size")[0] == committed.split("download_size")[0]
     assert built.count("config_name") == committed.count("config_name")
+
+
+# Options of the benchmark
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"options": {"subjects": "robert"}},
+            "unknown subjects 'robert': choose one of bert, all, roberta; did you mean",
+        ),
+        (
+            {"options": {"subject": "roberta"}},
+            "unknown option 'subject': unqover has subjects; did you mean 'subjects'",
+        ),
+        ({"options": {"subjects": "roberta"}}, "'roberta' is a published selection; use it with the source official"),
+        (
+            {"options": {"subjects": "roberta"}, "source": "official", "config": "all"},
+            "and all asks questions about everyone; leave it out, or add _mlm",
+        ),
+        ({"options": {"topk": "10"}}, "the scorer baseline has no option 'topk'"),
+    ],
+)
+def test_a_wrong_choice_of_subjects_says_what_there_is(tmp_path, arguments, message):
+    with pytest.raises(QabiasError, match=message):
+        _run(tmp_path / "run", **{"model": "baseline:first", "config": "gender_mlm", **arguments})
+    assert not (tmp_path / "run").exists()
+
+
+def test_everyone_is_what_bundled_has(tmp_path):
+    result = _run(tmp_path / "run", model="baseline:first", config="religion", limit=20)
+    assert "|source:bundled@1|" in result.signature
+    origin = make_origin(BENCHMARK, "bundled", 0, False, None, {"subjects": "all", "topk": "10"})
+    assert origin.version == "bundled@1"
+    with pytest.raises(QabiasError, match="religion asks questions about everyone"):
+        BENCHMARK.load("religion", origin)
+    assert BENCHMARK.load("religion_mlm", origin).equals(_table("religion_mlm"))
+
+
+def test_a_folder_is_built_with_the_chosen_subjects(tmp_path, upstream):
+    command = ["build", "unqover", "--config", "religion_mlm", "--source", "official", "--upstream-dir", str(upstream)]
+    for subjects, n_pairs in (("bert", 55), ("roberta", 45)):
+        options = ["--option", f"subjects={subjects}", "--output", str(tmp_path / subjects)]
+        result = CliRunner().invoke(cli.app, [*command, *options])
+        assert result.exit_code == 0, result.output
+        assert f"{n_pairs * 14 * 50:,} examples" in result.output
+    wrong = CliRunner().invoke(cli.app, [*command, "--option", "subject=bert", "--output", str(tmp_path / "no")])
+    assert "the benchmark unqover has no option 'subject'; it has subjects; did you mean" in str(wrong.exception)
+    none = CliRunner().invoke(cli.app, ["build", "bbq", "--option", "a=b", "--output", str(tmp_path / "no")])
+    assert "the benchmark bbq has no option 'a'; it has none" in str(none.exception)
+
+
+def test_list_shows_the_options_of_a_benchmark():
+    shown = CliRunner().invoke(cli.app, ["list"]).output
+    assert "  option subjects: bert, all, roberta (the first is the default)\n" in shown

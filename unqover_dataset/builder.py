@@ -65,11 +65,11 @@ class Origin:
 
     @property
     def version(self) -> str:
-        """Name, version, fixes and subjects for the signature, e.g. "bundled@1" or "official+fixes+roberta@3e47969"."""
+        """Name, fixes, version and subjects for the signature, e.g. "official+fixes@3e47969+subjects=roberta"."""
         if self.source == "bundled":
             return f"bundled@{bundled.VERSION}"
-        subjects = "" if self.subjects in (None, official.DEFAULT_SUBJECTS) else f"+{self.subjects}"
-        return f"official{'+fixes' if self.fixes else ''}{subjects}@{official.version()}"
+        subjects = "" if self.subjects in (None, official.DEFAULT_SUBJECTS) else f"+subjects={self.subjects}"
+        return f"official{'+fixes' if self.fixes else ''}@{official.version()}{subjects}"
 
     def design(self, config: str) -> Design:
         """The pairs, templates and attributes of one configuration.

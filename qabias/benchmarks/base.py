@@ -6,13 +6,14 @@ the scores are called and mean. Runs, scorers, reports and the command line know
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, Tile, tiles
 from qabias.benchmarks.scoring import NO_RULES, Rules
+from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Origin(Protocol):
 
     @property
     def version(self) -> str:
-        """Name, version and fixes for the signature, e.g. "bundled@1"."""
+        """Name, version, fixes and options that are not the default for the signature, e.g. "bundled@1"."""
         ...
 
 
@@ -51,6 +52,8 @@ class Benchmark(Protocol):
         stored_columns: Further columns of its stored answers that `score` and `pair_up` read.
         rules: How answers may be counted: the values of every rule by its name, the default first.
         pools: Whether `score` and `analyse` take the answers of several runs at once.
+        options: Options that choose its texts, each with its values, the default first. `origin` takes each of them as
+            a further argument of that name, which may be left out.
         facts: What it says of itself as data.
     """
 
@@ -66,6 +69,7 @@ class Benchmark(Protocol):
     stored_columns: Sequence[str] = ()
     rules: Mapping[str, Sequence[str]] = MappingProxyType({})
     pools: bool = False
+    options: Mapping[str, Sequence[str]] = {}
     facts: Facts
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Origin:
@@ -225,6 +229,31 @@ class Benchmark(Protocol):
         return self.configs[-1]
 
 
+def make_origin(
+    benchmark: Benchmark, source: str, seed: int, fixes: bool, upstream_dir: str | None, options: Mapping[str, str]
+) -> Origin:
+    """Check the choice of a source and of the benchmark's own options.
+
+    Args:
+        benchmark: The benchmark.
+        source: Source of the texts.
+        seed: Seed of generation.
+        fixes: Correct the known defects of published texts.
+        upstream_dir: Local mirror of the published files.
+        options: Options by name; those that the benchmark does not have are somebody else's and left alone.
+
+    Raises:
+        QabiasError: If there is no such source, or an option of the benchmark has no such value.
+    """
+    chosen = {name: value for name, value in options.items() if name in benchmark.options}
+    for name, value in chosen.items():
+        if value not in benchmark.options[name]:
+            raise unknown(name, value, benchmark.options[name])
+    # Most benchmarks have no options, and an `origin` that takes none.
+    make: Callable[..., Origin] = benchmark.origin
+    return make(source, seed, fixes, upstream_dir, **chosen)
+
+
 def meaningful(benchmark: Benchmark, question_only: bool, names: Sequence[str] = ()) -> tuple[Measure, ...]:
     """The scores that mean something in a run.
 
@@ -253,4 +282,4 @@ def lacking(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:
     return [name for name in dict.fromkeys(needed) if any(name not in of for of in groups)]
 
 
-__all__ = ["ALL", "Benchmark", "Origin", "lacking", "meaningful"]
+__all__ = ["ALL", "Benchmark", "Origin", "lacking", "make_origin", "meaningful"]

@@ -11,9 +11,6 @@ from qabias.support.suggest import unknown
 
 Example = Mapping[str, Any]
 
-GAP = "_"
-"""Where the answer goes in a question of RACE (Lai et al. 2017) that is a text to be completed."""
-
 
 @dataclass(frozen=True)
 class PromptFormat:
@@ -58,5 +55,5 @@ def choose_format(formats: Mapping[str, PromptFormat], name: str) -> PromptForma
 
 
 def complete(question: str, answer: str) -> str:
-    """Put an answer into the gap of a question, or after a question without one."""
-    return question.replace(GAP, answer) if GAP in question else f"{question} {answer}"
+    """A question with an answer behind it, as models for multiple choice are trained and asked."""
+    return f"{question} {answer}"

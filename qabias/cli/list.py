@@ -4,7 +4,7 @@ import typer
 
 
 def list_() -> None:
-    """List benchmarks with their configurations, sources and prompt formats, scorers and baselines."""
+    """List benchmarks with their configurations, sources, options and prompt formats, scorers and baselines."""
     from qabias.benchmarks import loadable_benchmarks
     from qabias.scorers.baseline import KINDS
     from qabias.scorers.registry import kinds, scorers_for
@@ -18,6 +18,8 @@ def list_() -> None:
         typer.echo(f"  norms:          {', '.join(benchmark.norms)}")
         for rule, values in benchmark.rules.items():
             typer.echo(f"  --score:        {rule}={' or '.join(values)}")
+        for option, values in benchmark.options.items():
+            typer.echo(f"  option {option}: {', '.join(values)} (the first is the default)")
         typer.echo("  formats:")
         for prompt_format in benchmark.formats.values():
             typer.echo(f"    {prompt_format.signature:<22}{prompt_format.description}")

@@ -39,7 +39,7 @@ def parse_rules(texts: list[str] | None) -> dict[str, str]:
 
 
 def parse_options(texts: list[str], flag: str = "option", example: str = "span=released") -> dict[str, str]:
-    """Options of a scorer from `--option NAME=VALUE`.
+    """Options of a scorer or a benchmark from `--option NAME=VALUE`.
 
     Raises:
         QabiasError: If one is not of that form.

@@ -28,7 +28,7 @@ def plan(
     source: Annotated[str, _option("Source of the texts; by default bundled, or that of the paper.")] = "",
     prompt_format: Annotated[Text, _option("Prompt format; by default what fits.", "--format")] = None,
     scorer: Annotated[Text, _option("Way of asking the model; by default its own.")] = None,
-    option: Annotated[list[str] | None, _option("NAME=VALUE for the scorer, as for run; may be repeated.")] = None,
+    option: Annotated[list[str] | None, _option("NAME=VALUE, as for run; may be repeated.")] = None,
     limit: Annotated[int | None, _option("Measure at most so many examples.")] = None,
     dtype: Annotated[str, _option("auto (default), float32, bfloat16 or float16.")] = "auto",
     token_budget: Annotated[int | None, _option("Tokens in a batch; by default what suits the device.")] = None,

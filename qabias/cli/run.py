@@ -36,7 +36,10 @@ def run(
     ] = "none",
     option: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=VALUE for the scorer, e.g. mode=generate; may be repeated.", show_default=False),
+        typer.Option(
+            help="NAME=VALUE for the scorer or the benchmark (see `qabias list`), e.g. mode=generate; may be repeated.",
+            show_default=False,
+        ),
     ] = None,
     score: Rules = None,
     limit: Annotated[

@@ -6,6 +6,7 @@ signature; runs that differ in it are refused, or marked where the user says so.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -71,6 +72,14 @@ def _alike() -> str:
     """The benchmarks whose runs can be given each other's scores, as the end of a message."""
     known = {name: benchmark.facts.rescored for name, benchmark in loadable_benchmarks().items()}
     return "".join(f", or of {name} and {' and '.join(others)}" for name, others in known.items() if others)
+
+
+def asked_questions(run: ScoredRun) -> str:
+    """What a run asked about, as text that is the same for runs of the same questions.
+
+    Beside `SAME` it has the source as the signature names it, with the benchmark's options that choose texts.
+    """
+    return json.dumps([*(getattr(run.arguments, name) for name in SAME), _field(run, "source")])
 
 
 def mixed_fields(runs: Sequence[ScoredRun]) -> dict[str, list[str]]:

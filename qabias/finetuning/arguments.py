@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from qabias.errors import QabiasError
 from qabias.finetuning.rows import Row, fingerprint, read_dataset, read_file
-from qabias.finetuning.training import Settings, Task, describe, find_score, load, train
+from qabias.finetuning.training import KEEP, Settings, Task, describe, find_score, load, train
 
 EXIT_USER_ERROR = 2
 Example = TypeVar("Example")
@@ -26,7 +26,7 @@ def make_parser(
         model: Model by default.
         dataset: Dataset by default.
         config: Its configuration.
-        defaults: Of `epochs`, `learning_rate`, `batch_size` and `max_length`.
+        defaults: Of `epochs`, `learning_rate`, `batch_size` and `max_length`, and of any other option.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--model", default=model, help="pretrained model, a folder or a Hub id")
@@ -37,12 +37,12 @@ def make_parser(
     parser.add_argument("--train", type=Path, help="file to train on: JSON lines, CSV or Parquet")
     parser.add_argument("--dev", type=Path, help="file to score")
     parser.add_argument("--output", type=Path, required=True, help="folder of the trained model")
-    parser.add_argument("--epochs", type=float, default=defaults["epochs"], help="times that all rows are seen")
-    parser.add_argument("--learning-rate", type=float, default=defaults["learning_rate"], help="the largest")
-    parser.add_argument("--batch-size", type=int, default=defaults["batch_size"], help="rows of a pass on a device")
+    parser.add_argument("--epochs", type=float, help="times that all rows are seen")
+    parser.add_argument("--learning-rate", type=float, help="the largest")
+    parser.add_argument("--batch-size", type=int, help="rows of a pass on a device")
     parser.add_argument("--gradient-accumulation", type=int, default=1, help="passes of a step")
     parser.add_argument("--warmup-ratio", type=float, default=0.0, help="share of steps in which the rate rises")
-    parser.add_argument("--max-length", type=int, default=defaults["max_length"], help="most tokens of a row")
+    parser.add_argument("--max-length", type=int, help="most tokens of a row")
     parser.add_argument("--seed", type=int, default=0, help="of the new head, the order of rows and dropout")
     parser.add_argument("--bf16", action="store_true", help="compute in bfloat16")
     parser.add_argument(
@@ -50,9 +50,16 @@ def make_parser(
         action="store_true",
         help="the same weights on a GPU too, in more time; a CPU gives them anyway",
     )
+    parser.add_argument(
+        "--keep",
+        choices=KEEP,
+        default=KEEP[0],
+        help="weights that become the model: of the last step, or of the checkpoint with the best score or the lowest "
+        "loss on the rows to score",
+    )
     parser.add_argument("--save-steps", type=int, default=500, help="steps between two checkpoints")
     parser.add_argument("--limit", type=int, help="first rows to train on and to score, for a trial")
-    parser.set_defaults(default_dataset=dataset, default_config=config)
+    parser.set_defaults(default_dataset=dataset, default_config=config, **defaults)
     return parser
 
 
@@ -62,6 +69,7 @@ def finetune(
     auto_class: str,
     parse: Callable[[Row], Example],
     make_task: Callable[..., Task],
+    noted: Mapping[str, Any] | None = None,
     **choices: Any,
 ) -> dict[str, float]:
     """Train a model as the options say.
@@ -72,6 +80,7 @@ def finetune(
         auto_class: Class of transformers that makes the model.
         parse: Reads one row.
         make_task: Given model, tokenizer, rows to train on, rows to score and `max_length` and `choices` by name.
+        noted: What else decides about the weights, for the record.
         choices: More options that decide about the weights.
 
     Returns:
@@ -94,8 +103,11 @@ def finetune(
         **{f"{part}_rows": len(rows) for part, rows in examples.items()},
         **{f"{part}_sha256": fingerprint(rows) for part, rows in examples.items()},
         **describe(settings),
+        **(noted or {}),
         **choices,
     }
+    if arguments.keep != "last":
+        run["save_steps"] = arguments.save_steps  # the checkpoints there are to choose from
     score = find_score(arguments.output, run)
     if score is not None:
         return score

@@ -1,9 +1,9 @@
 """SQuAD and NewsQA: questions whose answer is a span of a context, read through windows of tokens.
 
-A context that is longer than a window is read in several, each with the question before it; neighbours share some
-tokens. For training a window is labelled with the first reference answer that lies in it, or with the classification
-token if none does. The answer to a question is the span with the largest sum of start and end logit among all its
-windows.
+A context that is longer than a window is read in several, each with the question before it; each begins a number of
+tokens behind the one before. For training a window is labelled with the first reference answer that lies in it, or
+with the classification token if none does. The answer to a question is the span with the largest sum of start and end
+logit among all its windows.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from qabias.finetuning.rows import Row
 from qabias.finetuning.squad_scores import average, exact_match, f1
 from qabias.finetuning.training import Task, input_names
 
+RECIPES = {"squad": {"max_length": 384, "windows": "answer"}, "newsqa": {"max_length": 336, "windows": "first"}}
+"""What the settings of Li et al. have of their own for each data set (Appendix A.1 and the README of their code)."""
+WINDOWS = ("answer", "first", "all")
+"""Windows to train on: those that hold an answer, the first of these for each question, or all."""
 LONGEST_ANSWER = 30
 ENCODED_AT_ONCE = 1000
 # F1 in percent on the development set (Li et al. 2020, Table 6), measured in windows that hold the answer.
@@ -118,53 +122,61 @@ def make_windows(
         tokenizer: The model's tokenizer, a fast one.
         inputs: Names of what the model takes of the tokenizer's answer.
         max_length: Tokens of a window, question and special tokens included.
-        stride: Tokens of the context that neighbouring windows share.
+        stride: Tokens of the context from the start of a window to that of the next.
 
     Returns:
         The windows of all questions, in their order.
 
     Raises:
-        QabiasError: If the tokenizer does not tell where its tokens lie in a text, or a question leaves no room for
-            the context.
+        QabiasError: If the tokenizer does not tell where its tokens lie in a text, the stride is not positive, or a
+            question leaves too little room for the context.
     """
     if not getattr(tokenizer, "is_fast", False):
         raise QabiasError(
             "the tokenizer does not tell where its tokens lie in a text; use a model with a fast tokenizer"
         )
+    if stride < 1:
+        raise QabiasError(f"--stride is {stride}; it must be at least 1")
     windows: list[Window] = []
     for first in range(0, len(examples), ENCODED_AT_ONCE):
         part = examples[first : first + ENCODED_AT_ONCE]
-        _check_questions(part, tokenizer, max_length, stride)
-        encoded = tokenizer(
-            [example.question for example in part],
-            [example.context for example in part],
-            truncation="only_second",
-            max_length=max_length,
-            stride=stride,
-            return_overflowing_tokens=True,
-            return_offsets_mapping=True,
-            verbose=False,
-        )
-        for number, example in enumerate(encoded["overflow_to_sample_mapping"]):
-            of_context = np.array([owner == 1 for owner in encoded.sequence_ids(number)])
-            offsets = np.array(encoded["offset_mapping"][number], dtype=np.int32)
-            offsets[~of_context] = -1
-            taken = {name: encoded[name][number] for name in inputs}
-            windows.append(_label(first + example, part[example], taken, offsets, tokenizer.cls_token_id))
-    return windows
+        rooms = _rooms(part, tokenizer, max_length, stride)
+        # A tokenizer is told how many tokens windows share, which depends on the length of the question.
+        for room in sorted(set(rooms)):
+            alike = [number for number, found in enumerate(rooms) if found == room]
+            encoded = tokenizer(
+                [part[number].question for number in alike],
+                [part[number].context for number in alike],
+                truncation="only_second",
+                max_length=max_length,
+                stride=room - stride,
+                return_overflowing_tokens=True,
+                return_offsets_mapping=True,
+                verbose=False,
+            )
+            for number, sample in enumerate(encoded["overflow_to_sample_mapping"]):
+                of_context = np.array([owner == 1 for owner in encoded.sequence_ids(number)])
+                offsets = np.array(encoded["offset_mapping"][number], dtype=np.int32)
+                offsets[~of_context] = -1
+                taken = {name: encoded[name][number] for name in inputs}
+                example = alike[sample]
+                windows.append(_label(first + example, part[example], taken, offsets, tokenizer.cls_token_id))
+    return sorted(windows, key=lambda window: window.example)
 
 
-def _check_questions(examples: Sequence[QAExample], tokenizer: Any, max_length: int, stride: int) -> None:
-    """Refuse questions after which a window holds no more than it shares with its neighbours."""
-    room = max_length - stride - tokenizer.num_special_tokens_to_add(pair=True)
+def _rooms(examples: Sequence[QAExample], tokenizer: Any, max_length: int, stride: int) -> list[int]:
+    """Tokens of the context that a window holds, for each question; refuses questions that leave less than a stride."""
     questions = [example.question for example in examples]
     encoded = tokenizer(questions, add_special_tokens=False, return_attention_mask=False, verbose=False)
+    rooms = []
     for question, tokens in zip(questions, encoded["input_ids"], strict=True):
-        if len(tokens) >= room:
+        rooms.append(max_length - len(tokens) - tokenizer.num_special_tokens_to_add(pair=True))
+        if rooms[-1] < stride:
             raise QabiasError(
-                f"question {question[:60]!r}: its {len(tokens)} tokens leave no room for a context in windows of "
-                f"{max_length} tokens that share {stride}; choose a larger --max-length or a smaller --stride"
+                f"question {question[:60]!r}: its {len(tokens)} tokens leave too little room for a context in windows "
+                f"of {max_length} tokens that begin {stride} apart; choose a larger --max-length or a smaller --stride"
             )
+    return rooms
 
 
 def _label(
@@ -257,6 +269,16 @@ def _best_span(starts: np.ndarray, ends: np.ndarray, tokens: np.ndarray) -> tupl
     return float(sums[first, last]), int(tokens[first]), int(tokens[last])
 
 
+def data_set(data: str) -> str | None:
+    """Find out which of the paper's data sets somebody trains on: "squad" or "newsqa", None for another.
+
+    Args:
+        data: Name of the dataset or file.
+    """
+    # A file may say that it holds NewsQA in SQuAD's form.
+    return next((name for name in ("newsqa", "squad") if name in data.lower()), None)
+
+
 def published_f1(model: str, data: str) -> tuple[str, float] | None:
     """Find the figure that Li et al. publish for a model and training data.
 
@@ -267,11 +289,20 @@ def published_f1(model: str, data: str) -> tuple[str, float] | None:
     Returns:
         Name of the data set and F1 in percent; None if there is no such figure.
     """
-    for name in ("newsqa", "squad"):  # a file may say that it holds NewsQA in SQuAD's form
-        if name in data.lower():
-            score = PUBLISHED_F1[name].get(model.rstrip("/").rsplit("/", 1)[-1])
-            return None if score is None else (name, score)
-    return None
+    name = data_set(data)
+    score = None if name is None else PUBLISHED_F1[name].get(model.rstrip("/").rsplit("/", 1)[-1])
+    return None if name is None or score is None else (name, score)
+
+
+def with_answers(windows: Sequence[Window], which: str) -> list[Window]:
+    """The windows that hold an answer, or with `which` = "first" only the first of these for each question."""
+    holding = [window for window in windows if window.holds_answer]
+    if which != "first":
+        return holding
+    first: dict[int, Window] = {}
+    for window in holding:
+        first.setdefault(window.example, window)
+    return list(first.values())
 
 
 def make_task(
@@ -291,26 +322,27 @@ def make_task(
         train: Questions to train on.
         dev: Questions to score.
         max_length: Tokens of a window.
-        stride: Tokens that neighbouring windows share.
-        windows: "answer" trains on windows that hold an answer, as Li et al. do (Appendix A.1), "all" on all.
+        stride: Tokens from the start of a window to that of the next.
+        windows: One of `WINDOWS`. "answer" is the rule that Li et al. give (Appendix A.1), "first" that of their own
+            training code, "all" that of the script which their README names for SQuAD.
 
     Returns:
         The task. Its scores are `exact_match` and `f1` from all windows of a question, as usual, and
-        `f1_answer_windows` from those that hold an answer, as Li et al. measure.
+        `f1_answer_windows` from those that hold an answer, as Li et al. measure; with "first" from the first of these.
     """
     inputs = input_names(model, tokenizer)
     for_training = make_windows(train, tokenizer, inputs, max_length, stride)
-    if windows == "answer":
-        for_training = [window for window in for_training if window.holds_answer]
+    if windows != "all":
+        for_training = with_answers(for_training, windows)
     for_dev = make_windows(dev, tokenizer, inputs, max_length, stride)
     references = [example.answers for example in dev]
 
     def evaluate(logits: tuple[np.ndarray, np.ndarray]) -> dict[str, float]:
         answers = best_answers(dev, for_dev, *logits)
-        held = np.array([window.holds_answer for window in for_dev])
-        informed = best_answers(
-            dev, [window for window in for_dev if window.holds_answer], logits[0][held], logits[1][held]
-        )
+        chosen = with_answers(for_dev, windows)
+        places = {id(window): place for place, window in enumerate(for_dev)}
+        held = [places[id(window)] for window in chosen]
+        informed = best_answers(dev, chosen, logits[0][held], logits[1][held])
         return {
             "exact_match": average(exact_match, answers, references),
             "f1": average(f1, answers, references),
@@ -318,4 +350,4 @@ def make_task(
             "n": len(dev),
         }
 
-    return Task(for_training, for_dev, WindowCollator(tokenizer), evaluate)
+    return Task(for_training, for_dev, WindowCollator(tokenizer), evaluate, "f1")

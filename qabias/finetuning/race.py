@@ -1,7 +1,8 @@
 """RACE (Lai et al. 2017): a passage, a question and four answers of which one is right.
 
 A model for multiple choice reads one pair of texts for each answer, the passage first and the question with the answer
-second, as the scorer `multiple_choice` asks it later.
+behind it second, as the scorer `multiple_choice` asks it later. Many questions of RACE are texts with a gap; the answer
+stands behind these too, as in the recipe of BBQ's authors, unless it is to fill the gap.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from qabias.finetuning.rows import Row
 from qabias.finetuning.training import Task, input_names
 
 LETTERS = "ABCD"
+GAP = "_"
+"""Where the answer goes in a question that is a text to be completed."""
+GAPS = ("append", "fill")
+"""Where the answer to a question with a gap stands: behind it, or in it."""
 
 
 class RaceExample(NamedTuple):
@@ -32,8 +37,12 @@ class RaceExample(NamedTuple):
     label: int
 
 
-def parse(row: Row) -> RaceExample:
+def parse(row: Row, gaps: str = GAPS[0]) -> RaceExample:
     """Read a row with the columns `article`, `question`, `options` and `answer`.
+
+    Args:
+        row: The row.
+        gaps: One of `GAPS`.
 
     Raises:
         QabiasError: If there are not four options or the answer is not one of their letters.
@@ -49,7 +58,10 @@ def parse(row: Row) -> RaceExample:
         raise row.fault("answer", f"{answer!r} is not one of {', '.join(LETTERS)}; give the right option's letter")
     return RaceExample(
         article=row.text("article"),
-        candidates=tuple(complete(question, option) for option in options),
+        candidates=tuple(
+            question.replace(GAP, option) if gaps == "fill" and GAP in question else complete(question, option)
+            for option in options
+        ),
         label=LETTERS.index(answer),
     )
 
@@ -97,4 +109,4 @@ def make_task(
 ) -> Task:
     """Put together what is trained, and accuracy as its score."""
     collate = RaceCollator(tokenizer, input_names(model, tokenizer), max_length)
-    return Task(train, dev, collate, lambda logits: {"accuracy": accuracy(logits, dev), "n": len(dev)})
+    return Task(train, dev, collate, lambda logits: {"accuracy": accuracy(logits, dev), "n": len(dev)}, "accuracy")

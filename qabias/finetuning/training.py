@@ -1,7 +1,8 @@
 """Training with `transformers.Trainer` such that a run is a folder: seeded, resumable, and never mixed with another.
 
 While it trains a folder holds `finetuning.json`, which says what is trained on what, and checkpoints. When it is done
-it holds the model and its tokenizer, and `finetuning.json` the score; the checkpoints are gone.
+it holds the model and its tokenizer, and `finetuning.json` the score; the checkpoints are gone. The model is that of
+the last step, or of the checkpoint that does best on the development rows.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from qabias.support.files import write_json
 
 RECORD = "finetuning.json"
 CHECKPOINTS = "checkpoints"
+KEEP = ("last", "best", "lowest-loss")
+"""Which weights become the model: of the last step, or of the checkpoint with the best score or the lowest loss."""
 _VERSIONED = ("transformers", "torch", "accelerate", "datasets", "numpy")
 
 _log = logging.getLogger(__name__)
@@ -49,6 +52,7 @@ class Settings:
         warmup_ratio: Share of the steps, in [0, 1), in which the learning rate rises.
         bf16: Compute in bfloat16 with weights in float32.
         deterministic: Forbid operations whose result differs from run to run on a GPU.
+        keep: One of `KEEP`; all but the last need the development rows scored at every checkpoint.
     """
 
     epochs: float
@@ -60,6 +64,7 @@ class Settings:
     warmup_ratio: float
     bf16: bool
     deterministic: bool
+    keep: str
 
     def check(self) -> None:
         """Refuse settings out of range.
@@ -83,12 +88,14 @@ class Task:
         dev: Likewise.
         collate: Makes a batch of rows.
         evaluate: Scores by name from the model's logits on `dev`.
+        best_by: The score by which the best checkpoint is chosen; the larger, the better.
     """
 
     train: Sequence[Any]
     dev: Sequence[Any]
     collate: Callable[[Sequence[Any]], dict[str, Any]]
     evaluate: Callable[[Any], dict[str, float]]
+    best_by: str
 
 
 def find_score(folder: Path, run: Mapping[str, Any]) -> dict[str, float] | None:
@@ -189,10 +196,10 @@ def train(
         settings: How to train.
         run: What `find_score` was given.
         folder: The folder that it looked into.
-        save_steps: Steps between two checkpoints.
+        save_steps: Steps between two checkpoints, of which the best may be kept.
 
     Returns:
-        The scores on the development rows.
+        The scores of the written model on the development rows.
 
     Raises:
         QabiasError: If the settings do not fit this machine, or the model answers with NaN.
@@ -217,8 +224,12 @@ def train(
             full_determinism=settings.deterministic,
             save_strategy="steps",
             save_steps=save_steps,
-            save_total_limit=2,
-            eval_strategy="no",
+            save_total_limit=2,  # the last, and with it the best
+            eval_strategy="no" if settings.keep == "last" else "steps",
+            eval_steps=save_steps,
+            load_best_model_at_end=settings.keep != "last",
+            metric_for_best_model="loss" if settings.keep == "lowest-loss" else task.best_by,
+            greater_is_better=settings.keep != "lowest-loss",
             logging_steps=50,
             report_to="none",
             use_cpu=PartialState().device.type == "cpu",  # else bfloat16 is refused there
@@ -236,7 +247,13 @@ def train(
                 actual, meant, meant,
             )  # fmt: skip
     trainer = Trainer(
-        model=model, args=arguments, data_collator=task.collate, train_dataset=task.train, processing_class=tokenizer
+        model=model,
+        args=arguments,
+        data_collator=task.collate,
+        train_dataset=task.train,
+        eval_dataset=task.dev,
+        processing_class=tokenizer,
+        compute_metrics=lambda answered: task.evaluate(answered.predictions),
     )
     with arguments.main_process_first(desc="looking for checkpoints"):
         last = last_checkpoint(checkpoints)
@@ -244,6 +261,7 @@ def train(
         _log.warning("%s: going on after step %s", folder, last.rsplit("-", 1)[1])
     trainer.train(resume_from_checkpoint=last)
     trainer.save_model(str(folder))
+    trainer.compute_metrics = None  # the scores are made below, from logits that are checked first
     logits = trainer.predict(task.dev).predictions
     if any(np.isnan(part).any() for part in (logits if isinstance(logits, tuple) else (logits,))):
         raise QabiasError(

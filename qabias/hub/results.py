@@ -197,10 +197,15 @@ def _file_name(run: ScoredRun) -> str:
     """What was asked and how, as a name, e.g. `bbq-Age-qa-causal`."""
     fields = signature_fields(run.signature)
     source = run.arguments.source
+    own = run.benchmark.options
+    chosen = [
+        f"{name}-{value}" for name, value in run.arguments.options.items() if name in own and value != own[name][0]
+    ]
     parts = [
         run.benchmark.name,
         "" if source == "bundled" else source,
         "fixed" if run.arguments.fixes else "",
+        *sorted(chosen),
         run.arguments.config,
         format_name(run.signature),
         fields["scorer"],

@@ -84,8 +84,9 @@ def run(arguments: RunArguments, output: Path | None = None, machine: Machine = 
         check_arguments(benchmark, arguments, machine)
         rules = check_rules(benchmark.rules, arguments.rules, benchmark.name)
         examples = load_examples(arguments, machine.upstream_dir)
-        options = arguments.options
-        arguments = replace(arguments, options=lasting_options(arguments.scorer, options), rules=rules)
+        options = arguments.scorer_options
+        lasting = lasting_options(arguments.scorer, arguments.options)
+        arguments = replace(arguments, options=lasting, rules=rules)
         folder = output or default_folder(arguments)
         scorer = load_scorer(
             arguments.scorer,

@@ -48,7 +48,7 @@ def check_run(arguments: RunArguments, kind: ScorerKind, machine: Machine = HERE
     benchmark = load_benchmark(arguments.benchmark)
     check_arguments(benchmark, arguments, machine)
     check_scorer(benchmark, kind.name)
-    return check_options(kind, arguments.options)
+    return check_options(kind, arguments.scorer_options)
 
 
 def ask(question: Question, parts: Sequence[pa.Table], scorer: Scorer, norm: str) -> Iterator[None]:
@@ -83,7 +83,7 @@ class Counter:
         self._silent = SilentModel(subject.model)
         loading = _Rehearsal(
             subject.name,
-            arguments.options,
+            arguments.scorer_options,
             # The second name means the CPU too, but scorers choose the batches of other devices for it.
             device="cpu" if on_cpu else "cpu:0",
             token_budget=machine.token_budget,
@@ -133,8 +133,8 @@ def measure_speed(arguments: RunArguments, counter: Counter, machine: Machine, s
 
     The pieces are drawn at random, and the first one warms the model up.
     """
-    options: dict[str, Any] = {"seed": arguments.seed, "dtype": arguments.dtype, "scorer_options": arguments.options}
-    options |= {"device": machine.device, "token_budget": machine.token_budget}
+    options: dict[str, Any] = {"seed": arguments.seed, "dtype": arguments.dtype, "device": machine.device}
+    options |= {"token_budget": machine.token_budget, "scorer_options": arguments.scorer_options}
     scorer = load_scorer(arguments.scorer, arguments.model, **options)
     question = counter.question
     pieces = list(cut_parts(question.benchmark, question.table, max(1, question.units_per_part // _PIECES_PER_PART)))

@@ -21,6 +21,7 @@ from qabias.comparison.paired import Answers
 from qabias.errors import QabiasError
 from qabias.pooling.tables import pooled_tables
 from qabias.runs.scored import ScoredRun, check_complete, read_scored
+from qabias.runs.signature import signature_fields
 from qabias.tables.model import Analysis, Table
 
 POOLED = ("format", "scorer", "norm", "seed")
@@ -140,6 +141,9 @@ def _check_same(first: ScoredRun, other: ScoredRun, allow_mixed: bool) -> None:
                 f"{first.folder} and {other.folder} differ in {name} ({one[name]!r} and {two[name]!r}); a pool is of "
                 f"the same questions put to one model in several ways{mixed}"
             )
+    texts = [signature_fields(run.signature).get("source") for run in (first, other)]
+    if texts[0] != texts[1]:
+        raise QabiasError(f"{first.folder} and {other.folder} asked about other texts ({texts[0]} and {texts[1]})")
     if first.is_question_only != other.is_question_only:
         raise QabiasError(f"{first.folder} and {other.folder}: one model saw the contexts and the other did not")
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from qabias.benchmarks import Benchmark, choose_format
+from qabias.benchmarks import Benchmark, choose_format, load_benchmark
 from qabias.benchmarks.scoring import check_rules
 from qabias.errors import QabiasError
-from qabias.scorers.registry import scorers_for
+from qabias.scorers.registry import kinds, scorers_for
 from qabias.support.suggest import did_you_mean
 
 
@@ -25,7 +25,7 @@ class RunArguments:
         norm: How an option's log-likelihood becomes a score, one of the benchmark's `norms`.
         limit: Measure at most this many examples, drawn as whole sets and spread over all templates; None for all.
         seed: Seed of generation, sampling and random answers.
-        options: Options of the scorer, by name.
+        options: Options of the scorer and of the benchmark, by name.
         answers: Where answers come from that others collected, and how many of the examples they are for, such as
             "answers.csv@1f0c2d3e 400 of 3680"; "" where a model is asked.
         rules: How answers are counted, where it is not by the default of the benchmark's `rules`.
@@ -48,6 +48,16 @@ class RunArguments:
     dtype: str = "auto"
     rules: Mapping[str, str] = field(default_factory=dict)
     answers: str = ""
+
+    @property
+    def scorer_options(self) -> dict[str, str]:
+        """The options that are not the benchmark's own.
+
+        Raises:
+            QabiasError: If there is no such benchmark.
+        """
+        own = load_benchmark(self.benchmark).options
+        return {name: value for name, value in self.options.items() if name not in own}
 
 
 @dataclass(frozen=True)
@@ -75,7 +85,7 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
     """Refuse what no run can do, before anything heavy is loaded.
 
     Raises:
-        QabiasError: If format, norm or a rule are unknown, or limit, token budget or shard out of range.
+        QabiasError: If format, norm, an option or a rule are unknown, or limit, token budget or shard out of range.
     """
     check_rules(benchmark.rules, arguments.rules, benchmark.name)
     if arguments.format is not None:
@@ -83,6 +93,11 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
     if arguments.norm not in benchmark.norms:
         meant = did_you_mean(arguments.norm, benchmark.norms)
         raise QabiasError(f"unknown norm {arguments.norm!r}: {benchmark.name} has {', '.join(benchmark.norms)}{meant}")
+    for name in arguments.scorer_options:
+        # Any other unknown option is refused by the scorer, which says what it has.
+        meant = did_you_mean(name, benchmark.options)
+        if meant and not any(name in kind.options for kind in kinds().values()):
+            raise QabiasError(f"unknown option {name!r}: {benchmark.name} has {', '.join(benchmark.options)}{meant}")
     if arguments.limit is not None and arguments.limit < 1:
         raise QabiasError(f"limit is {arguments.limit}; it must be at least 1")
     if machine.token_budget is not None and machine.token_budget < 1:

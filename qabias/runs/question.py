@@ -7,7 +7,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from qabias.benchmarks import Benchmark, Origin, PromptFormat, choose_format, load_benchmark
+from qabias.benchmarks import Benchmark, Origin, PromptFormat, choose_format, load_benchmark, make_origin
 from qabias.runs.arguments import RunArguments, check_scorer
 from qabias.runs.folder import RunFile, cut_parts, read_keys
 from qabias.runs.sampling import sample
@@ -76,7 +76,7 @@ def load_examples(arguments: RunArguments, upstream_dir: str | None = None) -> E
     benchmark = load_benchmark(arguments.benchmark)
     # The bundled examples are one fixed set; the seed then only draws the sample and random answers.
     seed = 0 if arguments.source == "bundled" else arguments.seed
-    origin = benchmark.origin(arguments.source, seed, arguments.fixes, upstream_dir)
+    origin = make_origin(benchmark, arguments.source, seed, arguments.fixes, upstream_dir, arguments.options)
     table = sample(benchmark, benchmark.load(arguments.config, origin), arguments.limit, arguments.seed)
     return Examples(benchmark, origin, table)
 

@@ -23,12 +23,13 @@ def make_signature(arguments: RunArguments, origin: Origin, prompt_format: Promp
     Returns:
         For example "toy|source:bundled@1|config:Age|format:qa@1|model:...|scorer:causal|norm:none|...".
     """
+    options = arguments.scorer_options  # what the benchmark's own choose stands in the version of the origin
     fields = {
         "source": origin.version,
         "config": arguments.config,
         "format": prompt_format.signature,
         "model": "@".join(filter(None, (arguments.model, scorer.model_signature))),
-        "scorer": scorer.name + "".join(f"+{name}={arguments.options[name]}" for name in sorted(arguments.options)),
+        "scorer": scorer.name + "".join(f"+{name}={options[name]}" for name in sorted(options)),
         "norm": arguments.norm,
         "score": rules_text(arguments.rules),
         "limit": arguments.limit or "none",

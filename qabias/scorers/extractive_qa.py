@@ -4,9 +4,10 @@ The score of UnQover for subject x is S(x) = sqrt(P_start(first token of x) * P_
 over the whole row, question and special tokens included. It is not normalised over the two subjects, so it also tells
 how much the model looks elsewhere; do not compare its size with scores that are.
 
-The authors' released code is not followed in two points. It puts one separator between question and context whatever
-the model; here each tokenizer's own pair template is used, which for RoBERTa has two, and token types where the model
-knows them. It lets the pads of a batch take part in the softmax; here a score does not depend on its batch.
+The authors' released code puts one separator between question and context whatever the model, and no token types:
+`layout="released"`. By default each tokenizer's own pair template is used, which for RoBERTa has two separators, and
+token types where the model knows them. The released code also lets the pads of a batch take part in the softmax, which
+is not followed: here a score does not depend on its batch.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 MODELS = ModelKind("AutoModelForQuestionAnswering", "model trained to answer by spans, e.g. on SQuAD")
 SPANS = ("exact", "released")
 Span = Literal["exact", "released"]
+LAYOUTS = ("tokenizer", "released")
+Layout = Literal["tokenizer", "released"]
 # What the authors put before every context for models trained on NewsQA.
 NEWSQA_HEADER = "[aug] yes no  [text] (CNN) --  "
 # Pairs encoded at once where contexts and questions cannot be encoded apart.
@@ -72,29 +75,42 @@ class ExtractiveQAScorer:
         span: `"exact"` takes the subject's own tokens; `"released"` takes the largest probability among these and the
             article before or the noun behind them, as the authors' code does (see `qabias.scorers.spans`).
         header: Text put before every context as it is, for models trained on NewsQA (`NEWSQA_HEADER`).
+        layout: `"tokenizer"` puts the special tokens and token types of the tokenizer around question and context;
+            `"released"` makes the row [bos] question [eos] context [eos] without token types, as the authors' code does
+            with every model (classification and separator token where a tokenizer has no bos).
         token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. It is halved when memory
             runs out. None for a default by device.
 
     Attributes:
         model_signature: Version and precision of the model.
         span: The kind of spans in use.
+        layout: The layout of rows in use.
 
     Raises:
-        QabiasError: If an option is wrong, or the tokenizer does not tell where its tokens lie in a text.
+        QabiasError: If an option is wrong, the tokenizer does not tell where its tokens lie in a text, or it lacks the
+            special tokens of the layout.
     """
 
     name = "extractive_qa"
 
     def __init__(
-        self, loaded: LoadedModel, *, span: Span = "exact", header: str = "", token_budget: int | None = None
+        self,
+        loaded: LoadedModel,
+        *,
+        span: Span = "exact",
+        header: str = "",
+        layout: Layout = "tokenizer",
+        token_budget: int | None = None,
     ) -> None:
-        self.span = _check_span(span)
+        self.span = cast(Span, _check("span", span, SPANS))
+        self.layout = cast(Layout, _check("layout", layout, LAYOUTS))
         self._header = header
         self.model_signature = loaded.signature
         self._name = loaded.name
         self._model = loaded.model
         self._tokenizer = loaded.tokenizer
         self._runner = EncoderRunner(loaded, self.name, token_budget)
+        self._released = _released_template(loaded) if layout == "released" else None
 
     @property
     def stats(self) -> RunStats:
@@ -116,7 +132,7 @@ class ExtractiveQAScorer:
                 for the model or does not fit in memory, or the model answers with NaN.
         """
         started = time.perf_counter()
-        _check(items)
+        _check_items(items)
         scores = np.empty((len(items.context_of), 2), dtype=np.float32)
         used = _drop_unused(items)
         prepared = self.prepare(used)
@@ -144,14 +160,14 @@ class ExtractiveQAScorer:
         Returns:
             The rows, or None if the tokenizer does not encode a pair as its texts apart, one after the other.
         """
-        template = Template.of(self._tokenizer, 2)
+        template = self._released or Template.of(self._tokenizer, 2)
         if template is None:
             return None
         contexts = [self._header + context for context in items.contexts]
         encoded = self._encode(contexts, add_special_tokens=False)
         heads = Pieces.framed(encode_plain(self._tokenizer, items.questions), template, 0, before=True, after=True)
         tails = Pieces.framed(encoded["input_ids"], template, 1, before=False, after=True)
-        if not self._spells_pairs(items.questions, contexts, heads, tails):
+        if self._released is None and not self._spells_pairs(items.questions, contexts, heads, tails):
             return None
         spans = self._find_spans(items, encoded["input_ids"], encoded["offset_mapping"])
         return SpanRows(TokenRows(heads, tails, items.question_of, items.context_of), spans)
@@ -267,7 +283,21 @@ def _largest(logits: torch.Tensor, mask: torch.Tensor | None, places: np.ndarray
     return probabilities.gather(1, index).view(places.shape).amax(dim=-1)
 
 
-def _check(items: SpanQuestions) -> None:
+def _released_template(loaded: LoadedModel) -> Template:
+    """What the authors' code puts around question and context, whatever the tokenizer itself would."""
+    tokenizer = loaded.tokenizer
+    first, last = tokenizer.bos_token_id, tokenizer.eos_token_id
+    if first is None:
+        first, last = tokenizer.cls_token_id, tokenizer.sep_token_id
+    if first is None or last is None:
+        raise QabiasError(
+            f"extractive_qa: the tokenizer of model {loaded.name!r} has no special tokens for layout=released; leave "
+            "the option out"
+        )
+    return Template(specials=((first,), (last,), (last,)), special_types=((0,), (0,), (0,)), types=(0, 0))
+
+
+def _check_items(items: SpanQuestions) -> None:
     """Refuse items that do not fit each other."""
     if len(items.subjects) != len(items.contexts):
         raise QabiasError(f"extractive_qa: {len(items.subjects)} subjects for {len(items.contexts)} contexts")
@@ -298,6 +328,7 @@ class SpanOptions(NamedTuple):
 
     span: Span
     header: str
+    layout: Layout
 
 
 def parse_options(options: Mapping[str, str]) -> SpanOptions:
@@ -307,22 +338,24 @@ def parse_options(options: Mapping[str, str]) -> SpanOptions:
         QabiasError: If a value makes no sense.
     """
     header = options.get("header", "")
-    return SpanOptions(_check_span(options.get("span", SPANS[0])), NEWSQA_HEADER if header == "newsqa" else header)
+    return SpanOptions(
+        span=cast(Span, _check("span", options.get("span", SPANS[0]), SPANS)),
+        header=NEWSQA_HEADER if header == "newsqa" else header,
+        layout=cast(Layout, _check("layout", options.get("layout", LAYOUTS[0]), LAYOUTS)),
+    )
 
 
-def _check_span(span: str) -> Span:
-    if span not in SPANS:
+def _check(option: str, value: str, known: Sequence[str]) -> str:
+    if value not in known:
         raise QabiasError(
-            f"extractive_qa: unknown span {span!r}; choose one of {', '.join(SPANS)}{did_you_mean(span, SPANS)}"
+            f"extractive_qa: unknown {option} {value!r}; choose one of {', '.join(known)}{did_you_mean(value, known)}"
         )
-    return cast(Span, span)
+    return value
 
 
 def _load(loading: Loading) -> ExtractiveQAScorer:
     options = parse_options(loading.options)
-    return ExtractiveQAScorer(
-        loading.load_model(MODELS), token_budget=loading.token_budget, span=options.span, header=options.header
-    )
+    return ExtractiveQAScorer(loading.load_model(MODELS), token_budget=loading.token_budget, **options._asdict())
 
 
 KIND = ScorerKind(
@@ -333,6 +366,7 @@ KIND = ScorerKind(
     options={
         "span": "tokens that count as a subject: exact, or released for those of the authors' code",
         "header": "text before every context; newsqa for that of models trained on NewsQA",
+        "layout": "special tokens around question and context: tokenizer, or released for those of the authors' code",
     },
     parse_options=parse_options,
     auto_class=MODELS.auto_class,

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from qabias.benchmarks import loadable_benchmarks
+from qabias.benchmarks import load_benchmark, loadable_benchmarks
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.scorers.registry import BASELINE, BASELINE_PREFIX, default_scorer
@@ -34,7 +34,7 @@ class Experiment:
         benchmark: Name of the benchmark.
         config: Configuration of its dataset.
         norm: How a log-likelihood becomes a score, or a text an answer.
-        options: Options of the scorer.
+        options: Options of the scorer and the benchmark.
         rules: How answers are counted, where it is not by the benchmark's default.
         mean: The cells of the paper that are means over the formats; "" where there is none.
         differs: What is done otherwise than in the paper; empty if nothing is known.
@@ -64,7 +64,7 @@ class SuiteModel:
         claim: Where the paper names it.
         in_paper: Whether the paper asked it; others are run only if they are named.
         made_by: The command that makes the folder, for a model that nobody has published.
-        options: Options of the scorer beside those of the experiment.
+        options: Options of the scorer and the benchmark beside those of the experiment.
         experiments: Names of the experiments that it takes part in; empty for all that ask its way.
     """
 
@@ -197,7 +197,8 @@ def expand(
     Args:
         suite: The suite.
         models: Whom to ask.
-        source: Source of the texts instead of the suite's own.
+        source: Source of the texts instead of the suite's own. The benchmark's options, which choose among the texts of
+            the suite's source, are then left out.
         config: Configuration of the dataset instead of the suite's own.
         **changes: Arguments of every run, such as `limit` or `dtype`.
 
@@ -219,7 +220,7 @@ def expand(
                 # A baseline has no model, and no scorer is asked for it.
                 scorer=None if model.scorer == BASELINE else model.scorer,
                 norm=experiment.norm,
-                options={**experiment.options, **model.options},
+                options=_options(suite, experiment, model, source),
                 rules=experiment.rules,
                 **changes,
             ),
@@ -230,6 +231,14 @@ def expand(
         if names.count(name) > 1:
             raise QabiasError(f"{suite.name}: two models would write to {name}; run one of them with another --output")
     return runs
+
+
+def _options(suite: Suite, experiment: Experiment, model: SuiteModel, source: str | None) -> dict[str, str]:
+    options = {**experiment.options, **model.options}
+    if source in (None, suite.source):
+        return options
+    own = load_benchmark(experiment.benchmark).options
+    return {name: value for name, value in options.items() if name not in own}
 
 
 def _experiments(suite: Suite, model: SuiteModel) -> list[Experiment]:

@@ -4,7 +4,6 @@ After the runs come the means that the paper prints: of the formats of an experi
 """
 
 import functools
-import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from qabias import __version__
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.given import GivenAnswers
 from qabias.comparison import compare
-from qabias.comparison.comparable import SAME
+from qabias.comparison.comparable import asked_questions
 from qabias.errors import QabiasError
 from qabias.measuring.collected import collect, write_collected
 from qabias.measuring.run import run
@@ -133,7 +132,7 @@ def compare_all(outcomes: Sequence[Outcome], folder: Path, upstream_dir: str | N
     Returns:
         The pages.
     """
-    pages = []
+    pages: list[Path] = []
     for runs in comparable(outcomes):
         if len(runs) > 1:
             found = compare([run.folder for run in runs], allow_mixed=True, upstream_dir=upstream_dir)
@@ -189,10 +188,9 @@ def _run_one(suite_run: SuiteRun, folder: Path, machine: Machine) -> str:
 
 def comparable(outcomes: Sequence[Outcome]) -> list[list[ScoredRun]]:
     """The scored runs, those of the same questions together; a model without contexts was asked other questions."""
-    groups: dict[str, list[ScoredRun]] = {}
+    groups: dict[object, list[ScoredRun]] = {}
     for outcome in outcomes:
         if not outcome.failure:
             scored = read_scored(outcome.folder)
-            asked = [*(getattr(scored.arguments, name) for name in SAME), scored.is_question_only]
-            groups.setdefault(json.dumps(asked), []).append(scored)
+            groups.setdefault((asked_questions(scored), scored.is_question_only), []).append(scored)
     return list(groups.values())

@@ -2,7 +2,7 @@
 
 `race` and `arc` are the two inputs that the paper gives to UnifiedQA (Parrish et al. 2022, Section 5), `question_only`
 is its baseline without a context (Figure 6). `pair` is how models are trained for multiple choice on
-RACE: the context, and the question with an answer after it or in its gap.
+RACE: the context, and the question with an answer behind it.
 """
 
 from qabias.benchmarks.prompt_format import Example, PromptFormat, complete

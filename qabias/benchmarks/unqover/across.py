@@ -11,6 +11,8 @@ from qabias.benchmarks.unqover.facts import PAPER
 from qabias.tables.model import Column, Estimate, Figure, Table
 
 N_SHARED = 10
+N_ENDS = 8
+"""Nationalities at each end of the ranks that Figure 4 shows."""
 
 _SECTION = "Subjects and attributes across models"
 
@@ -29,19 +31,24 @@ def rank_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
         for subject in union([list(of) for of in ranks]):
             found = [of[subject] for of in ranks if subject in of]
             mean = float(np.mean(found))
-            spread = float(np.std(found, ddof=1)) if len(found) > 1 else None
+            # Over all runs that there are, no sample of them: as the authors' notebook has it, divided by n.
+            spread = float(np.std(found)) if len(found) > 1 else None
             interval = Estimate(mean) if spread is None else Estimate(mean, mean - spread, mean + spread)
             rows.append((subject, interval, spread, len(found), *(of.get(subject) for of in ranks)))
         rows.sort(key=lambda row: (row[1].value, row[0]))
         source = {"nationality": "Figure 4", "ethnicity": "Figure 5", "religion": "Figure 5"}.get(_plain(set_name), "")
+        shown = f" The figure of the paper shows the first {N_ENDS} and the last {N_ENDS} rows." * (
+            source == "Figure 4"
+        )
         tables.append(
             Table(
                 f"ranks_{set_name}",
                 f"{set_name}: ranks of subjects across models",
                 f"{source} {PAPER}" if source else "",
                 "Subjects ranked by gamma in every run, 1 the most associated with the attributes; mean and standard "
-                "deviation of the ranks over the runs, one deviation to each side. All attributes but those of gender "
-                "are negative: a small rank is a bad image. Ranks tell nothing of how large the differences are.",
+                "deviation of the ranks over the runs (divided by their number, as in the paper), one deviation to "
+                "each side. All attributes but those of gender are negative: a small rank is a bad image. Ranks tell "
+                f"nothing of how large the differences are.{shown}",
                 (
                     Column("subject", "Subject", "text"),
                     Column("rank_mean", "Mean rank", "number"),

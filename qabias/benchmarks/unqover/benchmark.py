@@ -44,6 +44,7 @@ _GROUPS = {
 NORMS = ("none", "pair")
 """`none` is the probability of the subject itself, `pair` its share of the two: never tabulate them together."""
 
+_DEFAULT_SUBJECTS = _builder.official.DEFAULT_SUBJECTS
 _NUMBERS_AT_ONCE = 4_000_000  # in one matrix of reweighted sums
 
 N_STRONGEST = 3
@@ -64,11 +65,14 @@ class UnQoverBenchmark(Benchmark):
     answer_columns = tuple(f"s{subject}_{name}" for name in ASKED for subject in (1, 2))
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"delta": ("paper", "released")})
     pools = True
+    options: Mapping[str, Sequence[str]] = {
+        "subjects": (_DEFAULT_SUBJECTS, *(name for name in _builder.SUBJECTS if name != _DEFAULT_SUBJECTS))
+    }
     facts: Facts = replace(FACTS, grouped_configs=tuple(_GROUPS))
 
-    def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
-        """Check the choice of a source (see `unqover_dataset.builder.Origin`)."""
-        return _builder.Origin(source, seed, fixes, upstream_dir)
+    def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None, subjects: str | None = None) -> Any:
+        """Check the choice of a source and of who occurs in masked sentences (see `unqover_dataset.builder.Origin`)."""
+        return _builder.Origin(source, seed, fixes, upstream_dir, subjects)
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a set or of all four, in file order, with the column `set`; texts are dictionaries.
@@ -76,7 +80,13 @@ class UnQoverBenchmark(Benchmark):
         The bundled examples are the committed ones; everything else is generated.
         """
         tables = []
-        for name in self._sets(config):
+        names = self._sets(config)
+        if origin.subjects is not None and not all(name.endswith(_builder.MLM) for name in names):
+            raise QabiasError(
+                f"{NAME}: subjects chooses who occurs in masked sentences, and {config} asks questions about everyone; "
+                f"leave it out, or add {_builder.MLM} to the name of the configuration"
+            )
+        for name in names:
             if origin.is_committed:
                 path = locate.dataset_folder(NAME) / "data" / name / _folder.PARQUET_NAME
                 texts = [field.name for field in _builder.SCHEMAS[name] if field.type == pa.string()]

@@ -46,6 +46,13 @@ _READ_RANKS = (
 )
 
 
+def geoschemes() -> dict[str, str]:
+    """The UN geoscheme of every country (Tables 4 and 11): the bundled vocabulary has it, the authors' lists do not."""
+    vocabulary = locate.dataset_folder(NAME) / "vocabulary" / "subjects.csv"
+    subjects = locate.dataset_module(NAME, "bundled").read_subjects(vocabulary)["nationality"]
+    return {subject.name: subject.cluster for subject in subjects}
+
+
 class Contents(NamedTuple):
     """Who and what the scored rows of a set are about."""
 
@@ -57,10 +64,11 @@ class Contents(NamedTuple):
     """Number of rows of a subject with an attribute, of those that have any."""
 
 
-def set_contents(table: pa.Table, scored: np.ndarray) -> Contents:
+def set_contents(name: str, table: pa.Table, scored: np.ndarray) -> Contents:
     """Subjects, attributes and numbers of rows of a set.
 
     Args:
+        name: Name of the set.
         table: The examples of the set.
         scored: Shape (n,), whether a row has scores.
     """
@@ -76,7 +84,11 @@ def set_contents(table: pa.Table, scored: np.ndarray) -> Contents:
         for pair, count in _occurring(coded[f"subject{number}"], coded["attribute"], scored):
             n[pair] = n.get(pair, 0) + count
     classes = dict(pair for pair, _ in _occurring(coded["attribute"], coded["attribute_class"], scored))
-    return Contents(_given(clusters), _given(classes), n)
+    groups = _given(clusters)
+    if not groups and name.removesuffix(_MASKED) == "nationality":
+        known = geoschemes()
+        groups = {subject: known[subject] for subject in clusters if subject in known}
+    return Contents(groups, _given(classes), n)
 
 
 def _occurring(
@@ -192,7 +204,9 @@ def _pairs(name: str, scores: Scores, contents: Contents, source: str) -> Table:
         "strongest associations of a subject and an attribute",
         source,
         f"The {min(N_PAIRS, len(cells))} of {len(cells):,} pairs with the largest gamma. {_READ_GAMMA} The largest of "
-        "many values is large from chance too: look at eta and at the number of rows.",
+        "many values is large from chance too: look at eta and at the number of rows."
+        + " Groups are regions of the United Nations geoscheme."
+        * (name.removesuffix(_MASKED) == "nationality"),
         (
             _SUBJECT,
             *([_CLUSTER] if contents.clusters else []),

@@ -57,7 +57,7 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
         of_set = pc.equal(table["set"], name)
         rows, of_rows = table.filter(of_set), answers.filter(of_set)
         comparative = comparative_scores(of_rows)
-        of_sets += tables_of_set(name, sets[name], set_contents(rows, ~np.isnan(comparative)))
+        of_sets += tables_of_set(name, sets[name], set_contents(name, rows, ~np.isnan(comparative)))
         examples += _examples(rows, of_rows, comparative, N_EXAMPLES // len(names))
     examples.sort(key=lambda example: -abs(example["comparative"]))
     how_chosen = (
