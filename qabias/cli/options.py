@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from qabias.benchmarks.registry import benchmark_names
-from qabias.errors import QabiasError
+from qabias.support.options import parse_options as parse_options
 
 BENCHMARKS = f"{', '.join(benchmark_names()[:-1])} or {benchmark_names()[-1]}"
 
@@ -19,18 +19,3 @@ UpstreamDir = Annotated[
     str | None,
     typer.Option(envvar="QABIAS_UPSTREAM", help="Local mirror of the authors' published files.", show_default=False),
 ]
-
-
-def parse_options(texts: list[str]) -> dict[str, str]:
-    """Options of a scorer from `--option NAME=VALUE`.
-
-    Raises:
-        QabiasError: If one is not of that form.
-    """
-    options = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise QabiasError(f"option {text!r} is not of the form NAME=VALUE, such as span=released")
-        options[name] = value
-    return options
