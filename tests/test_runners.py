@@ -112,7 +112,7 @@ ASKED = {
     ),
     "unqover-masked_lm": ("unqover", "masked_lm", {"config": "religion_mlm", "limit": 3000}),
     "unqover-causal": ("unqover", "causal", {"config": "ethnicity", "limit": 20, "norm": "pair"}),
-    "unqover-baseline": ("unqover", "consistent", {"config": "religion", "seed": 1}),
+    "unqover-baseline": ("unqover", "consistent", {"config": "religion", "limit": 5000, "seed": 1}),
     "bbnli-nli": ("bbnli", "nli", {"config": "gender", "limit": 40}),
     "bbnli-causal": ("bbnli", "causal", {"config": "man_is_to_surgeon", "limit": 40, "format": "quoref_answer"}),
     "bbnli-seq2seq": ("bbnli", "seq2seq", {"config": "all", "limit": 40}),
