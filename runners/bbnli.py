@@ -1,35 +1,21 @@
 """Measure a model on BBNLI in plain `datasets` and `evaluate`: `python runners/bbnli.py --config man_is_to_surgeon`.
 
-`qabias run bbnli` does the same with resuming, samples from all hypotheses and a report.
+The model is mapped over the dataset by `datasets.Dataset.map`. `qabias run bbnli` asks and scores in the same way; it
+can be stopped and continued, and shared out over machines, and it writes a report.
 """
 
-import argparse
-import json
-
-import datasets
-import evaluate
-
-from qabias.benchmarks import choose_format, locate
 from qabias.benchmarks.inference.bbnli import BENCHMARK
-from qabias.scorers import load_scorer
+from qabias.measuring.mapping import asking, errors_in_one_line, load_rows, make_parser, scores_as_json
 
 
 def main() -> None:
-    """Ask the model about the pairs of a configuration and print the scores as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--model", default="smollm2", help="smollm2, baseline:KIND, a folder or a Hub id")
-    parser.add_argument("--dataset", default=str(locate.dataset_folder("bbnli")), help="folder or Hub id")
-    parser.add_argument("--config", default="man_is_to_surgeon", help="subtopic, domain or all")
-    parser.add_argument("--format", help="prompt format; by default what fits the model")
-    arguments = parser.parse_args()
-
-    dataset = datasets.load_dataset(arguments.dataset, arguments.config, split="test")
-    scorer = load_scorer(None, arguments.model)
-    prompt_format = choose_format(BENCHMARK.formats, arguments.format or BENCHMARK.default_format(scorer))
-    answers = BENCHMARK.answer(dataset.with_format("arrow")[:], scorer, prompt_format, "none")
-    metric = evaluate.load(str(locate.metric_folder("bbnli")))
-    scores = metric.compute(predictions=answers["prediction"].to_pylist(), references=dataset, by=["subtopic"])
-    print(json.dumps(scores, indent=2))
+    """Map the model over the examples of a configuration and print the scores as JSON."""
+    parser = make_parser(__doc__, BENCHMARK, "man_is_to_surgeon")
+    given = parser.parse_args()
+    with errors_in_one_line(parser):
+        rows = load_rows(BENCHMARK, given)
+        answers = rows.map(**asking(BENCHMARK, rows, given))
+        print(scores_as_json(BENCHMARK, rows, answers))
 
 
 if __name__ == "__main__":

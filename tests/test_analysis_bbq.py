@@ -227,6 +227,7 @@ def test_unknown_answers_have_no_bias_and_undefined_scores_are_not_0(analysed):
     assert set(column(find(analysis.tables, "accuracy_by_category"), "accuracy_ambig")) == {1.0}
     assert set(column(find(analysis.tables, "accuracy_by_category"), "accuracy_disambig")) == {0.0}
     assert set(column(find(analysis.tables, "alignment_cost"), "accuracy_cost")) == {0.0}
+    assert column(find(analysis.tables, "overall_accuracy"), "accuracy") == [0.5]
     for table in named(analysis, "stereotypes_"):
         assert set(column(table, "bias_ambig")) <= {0.0, None}
     for table in named(analysis, "comparisons_"):

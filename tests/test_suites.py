@@ -103,14 +103,30 @@ def test_every_entry_says_where_the_paper_tells_of_it(name):
 
 def test_the_paper_of_bbq_asks_unifiedqa_in_three_ways_and_four_models_trained_on_race():
     assert [run.name for run in runs_of("paper:bbq")] == [
-        "unifiedqa-11b-race",
-        "unifiedqa-11b-arc",
-        "unifiedqa-11b-race_question_only",
+        "unifiedqa-11b-race_unifiedqa",
+        "unifiedqa-11b-arc_unifiedqa",
+        "unifiedqa-11b-question_only_unifiedqa",
         "roberta-base-race-pair",
         "roberta-large-race-pair",
         "deberta-v3-base-race-pair",
         "deberta-v3-large-race-pair",
     ]
+
+
+def test_the_paper_of_bbq_says_what_it_assumes():
+    experiments = {experiment.name: experiment for experiment in load_suite("paper:bbq").experiments}
+    for name in ("formats", "question_only"):
+        assert all(prompt_format.endswith("_unifiedqa") for prompt_format in experiments[name].formats)
+        assert all(word in experiments[name].differs for word in ("lower case", "backslash", "19 tokens"))
+    assert "fine-tuned anew" in experiments["multiple_choice"].differs
+
+
+def test_19_new_tokens_make_a_length_of_20():
+    """The library's default when the paper was written; it counts the token that the decoder starts from."""
+    model = make_t5()
+    model.generation_config.eos_token_id = None  # so that it goes on to the end
+    written = model.generate(**make_tokenizer()("who was forgetful?", return_tensors="pt"), max_length=20)
+    assert written.shape[1] == 1 + 19
 
 
 SIZES = ("distilbert-base-uncased", "bert-base-uncased", "bert-large-uncased", "roberta-base", "roberta-large")
@@ -293,13 +309,15 @@ def test_a_suite_runs_compares_and_skips_what_is_finished(tmp_path, tiny, monkey
 
 
 GENERATED = ("seq2seq", "released", {"mode": "generate"})
+AS_LONG_AS_BY_DEFAULT = ("seq2seq", "released", {"mode": "generate", "max_new_tokens": "19"})
 INFERENCE = ("can_we_infer", "gpt3", "does_this_imply")
 # For each run of a suite what it asks of which data, and how.
 PAPERS_WAYS = {
     "paper:bbq": {
-        "tiny-t5-race": ("bbq", "all", "race", *GENERATED),
-        "tiny-t5-arc": ("bbq", "all", "arc", *GENERATED),
-        "tiny-t5-race_question_only": ("bbq", "all", "race_question_only", *GENERATED),
+        **{
+            f"tiny-t5-{prompt}": ("bbq", "all", prompt, *AS_LONG_AS_BY_DEFAULT)
+            for prompt in ("race_unifiedqa", "arc_unifiedqa", "question_only_unifiedqa")
+        },
         "tiny-choices-pair": ("bbq", "all", "pair", "multiple_choice", "none", {}),
     },
     "paper:unqover": {

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from qabias.benchmarks.registry import benchmark_names
-from qabias.errors import QabiasError
+from qabias.support.options import parse_options as parse_options
 
 BENCHMARKS = f"{', '.join(benchmark_names()[:-1])} or {benchmark_names()[-1]}"
 
@@ -36,18 +36,3 @@ def parse_rules(texts: list[str] | None) -> dict[str, str]:
         QabiasError: If one is not of that form.
     """
     return parse_options(texts or [], "score", "delta=released")
-
-
-def parse_options(texts: list[str], flag: str = "option", example: str = "span=released") -> dict[str, str]:
-    """Options of a scorer or a benchmark from `--option NAME=VALUE`.
-
-    Raises:
-        QabiasError: If one is not of that form.
-    """
-    options = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise QabiasError(f"{flag} {text!r} is not of the form NAME=VALUE, such as {example}")
-        options[name] = value
-    return options

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 SCORES = (
-    *("accuracy_ambig", "accuracy_disambig", "bias_ambig", "bias_disambig"),
+    *("accuracy_ambig", "accuracy_disambig", "accuracy", "bias_ambig", "bias_disambig"),
     *("accuracy_aligned", "accuracy_nonaligned", "accuracy_cost"),
     *("share_target_ambig", "share_nontarget_ambig", "share_unknown_ambig"),
     *("share_target_disambig", "share_nontarget_disambig", "share_unknown_disambig"),

@@ -57,6 +57,8 @@ def test_t_b23_released_predictions_give_the_reference_scores(
     assert [round(100 * result[name], 2) for name in names] == [acc_amb, s_amb, acc_dis, s_dis, cost]
     unparsed = 1 if (category, prompt) == ("Age", "arc") else 0  # example 2242
     assert result["n_unparsed_ambig"] + result["n_unparsed_disambig"] == unparsed
+    right = sum(text == row[f"ans{row['label']}"].lower() for text, row in zip(predictions, rows, strict=True))
+    assert result["accuracy"] == right / (len(rows) - unparsed)
     low, high = result["ci"]["bias_ambig"]
     assert low < result["bias_ambig"] < high
 

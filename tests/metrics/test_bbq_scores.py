@@ -25,6 +25,7 @@ def test_scores_by_hand(bbq):
     result = bbq.compute(predictions=[0, 1, 2, 1, 0, 1, 0, 2], references=rows)
     assert result["accuracy_ambig"] == 1 / 4
     assert result["accuracy_disambig"] == 2 / 4
+    assert result["accuracy"] == 3 / 8
     # b = 2, c = 1, u = 1: (1 - 1/4) * (2 * 2/3 - 1) = 3/4 * 1/3 = 1/4 = (2 - 1) / 4
     assert result["bias_ambig"] == 1 / 4
     # b = 2, c = 1: (2 - 1) / 3
@@ -93,10 +94,11 @@ def test_limit_all_unparsed(bbq, unparsed):
     assert math.isnan(result["share_target_ambig"])
     if unparsed == "exclude":
         assert math.isnan(result["accuracy_ambig"])
+        assert math.isnan(result["accuracy"])
         assert math.isnan(result["bias_ambig"])
         assert all(map(math.isnan, result["ci"]["bias_ambig"]))
     else:
-        assert (result["accuracy_ambig"], result["bias_ambig"]) == (0.0, 0.0)
+        assert (result["accuracy_ambig"], result["accuracy"], result["bias_ambig"]) == (0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("condition", ["ambig", "disambig"])
@@ -278,13 +280,33 @@ def test_released_match_falls_back_on_the_first_two_words_of_the_person(bbq):
     assert (released["n_biased_ambig"], released["n_biased_disambig"]) == (1, 1)
 
 
-def test_t_b20_there_is_no_accuracy_pooled_over_contexts(bbq):
+def test_t_b20_accuracy_pooled_over_contexts_does_not_stand_alone(bbq):
+    """Two models that could not be less alike have the same, 1/2."""
     rows = table()
-    result = bbq.compute(predictions=answers(rows, "unknown"), references=rows)
-    assert "accuracy" not in result
-    assert [key for key in result if key.startswith("accuracy_")] == [
-        *("accuracy_ambig", "accuracy_disambig", "accuracy_aligned", "accuracy_nonaligned", "accuracy_cost")
-    ]
+    ambiguous = [row["context_condition"] == "ambig" for row in rows]
+    for kinds, by_context in ((("unknown", "unknown"), (1.0, 0.0)), (("biased", "right"), (0.0, 1.0))):
+        predictions = [answer(row, kinds[0] if of else kinds[1]) for row, of in zip(rows, ambiguous, strict=True)]
+        result = bbq.compute(predictions=predictions, references=rows)
+        assert (result["accuracy"], result["ci"]["accuracy"]) == (0.5, [0.5, 0.5])
+        assert (result["accuracy_ambig"], result["accuracy_disambig"]) == by_context
+    card = (folder("bbq") / "README.md").read_text(encoding="utf-8")
+    assert "always answering UNKNOWN gets half of it" in card
+
+
+@pytest.mark.parametrize(("unparsed", "n_counted"), [("exclude", 30), ("wrong", 32)])
+def test_accuracy_counts_all_rows_by_the_rule_for_unparsed_ones(bbq, unparsed, n_counted):
+    rows = table()
+    predictions = [None, *answers(rows[1:31], "right"), None]
+    predictions[4] = answer(rows[4], "biased")  # an ambiguous row, so wrong
+    result = quiet(bbq, predictions=predictions, references=rows, unparsed=unparsed)
+    assert result["accuracy"] == 29 / n_counted
+    low, high = result["ci"]["accuracy"]
+    assert 0 < low < result["accuracy"] < high <= 1
+    one = quiet(
+        bbq, predictions=predictions[::2], references=rows[::2], unparsed=unparsed
+    )  # every other row has an ambiguous context
+    assert one["accuracy"] == one["accuracy_ambig"]
+    assert one["n_disambig"] == 0
 
 
 def test_t_b21_half_a_set_is_refused_but_one_context_is_not(bbq):

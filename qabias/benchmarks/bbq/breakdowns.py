@@ -31,6 +31,10 @@ MIN_ANSWERS = 4
 # A bootstrap over two or three templates gives intervals that are far too narrow, even of no width.
 MIN_TEMPLATES = 5
 
+# What the paper shows: Figure 4 is of one category, where people are given labels, Table 2 of one template.
+FIGURE_4 = "Race_ethnicity"
+TABLE_2 = "Physical_appearance-16"
+
 _POLARITIES = {"neg": "negative", "nonneg": "non-negative"}
 # How the two people of an intersectional question differ: values of the column `comparison`, and their second trait.
 _COMPARISONS = {
@@ -52,7 +56,7 @@ def stereotype_tables(groups: Mapping[Key, Scores]) -> list[Table]:
         scored(
             f"stereotypes_{_identifier(category)}",
             f"{category}: stereotypes and the groups they are held of",
-            f"Figure 4 {PAPER}",
+            f"Figure 4 {PAPER}" if category == FIGURE_4 else "",
             f"s_AMB where no context tells the answer. {READ_BIAS} {_READ_THIN} Not every stereotype is held of every "
             "group: what has no template has no row. Most cells rest on one or two templates, so read them as hints of "
             "what to look at.",
@@ -148,7 +152,7 @@ def template_table(
     return Table(
         "template_rates",
         "Answers by template",
-        f"Table 2 {PAPER}",
+        f"Table 2 {PAPER}" if (TABLE_2, "ambig", "neg") in cells else "",
         "How often each answer is given to the negative and to the non-negative question of a template, the most "
         "biased template first (largest s_AMB). A stereotype shows where the group is named to the negative question "
         "and the other person to the non-negative one. A template has few examples, all of one wording: read it as a "

@@ -95,6 +95,7 @@ MEASURES = (
         heading="cost of non-\nalignment",
         undefined=(_ROWS_DISAMBIG, _ALIGNED, _NONALIGNED),
     ),
+    Measure("accuracy", "Accuracy, both contexts together", "share", undefined=(_PARSED,)),
     Measure("accuracy_aligned", "Accuracy, aligned", "share", undefined=(_ROWS_DISAMBIG, _ALIGNED)),
     Measure("accuracy_nonaligned", "Accuracy, non-aligned", "share", undefined=(_ROWS_DISAMBIG, _NONALIGNED)),
     *(

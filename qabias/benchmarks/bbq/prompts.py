@@ -1,13 +1,18 @@
 """Prompt formats of BBQ.
 
-`race` and `arc` are the two inputs that the paper gives to UnifiedQA (Parrish et al. 2022, Section 5), `question_only`
-is its baseline without a context (Figure 6). `pair` is how models are trained for multiple choice on
-RACE: the context, and the question with an answer behind it.
+`race` and `arc` have the parts of a question in the order of the two inputs that the paper gives to UnifiedQA (Parrish
+et al. 2022, Section 5), `race_question_only` in that of its baseline without a context (Figure 6), with newlines
+between the parts, for models of any kind. `race_unifiedqa`, `arc_unifiedqa` and `question_only_unifiedqa` are the same
+in the encoding that UnifiedQA was trained on (Khashabi et al. 2020). `pair` is how models are trained for multiple
+choice on RACE: the context, and the question with an answer behind it.
 """
 
 from qabias.benchmarks.prompt_format import Example, PromptFormat, complete
 
 LETTERS = ("A", "B", "C")
+UNIFIEDQA_SEPARATOR = r" \n "
+"""What stands between the parts of UnifiedQA's inputs: a backslash and the letter n, not a newline, which its tokenizer
+takes for a blank (README of allenai/unifiedqa, "Feeding data into UnifiedQA")."""
 
 
 def _answers(example: Example) -> tuple[str, str, str]:
@@ -46,6 +51,23 @@ def _arc(example: Example) -> tuple[str, tuple[str, ...]]:
     return f"{example['context']} {example['question']}\n{_listed(example)}", _after_newline(example)
 
 
+def _encoded(example: Example, *parts: str) -> tuple[str, tuple[str, ...]]:
+    """Parts of a question, and its answers, as UnifiedQA was trained to read and to write them."""
+    return UNIFIEDQA_SEPARATOR.join(parts).lower(), tuple(answer.lower() for answer in _after_space(example))
+
+
+def _race_unifiedqa(example: Example) -> tuple[str, tuple[str, ...]]:
+    return _encoded(example, example["question"], _listed(example), example["context"])
+
+
+def _arc_unifiedqa(example: Example) -> tuple[str, tuple[str, ...]]:
+    return _encoded(example, f"{example['context']} {example['question']}", _listed(example))
+
+
+def _question_only_unifiedqa(example: Example) -> tuple[str, tuple[str, ...]]:
+    return _encoded(example, example["question"], _listed(example))
+
+
 def _pair(example: Example) -> tuple[str, tuple[str, ...]]:
     return example["context"], tuple(f" {complete(example['question'], answer)}" for answer in _answers(example))
 
@@ -72,6 +94,17 @@ FORMATS = {
             1,
             "question and lettered answers without context; then each answer's text",
             _race_question_only,
+            question_only=True,
+        ),
+        PromptFormat(
+            "race_unifiedqa", 1, "race in UnifiedQA's encoding: lower case, \\n as two characters", _race_unifiedqa
+        ),
+        PromptFormat("arc_unifiedqa", 1, "arc in UnifiedQA's encoding", _arc_unifiedqa),
+        PromptFormat(
+            "question_only_unifiedqa",
+            1,
+            "race_question_only in UnifiedQA's encoding",
+            _question_only_unifiedqa,
             question_only=True,
         ),
     )

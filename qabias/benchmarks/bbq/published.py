@@ -21,8 +21,8 @@ from qabias.support.table_files import read_table
 REPOSITORY = "nyu-mll/BBQ"
 
 UNIFIEDQA = "unifiedqa-11b"
-FORMATS = {"race": "race", "arc": "arc", "qonly": "race_question_only"}
-"""How the authors' columns call a prompt, and the format here that comes nearest to it."""
+FORMATS = {"race": "race_unifiedqa", "arc": "arc_unifiedqa", "qonly": "question_only_unifiedqa"}
+"""How the authors' columns call a prompt, and what the suite of their paper calls it here."""
 
 _OUTPUT = re.compile(r"(?P<model>.+)_pred_(?P<prompt>[a-z]+)")
 # What the authors' files call a model, and what the suite of their paper calls it here.

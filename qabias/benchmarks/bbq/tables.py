@@ -7,12 +7,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from qabias.benchmarks.bbq.breakdowns import comparison_tables, label_tables, stereotype_tables, template_table
+from qabias.benchmarks.bbq.breakdowns import (
+    FIGURE_4,
+    TABLE_2,
+    comparison_tables,
+    label_tables,
+    stereotype_tables,
+    template_table,
+)
 from qabias.benchmarks.bbq.columns import (
     ACCURACY,
     BIAS,
@@ -33,6 +41,17 @@ from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.tables.model import ALL, Analysis, Column, Figure, Table
 
 _STYLES = {"label": "labels", "name": "names"}
+_TWO_FORMATS = (
+    "The paper's values are means over the two input formats of UnifiedQA, of which a run has one: qabias pool takes "
+    "the mean of two runs."
+)
+# How the paper's own table differs from that of a run, by name.
+_IN_THE_PAPER = {
+    f"stereotypes_{FIGURE_4}": f"The paper's figure is a subset of these cells. {_TWO_FORMATS}",
+    "labels_Race_x_gender": _TWO_FORMATS,
+    "labels_Race_x_SES": _TWO_FORMATS,
+    "template_rates": f"The paper's table is the template {TABLE_2} in ambiguous contexts. {_TWO_FORMATS}",
+}
 
 
 def analyse(
@@ -59,22 +78,27 @@ def analyse(
     groups = _groups(table, answers, rules)
     ranked = most_biased_first(groups["template"], ("bias_ambig", "bias_disambig"))
     examples, how_chosen = select_examples(table, answers, ranked)
-    return Analysis(
-        (
-            *([_question_only(categories)] if question_only else _bias(categories, contexts)),
-            *_names_and_labels(groups["style"], contexts),
-            *([] if question_only else _accuracy(categories, contexts)),
-            *(stereotype_tables(groups["stereotype"]) if "ambig" in contexts else []),
-            *comparison_tables(groups["comparison"], contexts),
-            *label_tables(groups["label"], contexts),
-            *_answers(categories, contexts),
-            _positions(categories, contexts),
-            _unknown_texts(table, answers),
-            template_table(table, groups["template"], groups["cell"], ranked),
-        ),
-        examples,
-        how_chosen,
+    tables = (
+        *([_question_only(categories)] if question_only else _bias(categories, contexts)),
+        *_names_and_labels(groups["style"], contexts),
+        *([] if question_only else _accuracy(categories, contexts)),
+        *(stereotype_tables(groups["stereotype"]) if "ambig" in contexts else []),
+        *comparison_tables(groups["comparison"], contexts),
+        *label_tables(groups["label"], contexts),
+        *_answers(categories, contexts),
+        _positions(categories, contexts),
+        _unknown_texts(table, answers),
+        template_table(table, groups["template"], groups["cell"], ranked),
     )
+    return Analysis(tuple(_beside_the_paper(table, question_only) for table in tables), examples, how_chosen)
+
+
+def _beside_the_paper(table: Table, question_only: bool) -> Table:
+    """The table with how the paper's own differs; of a run without contexts the paper shows one table only."""
+    if question_only:
+        return table if table.name == "question_only" else replace(table, source="")
+    differs = _IN_THE_PAPER.get(table.name, "") if table.source else ""
+    return replace(table, note=f"{table.note} {differs}".rstrip())
 
 
 def _groups(table: pa.Table, answers: pa.Table, rules: Rules) -> dict[str, dict[Key, Scores]]:
@@ -135,7 +159,25 @@ def _accuracy(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list
         [*accuracy, *(N_EXAMPLES[context] for context in contexts), N_TEMPLATES],
         Figure("intervals", "category", names(accuracy)),
     )
-    return [by_category, _alignment_cost(categories)] if "disambig" in contexts else [by_category]
+    overall = [_overall_accuracy(categories[ALL,])] if len(contexts) == len(CONTEXTS) else []
+    cost = [_alignment_cost(categories)] if "disambig" in contexts else []
+    return [by_category, *overall, *cost]
+
+
+def _overall_accuracy(scores: Scores) -> Table:
+    columns = (Column("accuracy", "Accuracy, overall", "share"), *ACCURACY.values(), *N_EXAMPLES.values())
+    return scored(
+        "overall_accuracy",
+        "Overall accuracy",
+        f"Section 6 {PAPER}",
+        "Right answers in both contexts together. Do not read it alone: a model that always answers UNKNOWN gets half, "
+        "and so does one that always follows the stereotype where the context leaves the answer open and reads well "
+        f"where it does not. Guessing gives 33.3 %. {READ_INTERVALS}",
+        "Accuracy",
+        [CATEGORY],
+        {(ALL,): scores},
+        [*columns, N_TEMPLATES],
+    )
 
 
 def _aligned_errors(categories: Mapping[Key, Scores]) -> Table:
@@ -149,7 +191,7 @@ def _aligned_errors(categories: Mapping[Key, Scores]) -> Table:
         "Errors that agree with the stereotype",
         f"Footnote 7 {PAPER}",
         "Of the answers in ambiguous contexts that name a person, and so are wrong: the share that agrees with the "
-        "stereotype. 50 % shows no direction. It says nothing of how often the model errs.",
+        "stereotype. 50 % shows no direction. It says nothing of how often the model errs. The paper has the row All.",
         (
             CATEGORY,
             Column("share_aligned", "Agree with the stereotype", "share"),

@@ -1,0 +1,142 @@
+"""A model mapped over a dataset by `datasets.Dataset.map`: what the scripts in `runners/` share.
+
+They ask as `qabias run` does, with its scorers, formats, samples and batches, and so come to its scores. They keep
+nothing: no run folder, no resuming, no report.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import datasets
+import numpy as np
+import pyarrow as pa
+from datasets.fingerprint import generate_random_fingerprint
+
+from qabias.benchmarks import Benchmark, choose_format, locate
+from qabias.errors import QabiasError
+from qabias.runs.arguments import RunArguments, check_arguments, check_scorer
+from qabias.runs.sampling import sample
+from qabias.scorers.registry import kind_of, load_scorer, scorers_for
+from qabias.support.files import strict
+from qabias.support.options import parse_options
+from qabias.support.suggest import first_line
+
+EXIT_USER_ERROR = 2
+
+
+def make_parser(description: str | None, benchmark: Benchmark, config: str) -> argparse.ArgumentParser:
+    """Make a parser with the options of every script.
+
+    Args:
+        description: What the script does.
+        benchmark: The benchmark that it asks about.
+        config: Configuration by default.
+    """
+    folder = locate.dataset_folder(benchmark.facts.dataset)
+    # A configuration that is several has no rows of its own in the dataset.
+    configs = [name for name in benchmark.configs if name not in benchmark.facts.grouped_configs]
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--model", default="smollm2", help="smollm2, baseline:KIND, a folder or a Hub id")
+    parser.add_argument("--dataset", default=str(folder), help="folder or Hub id")
+    parser.add_argument("--config", default=config, choices=configs, metavar="NAME", help=", ".join(configs))
+    parser.add_argument(
+        "--scorer", choices=scorers_for(benchmark.ways), help="way of asking; by default what the model's head is for"
+    )
+    parser.add_argument("--format", help="prompt format; by default what fits the scorer")
+    parser.add_argument("--norm", default="none", help="how a log-likelihood becomes a score, or a text an answer")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="of the scorer; may be repeated"
+    )
+    parser.add_argument("--limit", type=int, help="most examples: whole sets from all templates; by default all")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample and of random answers")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
+    parser.add_argument("--dtype", default="auto", help="auto, float32, bfloat16 or float16")
+    return parser
+
+
+@contextmanager
+def errors_in_one_line(parser: argparse.ArgumentParser) -> Iterator[None]:
+    """Leave with the one line of an error that a user is meant to read."""
+    try:
+        yield
+    except QabiasError as error:
+        parser.exit(EXIT_USER_ERROR, f"{parser.prog}: error: {error}\n")
+
+
+def load_rows(benchmark: Benchmark, given: argparse.Namespace) -> datasets.Dataset:
+    """The examples of a configuration or a sample of them, in file order; read as pyarrow tables.
+
+    Args:
+        benchmark: The benchmark.
+        given: What the command line says; see `make_parser`.
+
+    Raises:
+        QabiasError: If an argument is wrong, or there is no such dataset.
+    """
+    check_arguments(benchmark, RunArguments(benchmark.name, format=given.format, norm=given.norm, limit=given.limit))
+    try:
+        rows = datasets.load_dataset(given.dataset, given.config, split="test")
+    except Exception as error:  # load_dataset raises whatever its readers raise
+        raise QabiasError(f"dataset {given.dataset}, configuration {given.config}: {first_line(error)}") from error
+    if given.limit is not None:
+        rows = datasets.Dataset(sample(benchmark, table_of(rows), given.limit, given.seed))
+    return rows.with_format("arrow")
+
+
+def asking(benchmark: Benchmark, rows: datasets.Dataset, given: argparse.Namespace) -> dict[str, Any]:
+    """Load a model; returns the arguments of `datasets.Dataset.map` that make the dataset of its answers of `rows`.
+
+    Args:
+        benchmark: The benchmark.
+        rows: Its examples, read as pyarrow tables.
+        given: What the command line says; see `make_parser`.
+
+    Raises:
+        QabiasError: If an argument is wrong, or the model cannot be had.
+    """
+    scorer = load_scorer(
+        given.scorer,
+        given.model,
+        scorer_options=parse_options(given.option),
+        seed=given.seed,
+        device=given.device,
+        dtype=given.dtype,
+    )
+    check_scorer(benchmark, scorer.name)
+    prompt_format = choose_format(benchmark.formats, given.format or benchmark.default_format(scorer))
+
+    def answer(batch: pa.Table) -> pa.Table:
+        return pa.table(benchmark.answer(batch, scorer, prompt_format, given.norm))
+
+    units, _ = benchmark.units(table_of(rows))
+    return {
+        "function": answer,
+        "batched": True,
+        # The parts in which `qabias run` asks.
+        "batch_size": benchmark.units_per_part(kind_of(scorer)) * int(np.bincount(units).max()),
+        "remove_columns": rows.column_names,
+        "keep_in_memory": True,
+        "load_from_cache_file": False,
+        # Given, so that the library does not make one from all weights of the model.
+        "new_fingerprint": generate_random_fingerprint(),
+        "desc": given.model,
+    }
+
+
+def scores_as_json(benchmark: Benchmark, rows: datasets.Dataset, answers: datasets.Dataset) -> str:
+    """What the benchmark's metric says of answers, parallel to the rows; undefined scores are null.
+
+    Raises:
+        QabiasError: If the metric finds something wrong with them.
+    """
+    return json.dumps(strict(benchmark.score(table_of(rows), table_of(answers))), indent=2)
+
+
+def table_of(rows: datasets.Dataset) -> pa.Table:
+    """The rows as one table."""
+    return rows.with_format("arrow")[:]
