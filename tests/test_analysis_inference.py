@@ -464,6 +464,7 @@ def test_sections_are_those_of_the_run(bbnli, bbq):
     _check_figures(contexts)
     assert "bias_score_disambig" not in {column.name for of in contexts.tables for column in of.columns}
     assert "bias_by_length" in {of.name for of in contexts.tables}
+    assert find(contexts.tables, "bias_by_category").source == ""  # three lengths, of which Table 4 has one
 
 
 @pytest.mark.parametrize(("kind", "lacking"), [("test", "bias_"), ("stereotypical", "test_")])

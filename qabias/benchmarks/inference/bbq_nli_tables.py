@@ -53,7 +53,8 @@ def category_tables(categories: Mapping[str, Scores], original: Mapping[str, Sco
     by_category = Table(
         "bias_by_category",
         "Bias by category",
-        f"Table 4 {PAPER}" if whole["n_ambig"] else "",
+        # The study of lengths, which has no facts, pools contexts that Table 4 has not.
+        f"Table 4 {PAPER}" if whole["n_ambig"] and whole["n_disambig"] else "",
         f"{READ_BIAS} Both orders of the names count, as in the paper's Table 4, which has ambiguous contexts only. In "
         "disambiguated contexts only answers that take a side count; if all are right the score is 0. That score pools "
         f"both kinds of facts (Table 9); the paper's Table 5 prints another. {_READ_TEMPLATES} {READ_FEW}",
@@ -89,7 +90,7 @@ def category_tables(categories: Mapping[str, Scores], original: Mapping[str, Sco
 
 def _original_order(categories: Mapping[str, Scores]) -> Table:
     """Table 5: disambiguated contexts with the names in their original order."""
-    columns = (*ACCURACIES, *_N_FACTS, _N_TEMPLATES)
+    columns = (*ACCURACIES, *_N_FACTS)
     return Table(
         "disambiguated_original_order",
         "Disambiguated contexts, names in their original order",
