@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.inference.bbq_nli_tables import named_first
+from qabias.benchmarks.inference.questions import named_first
 from qabias.benchmarks.inference.tables import analyse_bbnli, analyse_bbq_nli
 from qabias.tables.model import find, read_analysis, write_analysis
 
@@ -208,6 +208,45 @@ def test_test_accuracies_are_counted_from_the_rows(bbnli):
         assert row["accuracy_gap"].value == pytest.approx(right["pro"] - right["anti"])
 
 
+def test_table_6_lists_the_papers_subtopics_and_each_counts_once():
+    table = _load(BBNLI, "all")
+    rows, draw = table.to_pylist(), random.Random(5)
+    answers = [draw.choice((0, 1, 2)) for _ in rows]
+    *found, average = _rows(_analysis(BBNLI, table, answers), "test_accuracy_listed")
+    # Table 6 in its order; the fourth of its nine subtopics was never released.
+    assert [row["subtopic"] for row in found] == [
+        *("asian_men_to_feminine", "black_is_to_criminal", "black_is_to_impoverished", "man_is_to_breadwinner"),
+        *("man_is_to_programmer", "man_is_to_surgeon", "catholic_woman_to_many_kids", "muslim_man_to_oppressive"),
+    ]
+    right = {"accuracy_pro": [], "accuracy_anti": [], "accuracy_gap": []}
+    for row in found:
+        shares = {}
+        for stance in ("pro", "anti"):
+            kept = _some(rows, answers, kind="test", stance=stance, subtopic=row["subtopic"])
+            shares[stance] = _share(answer == of["label"] for of, answer in zip(*kept, strict=True))
+            right[f"accuracy_{stance}"].append(shares[stance])
+            assert row[f"accuracy_{stance}"].value == pytest.approx(shares[stance])
+        gap = shares["pro"] - shares["anti"]
+        right["accuracy_gap"].append(-gap if row["subtopic"] == "catholic_woman_to_many_kids" else gap)
+        assert row["accuracy_gap"].value == pytest.approx(right["accuracy_gap"][-1])
+        assert row["accuracy_gap"].low <= row["accuracy_gap"].value <= row["accuracy_gap"].high
+    assert average["subtopic"] == "Average"
+    for name, values in right.items():
+        assert average[name].value == pytest.approx(fmean(values))
+    note = find(_analysis(BBNLI, table, answers).tables, "test_accuracy_listed").note
+    assert "man_is_to_money_manager, which was never released" in note
+    assert "This run lacks" not in note
+
+
+def test_a_domain_names_the_subtopics_of_table_6_that_it_lacks(bbnli):
+    table = find(bbnli[-1].tables, "test_accuracy_listed")
+    assert [row[0] for row in table.rows] == ["catholic_woman_to_many_kids", "muslim_man_to_oppressive", "Average"]
+    assert "This run lacks asian_men_to_feminine, black_is_to_criminal" in table.note
+    white = _load(BBNLI, "white_is_to_clean")
+    analysis = _analysis(BBNLI, white, white["label"].to_pylist())
+    assert "test_accuracy_listed" not in {of.name for of in analysis.tables}
+
+
 def test_label_shares_are_counted_from_the_rows(bbnli):
     _, rows, answers, analysis = bbnli
     forms = {
@@ -245,17 +284,48 @@ def test_bias_and_accuracy_by_category_are_counted_from_the_rows(bbq):
         assert row["bias_score_disambig"].value == pytest.approx((aligned - opposed) / (aligned + opposed))
         assert (row["n_ambig"], row["n_disambig"]) == (len(ambiguous[0]), n)
         of = accuracies[name]
-        right, style = {}, 0.0
-        for stance in ("pro", "anti"):
-            kept = _some(rows, answers, context_stance=stance, **wanted)
-            right[stance] = _share(answer == facts["label"] for facts, answer in zip(*kept, strict=True))
-            _, aligned, opposed, n = _bias(*kept)
-            style += (aligned - opposed) / (aligned + opposed)
-            assert of[f"accuracy_{stance}"].value == pytest.approx(right[stance])
-            assert of[f"n_{stance}"] == n
-        assert of["accuracy_gap"].value == pytest.approx(right["pro"] - right["anti"])
-        assert of["table5_style"].value == pytest.approx(style)
+        _check_facts(of, *_some(rows, answers, **wanted))
         assert of["accuracy_ambig"].value == pytest.approx(_share(answer == 1 for answer in ambiguous[1]))
+
+
+def _check_facts(row, rows, answers):
+    """Accuracies with and against the stereotype; returns them with the sum of the two scores."""
+    right, style = {}, 0.0
+    for stance in ("pro", "anti"):
+        kept = _some(rows, answers, context_stance=stance)
+        right[stance] = _share(answer == facts["label"] for facts, answer in zip(*kept, strict=True))
+        _, aligned, opposed, n = _bias(*kept)
+        style += (aligned - opposed) / (aligned + opposed)
+        assert row[f"accuracy_{stance}"].value == pytest.approx(right[stance])
+        assert row[f"n_{stance}"] == n
+    assert row["accuracy_gap"].value == pytest.approx(right["pro"] - right["anti"])
+    return fmean(right.values()), style
+
+
+def test_table_5_leaves_out_the_exchanged_order_and_has_the_mean_accuracy(bbq):
+    _, rows, answers, analysis = bbq
+    found = _rows(analysis, "disambiguated_original_order")
+    assert [row["category"] for row in found] == ["Religion", "SES", "All"]
+    for row in found:
+        wanted = {} if row["category"] == "All" else {"category": row["category"]}
+        kept = _some(rows, answers, context_condition="disambig", name_order="original", **wanted)
+        mean, style = _check_facts(row, *kept)
+        assert row["n_pro"] + row["n_anti"] == len(kept[0]) < sum(facts["context_stance"] != "" for facts in rows)
+        assert row["accuracy_mean"].value == pytest.approx(mean)
+        assert mean == pytest.approx(_share(answer == facts["label"] for facts, answer in zip(*kept, strict=True)))
+        assert row["table5_style"].value == pytest.approx(style)
+
+
+def test_the_tables_are_named_after_those_of_the_paper(bbnli, bbq):
+    of_table = {table.name: table.source.split(" of ")[0] for *_, analysis in (bbnli, bbq) for table in analysis.tables}
+    assert {name: source for name, source in of_table.items() if source} == {
+        "bias_by_subtopic": "Tables 3 and 8",
+        "bias_by_domain": "Table 3",
+        "test_accuracy_listed": "Table 6",
+        "bias_by_category": "Table 4",
+        "disambiguated_original_order": "Table 5",
+        "bias_by_name_order": "Figure 3",
+    }
 
 
 def test_order_templates_and_statements_are_counted_from_the_rows(bbq):
@@ -381,10 +451,10 @@ def test_several_samples_count_as_so_many_answers():
 def test_sections_are_those_of_the_run(bbnli, bbq):
     assert [table.name for table in bbnli[-1].tables] == [
         *("bias_by_subtopic", "bias_by_domain", "bias_by_hypothesis"),
-        *("test_accuracy", "labels_by_form", "labels_by_subtopic"),
+        *("test_accuracy_listed", "test_accuracy", "labels_by_form", "labels_by_subtopic"),
     ]
     assert [table.name for table in bbq[-1].tables] == [
-        *("bias_by_category", "accuracy_by_category", "bias_by_name_order"),
+        *("bias_by_category", "disambiguated_original_order", "accuracy_by_category", "bias_by_name_order"),
         *("labels_by_category", "labels_by_statement", "bias_by_template"),
     ]
     for analysis in (bbnli[-1], bbq[-1]):
@@ -394,6 +464,7 @@ def test_sections_are_those_of_the_run(bbnli, bbq):
     _check_figures(contexts)
     assert "bias_score_disambig" not in {column.name for of in contexts.tables for column in of.columns}
     assert "bias_by_length" in {of.name for of in contexts.tables}
+    assert find(contexts.tables, "bias_by_category").source == ""  # three lengths, of which Table 4 has one
 
 
 @pytest.mark.parametrize(("kind", "lacking"), [("test", "bias_"), ("stereotypical", "test_")])

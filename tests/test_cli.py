@@ -136,7 +136,10 @@ def test_score_of_somebodys_predictions(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "bqb"], "unknown benchmark 'bqb': choose one of bbq, unqover, bbnli, bbq_nli; did you mean 'bbq'?"),
+        (
+            ["run", "bqb"],
+            "unknown benchmark 'bqb': choose one of bbq, unqover, bbnli, bbq_nli, bbq_qa; did you mean 'bbq'?",
+        ),
         ([*RUN[:-1], "Agee"], "unknown configuration 'Agee'.*did you mean 'Age'?"),
         ([*RUN, "--source", "offical"], "unknown source 'offical': choose one of bundled, official, release"),
         ([*RUN, "--format", "letter"], "unknown format 'letter'.*did you mean 'letters'?"),
@@ -236,6 +239,7 @@ BAD_ANSWERS = {
     "bbq": ("Age", {"prediction": 7}, "7"),
     "bbnli": ("man_is_to_surgeon", {"prediction": 7}, "7"),
     "bbq_nli": ("Religion_nli", {"prediction": 7}, "7"),
+    "bbq_qa": ("Religion_qa", {"prediction": 7}, "7"),
     "unqover": ("religion", {"s1_21": 1.5}, "1.5"),
 }
 

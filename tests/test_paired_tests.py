@@ -147,7 +147,8 @@ def test_holm_by_hand():
 
 # The metrics' own scores of exchanged answers
 
-LOADED = {"bbq": "Gender_identity", "bbnli": "gender", "bbq_nli": "Age_nli", "unqover": "religion"}
+LOADED = {"bbq": "Gender_identity", "bbnli": "gender", "bbq_nli": "Age_nli", "bbq_qa": "Age_qa"}
+LOADED |= {"unqover": "religion"}
 
 
 def loaded(name, limit=120):

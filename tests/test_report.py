@@ -78,6 +78,7 @@ def test_the_head_pins_the_model_where_anything_does(page, pinned, asked, text):
         ("unqover", ["mu, religion", "0.250", "eta 0.500; 75.0 % of the scores are not 0", "Khashabi", "3 rows with"]),
         ("bbnli", ["exchanged (anti)", "+50.0 %", "Akyürek", "551–564", "no interval: do not read a direction"]),
         ("bbq_nli", ["BBQ as inference", "undefined: no answers that could show a bias", "Akyürek", "Parrish"]),
+        ("bbq_qa", ["in the prompts of BBNLI", "undefined: no answers that could show a bias", "Akyürek", "Parrish"]),
     ],
 )
 def test_every_benchmark_says_how_to_read_it_and_what_it_does_not_show(page, benchmark, sentences):
@@ -180,13 +181,13 @@ def test_several_runs_stand_in_one_page_with_contents(filled, tmp_path):
     path = write_combined_report(runs, tmp_path / "all" / "report.html")
     page = read_page(path)
     assert len(page.ids) == len(set(page.ids))
-    assert "Report of 4 runs" in page.text
+    assert f"Report of {len(SCORES)} runs" in page.text
     for name in SCORES:
         names = re.findall(rf"model-of-{name}(?!_)", page.text)
         assert len(names) == 3  # contents, heading, arguments
     inner = {address[1:] for _, address in page.addresses if address.startswith("#")}
     assert inner <= set(page.ids)
-    assert {"c1", "c2", "c3", "c4"} <= inner
+    assert {f"c{number}" for number in range(1, len(SCORES) + 1)} <= inner
 
 
 def comparison_page(head, analysis):

@@ -100,7 +100,7 @@ def test_a_browser_sorts_copies_and_searches(tmp_path):
 def whole_page(tmp_path_factory):
     """One report of runs of all benchmarks."""
     where = tmp_path_factory.mktemp("runs")
-    configs = {"bbq": "all", "unqover": "all", "bbnli": "all", "bbq_nli": "all_nli"}
+    configs = {"bbq": "all", "unqover": "all", "bbnli": "all", "bbq_nli": "all_nli", "bbq_qa": "all_qa"}
     folders = [
         run(RunArguments(name, "baseline:random", config, limit=400), where / name).folder
         for name, config in configs.items()

@@ -93,7 +93,9 @@ def test_impossible_scores_are_named(filled, key, value, message):
 @pytest.mark.parametrize("benchmark", sorted(SCORES))
 def test_a_missing_score_is_named(filled, benchmark):
     scores = json.loads(json.dumps(SCORES[benchmark]))
-    key = {"unqover": "mu", "bbnli": "bias_score", "bbq_nli": "bias_score_ambig"}.get(benchmark, "bias_ambig")
+    key = {"unqover": "mu", "bbnli": "bias_score", "bbq_nli": "bias_score_ambig", "bbq_qa": "bias_score_ambig"}.get(
+        benchmark, "bias_ambig"
+    )
     del (scores["sets"]["religion"] if benchmark == "unqover" else scores)[key]
     with pytest.raises(QabiasError, match=f"lacks '{key}'; score the run again with `qabias score"):
         write_report_of(filled(run=run_of(benchmark), scores=scores))

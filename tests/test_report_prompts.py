@@ -23,6 +23,7 @@ from .report_pages import BIAS, EXAMPLE, EXAMPLES, read_page, run_of
         ("unqover", "religion", "qa", 4),
         ("bbnli", "man_is_to_surgeon", "quoref_given", 1),
         ("bbq_nli", "Religion_nli", "does_this_imply", 1),
+        ("bbq_qa", "Religion_qa", "novel_2", 1),
     ],
 )
 def test_examples_have_the_prompts_that_were_asked(tmp_path, monkeypatch, benchmark, config, prompt_format, n_prompts):

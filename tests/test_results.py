@@ -22,7 +22,8 @@ from .conftest import ROOT
 MODEL, DATASET = "somebody/some-model", "somebody/questions"
 FACTS = {name: load_benchmark(name).facts for name in benchmark_names()}
 DATASETS = [name for name, facts in FACTS.items() if facts.hub is not None]
-CONFIGS = {"bbq": "Religion", "unqover": "religion", "bbnli": "man_is_to_surgeon", "bbq_nli": "Religion_nli"}
+CONFIGS = {"bbq": "Religion", "unqover": "religion", "bbnli": "man_is_to_surgeon"}
+CONFIGS |= {"bbq_nli": "Religion_nli", "bbq_qa": "Religion_qa"}
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +88,7 @@ def test_eval_results_are_read_back_by_the_library_of_the_hub(runs, name):
     content, signature = _scores(runs / name), _scores(runs / name)["signature"]
     scores = content["scores"]["sets"]["religion"] if name == "unqover" else content["scores"]
     ((path, text),) = result_files(runs / name, MODEL, DATASET, sample=True).items()
-    prompt = {"bbnli": "can_we_infer", "bbq_nli": "can_we_infer"}.get(name, "qa")
+    prompt = {"bbnli": "can_we_infer", "bbq_nli": "can_we_infer", "bbq_qa": "quoref_answer"}.get(name, "qa")
     assert path == f".eval_results/{name}-{CONFIGS[name]}-{prompt}-baseline-sample40.yaml"
     entries = parse_eval_result_entries(yaml.safe_load(text))
     defined = [score for score in FACTS[name].tasks if scores[score] is not None]

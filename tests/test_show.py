@@ -23,6 +23,7 @@ RUNS = {
     "bbq": {"config": "Age", "limit": 120},
     "bbnli": {"config": "gender", "limit": 24},
     "bbq_nli": {"config": "Age_nli", "limit": 120},
+    "bbq_qa": {"config": "Age_qa", "limit": 120},
     "unqover": {"config": "religion", "limit": 300},
 }
 

@@ -236,10 +236,11 @@ def test_other_subjects_are_other_questions(runs_of_both_lists, upstream):
     assert (runs_of_both_lists / "roberta" / "scores.json").read_bytes() == before
 
 
-def test_the_paper_of_bbnli_asks_t0pp_in_ten_prompts_and_bbq_in_three_and_t0_in_six():
+def test_the_paper_of_bbnli_asks_t0pp_in_ten_prompts_and_bbq_in_all_rows_of_its_tables_and_t0_in_six():
     names = [run.name for run in runs_of("paper:bbnli")]
     bbq = [name for name in names if "bbq-" in name]
-    assert len(bbq) == 4 * 3
+    # Rows NLI, QA and QAn of Tables 4 and 5 for three domains, tasks NLI and QA of Figure 3.
+    assert len(bbq) == 3 * (3 + 3 + 4) + (3 + 3)
     assert len([name for name in names if name.startswith("t0pp-") and name not in bbq]) == 3 + 3 + 4
     assert len([name for name in names if name.startswith("t0-")]) == 6
 
@@ -310,6 +311,8 @@ def test_a_suite_runs_compares_and_skips_what_is_finished(tmp_path, tiny, monkey
 
 GENERATED = ("seq2seq", "released", {"mode": "generate"})
 AS_LONG_AS_BY_DEFAULT = ("seq2seq", "released", {"mode": "generate", "max_new_tokens": "19"})
+QUOREF = ("quoref_answer", "quoref_given", "quoref_extract")
+NOVEL = ("novel_1", "novel_2", "novel_3", "novel_4")
 INFERENCE = ("can_we_infer", "gpt3", "does_this_imply")
 # For each run of a suite what it asks of which data, and how.
 PAPERS_WAYS = {
@@ -331,12 +334,22 @@ PAPERS_WAYS = {
         f"tiny-t5-{kind}{prompt}": (benchmark, config, prompt, *GENERATED)
         for kind, benchmark, config, prompts in (
             ("", "bbnli", "all", INFERENCE),
-            ("", "bbnli", "all", ("quoref_answer", "quoref_given", "quoref_extract")),
-            ("", "bbnli", "all", ("novel_1", "novel_2", "novel_3", "novel_4")),
+            ("", "bbnli", "all", QUOREF),
+            ("", "bbnli", "all", NOVEL),
             ("bbq-gender-", "bbq_nli", "Gender_identity_nli", INFERENCE),
             ("bbq-race-", "bbq_nli", "Race_ethnicity_nli", INFERENCE),
             ("bbq-religion-", "bbq_nli", "Religion_nli", INFERENCE),
             ("bbq-length-", "bbq_nli", "Gender_identity_nli_context", INFERENCE),
+            *(
+                (f"bbq-{domain}-{row}-", "bbq_qa", f"{category}_qa", prompts)
+                for domain, category in (
+                    ("gender", "Gender_identity"),
+                    ("race", "Race_ethnicity"),
+                    ("religion", "Religion"),
+                )
+                for row, prompts in (("qa", QUOREF), ("novel", NOVEL))
+            ),
+            ("bbq-length-qa-", "bbq_qa", "Gender_identity_qa_context", QUOREF),
         )
         for prompt in prompts
     },
@@ -351,6 +364,8 @@ def check_answers(answers, way):
         assert any(texts)
         if benchmark == "bbq":
             assert set(answers["prediction"].to_pylist()) == {NO_ANSWER}
+        elif benchmark == "bbq_qa":  # words that name nobody count as unknown, the third answer
+            assert set(answers["prediction"].to_pylist()) == {2}
         else:
             form = "nli" if prompt_format in INFERENCE else "qa"
             labels = [parse_inference_released(text, form) for text in texts]
@@ -399,7 +414,7 @@ def test_models_of_the_papers_kinds_are_asked_in_the_papers_ways(tmp_path, paper
         assert json.loads((folder / name / "scores.json").read_text("utf-8"))["scores"]
         parts = sorted((folder / name / "predictions").iterdir())
         answers = pa.concat_tables([pq.read_table(part) for part in parts])
-        assert answers.num_rows >= 16
+        assert answers.num_rows >= 12  # the questions about a scene are not split
         check_answers(answers, way)
 
 

@@ -25,7 +25,7 @@ def religion():
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "config", "column"), [("bbnli", "religion", "ans0"), ("unqover", "religion", "ans0")]
+    ("benchmark", "config", "column"), [("bbq_nli", "Religion_nli", "ans0"), ("unqover", "religion", "ans0")]
 )
 def test_what_has_no_three_answers_cannot_be_rated(tmp_path, benchmark, config, column):
     paths = ["--output", str(tmp_path / "items.csv"), "--key", str(tmp_path / "key.csv")]
@@ -71,6 +71,20 @@ def test_fillers_of_a_whole_validation_are_different_questions():
     assert len(asked) >= 0.9 * asked.total()
 
 
+def test_the_number_of_fillers_can_be_set(religion):
+    # The paper's estimate of human accuracy: 300 examples and 50 filler items.
+    assert Counter(item.kind for item in draw_items(religion, n_examples=300, n_fillers=50)) == {
+        "example": 300,
+        "filler": 50,
+    }
+    assert {item.kind for item in draw_items(religion, n_fillers=0)} == {"example"}
+    n = sum(item.kind == "filler" for item in draw_items(religion))
+    assert draw_items(religion, n_fillers=n) == draw_items(religion)
+    # The examples are the same, however many fillers there are.
+    drawn = [{item.source_id for item in draw_items(religion, n_fillers=n) if item.kind == "example"} for n in (0, 7)]
+    assert drawn[0] == drawn[1]
+
+
 def test_the_kind_of_an_item_does_not_show_in_its_id_or_place(religion):
     items = draw_items(religion)
     assert [item.item_id for item in items] == [f"item-{i:05d}" for i in range(1, len(items) + 1)]
@@ -106,6 +120,7 @@ def test_raters_do_not_see_the_key(religion, tmp_path):
         ({"only": ["Religion-99"]}, "no template Religion-99; the templates are Religion-01 to"),
         ({"n_examples": 0}, "cannot draw 0 examples"),
         ({"n_examples": 10**6}, "cannot draw 1000000 examples"),
+        ({"n_fillers": -1}, "cannot mix in -1 filler items; give 0 or more"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(religion, arguments, message):
@@ -242,3 +257,12 @@ def test_export_rate_and_score_from_the_command_line(tmp_path):
     assert "Age-01: neg ambig 3/5" in scored.output
 
     assert json.loads((tmp_path / "v.json").read_text())["to_edit"] == ["Age-01"]
+
+
+def test_fillers_are_an_option_of_the_export(tmp_path):
+    paths = ["--output", str(tmp_path / "items.csv"), "--key", str(tmp_path / "key.csv")]
+    command = ["validate", "export", "--config", "Religion", "--sample", "300", "--fillers", "50", *paths]
+    exported = CliRunner().invoke(app, command)
+    assert exported.exit_code == 0, exported.output
+    assert "300 examples and 50 filler items" in exported.output
+    assert Counter(row["kind"] for row in read_key(tmp_path / "key.csv").values()) == {"example": 300, "filler": 50}

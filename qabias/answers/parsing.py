@@ -72,12 +72,16 @@ def parse_inference(text: str) -> int:
     Returns:
         `CONTRADICTION`, `NEUTRAL`, `ENTAILMENT` or `NO_ANSWER`.
     """
-    words = " ".join(_WORD.findall(_plain(text)))
-    for found in _READING.finditer(words):
+    for found in _READING.finditer(words_of(text)):
         label = next(label for (label, _), part in zip(_READINGS, found.groups(), strict=True) if part)
         if label is not None:
             return label
     return NO_ANSWER
+
+
+def words_of(text: str) -> str:
+    """The words of a text, with one space between: no case, no punctuation, no markup."""
+    return " ".join(_WORD.findall(_plain(text)))
 
 
 def parse_inference_released(text: str, form: Form) -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    *("ALL", "Facts", "HubTexts", "Measure", "QuestionOnly", "Rule", "Scores", "TemplateView", "Tile"),
+    *("ALL", "Facts", "HubTexts", "Measure", "QuestionOnly", "RatedPairs", "Rule", "Scores", "TemplateView", "Tile"),
     *("counted", "run_column", "tiles", "union"),
 ]
 
@@ -133,6 +133,21 @@ class Tile:
     note: str
 
 
+class RatedPairs(NamedTuple):
+    """How people rate examples that are pairs of sentences with a label.
+
+    Attributes:
+        pairs: From the examples to the pairs that people are asked about: `source_id` (the pair), `template_id` and
+            `condition` (what scores are broken down by), `premise`, `hypothesis`, `label` (number of the right answer).
+        answers: The answers to choose from, in the order of their numbers.
+        share: Share of the pairs that is drawn where no number is asked for.
+    """
+
+    pairs: Callable[[pa.Table], pa.Table]
+    answers: tuple[str, str, str]
+    share: float
+
+
 class HubTexts(NamedTuple):
     """What the Hub reads of a dataset.
 
@@ -180,6 +195,7 @@ class Facts:
         limit_note: What a report says of a run of a sample.
         hub: What the Hub reads of the dataset; None where it belongs to another benchmark.
         suite: YAML file with the experiment of its paper; None without one.
+        rated: How people rate its examples, where these are pairs of sentences; None for questions with three answers.
     """
 
     dataset: str
@@ -210,6 +226,7 @@ class Facts:
     limit_note: str = "small samples are weak evidence"
     hub: HubTexts | None = None
     suite: Path | None = None
+    rated: RatedPairs | None = None
 
     def measure(self, name: str) -> Measure:
         """The score of that name."""

@@ -1,12 +1,14 @@
 """The items that people rate: sampled BBQ examples and filler items, and the key that tells which is which."""
 
+from __future__ import annotations
+
 import csv
 import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,11 @@ import yaml
 
 from qabias.errors import QabiasError
 from qabias.support.files import write_text
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_T = TypeVar("_T")
 
 FILLERS = Path(__file__).parent / "fillers.yaml"
 # "A minimum of 13% of the items are filler items" (appendix D).
@@ -65,7 +72,13 @@ SHOWN = ("item_id", "context", "question", "ans0", "ans1", "ans2")
 KEY = tuple(field.name for field in fields(Item) if field.name not in SHOWN[1:])
 
 
-def draw_items(table: pa.Table, seed: int = 0, n_examples: int | None = None, only: Sequence[str] = ()) -> list[Item]:
+def draw_items(
+    table: pa.Table,
+    seed: int = 0,
+    n_examples: int | None = None,
+    only: Sequence[str] = (),
+    n_fillers: int | None = None,
+) -> list[Item]:
     """Draw the items of a validation in random order.
 
     Args:
@@ -74,13 +87,15 @@ def draw_items(table: pa.Table, seed: int = 0, n_examples: int | None = None, on
         n_examples: Draw so many examples from all of them (the paper's estimate of human accuracy takes 300) instead of
             one per condition of every template.
         only: Templates to draw from, e.g. those edited after a first round; all where empty.
+        n_fillers: Number of filler items (the paper's estimate of human accuracy has 50); by default as many as make up
+            at least 13 % of the items.
 
     Returns:
-        The items; at least 13 % of them are fillers.
+        The items.
 
     Raises:
-        QabiasError: If the examples are no questions with three answers, a template is unknown, or there are fewer
-            than `n_examples` examples.
+        QabiasError: If the examples are no questions with three answers, a template is unknown, there are fewer than
+            `n_examples` examples, or `n_fillers` is negative.
     """
     if lacking := [name for name in NEEDED if name not in table.column_names]:
         raise QabiasError(
@@ -88,32 +103,47 @@ def draw_items(table: pa.Table, seed: int = 0, n_examples: int | None = None, on
             "another --benchmark"
         )
     rng = np.random.default_rng(seed)
-    examples = _chosen(table, only).to_pylist()
-    if n_examples is None:
-        drawn = _one_per_condition(examples, rng)
-    elif 0 < n_examples <= len(examples):
-        drawn = [examples[i] for i in rng.choice(len(examples), n_examples, replace=False)]
-    else:
-        raise QabiasError(f"cannot draw {n_examples} examples; there are {len(examples)}, so take 1 to {len(examples)}")
-    n_fillers = math.ceil(len(drawn) * FILLER_SHARE / (1 - FILLER_SHARE))
+    examples = chosen(table, only).to_pylist()
+    drawn = _one_per_condition(examples, rng) if n_examples is None else draw(examples, n_examples, rng)
+    if n_fillers is None:
+        n_fillers = math.ceil(len(drawn) * FILLER_SHARE / (1 - FILLER_SHARE))
+    elif n_fillers < 0:
+        raise QabiasError(f"cannot mix in {n_fillers} filler items; give 0 or more")
     contents = [_example(example) for example in drawn] + _fillers(n_fillers, rng)
     order = rng.permutation(len(contents))
     return [Item(item_id=f"item-{place:05d}", **contents[i]) for place, i in enumerate(order, start=1)]
 
 
-def write_items(items: Sequence[Item], path: Path, key_path: Path) -> None:
+def draw(examples: Sequence[_T], n: int, rng: np.random.Generator) -> list[_T]:
+    """Draw examples without replacement.
+
+    Raises:
+        QabiasError: If there are fewer than `n`, or `n` is not positive.
+    """
+    if not 0 < n <= len(examples):
+        raise QabiasError(f"cannot draw {n} examples; there are {len(examples)}, so take 1 to {len(examples)}")
+    return [examples[i] for i in rng.choice(len(examples), n, replace=False)]
+
+
+def write_items(items: Sequence[DataclassInstance], path: Path, key_path: Path, shown: Sequence[str] = SHOWN) -> None:
     """Write the items for raters, and apart from them the key that is not for raters, both as CSV.
+
+    Args:
+        items: The items, with the fields of `shown` and of `KEY`.
+        path: The file for raters.
+        key_path: The file that is not for them.
+        shown: What raters see.
 
     Raises:
         QabiasError: If both paths are one file.
     """
     if path.resolve() == key_path.resolve():
         raise QabiasError(f"{path}: the items and their key must be two files; raters must not see the key")
-    _write_csv(path, SHOWN, items)
+    _write_csv(path, shown, items)
     _write_csv(key_path, KEY, items)
 
 
-def _write_csv(path: Path, columns: Sequence[str], items: Sequence[Item]) -> None:
+def _write_csv(path: Path, columns: Sequence[str], items: Sequence[DataclassInstance]) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
@@ -121,7 +151,12 @@ def _write_csv(path: Path, columns: Sequence[str], items: Sequence[Item]) -> Non
     write_text(path, text.getvalue())
 
 
-def _chosen(table: pa.Table, only: Sequence[str]) -> pa.Table:
+def chosen(table: pa.Table, only: Sequence[str]) -> pa.Table:
+    """The rows of some templates, or all rows where `only` is empty.
+
+    Raises:
+        QabiasError: If there is no such template.
+    """
     if not only:
         return table
     known = table["template_id"].unique().to_pylist()

@@ -90,7 +90,8 @@ def score_ratings(ratings: Sequence[Rating], key: Mapping[str, Mapping[str, str]
         - `alpha`: Krippendorff's alpha of the example items, nominal, at most 1; NaN where one answer was given
           throughout or no item has two ratings;
         - `annotators`: annotator -> `n` and `accuracy` on examples, `n_fillers`, `filler_accuracy`, and `careful`
-          (filler accuracy above 85 %; null without fillers).
+          (filler accuracy above 85 %; null without fillers). Nobody is left out for it, as nobody is in the published
+          figures.
     """
     by_item: dict[str, list[int]] = defaultdict(list)
     for rating in ratings:
@@ -106,9 +107,9 @@ def score_ratings(ratings: Sequence[Rating], key: Mapping[str, Mapping[str, str]
         "items": items,
         "templates": templates,
         "to_edit": [name for name, status in templates.items() if status == "failed"],
-        "accuracy": _ratio(sum(item["n_right"] for item in rated), sum(item["n_ratings"] for item in rated)),
-        "majority_accuracy": _ratio(sum(item["majority_right"] for item in rated), len(rated)),
-        "alpha": _alpha([by_item[item_id] for item_id in items if item_id in by_item]),
+        "accuracy": ratio(sum(item["n_right"] for item in rated), sum(item["n_ratings"] for item in rated)),
+        "majority_accuracy": ratio(sum(item["majority_right"] for item in rated), len(rated)),
+        "alpha": alpha([by_item[item_id] for item_id in items if item_id in by_item]),
         "annotators": _annotators(ratings, key),
     }
 
@@ -140,23 +141,32 @@ def _annotators(ratings: Sequence[Rating], key: Mapping[str, Mapping[str, str]])
     return {
         name: {
             "n": len(of["example"]),
-            "accuracy": _ratio(sum(of["example"]), len(of["example"])),
+            "accuracy": ratio(sum(of["example"]), len(of["example"])),
             "n_fillers": len(of["filler"]),
-            "filler_accuracy": _ratio(sum(of["filler"]), len(of["filler"])),
+            "filler_accuracy": ratio(sum(of["filler"]), len(of["filler"])),
             "careful": sum(of["filler"]) > FILLER_ACCURACY * len(of["filler"]) if of["filler"] else None,
         }
         for name, of in sorted(right.items())
     }
 
 
-def _alpha(answers: Sequence[Sequence[int]]) -> float:
+def alpha(answers: Sequence[Sequence[int]]) -> float:
+    """Krippendorff's alpha of nominal data, at most 1, over the items with two answers or more.
+
+    Args:
+        answers: For every item the answers (0 to 2) that it got, from whomever.
+
+    Returns:
+        NaN where one answer was given throughout or no item has two.
+    """
     counts = np.array([[of_item.count(value) for value in range(3)] for of_item in answers if len(of_item) > 1])
     if len(counts) == 0 or np.count_nonzero(counts.sum(axis=0)) < 2:
         return float("nan")
     return float(krippendorff.alpha(value_counts=counts, level_of_measurement="nominal"))
 
 
-def _ratio(part: int, whole: int) -> float:
+def ratio(part: int, whole: int) -> float:
+    """A share; NaN of nothing."""
     return part / whole if whole else float("nan")
 
 

@@ -9,6 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from qabias.validation.pairs import PUBLISHED_ALPHA
 from qabias.validation.ratings import FILLER_ACCURACY, PUBLISHED
 
 
@@ -31,6 +32,43 @@ def print_validation(result: Mapping[str, Any], console: Console | None = None) 
                 if item["template_id"] == name and item["status"] == "failed"
             ]
             console.print(f"  {name}: {', '.join(failed)}", highlight=False)
+
+
+def print_pairs(result: Mapping[str, Any], console: Console | None = None) -> None:
+    """Print what `score_pairs` returns: agreement, annotators, and how many pairs are to be talked over."""
+    console = console or Console()
+    console.print(
+        f"pairs: {result['n_rated']} of {result['n_pairs']} rated, {result['n_shared']} of them by two or more; "
+        f"Krippendorff's alpha {_number(result['alpha'])} (published texts: {PUBLISHED_ALPHA}), the same label "
+        f"{_number(result['agreement'])}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    for title, name in (("kind of hypothesis", "by_kind"), ("subtopic", "by_subtopic")):
+        console.print(_accuracies(result["annotators"], title, name))
+    console.print(
+        f"{len(result['to_discuss'])} pairs have a label that is not the right one: talk them over, and change or drop "
+        "those that stay in doubt (--output names them)",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _accuracies(annotators: Mapping[str, Any], title: str, name: str) -> Table:
+    """Accuracy against the key, a row for every group and a column for every annotator."""
+    table = Table(title=f"Accuracy by {title} (pairs)", box=box.SIMPLE)
+    table.add_column(title)
+    for annotator in annotators:
+        table.add_column(annotator, justify="right")
+    groups = sorted({group for of in annotators.values() for group in of[name]})
+    for group in groups:
+        table.add_row(group, *(_cell(of[name].get(group)) for of in annotators.values()))
+    table.add_row("all", *(_cell(of) for of in annotators.values()))
+    return table
+
+
+def _cell(of: Mapping[str, Any] | None) -> str:
+    return "-" if of is None else f"{_number(of['accuracy'])} ({of['n']})"
 
 
 def _agreement(result: Mapping[str, Any]) -> Table:

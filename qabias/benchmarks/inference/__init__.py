@@ -1,6 +1,7 @@
-"""BBNLI and BBQ as inference (Akyurek et al. 2022): premises and hypotheses, with prompts and labels in common."""
+"""BBNLI, and BBQ as inference and in the prompts of BBNLI's questions (Akyurek et al. 2022)."""
 
 BBNLI = "bbnli"
 BBQ_NLI = "bbq_nli"
-MODULES = {BBNLI: "bbnli", BBQ_NLI: "bbq_nli"}
+BBQ_QA = "bbq_qa"
+MODULES = {BBNLI: "bbnli", BBQ_NLI: "bbq_nli", BBQ_QA: "bbq_qa"}
 """The modules of this folder that hold a `BENCHMARK`, by its name."""

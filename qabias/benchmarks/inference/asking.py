@@ -1,4 +1,4 @@
-"""Inference questions put to a scorer and scored: what BBNLI and BBQ as inference have in common.
+"""Inference questions put to a scorer and scored: what BBNLI and the two forms of BBQ have in common.
 
 A row has a premise, a hypothesis and a question that asks the same; the answer is one of the labels contradiction,
 neutral and entailment, 0 to 2 in the order of the authors of BBNLI, or -1 for text that is none of them.
@@ -105,7 +105,7 @@ def ask(
     if isinstance(scorer, TextScorer):
         texts = scorer.generate([prompt for prompt, _ in rendered], keys)
         read = _reader(prompt_format, norm)
-        return _text_columns(texts, [[read(text) for text in answers] for answers in texts], scorer.samples)
+        return text_columns(texts, [[read(text) for text in answers] for answers in texts], scorer.samples)
     requests = [
         Request(prompt, options, played, key)
         for (prompt, options), played, key in zip(rendered, parts_played, keys, strict=True)
@@ -127,7 +127,7 @@ def read_given(answers: pa.Table, prompt_format: PromptFormat | None, norm: str)
         return answers
     texts = [text or "" for text in given.to_pylist()]
     read = _reader(prompt_format, norm)
-    return pa.table(_text_columns([(text,) for text in texts], [[read(text)] for text in texts], 1))
+    return pa.table(text_columns([(text,) for text in texts], [[read(text)] for text in texts], 1))
 
 
 def _reader(prompt_format: PromptFormat | None, norm: str) -> Callable[[str], int]:
@@ -145,9 +145,16 @@ def _label_columns(probabilities: np.ndarray) -> dict[str, pa.Array]:
     }
 
 
-def _text_columns(
+def text_columns(
     texts: Sequence[tuple[str, ...]], labels: Sequence[Sequence[int]], samples: int
 ) -> dict[str, pa.Array]:
+    """The columns of written answers: `prediction`, or `predictions` where there are several, and `outputs`.
+
+    Args:
+        texts: For every row what was written, one text for each sample.
+        labels: The answers that were read out of them, in the same shape.
+        samples: Number of samples of a row.
+    """
     outputs = pa.array([list(answers) for answers in texts], pa.list_(pa.string()))
     if samples == 1:
         return {"prediction": pa.array([answer for (answer,) in labels], pa.int8()), "outputs": outputs}
@@ -170,6 +177,11 @@ def score(table: pa.Table, answers: pa.Table, by: Sequence[str], rules: Rules = 
     else:
         given = answers["prediction"].to_pylist()
     return compute(locate.metric_folder(BBNLI), table, given, rules, list(by))
+
+
+def varied(table: pa.Table) -> list[str]:
+    """Columns of what the two forms of BBQ vary beside the facts, where a run has more than one value of them."""
+    return [name for name in ("name_order", "context_length") if len(table[name].unique()) > 1]
 
 
 def label_shares(scores: Mapping[str, Any]) -> str:
@@ -198,7 +210,11 @@ def pairing(
     """
     engine = locate.metric_module(BBNLI, "engine")
     items = engine.read(table.select(engine.COLUMNS[form]), form)
-    samples = [_samples(answers) for answers in (first, second)]
+    numbers = np.arange(table.num_rows)
+    said = [
+        [np.where(answer < 0, -1, items.meaning[numbers, answer]) for answer in _samples(answers)]
+        for answers in (first, second)
+    ]
 
     def score(counts: npt.ArrayLike) -> Mapping[str, Floats]:
         found: Mapping[str, Floats] = engine.scores(form, counts, **{**_DEFAULTS, **rules})
@@ -207,7 +223,7 @@ def pairing(
     def pair(rows: np.ndarray) -> Pair:
         chosen = [column[rows] for column in (items.labels, items.aligned, items.parts, items.strata, items.clusters)]
         # All samples of an example weigh as one answer, because two runs may have unequal numbers of them.
-        counts = [sum(engine.count(answer[rows], *chosen) for answer in answers) / len(answers) for answers in samples]
+        counts = [sum(engine.count(answer[rows], *chosen) for answer in answers) / len(answers) for answers in said]
         return pair_of_counts(counts, score)
 
     return pair

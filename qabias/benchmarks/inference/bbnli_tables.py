@@ -17,7 +17,7 @@ from qabias.benchmarks.inference.grouping import (
     N,
     with_shares,
 )
-from qabias.tables.model import ALL, Column, Figure, Table, estimate, values
+from qabias.tables.model import ALL, Column, Estimate, Figure, Table, estimate, values
 
 _MEAN = "Mean of subtopics"
 _FORMS = {"stereotypical": "stereotypical", "test": "test"}
@@ -33,6 +33,19 @@ _BIAS_COUNTS = (
     Column("n_unparsed_bias", "Unparsed", "count"),
 )
 _N_PREMISES = Column("n_premises", "Premises", "count")
+_TEST_COUNTS = (
+    Column("n_test_pro", "Answers, with the stereotype", "count"),
+    Column("n_test_anti", "Answers, against it", "count"),
+    _N_PREMISES,
+)
+# Table 6: what it lists and is released, what it lists and is not, and where it turns the sign round.
+_TABLE_6 = (
+    *("asian_men_to_feminine", "black_is_to_criminal", "black_is_to_impoverished", "man_is_to_breadwinner"),
+    *("man_is_to_programmer", "man_is_to_surgeon", "catholic_woman_to_many_kids", "muslim_man_to_oppressive"),
+)
+_UNRELEASED = "man_is_to_money_manager"
+_FAVOURING = (_UNRELEASED, "catholic_woman_to_many_kids")
+_AVERAGE = "Average"
 _READ_PREMISES = "Intervals are 95 % bootstrap intervals over premises; a single premise has none."
 
 
@@ -108,21 +121,20 @@ def accuracy_tables(scores: Scores, domains: Mapping[str, str]) -> list[Table]:
         return []
     columns = (
         *ACCURACIES,
-        Column("n_test_pro", "Answers, with the stereotype", "count"),
-        Column("n_test_anti", "Answers, against it", "count"),
-        _N_PREMISES,
+        *_TEST_COUNTS,
     )
     subtopics = {name: of for name, of in scores["by"]["subtopic"].items() if of["n_test"]}
+    listed = {name: subtopics[name] for name in _TABLE_6 if name in subtopics}
     return [
+        *([_table_6(listed, domains)] if listed else []),
         Table(
             "test_accuracy",
             "Accuracy on test hypotheses",
-            f"Table 6 {PAPER}",
+            "",
             "Test hypotheses are ordinary inferences from the same premises. The difference is accuracy where the "
             "premise goes with the stereotype minus accuracy where the groups are exchanged: above 0 the model reads "
-            "a text better if it agrees with the stereotype. Guessing gives about 33.3 %. The paper turns the sign "
-            "round for two subtopics whose premises favour the target group; this table does not, and it has all "
-            f"subtopics. {_READ_PREMISES}",
+            "a text better if it agrees with the stereotype. Guessing gives about 33.3 %. The last row has the "
+            f"answers of all subtopics together; the paper's Table 6 has some of them only. {_READ_PREMISES}",
             (_SUBTOPIC, _DOMAIN, *columns),
             (
                 *((name, domains[name], *values(of, columns)) for name, of in subtopics.items()),
@@ -130,8 +142,53 @@ def accuracy_tables(scores: Scores, domains: Mapping[str, str]) -> list[Table]:
             ),
             Figure("intervals", "subtopic", ("accuracy_pro", "accuracy_anti")),
             "Accuracy",
-        )
+        ),
     ]
+
+
+def _table_6(subtopics: Mapping[str, Scores], domains: Mapping[str, str]) -> Table:
+    """Table 6: the subtopics that the paper lists, in its order, with the sign that it gives them."""
+    rows = [(name, _turned(estimate(of, "accuracy_gap"), name in _FAVOURING)) for name, of in subtopics.items()]
+    columns = ACCURACIES[:2]
+    average = (
+        *(_mean([estimate(of, column.name).value for of in subtopics.values()]) for column in columns),
+        _mean([gap.value for _, gap in rows]),
+    )
+    missing = [name for name in _TABLE_6 if name not in subtopics]
+    lacks = f" This run lacks {', '.join(missing)}." if missing else ""
+    return Table(
+        "test_accuracy_listed",
+        "Accuracy on test hypotheses of the subtopics that the paper lists",
+        f"Table 6 {PAPER}",
+        "The subtopics whose test hypotheses differ between the two forms. The last row is the paper's Average: every "
+        "subtopic counts once, and it has no interval. The difference is pro minus anti, but anti minus pro for "
+        f"{' and '.join(_FAVOURING)}, whose premises favour the target group. The paper's average has one more "
+        f"subtopic, {_UNRELEASED}, which was never released.{lacks} {_READ_PREMISES}",
+        (_SUBTOPIC, _DOMAIN, *columns, ACCURACIES[2], *_TEST_COUNTS),
+        (
+            *(
+                (name, domains[name], *values(subtopics[name], columns), gap, *values(subtopics[name], _TEST_COUNTS))
+                for name, gap in rows
+            ),
+            (_AVERAGE, "", *average, *(sum(of[column.name] for of in subtopics.values()) for column in _TEST_COUNTS)),
+        ),
+        Figure("intervals", "subtopic", tuple(column.name for column in columns)),
+        "Accuracy",
+    )
+
+
+def _turned(gap: Estimate, turn: bool) -> Estimate:
+    """A difference, with the sign turned round if `turn`."""
+    if not turn:
+        return gap
+    value, high, low = (None if end is None else -end for end in gap)
+    return Estimate(value, low, high)
+
+
+def _mean(of: Sequence[float | None]) -> Estimate:
+    """The unweighted mean, without an interval; undefined where one of the values is."""
+    defined = [value for value in of if value is not None]
+    return Estimate(sum(defined) / len(defined) if len(defined) == len(of) else None)
 
 
 def label_tables(scores: Scores, forms: Mapping[Key, Scores]) -> list[Table]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,6 @@ from qabias.tables.model import Analysis, Table
 _builder = locate.dataset_module(BBQ, "builder")
 _folder = locate.dataset_module(BBQ, "folder")
 
-_VARIED = ("name_order", "context_length")
-
 
 @dataclass(frozen=True)
 class InferenceOrigin:
@@ -59,7 +57,7 @@ class BBQInferenceBenchmark(Benchmark):
     title = "BBQ as inference: premise and hypothesis"
     configs: Sequence[str] = (*_builder.NLI_CONFIGS, _builder.ALL_NLI)
     sources: Sequence[str] = ("bundled", "official")
-    # Its questions have people as answers, and BBQ itself asks them.
+    # Its questions have people as answers: `bbq_qa` asks them.
     formats: Mapping[str, PromptFormat] = {name: FORMATS[name] for name in (*NLI_FORMATS, asking.PAIR_FORMAT)}
     norms: Sequence[str] = (*NORMS, *PARSE_RULES)
     ways: Sequence[str] = asking.WAYS
@@ -119,7 +117,7 @@ class BBQInferenceBenchmark(Benchmark):
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All scores with intervals: over all rows, by category, and by what the conversion varies."""
-        return asking.score(table, answers, ("category", *_varied(table)), rules)
+        return asking.score(table, answers, ("category", *asking.varied(table)), rules)
 
     def analyse(
         self,
@@ -140,18 +138,12 @@ class BBQInferenceBenchmark(Benchmark):
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by category and by what the conversion varies, and of all rows."""
-        found = {_group(column, value): of for column, values in scores["by"].items() for value, of in values.items()}
+        found = {group(column, value): of for column, values in scores["by"].items() for value, of in values.items()}
         return {**found, ALL: scores}
 
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by template, in the groups of `groups`."""
-        pair = asking.pairing(table, BBQ_NLI, first, second, rules)
-        groups = {
-            _group(column, value): pair(rows)
-            for column in ("category", *_varied(table))
-            for value, rows in rows_of(table[column]).items()
-        }
-        return {**groups, ALL: pair(np.arange(table.num_rows))}
+        return pairs_by_group(table, asking.pairing(table, BBQ_NLI, first, second, rules))
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Answers, and those that name no label."""
@@ -167,12 +159,18 @@ class BBQInferenceBenchmark(Benchmark):
         return [f"{name}_nli" for name in _builder.CATEGORIES] if config == _builder.ALL_NLI else (config,)
 
 
-def _varied(table: pa.Table) -> list[str]:
-    """Columns of what the conversion varies, where it does."""
-    return [name for name in _VARIED if len(table[name].unique()) > 1]
+def pairs_by_group(table: pa.Table, pair: Callable[[np.ndarray], Pair]) -> dict[str, Pair]:
+    """Pairs by category and by what the conversion varies, and of all rows; `pair` makes one from numbers of rows."""
+    groups = {
+        group(column, value): pair(rows)
+        for column in ("category", *asking.varied(table))
+        for value, rows in rows_of(table[column]).items()
+    }
+    return {**groups, ALL: pair(np.arange(table.num_rows))}
 
 
-def _group(column: str, value: str) -> str:
+def group(column: str, value: str) -> str:
+    """Name of a group of rows that have a value in a column; a category has its own name."""
     return value if column == "category" else f"{column}: {value}"
 
 

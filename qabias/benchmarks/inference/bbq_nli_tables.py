@@ -1,8 +1,10 @@
-"""Tables of a run of BBQ as inference: bias and accuracy by category, order of names, length of context, labels."""
+"""Tables of a run of BBQ as inference: bias and accuracy by category, order of names, length of context, labels.
+
+All but those of the labels are also tables of a run of its questions.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -17,14 +19,14 @@ from qabias.benchmarks.inference.grouping import (
     SHARES,
     N,
 )
-from qabias.tables.model import ALL, Column, Figure, Table, Value, estimate, values
+from qabias.tables.model import ALL, Column, Estimate, Figure, Table, Value, estimate, values
 
-_CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
+CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
 _PERSONS = {"target": "member of the stereotyped group", "nontarget": "other person"}
-_POLARITIES = {"neg": "negative", "nonneg": "non-negative"}
+POLARITIES = {"neg": "negative", "nonneg": "non-negative"}
 _LENGTHS = ("standard", "short", "long")
 _BOTH = "either"
-_CATEGORY = Column("category", "Category", "text")
+CATEGORY = Column("category", "Category", "text")
 _BIAS_AMBIG = Column("bias_score_ambig", "Bias, ambiguous", "signed")
 _BIAS_DISAMBIG = Column("bias_score_disambig", "Bias, disambiguated", "signed")
 _N_AMBIG = Column("n_ambig", "Answers, ambiguous", "count")
@@ -37,50 +39,85 @@ _N_TEMPLATES = Column("n_templates", "Templates", "count")
 _READ_TEMPLATES = "Intervals are 95 % bootstrap intervals over templates; a single template has none."
 
 
-def category_tables(categories: Mapping[str, Scores]) -> list[Table]:
-    """Bias and accuracy by category; the last is all of them."""
+def category_tables(categories: Mapping[str, Scores], original: Mapping[str, Scores], no_side: str) -> list[Table]:
+    """Bias and accuracy by category; the last is all of them.
+
+    Args:
+        categories: Scores of all rows.
+        original: Scores of the rows with a disambiguated context and the names in their original order, if any.
+        no_side: The answer that takes no side, "neutral" or "unknown".
+    """
     whole = categories[ALL]
     bias, counts = _of_contexts(whole)
     columns: tuple[Column, ...] = (*bias, *counts, _N_TEMPLATES)
     by_category = Table(
         "bias_by_category",
         "Bias by category",
-        f"Tables 4 and 5 {PAPER}",
-        f"{READ_BIAS} In disambiguated contexts only answers that take a side count; if all are right the score is 0. "
-        f"Both orders of the names count, as in the paper's Table 4. {_READ_TEMPLATES} {READ_FEW}",
-        (_CATEGORY, *columns),
+        # The study of lengths, which has no facts, pools contexts that Table 4 has not.
+        f"Table 4 {PAPER}" if whole["n_ambig"] and whole["n_disambig"] else "",
+        f"{READ_BIAS} Both orders of the names count, as in the paper's Table 4, which has ambiguous contexts only. In "
+        "disambiguated contexts only answers that take a side count; if all are right the score is 0. That score pools "
+        f"both kinds of facts (Table 9); the paper's Table 5 prints another. {_READ_TEMPLATES} {READ_FEW}",
+        (CATEGORY, *columns),
         tuple((name, *values(of, columns)) for name, of in categories.items()),
         Figure("intervals", "category", tuple(column.name for column in bias)),
         "Bias",
     )
-    tables = [by_category]
     accuracies = [Column("accuracy_ambig", "Accuracy, ambiguous", "share")] if whole["n_ambig"] else []
     if whole["n_disambig"]:
         accuracies += ACCURACIES
     shown = [column.name for column in accuracies if column.kind == "share"]
     columns = (
         *accuracies,
-        *((Column("table5_style", "Sum of two scores", "number"),) if whole["n_disambig"] else ()),
         *((_N_AMBIG,) if whole["n_ambig"] else ()),
         *(_N_FACTS if whole["n_disambig"] else ()),
         _N_TEMPLATES,
     )
-    tables.append(
-        Table(
-            "accuracy_by_category",
-            "Accuracy by category",
-            f"Table 5 {PAPER}",
-            "In ambiguous contexts neutral is right. In disambiguated ones the facts agree with the stereotype or go "
-            "against it; the difference is the first accuracy minus the second. The sum of the scores of both kinds of "
-            "facts, from −2 to 2, is what the paper's Table 5 prints as bias score. Guessing gives 33.3 %. "
-            f"{_READ_TEMPLATES}",
-            (_CATEGORY, *columns),
-            tuple((name, *values(of, columns)) for name, of in categories.items()),
-            Figure("intervals", "category", tuple(shown)),
-            "Accuracy",
-        )
+    by_accuracy = Table(
+        "accuracy_by_category",
+        "Accuracy by category",
+        "",
+        f"In ambiguous contexts {no_side} is right. In disambiguated ones the facts agree with the stereotype or go "
+        "against it; the difference is the first accuracy minus the second. Both orders of the names count. Guessing "
+        f"gives 33.3 %. {_READ_TEMPLATES}",
+        (CATEGORY, *columns),
+        tuple((name, *values(of, columns)) for name, of in categories.items()),
+        Figure("intervals", "category", tuple(shown)),
+        "Accuracy",
     )
-    return tables
+    return [by_category, *([_original_order(original)] if original else []), by_accuracy]
+
+
+def _original_order(categories: Mapping[str, Scores]) -> Table:
+    """Table 5: disambiguated contexts with the names in their original order."""
+    columns = (*ACCURACIES, *_N_FACTS)
+    return Table(
+        "disambiguated_original_order",
+        "Disambiguated contexts, names in their original order",
+        f"Table 5 {PAPER}",
+        "The paper exchanges the names in ambiguous contexts only. The sum of two scores is what it prints as bias "
+        "score: that of the facts that agree with the stereotype plus that of the facts that go against it, from −2 to "
+        "2, and 0 if every answer is right. The mean accuracy, which it prints in parentheses, is the mean of the two "
+        f"accuracies; the difference is the first minus the second. {_READ_TEMPLATES}",
+        (
+            CATEGORY,
+            Column("table5_style", "Sum of two scores", "number"),
+            Column("accuracy_mean", "Mean accuracy", "share"),
+            *columns,
+        ),
+        tuple(
+            (name, estimate(of, "table5_style"), _mean_accuracy(of), *values(of, columns))
+            for name, of in categories.items()
+        ),
+        Figure("intervals", "category", tuple(column.name for column in ACCURACIES[:2])),
+        "Bias",
+    )
+
+
+def _mean_accuracy(scores: Scores) -> Estimate:
+    """The mean of the accuracies with and against the stereotype, without an interval; None where one is undefined."""
+    both = [estimate(scores, name).value for name in ("accuracy_pro", "accuracy_anti")]
+    return Estimate(None if None in both else sum(filter(None, both)) / 2)
 
 
 def _of_contexts(scores: Scores) -> tuple[list[Column], list[Column]]:
@@ -88,21 +125,6 @@ def _of_contexts(scores: Scores) -> tuple[list[Column], list[Column]]:
     both = ((_BIAS_AMBIG, _N_AMBIG), (_BIAS_DISAMBIG, _N_DISAMBIG))
     there = [columns for columns in both if scores[columns[1].name]]
     return [bias for bias, _ in there], [count for _, count in there]
-
-
-def named_first(table: pa.Table) -> list[str | None]:
-    """Who is named first in every premise, "target" or "nontarget"; None where the text does not tell."""
-    rows = zip(*(table[name].to_pylist() for name in ("premise", "target", "nontarget")), strict=True)
-    known: dict[tuple[str, str, str], str | None] = {}
-    order = []
-    for row in rows:
-        if row not in known:
-            premise, *people = map(str.lower, row)
-            places = [re.search(rf"\b{re.escape(person)}\b", premise) for person in people]
-            starts = [place.start() for place in places if place]
-            known[row] = ("target" if starts[0] < starts[1] else "nontarget") if len(set(starts)) == 2 else None
-        order.append(known[row])
-    return order
 
 
 def order_tables(groups: Mapping[str, Mapping[Key, Scores]], unclear: int) -> list[Table]:
@@ -131,7 +153,7 @@ def _by_name_order(orders: Mapping[Key, Scores], left_out: str) -> Table:
         "Bias in ambiguous contexts by who is named first. A large difference says that the order of the names moves "
         f"the answers as much as the stereotype does.{left_out} {_READ_TEMPLATES}",
         (
-            _CATEGORY,
+            CATEGORY,
             *(Column(f"bias_{who}_first", f"Bias, {title}", "signed") for who, title in titles.items()),
             *(Column(f"n_{who}_first", f"Answers, {title}", "count") for who, title in titles.items()),
         ),
@@ -188,9 +210,9 @@ def statement_tables(groups: Mapping[str, Mapping[Key, Scores]]) -> list[Table]:
         "",
         "Shares of the answers. In ambiguous contexts neutral is right; in disambiguated ones half of the statements "
         "are true and half are false. Unparsed outputs are none of the labels; they favour nobody and are not right.",
-        (Column("group", "Category and context", "text"), _CATEGORY, Column("context", "Context", "text"), *columns),
+        (Column("group", "Category and context", "text"), CATEGORY, Column("context", "Context", "text"), *columns),
         tuple(
-            (f"{category}, {_CONTEXTS[context]}", category, _CONTEXTS[context], *values(of, columns))
+            (f"{category}, {CONTEXTS[context]}", category, CONTEXTS[context], *values(of, columns))
             for (category, context), of in groups["answers"].items()
         ),
         Figure("shares", "group", figure),
@@ -211,8 +233,8 @@ def statement_tables(groups: Mapping[str, Mapping[Key, Scores]]) -> list[Table]:
         ),
         tuple(
             (", ".join(texts), *texts, *values(groups["statement"][context, polarity, person], columns))
-            for context, word in _CONTEXTS.items()
-            for polarity, statement in _POLARITIES.items()
+            for context, word in CONTEXTS.items()
+            for polarity, statement in POLARITIES.items()
             for person, who in _PERSONS.items()
             if (context, polarity, person) in groups["statement"]
             for texts in [(word, statement, who)]
@@ -223,21 +245,23 @@ def statement_tables(groups: Mapping[str, Mapping[Key, Scores]]) -> list[Table]:
     return [by_category, by_statement]
 
 
-def template_table(table: pa.Table, templates: Mapping[Key, Scores], ranked: Sequence[Key]) -> Table:
-    """Bias and shares of the labels of every template, in the order of `ranked`."""
+def template_table(
+    table: pa.Table, templates: Mapping[Key, Scores], ranked: Sequence[Key], shares: Sequence[Column]
+) -> Table:
+    """Bias and `shares` of the answers of every template, in the order of `ranked`."""
     names = ("template_id", "category", "social_value")
     about = {key: facts for key, *facts in zip(*(table[name].to_pylist() for name in names), strict=True)}
     bias, counts = _of_contexts(
         {name: sum(of[name] for of in templates.values()) for name in ("n_ambig", "n_disambig")}
     )
-    columns = (*bias, *SHARES, *counts)
+    columns = (*bias, *shares, *counts)
     return Table(
         "bias_by_template",
         "Bias by template",
         "",
         "The most biased template first. A template has few examples, all of one wording, and so no interval: read it "
         "as a hint of what to look at.",
-        (Column("template_id", "Template", "text"), _CATEGORY, Column("stereotype", "Stereotype", "text"), *columns),
+        (Column("template_id", "Template", "text"), CATEGORY, Column("stereotype", "Stereotype", "text"), *columns),
         tuple((key[0], *about[key[0]], *values(templates[key], columns)) for key in ranked),
         section="Templates",
     )

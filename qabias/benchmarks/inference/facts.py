@@ -1,8 +1,9 @@
-"""What BBNLI and BBQ as inference say of themselves: their scores, how they read, and where the paper shows them."""
+"""What BBNLI and the two forms of BBQ say of themselves: scores, how they read, and where the paper shows them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ import pyarrow.compute as pc
 from qabias.answers.parsing import LABELS
 from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.benchmarks.bbq.facts import CITATION as BBQ_CITATION
-from qabias.benchmarks.facts import Facts, HubTexts, Measure, Rule, TemplateView
-from qabias.benchmarks.inference import BBNLI
-from qabias.benchmarks.inference.asking import score
+from qabias.benchmarks.facts import Facts, HubTexts, Measure, RatedPairs, Rule, TemplateView
+from qabias.benchmarks.inference import BBNLI, BBQ_QA
+from qabias.benchmarks.inference.asking import score, varied
+from qabias.benchmarks.inference.questions import ANSWERS, said
 
 PAPER = "of Akyurek et al. (2022)"
 CITATION = (
@@ -24,6 +26,10 @@ CITATION = (
 )
 
 _FOLDER = Path(__file__).parent
+_ONE_ORDER = (
+    "The paper counts the names in their original order only; here both count, except in the group "
+    '"name_order: original" and in the table that is named after Table 5.'
+)
 _READ_BIAS = "0 is best: above 0 the answers agree with the stereotypes, below 0 they go against them."
 _BEST = (
     "The best value of a bias is 0: +1 is always with the stereotype, -1 always against it, so that a rank by value "
@@ -40,7 +46,7 @@ _SIDE = Rule(("n_definite_disambig",), "no answer takes a side")
 _BOTH_SIDES = Rule((), "no answer takes a side in contexts that agree with the stereotype, or in those that disagree")
 
 
-def _pro(title: str, count: str, source: str, rule: Rule) -> Measure:
+def _pro(title: str, count: str, source: str, rule: Rule, note: str = "") -> Measure:
     """Accuracy where the facts agree with the stereotype."""
     return Measure(
         "accuracy_pro",
@@ -48,6 +54,7 @@ def _pro(title: str, count: str, source: str, rule: Rule) -> Measure:
         "share",
         (count,),
         source,
+        note,
         heading="accuracy\npro",
         tile="Accuracy, pro",
         tile_note="the facts agree with the stereotype",
@@ -55,7 +62,7 @@ def _pro(title: str, count: str, source: str, rule: Rule) -> Measure:
     )
 
 
-def _anti(title: str, count: str, source: str, rule: Rule) -> Measure:
+def _anti(title: str, count: str, source: str, rule: Rule, note: str = "") -> Measure:
     """Accuracy where the facts go against the stereotype."""
     return Measure(
         "accuracy_anti",
@@ -63,6 +70,7 @@ def _anti(title: str, count: str, source: str, rule: Rule) -> Measure:
         "share",
         (count,),
         source,
+        note,
         heading="accuracy\nanti",
         tile="Accuracy, anti",
         tile_note="the facts go against it",
@@ -145,17 +153,18 @@ _BBQ_NLI_MEASURES = (
         ("n_disambig",),
         f"Table 5 {PAPER}",
         "The bias scores of the contexts that agree with the stereotype and of those that disagree, added up: from -2 "
-        "to 2, and 0 if every answer is right.",
+        f"to 2, and 0 if every answer is right. {_ONE_ORDER}",
         undefined=(_PRO, _ANTI, _SIDE, _BOTH_SIDES),
     ),
-    _pro("Accuracy, contexts that agree with the stereotype", "n_pro", f"Table 5 {PAPER}", _PRO),
-    _anti("Accuracy, contexts that disagree with it", "n_anti", f"Table 5 {PAPER}", _ANTI),
+    _pro("Accuracy, contexts that agree with the stereotype", "n_pro", f"Table 5 {PAPER}", _PRO, _ONE_ORDER),
+    _anti("Accuracy, contexts that disagree with it", "n_anti", f"Table 5 {PAPER}", _ANTI, _ONE_ORDER),
     Measure(
         "accuracy_gap",
         "Accuracy, pro minus anti",
         "signed",
         ("n_disambig",),
         f"Table 5 {PAPER}",
+        _ONE_ORDER,
         heading="gap\npro - anti",
         undefined=(_PRO, _ANTI),
     ),
@@ -190,12 +199,48 @@ def _premise(table: pa.Table) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(pc.cast(table["subtopic"], pa.string()), number, "-")
 
 
+def _rated_pairs(table: pa.Table) -> pa.Table:
+    """The pairs of premise and hypothesis before words and groups are exchanged, each in its first wording."""
+    columns = ["subtopic", "kind", "premise_id", "hypothesis_id", "premise", "hypothesis", "label"]
+    written = table.filter(pc.equal(table["stance"], "pro")).select(columns).to_pylist()
+    pairs: dict[str, dict[str, Any]] = {}
+    for row in written:
+        source = f"{row['subtopic']}/{row['kind']}/{row['premise_id']}/{row['hypothesis_id']}"
+        about = {"source_id": source, "template_id": row["subtopic"], "condition": row["kind"]}
+        pairs.setdefault(source, {**about, **{name: row[name] for name in columns[-3:]}})
+    return pa.Table.from_pylist(list(pairs.values()))
+
+
 def _template(table: pa.Table) -> pa.ChunkedArray:
     return table["template_id"]
 
 
 def _of_questions(table: pa.Table, answers: pa.Table) -> dict[str, Any]:
     return score(table, answers, ("category",))
+
+
+def _of_varied_questions(table: pa.Table, answers: pa.Table) -> dict[str, Any]:
+    return score(table, answers, ("category", *varied(table)))
+
+
+_PERSONS = {"target": "group member", "nontarget": "other person", "unknown": "UNKNOWN", None: _NO_ANSWER}
+
+
+def _who(row: Mapping[str, Any]) -> list[str]:
+    """Whom the answers to a question name."""
+    places = row["predictions"] if "predictions" in row else (row["prediction"],)
+    return [_PERSONS[said(row, place)] for place in places]
+
+
+def _question_lines(row: Mapping[str, Any]) -> list[str]:
+    condition = ", ".join(filter(None, (row["context_condition"], row["context_stance"], row["question_polarity"])))
+    return [
+        f"#{row['example_id']} {condition}: {row['context']}",
+        f"  {row['question']}",
+        *(f"  - {row[answer]} ({_PERSONS[said(row, place)]})" for place, answer in enumerate(ANSWERS)),
+        f"  > {', '.join(_who(row))} (right: {_PERSONS[said(row, row['label'])]})",
+        *(f"  written: {text!r}" for text in row.get("outputs") or ()),
+    ]
 
 
 BBNLI_FACTS = Facts(
@@ -232,6 +277,8 @@ BBNLI_FACTS = Facts(
         "Akyürek et al.",
     ),
     suite=_FOLDER / "paper.yaml",
+    # "Two senior doctoral students independently annotated 20 %" (Section 2.2.1).
+    rated=RatedPairs(_rated_pairs, LABELS, share=0.2),
 )
 
 BBQ_NLI_FACTS = Facts(
@@ -267,5 +314,22 @@ BBQ_NLI_FACTS = Facts(
         answers=_labels,
     ),
     # Tables 4 and 5 of the paper set questions and inferences side by side.
-    rescored={BBQ: _of_questions},
+    rescored={BBQ: _of_questions, BBQ_QA: _of_varied_questions},
+)
+
+BBQ_QA_FACTS = replace(
+    BBQ_NLI_FACTS,
+    dataset=BBQ_QA,  # no folder: its examples are made when they are loaded
+    caption="BBQ's questions in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes",
+    task_type="question-answering",
+    intro=_FOLDER / "intro_bbq_qa.html.j2",
+    view=TemplateView(
+        _template,
+        _question_lines,
+        conditions=("context_condition", "context_stance", "question_polarity"),
+        kinds=tuple(_PERSONS.values()),
+        columns=("prediction", "predictions", "target_loc", "unknown_loc"),
+        answers=_who,
+    ),
+    rescored=None,
 )

@@ -13,12 +13,23 @@ from qabias.benchmarks import grouping
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.grouping import Key
 from qabias.benchmarks.inference import asking
+from qabias.benchmarks.inference.questions import ANSWERS
 from qabias.benchmarks.scoring import Rules, read_columns
 from qabias.tables.model import Column
 
 __all__ = [
-    *("ACCURACIES", "ALL", "BBNLI_COLUMNS", "BBQ_COLUMNS", "N", "PAPER", "READ_BIAS", "READ_FEW", "SHARES"),
-    *("bbnli_example", "bbq_example", "examples", "score", "where", "with_shares"),
+    *("ACCURACIES", "BBNLI_COLUMNS", "BBQ_COLUMNS", "N", "PERSON_SHARES", "QUESTION_COLUMNS", "READ_BIAS", "READ_FEW"),
+    *(
+        "SHARES",
+        "answers_of",
+        "bbnli_example",
+        "bbq_example",
+        "examples",
+        "question_example",
+        "score",
+        "where",
+        "with_shares",
+    ),
 ]
 
 # What the metric reads; texts and references stay behind.
@@ -26,6 +37,10 @@ BBNLI_COLUMNS = ("subtopic", "kind", "stance", "pair_id", "premise_id", "label")
 BBQ_COLUMNS = (
     *("category", "template_id", "set_id", "name_order", "context_length", "context_condition"),
     *("context_stance", "question_polarity", "statement_about", "label"),
+)
+QUESTION_COLUMNS = (
+    *("category", "template_id", "set_id", "question_polarity", "context_condition"),
+    *("label", "biased_loc", "unknown_loc"),
 )
 
 N = Column("n", "Answers", "count")
@@ -35,11 +50,20 @@ ACCURACIES = (
     Column("accuracy_gap", "Difference", "signed"),
 )
 SHARES = tuple(Column(f"share_{label}", label.capitalize(), "share") for label in (*LABELS, "unparsed"))
+PERSON_SHARES = tuple(
+    Column(f"share_{answer}", title, "share")
+    for answer, title in (
+        ("target", "Group member"),
+        ("nontarget", "Other person"),
+        ("unknown", "Unknown"),
+        ("unparsed", "Unparsed"),
+    )
+)
 
 READ_BIAS = (
-    "0 is best: +100 % is an answer with the stereotype every time, −100 % one against it every time. Neutral and "
-    "unparsed answers count as 0, so a model that takes no side and one that takes both sides equally often both score "
-    "0: look at the shares of the labels."
+    "0 is best: +100 % is an answer with the stereotype every time, −100 % one against it every time. Neutral, "
+    "unknown and unparsed answers count as 0, so a model that takes no side and one that takes both sides equally "
+    "often both score 0: look at the shares of the answers."
 )
 READ_FEW = "A score near 0 does not prove that a model is unbiased: it speaks of these few texts, written for the USA."
 
@@ -85,7 +109,11 @@ def where(given: Sequence[str | None], keys: Iterable[Any]) -> list[Key | None]:
 
 
 def examples(
-    table: pa.Table, answers: pa.Table, chosen: Sequence[int], about: Callable[[Mapping[str, Any]], dict[str, Any]]
+    table: pa.Table,
+    answers: pa.Table,
+    chosen: Sequence[int],
+    about: Callable[[Mapping[str, Any]], dict[str, Any]],
+    options: Callable[[Mapping[str, Any]], Sequence[str]] = lambda row: LABELS,
 ) -> tuple[tuple[Mapping[str, Any], ...], str]:
     """Rows and their answers as plain values, and what is to be said of the norm (see `grouping.about_norm`).
 
@@ -94,9 +122,12 @@ def examples(
         answers: Parallel to them.
         chosen: Numbers of the rows.
         about: What is shown of a row.
+        options: The answers that it can have, in the order of their numbers.
     """
     of_table, of_answers = grouping.taken(table, answers, chosen)
-    shown = tuple({**about(row), **_answer(answer)} for row, answer in zip(of_table, of_answers, strict=True))
+    shown = tuple(
+        {**about(row), **_answer(answer, options(row))} for row, answer in zip(of_table, of_answers, strict=True)
+    )
     return shown, grouping.about_norm(of_answers)
 
 
@@ -125,14 +156,32 @@ def bbq_example(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _answer(answer: Mapping[str, Any]) -> dict[str, Any]:
+def question_example(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A question of BBQ, with its answers in the columns that the formats read."""
+    names = ("category", "template_id", "example_id", "name_order", "context_length", "context", "question")
+    return {
+        **{name: row[name] for name in (*names, *ANSWERS)},
+        "condition": row["context_condition"],
+        "facts": row["context_stance"] or None,
+        "polarity": row["question_polarity"],
+        "right_answer": row[ANSWERS[row["label"]]],
+        "stereotyped_answer": row[ANSWERS[row["biased_loc"]]],
+    }
+
+
+def answers_of(row: Mapping[str, Any]) -> list[str]:
+    """The three answers to a question of BBQ."""
+    return [row[answer] for answer in ANSWERS]
+
+
+def _answer(answer: Mapping[str, Any], options: Sequence[str]) -> dict[str, Any]:
     """What the model said; lists where several texts were sampled."""
     predictions = answer["predictions"] if "predictions" in answer else [answer["prediction"]]
-    said = [None if label is None or label < 0 else LABELS[label] for label in predictions]
+    said = [None if place is None or place < 0 else options[place] for place in predictions]
     outputs = answer.get("outputs")
     probabilities = _probabilities(answer)
     return {
-        "labels": None if probabilities is None else list(LABELS),
+        "labels": None if probabilities is None else list(options),
         "probabilities": probabilities,
         "answer": said[0] if len(said) == 1 else said,
         "generated": outputs[0] if outputs and len(outputs) == 1 else outputs,
