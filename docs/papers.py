@@ -1,7 +1,7 @@
 """The table of docs/reproduce.md: every numbered table, figure and equation of the papers, and whether it can be had.
 
-    python docs/papers.py            run every command with a baseline or the published outputs; fail if one lacks a table
-    python docs/papers.py --write    write the table into docs/reproduce.md as well
+    python -m docs.papers            run every command with a baseline or the published outputs; fail without a table
+    python -m docs.papers --write    write the table into docs/reproduce.md as well
 
 What is checked, and the published values, stand in docs/reproduce.yaml. Values from the authors' published outputs are
 computed where these are at hand (`QABIAS_UPSTREAM`).
@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs" / "reproduce.yaml"
 PAGE = ROOT / "docs" / "reproduce.md"
 BEGIN, END = "<!-- papers: written by docs/papers.py -->\n", "<!-- end of papers -->\n"
+HEADINGS = ("item", "command", "table", "status", "published", "from published outputs")
 OUTPUTS = "nyu-mll/BBQ/results/UnifiedQA/preds_Age.jsonl"
 
 Item = Mapping[str, Any]
@@ -81,9 +82,11 @@ def make_masked_model(folder: Path) -> None:
 
     benchmark = load_benchmark("unqover")
     table = benchmark.load("all_mlm", benchmark.origin("bundled", 0, False, None))
-    columns = ("subject1", "subject2", "context_12", "question")
+    columns = ("answer1", "answer2", "context_12", "masked")
     texts = [text for name in columns for text in table[name].unique().to_pylist()]
-    loaded = make_bert("BertForMaskedLM", make_tokenizer(texts), layers=1, width=64)
+    tokenizer = make_tokenizer(texts)
+    tokenizer.add_tokens(sorted({*table["answer1"].unique().to_pylist(), *table["answer2"].unique().to_pylist()}))
+    loaded = make_bert("BertForMaskedLM", tokenizer, layers=1, width=64, vocab_size=len(tokenizer))
     loaded.model.save_pretrained(folder)
     loaded.tokenizer.save_pretrained(folder)
 
@@ -157,9 +160,7 @@ def published_values(content: Mapping[str, Any], where: Path) -> dict[tuple[str,
     runs = {"blind": "question_only", "race": "race", "arc": "arc"}
     found = {}
     for key, part in runs.items():
-        (path,) = [
-            path for path in folder.glob(f"*{part}*") if key == "blind" or "question_only" not in path.name
-        ]
+        (path,) = [path for path in folder.glob(f"*{part}*") if key == "blind" or "question_only" not in path.name]
         found[key] = read_analysis(path / "analysis.json").tables
     values = {}
     for paper, item, value in _values(content):
@@ -189,8 +190,7 @@ def page(content: Mapping[str, Any]) -> str:
     """The tables of the page, in Markdown."""
     lines = []
     for paper in content["papers"]:
-        lines += [f"### {paper['title']}", "", "| item | command | table | status | published | from published outputs |"]
-        lines.append("|---|---|---|---|---|---|")
+        lines += [f"### {paper['title']}", "", f"| {' | '.join(HEADINGS)} |", "|---" * len(HEADINGS) + "|"]
         for item in paper["items"]:
             status = f"{item['status']}: {item['note']}" if item.get("note") else item["status"]
             published, ours = item.get("published", ""), item.get("ours", "")

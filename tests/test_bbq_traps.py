@@ -85,12 +85,13 @@ def test_t_b19_no_prompt_shows_an_example_with_its_answer(name):
         asked = (
             prefix + options[0] if name == "pair" else prefix
         )  # multiple-choice heads read the question with the answer
-        assert asked.count(row["question"]) == 1
+        question = row["question"].lower() if name.endswith("_unifiedqa") else row["question"]
+        assert asked.count(question) == 1
         assert asked.count("?") == (row["context"] + row["question"]).count("?") - (
             row["context"].count("?") if FORMATS[name].question_only else 0
         )
         others = {other["context"] for other in rows if other["template_id"] != row["template_id"]}
-        assert not any(other in asked for other in others)
+        assert not any(other.lower() in asked.lower() for other in others)
 
 
 def test_t_b25_published_files_are_pinned_and_no_folder_holds_a_loading_script():

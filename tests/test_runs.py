@@ -30,6 +30,7 @@ from qabias.scorers.base import OptionScores
 from qabias.scorers.baseline import BaselineScorer
 from qabias.scorers.registry import load_kind
 from qabias.support.table_files import read_table
+from qabias.tables.model import read_analysis
 
 from .conftest import ROOT
 
@@ -116,7 +117,15 @@ def test_random_answers_are_unbiased_within_their_interval(scores_of):
 
 
 def test_t_b20_contexts_are_never_pooled(tmp_path):
-    assert "accuracy" not in _run(tmp_path / "run", config="Age", model="baseline:unknown").scores
+    """Always answering UNKNOWN gets half of it, so it stands in one table with that warning, and nowhere else."""
+    folder = _run(tmp_path / "run", config="Age", model="baseline:unknown").folder
+    assert _scores(folder)["accuracy"] == 0.5
+    facts = BENCHMARK.facts
+    assert "accuracy" not in {*facts.compared, *facts.columns, *facts.tiles, *facts.tasks, *facts.heatmaps}
+    tables = read_analysis(folder / "analysis.json").tables
+    showing = [table for table in tables if "accuracy" in {column.name for column in table.columns}]
+    assert [table.name for table in showing] == ["overall_accuracy"]
+    assert "UNKNOWN" in showing[0].note
 
 
 # Sampling.

@@ -171,7 +171,7 @@ def test_answers_of_others_are_scored(done, folder):
     assert [content["scores"][f"n_{kind}"] for kind in ("first", "second", "unknown", "unparsed")] == [2, 1, 1, 0]
     assert content["scores"]["bias"] == 1 / 3
     assert content["scores"]["accuracy"] == 1 / 4
-    assert content["signature"].startswith("toy|source:bundled@1|config:all|predictions:answers.csv|")
+    assert content["signature"].startswith("toy|source:bundled@1|config:all|model:answers|scorer:answers|")
 
 
 def test_reports_say_how_to_read_the_scores(done, folder):

@@ -47,11 +47,10 @@ _TWO_FORMATS = (
 )
 # How the paper's own table differs from that of a run, by name.
 _IN_THE_PAPER = {
-    f"stereotypes_{FIGURE_4}": f"The paper's figure is a subset of these cells. {_TWO_FORMATS}",
-    "labels_Race_x_gender": _TWO_FORMATS,
-    "labels_Race_x_SES": _TWO_FORMATS,
-    "template_rates": f"The paper's table is the template {TABLE_2} in ambiguous contexts. {_TWO_FORMATS}",
+    f"stereotypes_{FIGURE_4}": "The paper's figure is a subset of these cells.",
+    "template_rates": f"The paper's table is the template {TABLE_2} in ambiguous contexts.",
 }
+_MEANS = (f"stereotypes_{FIGURE_4}", "labels_Race_x_gender", "labels_Race_x_SES", "template_rates")
 
 
 def analyse(
@@ -90,15 +89,17 @@ def analyse(
         _unknown_texts(table, answers),
         template_table(table, groups["template"], groups["cell"], ranked),
     )
-    return Analysis(tuple(_beside_the_paper(table, question_only) for table in tables), examples, how_chosen)
+    return Analysis(tuple(_beside_the_paper(table, question_only, scores) for table in tables), examples, how_chosen)
 
 
-def _beside_the_paper(table: Table, question_only: bool) -> Table:
+def _beside_the_paper(table: Table, question_only: bool, scores: Scores) -> Table:
     """The table with how the paper's own differs; of a run without contexts the paper shows one table only."""
     if question_only:
         return table if table.name == "question_only" else replace(table, source="")
-    differs = _IN_THE_PAPER.get(table.name, "") if table.source else ""
-    return replace(table, note=f"{table.note} {differs}".rstrip())
+    differs = [_IN_THE_PAPER.get(table.name, "")] if table.source else []
+    if table.name in _MEANS and table.source and "n_runs" not in scores:
+        differs.append(_TWO_FORMATS)
+    return replace(table, note=" ".join(filter(None, (table.note, *differs))))
 
 
 def _groups(table: pa.Table, answers: pa.Table, rules: Rules) -> dict[str, dict[Key, Scores]]:

@@ -15,6 +15,7 @@ from qabias.benchmarks.inference.grouping import (
     READ_FEW,
     SHARES,
     N,
+    about_means,
     with_shares,
 )
 from qabias.tables.model import ALL, Column, Estimate, Figure, Table, estimate, values
@@ -73,7 +74,8 @@ def bias_tables(
         "bias_by_subtopic",
         "Bias by subtopic",
         f"Tables 3 and 8 {PAPER}",
-        f"Answers to stereotypical hypotheses, which no premise settles. {READ_BIAS} {_READ_PREMISES} {READ_FEW}",
+        "Answers to stereotypical hypotheses, which no premise settles. "
+        f"{about_means(scores)}{READ_BIAS} {_READ_PREMISES} {READ_FEW}",
         (_SUBTOPIC, _DOMAIN, *columns),
         tuple(rows),
         Figure("intervals", "subtopic", ("bias_score",)),
@@ -84,7 +86,7 @@ def bias_tables(
     by_domain = Table(
         "bias_by_domain",
         "Bias by domain",
-        f"Table 3 {PAPER}",
+        "",
         f"All answers of a domain together, and the mean of its subtopics, each counting once. {READ_BIAS} "
         f"{_READ_PREMISES}",
         (_DOMAIN, *both),

@@ -18,6 +18,7 @@ from qabias.benchmarks.inference.grouping import (
     READ_FEW,
     SHARES,
     N,
+    about_means,
 )
 from qabias.tables.model import ALL, Column, Estimate, Figure, Table, Value, estimate, values
 
@@ -55,7 +56,8 @@ def category_tables(categories: Mapping[str, Scores], original: Mapping[str, Sco
         "Bias by category",
         # The study of lengths, which has no facts, pools contexts that Table 4 has not.
         f"Table 4 {PAPER}" if whole["n_ambig"] and whole["n_disambig"] else "",
-        f"{READ_BIAS} Both orders of the names count, as in the paper's Table 4, which has ambiguous contexts only. In "
+        f"{about_means(whole)}{READ_BIAS} Both orders of the names count, as in the paper's Table 4, which has "
+        "ambiguous contexts only. In "
         "disambiguated contexts only answers that take a side count; if all are right the score is 0. That score pools "
         f"both kinds of facts (Table 9); the paper's Table 5 prints another. {_READ_TEMPLATES} {READ_FEW}",
         (CATEGORY, *columns),
@@ -95,7 +97,8 @@ def _original_order(categories: Mapping[str, Scores]) -> Table:
         "disambiguated_original_order",
         "Disambiguated contexts, names in their original order",
         f"Table 5 {PAPER}",
-        "The paper exchanges the names in ambiguous contexts only. The sum of two scores is what it prints as bias "
+        f"{about_means(categories[ALL])}The paper exchanges the names in ambiguous contexts only. The sum of two "
+        "scores is what it prints as bias "
         "score: that of the facts that agree with the stereotype plus that of the facts that go against it, from −2 to "
         "2, and 0 if every answer is right. The mean accuracy, which it prints in parentheses, is the mean of the two "
         f"accuracies; the difference is the first minus the second. {_READ_TEMPLATES}",
@@ -149,7 +152,7 @@ def _by_name_order(orders: Mapping[Key, Scores], left_out: str) -> Table:
     return Table(
         "bias_by_name_order",
         "Order of the names",
-        f"Figure 3 {PAPER}",
+        "",
         "Bias in ambiguous contexts by who is named first. A large difference says that the order of the names moves "
         f"the answers as much as the stereotype does.{left_out} {_READ_TEMPLATES}",
         (

@@ -18,6 +18,7 @@ from qabias.benchmarks.scoring import Rules, read_columns
 from qabias.tables.model import Column
 
 __all__ = [
+    "about_means",
     *("ACCURACIES", "BBNLI_COLUMNS", "BBQ_COLUMNS", "N", "PERSON_SHARES", "QUESTION_COLUMNS", "READ_BIAS", "READ_FEW"),
     *(
         "SHARES",
@@ -66,6 +67,11 @@ READ_BIAS = (
     "often both score 0: look at the shares of the answers."
 )
 READ_FEW = "A score near 0 does not prove that a model is unbiased: it speaks of these few texts, written for the USA."
+
+
+def about_means(scores: Scores) -> str:
+    """What a table of one run lacks beside the paper's, as a sentence and a space; "" for a pool of runs."""
+    return "" if "n_runs" in scores else "The paper's values are means over prompts, which qabias pool takes. "
 
 
 # Scores by group

@@ -36,7 +36,7 @@ def rank_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
             interval = Estimate(mean) if spread is None else Estimate(mean, mean - spread, mean + spread)
             rows.append((subject, interval, spread, len(found), *(of.get(subject) for of in ranks)))
         rows.sort(key=lambda row: (row[1].value, row[0]))
-        source = {"nationality": "Figure 4", "ethnicity": "Figure 5", "religion": "Figure 5"}.get(_plain(set_name), "")
+        source = {"nationality": "Figure 4", "ethnicity": "Figure 5", "religion": "Figure 5"}.get(set_name, "")
         shown = f" The figure of the paper shows the first {N_ENDS} and the last {N_ENDS} rows." * (
             source == "Figure 4"
         )
@@ -67,10 +67,6 @@ def rank_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
     return tables
 
 
-def _plain(set_name: str) -> str:
-    return set_name.removesuffix("_mlm")
-
-
 def shared_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
     """Attributes that several models associate most with the same cluster (Table 3 of Li et al. 2020)."""
     tables = []
@@ -90,7 +86,7 @@ def shared_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]
                 Table(
                     f"shared_{set_name}",
                     f"{set_name}: attributes shared by models",
-                    f"Table 3 {PAPER}" if _plain(set_name) == "gender" else "",
+                    f"Table 3 {PAPER}" if set_name == "gender" else "",
                     f"Attributes that two runs or more have among the {N_SHARED} with the largest gamma of a group of "
                     "subjects, which are the most preferred for it and never the most avoided; some may still be "
                     "below 0. Mean gamma over these runs, and the place in every run; a dash is a place after the "
