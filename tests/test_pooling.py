@@ -125,6 +125,18 @@ def test_files_of_a_pool(where, tmp_path):
     assert export(tmp_path, None, "csv", "bias_by_subtopic")
 
 
+def test_what_is_undefined_in_one_run_is_undefined_in_the_mean(where, tmp_path):
+    silent = run(RunArguments("bbq", "baseline:unknown", "Age", limit=120), tmp_path / "silent").folder
+    found = pool([where / "bbq-random", silent], allow_mixed=True)
+    assert math.isnan(found.scores["bias_disambig"])
+    assert math.isnan(found.scores["spread"]["bias_disambig"])
+    write_pool(found, tmp_path / "pool")
+    content = json.loads((tmp_path / "pool" / "scores.json").read_text(encoding="utf-8"))
+    assert content["scores"]["bias_disambig"] is None
+    for pointer in ("/bias_disambig", "/spread/bias_disambig", "/by/category/Age/spread/bias_disambig"):
+        assert content["reasons"][pointer] == "undefined in one of the runs"
+
+
 def test_what_is_not_one_question_is_refused(where, tmp_path):
     with pytest.raises(QabiasError, match=r"differ in model .*--allow-mixed"):
         pool([where / "bbq-random", where / "bbq-other"])

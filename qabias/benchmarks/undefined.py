@@ -35,6 +35,10 @@ def _reasons(facts: Facts, scores: Mapping[str, Any], at: str) -> Iterator[tuple
             for score, (low, _) in value.items():
                 if _is_undefined(low):
                     yield f"{path}/{score}", _reason_of_interval(facts, scores, score)
+        elif name == "spread":
+            for score, spread in value.items():
+                if _is_undefined(spread):
+                    yield f"{path}/{score}", _reason(facts, scores, score)
         elif isinstance(value, Mapping):
             yield from _reasons(facts, value, path)
 
@@ -44,7 +48,7 @@ def _reason(facts: Facts, scores: Mapping[str, Any], name: str) -> str:
     for counts, text in rules:
         if sum(scores[count] for count in counts) == 0:
             return text
-    return "a ratio of nothing"
+    return "undefined in one of the runs" if "n_runs" in scores else "a ratio of nothing"
 
 
 def _reason_of_interval(facts: Facts, scores: Mapping[str, Any], name: str) -> str:
