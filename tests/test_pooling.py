@@ -113,6 +113,14 @@ def test_a_pool_of_equal_answers_has_the_interval_of_a_run(where):
     assert "|format:qa@1,race@1|" in found.signature
 
 
+def test_only_what_a_paper_has_as_a_mean_is_called_so(where):
+    for benchmark in RUNS:
+        found = pooled(where, benchmark)
+        named = {table.name for table in found.analysis.tables if table.source}
+        assert named <= set(found.benchmark.facts.means)
+    assert "bias_by_subtopic" in {table.name for table in pooled(where, "bbnli").analysis.tables if table.source}
+
+
 def test_files_of_a_pool(where, tmp_path):
     found = pool([where / "bbnli-random", where / "bbnli-again"], claim="Table 3, column NLI")
     write_pool(found, tmp_path)

@@ -184,6 +184,8 @@ class Facts:
         digits: Digits behind the point there.
         clusters: What the bootstrap draws, in the plural, with the count of them in the metric's result.
         own_tables: Names of its tables whose scores a comparison shows itself, or that show single items.
+        means: Names of its tables that the paper has as means over prompts or formats; only these are the paper's in a
+            pool of runs.
         task_type: What the Hub calls such a task.
         texts_per_example: Texts that one example makes: options of a question, or questions about a row.
         intro: Jinja template that says how to read a report: the blocks `reading` and `limits`.
@@ -219,6 +221,7 @@ class Facts:
     clusters: tuple[str, str] = ("templates", "n_templates")
     needed: tuple[str, ...] = ()
     own_tables: tuple[str, ...] = ()
+    means: tuple[str, ...] = ()
     citations: tuple[str, ...] = ()
     grouped_configs: tuple[str, ...] = ()
     question_only: QuestionOnly | None = None

@@ -96,7 +96,9 @@ def pool(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str |
     note = f"Every score is the mean of {len(runs)} runs; counts and shares of answers are those of all runs together."
     notes = [note, *_about_mixed(mixed), *analysis.notes]
     # The items that a run shows have one answer each.
-    whole = Analysis((*own, *map(_of_pool, analysis.tables)), notes=tuple(notes))
+    means = benchmark.facts.means
+    tables = tuple(_of_pool(table, is_in_paper=table.name in means) for table in analysis.tables)
+    whole = Analysis((*own, *tables), notes=tuple(notes))
     return Pool(benchmark, runs, names, mixed, measures, scores, whole, claim)
 
 
@@ -183,5 +185,7 @@ def _joined(values: Sequence[str]) -> str:
     return f"{name}:{','.join(value.partition(':')[2] for value in values)}"
 
 
-def _of_pool(table: Table) -> Table:
-    return replace(table, section=f"{table.section}: mean of the runs" if table.section else "Means of the runs")
+def _of_pool(table: Table, is_in_paper: bool) -> Table:
+    """The table of a run as one of means; the paper has some of them as such."""
+    section = f"{table.section}: mean of the runs" if table.section else "Means of the runs"
+    return replace(table, section=section, source=table.source if is_in_paper else "")

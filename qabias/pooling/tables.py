@@ -47,7 +47,7 @@ def _table(
     return Table(
         f"pooled_{measure.name}",
         f"{measure.title}: mean over {len(names)} runs",
-        measure.source,
+        "",
         note,
         (
             Column("group", benchmark.facts.group, "text"),

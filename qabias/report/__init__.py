@@ -119,7 +119,12 @@ def write_pool(pool: Pool, folder: Path) -> Path:
     marked = {f"MIXED: {name}": ", ".join(values) for name, values in pool.mixed.items()}
     chapter = Chapter(
         title=title,
-        head={**({"Answers to": pool.claim} if pool.claim else {}), **head, **marked},
+        head={
+            **({"Answers to": pool.claim} if pool.claim else {}),
+            **head,
+            **marked,
+            **pool.benchmark.sample_facts(strict(pool.scores)),
+        },
         intro=run_intro(pool.benchmark),
         analysis=write_analysis(pool.analysis, folder / ANALYSIS_FILE),
         kicker=pool.benchmark.title,

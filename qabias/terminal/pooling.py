@@ -23,6 +23,8 @@ def print_pool(pool: Pool, console: Console | None = None) -> None:
     console.print(pool.signature, markup=False)
     if pool.claim:
         console.print(pool.claim, markup=False)
+    for label, text in pool.benchmark.sample_facts(pool.scores).items():
+        console.print(f"{label}: {text}", markup=False)
     for note in pool.analysis.notes:
         console.print(note, markup=False)
     names = {f"pooled_{measure.name}" for measure in pool.measures}

@@ -149,6 +149,7 @@ FACTS = Facts(
     row="category",
     group="Category",
     own_tables=("accuracy_by_category", "bias_by_category", "question_only"),
+    means=("stereotypes_Race_ethnicity", "labels_Race_x_gender", "labels_Race_x_SES", "template_rates"),
     task_type="multiple-choice",
     texts_per_example=3,
     intro=_FOLDER / "intro.html.j2",

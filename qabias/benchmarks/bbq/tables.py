@@ -33,7 +33,7 @@ from qabias.benchmarks.bbq.columns import (
     names,
     scored,
 )
-from qabias.benchmarks.bbq.facts import PAPER
+from qabias.benchmarks.bbq.facts import FACTS, PAPER
 from qabias.benchmarks.bbq.roles import paper_categories, score, select_examples, target_groups
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.grouping import Key, most_biased_first
@@ -50,7 +50,6 @@ _IN_THE_PAPER = {
     f"stereotypes_{FIGURE_4}": "The paper's figure is a subset of these cells.",
     "template_rates": f"The paper's table is the template {TABLE_2} in ambiguous contexts.",
 }
-_MEANS = (f"stereotypes_{FIGURE_4}", "labels_Race_x_gender", "labels_Race_x_SES", "template_rates")
 
 
 def analyse(
@@ -97,7 +96,7 @@ def _beside_the_paper(table: Table, question_only: bool, scores: Scores) -> Tabl
     if question_only:
         return table if table.name == "question_only" else replace(table, source="")
     differs = [_IN_THE_PAPER.get(table.name, "")] if table.source else []
-    if table.name in _MEANS and table.source and "n_runs" not in scores:
+    if table.name in FACTS.means and table.source and "n_runs" not in scores:
         differs.append(_TWO_FORMATS)
     return replace(table, note=" ".join(filter(None, (table.note, *differs))))
 
