@@ -195,7 +195,7 @@ def page(content: Mapping[str, Any]) -> str:
             status = f"{item['status']}: {item['note']}" if item.get("note") else item["status"]
             published, ours = item.get("published", ""), item.get("ours", "")
             if item.get("values"):
-                published = ", ".join(f"{value['what']} {value['published']}" for value in item["values"])
+                published = "; ".join(f"{value['what']}: {value['published']}" for value in item["values"])
                 ours = f"the same to 0.1, {len(item['values'])} of {len(item['values'])} cells"
             what = f"{item['item']}: {item['what']}"
             lines.append(f"| {what} | `{item['command']}` | {item['table']} | {status} | {published} | {ours} |")

@@ -244,4 +244,4 @@ def test_a_folder_is_built_with_the_chosen_subjects(tmp_path, upstream):
 
 def test_list_shows_the_options_of_a_benchmark():
     shown = CliRunner().invoke(cli.app, ["list"]).output
-    assert "  option subjects: bert, all, roberta (the first is the default)\n" in shown
+    assert "  --option subjects: bert, all, roberta (the first is the default)\n" in shown

@@ -17,12 +17,12 @@ def list_() -> None:
         typer.echo(f"  scorers:        {', '.join(scorers_for(benchmark.ways))}")
         typer.echo(f"  norms:          {', '.join(benchmark.norms)}")
         for rule, values in benchmark.rules.items():
-            typer.echo(f"  --score:        {rule}={' or '.join(values)}")
+            typer.echo(f"  --score {rule}: {', '.join(values)} (the first is the default)")
         for option, values in benchmark.options.items():
-            typer.echo(f"  option {option}: {', '.join(values)} (the first is the default)")
+            typer.echo(f"  --option {option}: {', '.join(values)} (the first is the default)")
         typer.echo("  formats:")
         for prompt_format in benchmark.formats.values():
-            typer.echo(f"    {prompt_format.signature:<22}{prompt_format.description}")
+            typer.echo(f"    {prompt_format.signature:<27}{prompt_format.description}")
     for name in suite_names():
         suite = load_suite(name)
         typer.echo(f"{name}: {suite.title}")
