@@ -31,8 +31,7 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--recipe",
         choices=sorted(qa.RECIPES),
-        help="whose window length and rule are the defaults; without it by the name of the data, squad if that is "
-        "neither",
+        help="whose window length and rule are the defaults; without it by the name of the data",
     )
     parser.add_argument(
         "--stride", type=int, default=128, help="tokens from the start of a window of a context to that of the next"
@@ -51,7 +50,12 @@ def main() -> None:
     parser = _make_parser()
     given = parser.parse_args()
     data = given.recipe or str(given.train or given.dataset)
-    recipe = qa.data_set(data) or "squad"
+    recipe = qa.data_set(data)
+    if recipe is None:
+        parser.exit(
+            EXIT_USER_ERROR,
+            f"finetune_qa: error: {data} names neither squad nor newsqa; say by --recipe whose windows are trained on\n",
+        )
     parser.set_defaults(**qa.RECIPES[recipe])
     arguments = parser.parse_args()
     how = "as --recipe says" if given.recipe else f"by the name of {data}; --recipe chooses another"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -93,7 +94,7 @@ def test_the_same_file_may_be_scored_again_and_another_not(answers, tmp_path):
     for _ in range(2):
         invoke("score", answers, "--config", "Age", "--output", folder)
     answers.write_text(answers.read_text(encoding="utf-8").replace("The", "the other"), encoding="utf-8")
-    with pytest.raises(QabiasError, match="holds another run"):
+    with pytest.raises(QabiasError, match=r"holds another run .*choose another --output or remove the folder$"):
         invoke("score", answers, "--config", "Age", "--output", folder)
 
 
@@ -143,7 +144,7 @@ def test_a_run_is_scored_by_other_rules_into_a_folder_of_its_own(tmp_path):
     )
     assert asked.signature == released.signature
     assert asked.scores["sets"]["religion"]["delta"] == released.scores["sets"]["religion"]["delta"]
-    with pytest.raises(QabiasError, match="name a new folder by --output"):
+    with pytest.raises(QabiasError, match="a new folder by --output"):
         invoke("score", folder, "--score", "delta=released")
     with pytest.raises(QabiasError, match=r"unqover has no rule 'delte' .*did you mean 'delta'"):
         invoke("score", folder, "--score", "delte=released", "--output", tmp_path / "other")
@@ -202,10 +203,47 @@ def test_published_outputs_give_runs_means_and_a_comparison(tmp_path, monkeypatc
     assert (where / "compared" / "compare.html").exists()
 
 
-def test_models_without_published_answers_are_said(tmp_path, monkeypatch):
+@needs_outputs
+def test_published_answers_are_to_the_published_texts_only(tmp_path):
+    path = UNIFIEDQA / "preds_Age.jsonl"
+    chosen = ("--config", "Age", "--answers", "unifiedqa-11b-race_unifiedqa", "--upstream-dir", UPSTREAM)
+    for wrong in (("--source", "bundled"), ("--source", "official"), ("--fixes",)):
+        with pytest.raises(QabiasError, match="these are answers to the texts of the source release"):
+            invoke("score", path, *chosen, *wrong, "--output", tmp_path / "wrong")
+    invoke("score", path, *chosen, "--output", tmp_path / "right")
+    scores = read_scored(tmp_path / "right").scores
+    assert [round(100 * scores[name], 2) for name in ("accuracy_ambig", "bias_ambig")] == [54.67, 29.78]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["paper:unqover"], "the authors of unqover published no answers of its models"),
+        (["paper:bbq", "--config", "Agee"], "unknown configuration 'Agee'.*did you mean 'Age'"),
+        (["paper:bbq", "--config", "Religion,Age"], "write the configuration 'Religion,Age' as Age,Religion"),
+        (["paper:bbq", "--config", "Age,all"], "unknown configuration 'all'"),
+        (["paper:bbq", "--limit", "100"], "--limit means nothing with --published"),
+        (["paper:bbq", "--source", "bundled"], "--source means nothing with --published"),
+        (["paper:bbq", "--shard", "0/2"], "--shard means nothing with --published"),
+        (["bbq"], "--published is for the experiment of a paper"),
+    ],
+)
+def test_what_published_answers_cannot_have_is_one_line(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["run", "paper:unqover", "--published", "--models", "bert-base"])
-    assert result.exit_code == 2
-    assert "the authors published no answers of this model to this prompt" in result.output
-    result = CliRunner().invoke(app, ["run", "bbq", "--published"])
-    assert "--published is for the experiment of a paper" in str(result.exception)
+    result = CliRunner().invoke(app, ["run", *arguments, "--published"])
+    assert isinstance(result.exception, QabiasError)
+    assert re.search(message, str(result.exception))
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_means_nothing_is_refused(answers, tmp_path):
+    folder = run(RunArguments("bbq", "baseline:random", "Age", limit=40), tmp_path / "run").folder
+    for arguments, message in (
+        ((folder, "--format", "question_only"), "--format is for a file of predictions"),
+        ((folder, "--model", "other"), "--model is for a file of predictions"),
+        ((folder, "--output", tmp_path / "other"), "other rules make another run; give --score"),
+        ((answers, "--config", "Age", "--answers", "nonsense"), "holds one column of answers; leave --answers out"),
+    ):
+        with pytest.raises(QabiasError, match=message):
+            invoke("score", *arguments)
+    assert not (tmp_path / "other").exists()

@@ -33,7 +33,7 @@ CHAT = (
     "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
     "{% if add_generation_prompt %}me: {% endif %}"
 )
-LEFT_OUT = re.compile(r"qabias (run paper:|plan (all|paper:))")
+LEFT_OUT = re.compile(r"qabias (run paper:|plan (all|paper:)|score preds_)")
 
 
 @pytest.fixture(scope="module")

@@ -86,12 +86,19 @@ def test_a_model_trained_on_spans_answers_its_rule_and_is_measured_on_unqover(tm
     assert measured.scores["sets"]["religion"]["coverage"] > 0
 
 
+def test_data_of_an_unknown_name_need_a_recipe(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["finetune_qa", "--train", "mine.jsonl", "--dev", "mine.jsonl", "--output", "out"])
+    with pytest.raises(SystemExit) as end:
+        finetune_qa.main()
+    assert end.value.code == 2
+    assert "mine.jsonl names neither squad nor newsqa; say by --recipe" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("name", "options", "expected"),
     [
         ("squad.jsonl", (), ("squad", "by the name of", 384, "answer")),
         ("newsqa.jsonl", (), ("newsqa", "by the name of", 336, "first")),
-        ("mine.jsonl", (), ("squad", "by the name of", 384, "answer")),
         ("mine.jsonl", ("--recipe", "newsqa"), ("newsqa", "as --recipe says", 336, "first")),
         ("newsqa.jsonl", ("--recipe", "squad", "--windows", "all"), ("squad", "as --recipe says", 384, "all")),
         ("newsqa.jsonl", ("--max-length", "300"), ("newsqa", "by the name of", 300, "first")),

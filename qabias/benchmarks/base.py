@@ -51,6 +51,7 @@ class Benchmark(Protocol):
         answer_columns: Columns of the answers to an example that `score` needs, where others have asked the model.
         stored_columns: Further columns of its stored answers that `score` and `pair_up` read.
         rules: How answers may be counted: the values of every rule by its name, the default first.
+        has_published: Whether its authors published answers of the models of their paper.
         pools: Whether `score` and `analyse` take the answers of several runs at once.
         options: Options that choose its texts, each with its values, the default first. `origin` takes each of them as
             a further argument of that name, which may be left out.
@@ -69,6 +70,7 @@ class Benchmark(Protocol):
     stored_columns: Sequence[str] = ()
     rules: Mapping[str, Sequence[str]] = MappingProxyType({})
     pools: bool = False
+    has_published: bool = False
     options: Mapping[str, Sequence[str]] = {}
     facts: Facts
 
@@ -182,6 +184,15 @@ class Benchmark(Protocol):
             norm: How a text is read.
         """
         return answers
+
+    def check_config(self, config: str) -> None:
+        """Refuse a configuration that there is not.
+
+        Raises:
+            QabiasError: If it is none.
+        """
+        if config not in self.configs:
+            raise unknown("configuration", config, self.configs)
 
     def recognise(self, found: pa.Table) -> list[GivenAnswers]:
         """The answers in a table of a form that the authors of the benchmark use; none in any other table."""

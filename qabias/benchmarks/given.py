@@ -17,12 +17,14 @@ class GivenAnswers:
         model: Name of the model.
         format: Name of the prompt format in which it was asked; "" where it is not known.
         norm: How its texts are read.
+        source: Source of the texts that were asked; "" where it is not known.
         answers: The key columns of the benchmark and its answer columns; a text in place of a number is read.
     """
 
     model: str
     format: str
     norm: str
+    source: str
     answers: pa.Table
 
     @property

@@ -29,6 +29,12 @@ UpstreamDir = Annotated[
 ]
 
 
+def given_names(context: typer.Context) -> list[str]:
+    """Names of the parameters of a command that were given, not left to their defaults."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return [name for name, source in sources.items() if source is not None and source.name != "DEFAULT"]
+
+
 def parse_rules(texts: list[str] | None) -> dict[str, str]:
     """Rules for counting answers from `--score NAME=VALUE`.
 

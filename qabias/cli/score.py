@@ -6,18 +6,25 @@ from typing import Annotated
 import typer
 
 from qabias.benchmarks.registry import default_name
-from qabias.cli.options import Config, Fixes, Rules, Seed, Source, UpstreamDir, parse_rules
+from qabias.cli.options import Config, Fixes, Rules, Seed, UpstreamDir, given_names, parse_rules
 from qabias.errors import QabiasError
+
+# What a run folder leaves open; all else stands in its run.json.
+_FOR_RUNS = ("path", "rule", "output", "upstream_dir")
 
 
 def score(
+    context: typer.Context,
     path: Annotated[
         Path,
         typer.Argument(help="A run folder, or a CSV, JSON lines or Parquet file of predictions.", show_default=False),
     ],
     benchmark: Annotated[str, typer.Option(help="Benchmark of a predictions file.")] = default_name(),
     config: Config = "all",
-    source: Source = "bundled",
+    source: Annotated[
+        str | None,
+        typer.Option(help="Source of the texts that were asked; by default bundled.", show_default=False),
+    ] = None,
     fixes: Fixes = False,
     seed: Seed = 0,
     answers: Annotated[
@@ -48,7 +55,7 @@ def score(
 ) -> None:
     """Score a run again, or by other rules, or somebody's predictions."""
     from qabias.cli.printing import print_result, print_with_signature
-    from qabias.measuring.collected import choose_answers, collect, score_otherwise, write_collected
+    from qabias.measuring.collected import choose_answers, collect, refused, score_otherwise, write_collected
     from qabias.measuring.run import score_run
     from qabias.runs.arguments import RunArguments
     from qabias.runs.scored import scores_content
@@ -56,11 +63,12 @@ def score(
 
     rules = parse_rules(rule)
     if path.is_dir():
-        if not rules:
+        _refuse_for_a_run(context)
+        if not rules and output is None:
             print_result(score_run(path, upstream_dir))
             return
-        if output is None:
-            raise QabiasError(f"{path}: other rules make another run; name a new folder by --output")
+        if output is None or not rules:
+            raise QabiasError(f"{path}: other rules make another run; give --score and a new folder by --output")
         print_result(score_otherwise(path, rules, output, upstream_dir))
         return
     from qabias.benchmarks import load_benchmark
@@ -71,7 +79,7 @@ def score(
         benchmark,
         model=model or given.model or path.stem,
         config=config,
-        source=source,
+        source=source or given.source or "bundled",
         fixes=fixes,
         format=prompt_format,
         norm=norm or given.norm or "none",
@@ -81,13 +89,21 @@ def score(
     found = collect(given, arguments, str(path), upstream_dir)
     if found.coverage:
         typer.echo(found.coverage)
+    if output is not None and output.suffix != ".json":
+        print_result(write_collected(found, output))
+        return
     try:
-        if output is not None and output.suffix != ".json":
-            print_result(write_collected(found, output))
-            return
         scores = chosen.score(found.question.table, found.answers, found.arguments.rules)
     except QabiasError as error:
-        raise QabiasError(f"{path}: {error}; rows are counted from 0 in the order of the dataset") from error
+        raise refused(path, error) from error
     print_with_signature(chosen, scores, found.question.signature)
     if output is not None:
         write_json(output, scores_content(chosen, found.question.signature, scores))
+
+
+def _refuse_for_a_run(context: typer.Context) -> None:
+    """Refuse options that are for a file of predictions."""
+    for name in given_names(context):
+        if name not in _FOR_RUNS:
+            flag = {"prompt_format": "format"}.get(name, name).replace("_", "-")
+            raise QabiasError(f"--{flag} is for a file of predictions; a run folder says it itself, leave it out")

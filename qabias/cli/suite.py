@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from qabias.cli.options import given_names
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _FREE = (
     "published",
     "upstream_dir",
 )
+_FREE_PUBLISHED = ("benchmark", "models", "config", "output", "published", "upstream_dir")
 
 
 def split_names(texts: Sequence[str]) -> list[str]:
@@ -51,14 +53,16 @@ def run_paper(context: typer.Context, machine: "Machine") -> None:
     """
     from qabias.runs.distributed import is_first
     from qabias.suites import choose_models, expand, load_suite
-    from qabias.suites.running import compare_all, make_means, run_suite, take_published
+    from qabias.suites.running import check_published, compare_all, make_means, run_suite, take_published
     from qabias.terminal.pooling import print_pool
 
-    given = {name: value for name, value in context.params.items() if _is_given(context, name)}
+    given = {name: context.params[name] for name in given_names(context)}
     suite = load_suite(context.params["benchmark"])
     published = context.params["published"]
     for name in given:
-        if name not in _FREE and not (published and name == "config"):
+        if name not in (_FREE_PUBLISHED if published else _FREE):
+            if published and name in _FREE:
+                raise QabiasError(f"--{name.replace('_', '-')} means nothing with --published; leave it out")
             flag = {"prompt_format": "format"}.get(name, name).replace("_", "-")
             instead = "choose among its models by --models" if name == "model" else "leave it out"
             raise QabiasError(f"{suite.name} sets --{flag} itself; {instead}")
@@ -68,6 +72,7 @@ def run_paper(context: typer.Context, machine: "Machine") -> None:
     folder = (given.get("output") or Path("runs")) / suite.name.replace(":", "-")
     tell = typer.echo if is_first() else lambda _: None
     if published:
+        check_published(runs)
         folder = folder.with_name(f"{folder.name}-published")
         outcomes = take_published(runs, folder, machine.upstream_dir, tell)
     else:
@@ -81,11 +86,6 @@ def run_paper(context: typer.Context, machine: "Machine") -> None:
             typer.echo(f"comparison: {page.resolve()}")
     if any(outcome.failure for outcome in outcomes):
         raise typer.Exit(2)
-
-
-def _is_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
 
 
 def _print_outcomes(outcomes: "Sequence[Outcome]", folder: Path) -> None:

@@ -187,6 +187,10 @@ def _headlines(run: ScoredRun) -> Iterator[Headline]:
     why = reasons(run.benchmark, run.scores)
     for pointer, scores in run.benchmark.parts(run.scores).items():
         config = pointer.rpartition("/")[2] or run.arguments.config
+        if config not in run.benchmark.configs:
+            raise QabiasError(
+                f"{run.folder}: {config} is no configuration of a dataset on the Hub; measure one, or all"
+            )
         for name in run.benchmark.facts.tasks:
             low, high = scores["ci"][name]
             interval = None if low is None else (low, high)

@@ -37,12 +37,14 @@ class Collected:
         question: The answered examples.
         answers: The answers, parallel to them.
         n_examples: All examples of the configuration.
+        where: What messages call the answers.
     """
 
     arguments: RunArguments
     question: Question
     answers: pa.Table
     n_examples: int
+    where: str
 
     @property
     def coverage(self) -> str:
@@ -65,15 +67,18 @@ def choose_answers(benchmark: Benchmark, path: Path, name: str | None) -> GivenA
         QabiasError: If the file cannot be read, or holds the answers of several and none of that name.
     """
     found = read_table(path)
-    if set(benchmark.answer_columns) <= set(found.column_names):
-        return GivenAnswers("", "", "", found)
-    known = {given.name: given for given in benchmark.recognise(found)}
+    is_general = set(benchmark.answer_columns) <= set(found.column_names)
+    known = {} if is_general else {given.name: given for given in benchmark.recognise(found)}
+    if not known:
+        if name is not None:
+            raise QabiasError(f"{path}: holds one column of answers; leave --answers out")
+        return GivenAnswers("", "", "", "", found)
     if len(known) == 1 and name is None:
         return next(iter(known.values()))
-    if known and name not in known:
+    if name not in known:
         hint = did_you_mean(name, known) if name else ""
         raise QabiasError(f"{path}: holds the answers of {', '.join(known)}; choose by --answers{hint}")
-    return known[name] if name in known else GivenAnswers("", "", "", found)
+    return known[name]
 
 
 def collect(given: GivenAnswers, arguments: RunArguments, where: str, upstream_dir: str | None = None) -> Collected:
@@ -86,10 +91,17 @@ def collect(given: GivenAnswers, arguments: RunArguments, where: str, upstream_d
         upstream_dir: Local mirror of the published files.
 
     Raises:
-        QabiasError: If an argument is wrong, an example does not exist, or one is answered twice.
+        QabiasError: If an argument is wrong, the answers are to other texts, an example does not exist, or one is
+            answered twice.
     """
     benchmark = load_benchmark(arguments.benchmark)
     rules = check_rules(benchmark.rules, arguments.rules, benchmark.name)
+    if given.source and (arguments.source != given.source or arguments.fixes):
+        asked = f"{arguments.source}{' with fixes' if arguments.fixes else ''}"
+        raise QabiasError(
+            f"{where}: these are answers to the texts of the source {given.source}, not to those of {asked}; leave "
+            "--source and --fixes out"
+        )
     arguments = replace(arguments, format=arguments.format or given.format or None, rules=rules)
     check_arguments(benchmark, arguments)
     prompt_format = choose_format(benchmark.formats, arguments.format) if arguments.format else None
@@ -101,9 +113,13 @@ def collect(given: GivenAnswers, arguments: RunArguments, where: str, upstream_d
     arguments = replace(arguments, answers=covered.replace("|", " "))
     signature = collected_signature(arguments, examples.origin, prompt_format)
     answered = Examples(benchmark, examples.origin, table)
-    return Collected(
-        arguments, Question(answered, prompt_format, signature, UNITS_PER_PART), read, examples.table.num_rows
-    )
+    question = Question(answered, prompt_format, signature, UNITS_PER_PART)
+    return Collected(arguments, question, read, examples.table.num_rows, where)
+
+
+def refused(where: str | Path, error: QabiasError) -> QabiasError:
+    """The error of answers that the metric refuses, with where they come from."""
+    return QabiasError(f"{where}: {error}; rows are counted from 0 in the order of the dataset")
 
 
 def write_collected(found: Collected, folder: Path) -> RunResult:
@@ -118,7 +134,10 @@ def write_collected(found: Collected, folder: Path) -> RunResult:
     """
     question = found.question
     # What the metric refuses must not leave a folder behind.
-    question.benchmark.score(question.table, found.answers, found.arguments.rules)
+    try:
+        question.benchmark.score(question.table, found.answers, found.arguments.rules)
+    except QabiasError as error:
+        raise refused(found.where, error) from error
     run_file = claim(folder, found.arguments, question.signature, question.units_per_part, alone=True)
     start = 0
     for number, part in enumerate(question.parts):

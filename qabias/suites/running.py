@@ -71,6 +71,19 @@ def run_suite(runs: Sequence[SuiteRun], folder: Path, machine: Machine, tell: Ca
     return _each(runs, folder, tell, measured)
 
 
+def check_published(runs: Sequence[SuiteRun]) -> None:
+    """Refuse a suite of a benchmark without published answers, and a wrong configuration, once for all runs.
+
+    Raises:
+        QabiasError: If there is nothing to take.
+    """
+    for name, config in dict.fromkeys((one.arguments.benchmark, one.arguments.config) for one in runs):
+        benchmark = load_benchmark(name)
+        if not benchmark.has_published:
+            raise QabiasError(f"the authors of {name} published no answers of its models; leave --published out")
+        benchmark.check_config(config)
+
+
 def take_published(
     runs: Sequence[SuiteRun], folder: Path, upstream_dir: str | None, tell: Callable[[str], object]
 ) -> list[Outcome]:
@@ -93,7 +106,7 @@ def take_published(
         given = next((given for given in found if given.format == arguments.format), None)
         if given is None:
             return "the authors published no answers of this model to this prompt"
-        asked = replace(arguments, scorer=None, options={}, norm=given.norm)
+        asked = replace(arguments, model=given.model, scorer=None, options={}, norm=given.norm)
         write_collected(collect(given, asked, f"published-{given.name}", upstream_dir), where)
         return ""
 

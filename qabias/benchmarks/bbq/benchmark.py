@@ -59,6 +59,7 @@ class BBQBenchmark(Benchmark):
     answer_columns = ("prediction",)
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"unparsed": ("exclude", "wrong")})
     pools = True
+    has_published = True
     facts = FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
@@ -162,6 +163,20 @@ class BBQBenchmark(Benchmark):
         outputs = pa.array([[text] for text in texts], pa.list_(pa.string()))
         return pa.table({"prediction": pa.array(places, pa.int64()), "outputs": outputs})
 
+    def check_config(self, config: str) -> None:
+        """Refuse what is neither a configuration nor several categories in their order, each once.
+
+        Raises:
+            QabiasError: If it is none.
+        """
+        names = [name.strip() for name in config.split(",")]
+        for name in names:
+            if name not in self.configs or (name == _builder.ALL and len(names) > 1):
+                raise unknown("configuration", name, _builder.CATEGORIES if len(names) > 1 else self.configs)
+        ordered = ",".join(name for name in self.configs if name in names)
+        if config != ordered:
+            raise QabiasError(f"write the configuration {config!r} as {ordered}, so that equal questions have one name")
+
     def recognise(self, found: pa.Table) -> list[GivenAnswers]:
         """The authors' outputs of UnifiedQA, or logits of RoBERTa and DeBERTaV3."""
         return recognise(found)
@@ -217,12 +232,9 @@ class BBQBenchmark(Benchmark):
         return [f"answers by place in percent: {shares} (far from a third each: the model answers by position)"]
 
     def _categories(self, config: str) -> Sequence[str]:
-        """The categories of a configuration; several are named with commas between."""
-        names = config.split(",")
-        for name in names:
-            if name not in self.configs:
-                raise unknown("configuration", name, self.configs)
-        return _builder.CATEGORIES if _builder.ALL in names else tuple(dict.fromkeys(names))
+        """The categories of a configuration; several are named in their order with commas between."""
+        self.check_config(config)
+        return _builder.CATEGORIES if config == _builder.ALL else config.split(",")
 
 
 def read(text: str, rule: str, example: Mapping[str, Any]) -> int:

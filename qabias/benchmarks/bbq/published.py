@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +17,13 @@ import pyarrow.compute as pc
 from qabias.answers import NO_ANSWER
 from qabias.benchmarks.given import GivenAnswers
 from qabias.building.sources import fetch
+from qabias.errors import QabiasError
 from qabias.support.table_files import read_table
 
 REPOSITORY = "nyu-mll/BBQ"
+
+SOURCE = "release"
+"""The texts that the models were asked."""
 
 UNIFIEDQA = "unifiedqa-11b"
 FORMATS = {"race": "race_unifiedqa", "arc": "arc_unifiedqa", "qonly": "question_only_unifiedqa"}
@@ -47,6 +52,7 @@ def recognise(found: pa.Table) -> list[GivenAnswers]:
             _MODELS.get(match["model"], match["model"]),
             FORMATS.get(match["prompt"], ""),
             "released",
+            SOURCE,
             _answers(found["category"], found["example_id"], found[name]),
         )
         for name, match in outputs.items()
@@ -77,15 +83,12 @@ def published_answers(model: str, categories: Sequence[str], upstream_dir: str |
     texts = [name for name in tables[0].column_names if pa.types.is_string(tables[0].schema.field(name).type)]
     found = recognise(pa.concat_tables([table.select([*columns, *texts]) for table in tables]))
     chosen = [given for given in found if given.model == model]
+    if found and not chosen:
+        there = ", ".join(dict.fromkeys(given.model for given in found))
+        raise QabiasError(f"{', '.join(paths)}: no answers of {model}; there are those of {there}")
     wanted = pa.array(list(categories))
     return [
-        GivenAnswers(
-            given.model,
-            given.format,
-            given.norm,
-            given.answers.filter(pc.is_in(given.answers["category"], wanted)),
-        )
-        for given in chosen
+        replace(given, answers=given.answers.filter(pc.is_in(given.answers["category"], wanted))) for given in chosen
     ]
 
 
@@ -99,7 +102,7 @@ def _of_logits(found: pa.Table) -> Iterator[GivenAnswers]:
         of_model = pc.equal(found["model"], model)
         rows = found.filter(of_model)
         answers = _answers(rows["cat"], rows["index"], pa.chunked_array([chosen]).filter(of_model))
-        yield GivenAnswers(_MODELS.get(model, model), _LOGIT_FORMAT, "none", answers)
+        yield GivenAnswers(_MODELS.get(model, model), _LOGIT_FORMAT, "none", SOURCE, answers)
 
 
 def _answers(category: pa.ChunkedArray, example_id: pa.ChunkedArray, answers: pa.ChunkedArray) -> pa.Table:
