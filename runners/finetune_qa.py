@@ -54,7 +54,7 @@ def main() -> None:
     if recipe is None:
         parser.exit(
             EXIT_USER_ERROR,
-            f"finetune_qa: error: {data} names neither squad nor newsqa; say by --recipe whose windows are trained on\n",
+            f"finetune_qa: error: {data} names neither squad nor newsqa; say by --recipe whose windows these are\n",
         )
     parser.set_defaults(**qa.RECIPES[recipe])
     arguments = parser.parse_args()
