@@ -93,6 +93,8 @@ def folder(tmp_path, monkeypatch):
     for name in ("ONE", "OTHER", "name"):
         kind = "stereotyped" if name == "ONE" else "random"
         run(RunArguments("bbq", f"baseline:{kind}", "Age"), tmp_path / "runs" / name)
+    for name, prompt_format in (("PROMPT-1", "qa"), ("PROMPT-2", "race")):
+        run(RunArguments("bbq", "baseline:random", "Age", format=prompt_format), tmp_path / "runs" / name)
     (tmp_path / "answers.csv").write_text("example_id,prediction\n" + "".join(f"{i},0\n" for i in range(8)), "utf-8")
     return tmp_path
 

@@ -269,7 +269,7 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(tmp_path, runner
 
     def start(output):
         options = command(data, model, output, epochs=3, batch_size=4, gradient_accumulation=2, save_steps=20)
-        extra = ["--stride", "8"] if runner == "finetune_qa" else []
+        extra = ["--stride", "8", "--recipe", "squad"] if runner == "finetune_qa" else []
         return subprocess.Popen(
             [sys.executable, ROOT / "runners" / f"{runner}.py", *options, "--warmup-ratio", "0.1", *extra],
             env=environment,
