@@ -152,6 +152,8 @@ def test_an_answer_ends_at_the_end_token(llama, monkeypatch):
     assert 0 < len(llama.tokenizer.encode(short)) <= 2
     assert whole.startswith(short)
     assert whole != short
+    # It says of each answer whether it met the end or the limit.
+    assert [text.finish for text in (whole, short)] == ["length", "stop"]
 
 
 # Drawn answers

@@ -1,8 +1,11 @@
 """A model behind a server gives the same figures as the model itself."""
 
+import json
+
 import pytest
 
-from qabias.answers.parsing import parse_choice
+from qabias.answers import parse_choice
+from qabias.answers.outcomes import outcomes
 from qabias.errors import QabiasError
 from qabias.scorers.base import Request
 from qabias.scorers.causal import CausalScorer
@@ -108,6 +111,40 @@ def test_an_answer_without_text_is_empty_and_unparsed(serve):
     assert written(chat(server), ["q"]) == [""]
     assert parse_choice("", ("a", "b", "c")) == -1
     assert [parse_choice(text, ("x", "y", "z")) for text in ("B", "b.", " **B**", "(b)", "B. y")] == [1] * 5
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_why_an_answer_ended_and_what_was_thought_is_kept_and_not_read(serve, tmp_path, field):
+    message = {"content": "B", field: "It may be A."}
+    replies = [
+        {"choices": [{"message": message, "finish_reason": "stop"}]},
+        {"choices": [{"message": {"content": "", field: "It may be"}, "finish_reason": "length"}]},
+        {"choices": [{"message": {"content": None, "refusal": "I can't help with that."}, "finish_reason": "stop"}]},
+    ]
+    server = serve(lambda path, body: replies[int(body["messages"][0]["content"])])
+    journal = tmp_path / "requests.jsonl"
+    for _ in range(2):  # the second time from the journal
+        texts = written(chat(server, journal), ["0", "1", "2"])
+        assert texts == ["B", "", "I can't help with that."]
+        assert [text.finish for text in texts] == ["stop", "length", "stop"]
+        assert [text.thinking for text in texts] == ["It may be A.", "It may be", ""]
+        places = [parse_choice(text, ("x", "y", "z")) for text in texts]
+        assert outcomes(texts, places) == ["answered", "truncated", "refused"]
+
+
+def test_what_a_filter_held_back_says_so(serve):
+    server = serve(lambda path, body: (400, {"error": {"message": "no", "code": "content_filter"}}))
+    ((text,),) = chat(server).generate(["q"], ["q"])
+    assert outcomes([text], [-1]) == ["filtered"]
+
+
+def test_a_journal_of_an_earlier_version_holds_texts_alone(serve, tmp_path):
+    server = serve(lambda path, body: {"choices": [{"message": {"content": "B"}}]})
+    journal = tmp_path / "requests.jsonl"
+    written(chat(server, journal), ["q"])
+    line = json.loads(journal.read_text("utf-8"))
+    journal.write_text(json.dumps({**line, "answer": "C"}) + "\n", "utf-8")
+    assert written(chat(server, journal), ["q"]) == ["C"]
 
 
 # Options

@@ -72,6 +72,8 @@ Returns:
     Counts: n, n_ambig, n_disambig, n_correct_*, n_biased_*, n_counter_biased_*, n_unknown_*, n_unparsed_*, n_aligned,
         n_nonaligned, n_undefined_target, n_templates.
     ci: for each score [low, high]; NaN with fewer than 2 templates.
+    range: only with unparsed predictions: for each of the accuracies and bias scores [low, high], what it could be if
+        all of them had gone one way or the other.
     n_runs, spread: only with several runs: their number (counts are then sums over the runs), and for each score its
         standard deviation over the runs.
     by: for each entry of `by` (names joined by ",") a dict from value to a dict like this one, without signature.

@@ -1,4 +1,4 @@
-"""From what a model gave to what it answered: likelihoods of options, and texts that are parsed."""
+"""From what a model gave to what it answered: likelihoods of options, and texts that are read."""
 
-NO_ANSWER = -1
-"""In place of an answer's number where there is none: the best options tie, or a text names no answer or several."""
+from qabias.answers.choice import parse_choice as parse_choice
+from qabias.answers.missing import NO_ANSWER as NO_ANSWER

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Literal
 
-from qabias.answers import NO_ANSWER as NO_ANSWER
+from qabias.answers.missing import NO_ANSWER as NO_ANSWER
 from qabias.errors import QabiasError
 
 LABELS = ("contradiction", "neutral", "entailment")
@@ -111,48 +111,6 @@ def parse_inference_released(text: str, form: Form) -> int:
 
 # Choice
 
-_MARKUP = "\"'“”„«»`*_"
-_LETTER = re.compile(rf"(?:\(([a-z])\)|([a-z])[.):])[.:]?(?=[\s{_MARKUP}]|$)")
-# What may lead to an answer: "The correct answer is: ".
-_LEAD = re.compile(rf"[\s{_MARKUP}]*(?:the )?(?:(?:correct|right|best) )?answer(?: is\b:?|:)[\s{_MARKUP}]*")
-
-
-def parse_choice(text: str, answers: Sequence[str]) -> int:
-    """Find the answer that a text is, letter for letter apart from case, spaces, quotes and final punctuation.
-
-    A letter such as "(a)", "a.", "a)" or "a:" may stand alone or before the answer's text, with which it must agree; a
-    single letter without a mark may stand alone. Words such as "The correct answer is" may lead to the answer. Anything
-    else in the text, such as an explanation or a second answer, leaves it without an answer.
-
-    Args:
-        text: What the model wrote.
-        answers: The answers, in order.
-
-    Returns:
-        Index of the answer, or `NO_ANSWER` if the text is none of them or more than one.
-    """
-    plain = _plain(text)
-    lead = _LEAD.match(plain)
-    found = _places(plain, answers) | (_places(plain[lead.end() :], answers) if lead else set())
-    return found.pop() if len(found) == 1 else NO_ANSWER
-
-
-def _places(text: str, answers: Sequence[str]) -> set[int]:
-    """The answers that a whole text is: by its letter, by its words, or by both where they agree."""
-    options = [_bare(answer) for answer in answers]
-    output = _bare(text)
-    found = {place for place, option in enumerate(options) if option and option == output}
-    letters = [chr(ord("a") + place) for place in range(len(options))]
-    letter = _LETTER.match(text.strip().lstrip(_MARKUP))
-    if letter:
-        rest = _bare(letter.string[letter.end() :])
-        place = ord(letter[1] or letter[2]) - ord("a")
-        if place < len(options) and rest in ("", options[place]):
-            found.add(place)
-    elif output in letters:
-        found.add(letters.index(output))
-    return found
-
 
 def parse_choice_released(text: str, answers: Sequence[str], infos: Sequence[Sequence[str]] = ()) -> int:
     """Find the answer that a text names by the rules of the script of Parrish et al. 2022.
@@ -188,11 +146,6 @@ def parse_choice_released(text: str, answers: Sequence[str], infos: Sequence[Seq
 
 def _released(text: str) -> str:
     return text.strip().lower().replace("o'brien", "obrien")
-
-
-def _bare(text: str) -> str:
-    """The form in which a text is compared with answers."""
-    return " ".join(_plain(text).split()).lstrip(_MARKUP + " ").rstrip(_MARKUP + " .,;:!?")
 
 
 def _plain(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from qabias.answers import NO_ANSWER
+from qabias.answers.missing import NO_ANSWER
 from qabias.answers.parsing import NEUTRAL, parse_inference, words_of
 
 _ARTICLE = re.compile(r"^(?:a|an|the) ")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from qabias.tables.formatting import percent, show
 from qabias.tables.model import ALL, Estimate, Table, estimate
 
 if TYPE_CHECKING:
@@ -240,6 +241,23 @@ class Facts:
         return tuple(self.measure(name) for name in names)
 
 
+MOST_MISSING = 0.02
+"""Share of missing answers above which a score is shown with the range that it could take."""
+
+
+def possible_range(scores: Scores, name: str) -> tuple[float, float] | None:
+    """What a score could be if the missing answers had gone either way; None where hardly any is missing.
+
+    Args:
+        scores: Scores of one selection of examples.
+        name: Name of the score.
+    """
+    low, high = (scores.get("range") or {}).get(name, (None, None))
+    if low is None or high is None or low != low or (scores.get("unparsed_share") or 0) <= MOST_MISSING:
+        return None
+    return float(low), float(high)
+
+
 def tiles(measures: Sequence[Measure], scores: Scores) -> list[Tile]:
     """Headline scores with what they say."""
     return [
@@ -247,10 +265,19 @@ def tiles(measures: Sequence[Measure], scores: Scores) -> list[Tile]:
             measure.tile,
             estimate(scores, measure.name),
             measure.kind,
-            measure.tile_note or _leaning(scores, measure.name),
+            _about_missing(scores, measure) or measure.tile_note or _leaning(scores, measure.name),
         )
         for measure in measures
     ]
+
+
+def _about_missing(scores: Scores, measure: Measure) -> str:
+    """The range of a score of which many answers are missing; "" for any other."""
+    ends = possible_range(scores, measure.name)
+    if ends is None:
+        return ""
+    low, high = (show(end, measure.kind) for end in ends)
+    return f"{percent(scores['unparsed_share'])} of the answers are missing: with them it lies between {low} and {high}"
 
 
 def _leaning(scores: Scores, name: str) -> str:

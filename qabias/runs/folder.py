@@ -240,7 +240,8 @@ def read_answers(folder: Path, benchmark: Benchmark, parts: Iterable[pa.Table]) 
         if not _answers_part(written, benchmark, part, path):
             raise QabiasError(f"{path}: holds other examples; remove the file and run the same command again")
         answers.append(written)
-    return pa.concat_tables(answers) if answers else pa.table({}), n_missing
+    # A part in which no model thought has no column of thoughts.
+    return pa.concat_tables(answers, promote_options="default") if answers else pa.table({}), n_missing
 
 
 def read_keys(folder: Path, key: Sequence[str]) -> pa.Table:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from qabias.answers.outcomes import Written
 from qabias.errors import QabiasError
 from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.memory import BatchRunner
@@ -164,6 +165,7 @@ class GenerationScorer:
         self._loaded = loaded
         self._template = template
         self._config = _decoding(loaded, max_new_tokens)
+        self._ends = [] if self._config.eos_token_id is None else np.atleast_1d(self._config.eos_token_id).tolist()
         self._batches = BatchRunner(loaded, "generation", token_budget)
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
@@ -174,7 +176,7 @@ class GenerationScorer:
             keys: For each prompt the stable identity of its question, e.g. `"Age/17"`; seeds its answers.
 
         Returns:
-            For each prompt, in order, its answers without prompt and special tokens.
+            For each prompt, in order, its answers without prompt and special tokens, each with why it ended.
 
         Raises:
             QabiasError: If there are not as many keys as prompts, a prompt is empty, too long for the model or does not
@@ -213,9 +215,9 @@ class GenerationScorer:
 
     def _answer_distinct(
         self, rows: Sequence[tuple[str, str]], encoded: dict[str, Tokens]
-    ) -> dict[tuple[str, str], str]:
+    ) -> dict[tuple[str, str], Written]:
         """Answer distinct pairs of prompt and stream of noise."""
-        answers: dict[tuple[str, str], str] = {}
+        answers: dict[tuple[str, str], Written] = {}
 
         def ask(chosen: list[int]) -> None:
             batch = [rows[i] for i in chosen]
@@ -225,7 +227,7 @@ class GenerationScorer:
         self._batches.run([len(encoded[prompt]) + self._config.max_new_tokens for prompt, _ in rows], ask)
         return answers
 
-    def _run(self, prompts: Sequence[Tokens], streams: Sequence[str]) -> list[str]:
+    def _run(self, prompts: Sequence[Tokens], streams: Sequence[str]) -> list[Written]:
         import torch
         from transformers import LogitsProcessorList
 
@@ -244,7 +246,11 @@ class GenerationScorer:
             )
         # A decoder alone repeats the prompt; one with an encoder begins with its start token.
         n_given = tokens.shape[1] if is_causal else 1
-        return self._loaded.tokenizer.batch_decode(written[:, n_given:], skip_special_tokens=True)
+        new = written[:, n_given:]
+        # An answer that met no end token had to stop at the limit.
+        ended = np.any(np.isin(new.cpu().numpy(), self._ends), axis=1).tolist()
+        texts = self._loaded.tokenizer.batch_decode(new, skip_special_tokens=True)
+        return [Written(text, "stop" if is_over else "length") for text, is_over in zip(texts, ended, strict=True)]
 
 
 class GumbelNoise:

@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import meaningful
-from qabias.benchmarks.facts import Facts, Scores
+from qabias.benchmarks.facts import Facts, Scores, possible_range
 from qabias.comparison.tables import score_tables
 from qabias.terminal.table import MIN_WIDTH, print_table
 
@@ -38,6 +38,9 @@ def print_scores(
     console.width = max(console.width, MIN_WIDTH)
     facts = benchmark.facts
     about = facts.question_only if question_only else None
+    if any(possible_range(of, measure.name) for of in benchmark.groups(scores).values() for measure in facts.measures):
+        for line in _missing_lines(benchmark, scores):
+            console.print(line, markup=False)
     measures = meaningful(benchmark, question_only, facts.columns)
     console.print(_table(facts, benchmark.groups(scores), measures, about.count if about else "n"))
     if about is not None:
@@ -47,6 +50,16 @@ def print_scores(
             console.print(remark, markup=False)
         else:
             print_table(remark, console)
+
+
+def _missing_lines(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:
+    """What is said first where many answers are missing."""
+    facts = benchmark.sample_facts(scores)
+    return [
+        *(facts[name] for name in ("Unparsed",) if name in facts),
+        "Where more than 2 % of the answers are missing, a score has no interval but, in round brackets, the range "
+        "that it could take with them: all right or none, all with the stereotype or all against it.",
+    ]
 
 
 def _table(facts: Facts, groups: Mapping[str, Scores], measures: Sequence[Measure], count: str) -> RichTable:
@@ -61,20 +74,25 @@ def _table(facts: Facts, groups: Mapping[str, Scores], measures: Sequence[Measur
             if len(groups) == 2:
                 continue
             table.add_section()
-        cells = [_cell(facts, scores[measure.name], scores.get("ci", {}).get(measure.name)) for measure in measures]
+        cells = [_cell(facts, scores, measure.name) for measure in measures]
         table.add_row(name, f"{scores[count]:,}", *cells)
     return table
 
 
-def _cell(facts: Facts, value: float | None, interval: Sequence[float | None] | None) -> str:
-    """A score with its interval; undefined is NaN from a metric and null in its file."""
-    if value is None or math.isnan(value):
-        return "undefined"
-    text = f"{facts.unit * value:.{facts.digits}f}"
-    if interval is None or any(bound is None or math.isnan(bound) for bound in interval):
+def _cell(facts: Facts, scores: Scores, name: str) -> str:
+    """A score with its interval, or where answers are missing with the range that it could take.
+
+    Undefined is NaN from a metric and null in its file.
+    """
+    value = scores[name]
+    is_undefined = value is None or math.isnan(value)
+    text = "undefined" if is_undefined else f"{facts.unit * value:.{facts.digits}f}"
+    possible = possible_range(scores, name)
+    ends = possible or scores.get("ci", {}).get(name)
+    if (is_undefined and not possible) or ends is None or any(end is None or math.isnan(end) for end in ends):
         return text
-    low, high = (f"{facts.unit * bound:.{facts.digits}f}" for bound in interval if bound is not None)
-    return f"{text} \\[{low}, {high}]"
+    low, high = (f"{facts.unit * end:.{facts.digits}f}" for end in ends)
+    return f"{text} ({low} to {high})" if possible else f"{text} \\[{low}, {high}]"
 
 
 def print_side_by_side(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,8 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
+from qabias.answers import parse_choice
 from qabias.answers.likelihoods import NORMS, choice_columns
-from qabias.answers.parsing import PARSE_RULES, parse_choice, parse_choice_released
+from qabias.answers.outcomes import OUTCOMES, outcomes
+from qabias.answers.parsing import PARSE_RULES, parse_choice_released
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.bbq import NAME
@@ -57,6 +60,7 @@ class BBQBenchmark(Benchmark):
     ways: Sequence[str] = ("options", "choices", "texts")
     key = ("category", "example_id")
     answer_columns = ("prediction",)
+    stored_columns = ("outcome",)
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"unparsed": ("exclude", "wrong")})
     pools = True
     has_published = True
@@ -124,12 +128,7 @@ class BBQBenchmark(Benchmark):
         if scorer.samples > 1:
             raise QabiasError(f"{NAME}: a question has one answer; leave samples out")
         texts = scorer.generate([request.prefix for request in requests], [request.key for request in requests])
-        return {
-            "prediction": pa.array(
-                [read(text, norm, example) for (text,), example in zip(texts, examples, strict=True)]
-            ),
-            "outputs": pa.array([list(answers) for answers in texts], pa.list_(pa.string())),
-        }
+        return _written_columns([text for (text,) in texts], norm, examples)
 
     def request(self, example: Mapping[str, Any], prompt_format: PromptFormat) -> Request:
         """Put an example to a model; the roles tell baselines which answer is which."""
@@ -138,7 +137,12 @@ class BBQBenchmark(Benchmark):
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All scores with intervals, over all examples, by category and by the paper's split of names and labels."""
-        return compute(locate.metric_folder(NAME), table, answers["prediction"].to_pylist(), rules, list(BREAKDOWNS))
+        given = answers["prediction"].to_pylist()
+        scores = compute(locate.metric_folder(NAME), table, given, rules, list(BREAKDOWNS))
+        if "outcome" in answers.column_names:
+            counts = Counter(answers["outcome"].to_pylist())
+            scores["outcomes"] = {name: counts[name] for name in OUTCOMES}
+        return scores
 
     def analyse(
         self,
@@ -158,10 +162,7 @@ class BBQBenchmark(Benchmark):
         given = answers["prediction"]
         if not (pa.types.is_string(given.type) or pa.types.is_large_string(given.type)):
             return answers
-        texts = [text or "" for text in given.to_pylist()]
-        places = [read(text, norm, example) for text, example in zip(texts, table.to_pylist(), strict=True)]
-        outputs = pa.array([[text] for text in texts], pa.list_(pa.string()))
-        return pa.table({"prediction": pa.array(places, pa.int64()), "outputs": outputs})
+        return pa.table(_written_columns([text or "" for text in given.to_pylist()], norm, table.to_pylist()))
 
     def check_config(self, config: str) -> None:
         """Refuse what is neither a configuration nor several categories in their order, each once.
@@ -219,7 +220,8 @@ class BBQBenchmark(Benchmark):
             sample += f" in {counted(n_categories, 'category', 'categories')}"
         n_unparsed = scores["n_unparsed_ambig"] + scores["n_unparsed_disambig"]
         unparsed = f"{counted(n_unparsed, 'output')} named no answer ({percent(scores['unparsed_share'])})"
-        return {"Sample": sample, "Unparsed": unparsed}
+        missing = [f"{n:,} {name}" for name, n in scores.get("outcomes", {}).items() if n and name != "answered"]
+        return {"Sample": sample, "Unparsed": ": ".join([unparsed, ", ".join(missing)]) if missing else unparsed}
 
     def questions(self, example: Example) -> list[Example]:
         """An example of the analysis with its options in the columns that formats read."""
@@ -235,6 +237,18 @@ class BBQBenchmark(Benchmark):
         """The categories of a configuration; several are named in their order with commas between."""
         self.check_config(config)
         return _builder.CATEGORIES if config == _builder.ALL else config.split(",")
+
+
+def _written_columns(texts: Sequence[str], norm: str, examples: Sequence[Mapping[str, Any]]) -> dict[str, pa.Array]:
+    """What is kept of written answers: what they are read as, what became of them, and the texts."""
+    places = [read(text, norm, example) for text, example in zip(texts, examples, strict=True)]
+    columns = {
+        "prediction": pa.array(places, pa.int64()),
+        "outcome": pa.array(outcomes(texts, places), pa.string()),
+        "outputs": pa.array([[str(text)] for text in texts], pa.list_(pa.string())),
+    }
+    thinking = [getattr(text, "thinking", "") for text in texts]
+    return columns | ({"thinking": pa.array(thinking, pa.string())} if any(thinking) else {})
 
 
 def read(text: str, rule: str, example: Mapping[str, Any]) -> int:

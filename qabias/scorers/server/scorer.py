@@ -1,7 +1,8 @@
 """Two ways of asking a model behind a server: it writes an answer, or says how likely the answers are.
 
 `chat` sends the prompt as a user's message to `/chat/completions`, at temperature 0, and reads what comes back. The
-server puts its own chat template around it. A prompt that the server's content filter refuses has an empty answer.
+server puts its own chat template around it. A prompt that the server's content filter refuses has an empty answer. What
+a server gives as the model's thinking in a field of its own is kept and not read as the answer.
 
 `echo` sends prefix and option to `/completions` and asks for the log-probabilities of what it sent. The option's are
 those of the tokens that reach beyond the prefix; a token across the boundary counts with the option, and spaces at the
@@ -18,11 +19,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from qabias.answers.outcomes import Written
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.server.client import Body, Client, RefusedError
 from qabias.scorers.server.options import MAX_NEW_TOKENS, TEMPERATURES, TOKEN_FIELDS, ServerOptions
 
+FILTERED_FINISH = "content_filter"
+"""What ends an answer that a service's filter held back."""
+
+# Fields in which servers give what a model thought before its answer.
+_THINKING = ("reasoning_content", "reasoning")
 _FILTERED = ("content_filter", "content_policy_violation")
 _CHAT_INSTEAD = "a server that gives no log-probabilities of a prompt can be asked with --option mode=chat"
 
@@ -73,7 +80,9 @@ class ServerChatScorer:
             self._settings["temperature"] = int(temperature)
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
-        """One answer to every prompt, in order; one without text (a refusal, a filter, or thoughts only) is empty.
+        """One answer to every prompt, in order, with why it ended and what a server gives as the thinking before it.
+
+        One without text (a filter, or thoughts only) is empty.
 
         Raises:
             QabiasError: If the server refuses, fails for good or does not answer as it should.
@@ -82,22 +91,33 @@ class ServerChatScorer:
             {"model": self._model, "messages": [{"role": "user", "content": prompt}], **self._settings}
             for prompt in prompts
         ]
-        return [(text,) for text in self._client.ask(bodies, self._ask_one)]
+        return [(_written(answer),) for answer in self._client.ask(bodies, self._ask_one)]
 
-    def _ask_one(self, body: Body) -> str:
+    def _ask_one(self, body: Body) -> dict[str, str]:
         try:
             answer = self._client.post("chat/completions", body)
         except RefusedError as error:
             if error.code in _FILTERED:
-                return ""  # it is this service's answer: asked again, it would refuse again
+                # It is this service's answer: asked again, it would refuse again.
+                return {"text": "", "finish": FILTERED_FINISH, "thinking": ""}
             raise
         try:
-            content = answer["choices"][0]["message"]["content"]
+            choice = answer["choices"][0]
+            message = choice["message"]
+            content = message["content"]
         except (KeyError, IndexError, TypeError):
             content = 0
         if content is not None and not isinstance(content, str):
             raise QabiasError("server: the answer has no choices[0].message.content; does the server chat?")
-        return content or ""
+        # A service that declines may say so in a field of its own, which reads as the answer.
+        said = content or message.get("refusal") or ""
+        thinking = next((message[name] for name in _THINKING if isinstance(message.get(name), str)), "")
+        return {"text": str(said), "finish": str(choice.get("finish_reason") or ""), "thinking": thinking}
+
+
+def _written(answer: Mapping[str, str] | str) -> Written:
+    """An answer as the journal keeps it; before thinking was kept, it was the text alone."""
+    return Written(answer) if isinstance(answer, str) else Written(answer["text"], answer["finish"], answer["thinking"])
 
 
 class ServerEchoScorer:

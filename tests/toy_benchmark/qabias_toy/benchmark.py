@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from qabias.answers import parse_choice
 from qabias.answers.likelihoods import NORMS, choice_columns
-from qabias.answers.parsing import parse_choice
 from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, counted
 from qabias.benchmarks.pairs import Pair, pair_of_counts, predictions
