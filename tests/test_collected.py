@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -20,6 +21,7 @@ from qabias.errors import QabiasError
 from qabias.measuring.run import run, score_run
 from qabias.pooling import pool
 from qabias.runs.arguments import RunArguments
+from qabias.runs.question import load_examples
 from qabias.runs.scored import read_scored
 from qabias.tables.model import find, read_analysis
 
@@ -112,6 +114,30 @@ def test_question_only_answers_are_told_by_their_format(answers, tmp_path):
     names = {table.name for table in read_analysis(tmp_path / "run" / "analysis.json").tables}
     assert "question_only" in names
     assert "accuracy_by_category" not in names
+
+
+def test_missing_answers_are_accounted_for_first_of_all(tmp_path):
+    """The third of 12 answers that could be read are right: without the others nobody knows what the model does."""
+    rows = load_examples(RunArguments("bbq", config="Age", limit=12)).table.to_pylist()
+    refusal = "I'm sorry, but I can't help with that."
+    texts = [row["ans" + str(row["label"])] if number % 3 == 0 else refusal for number, row in enumerate(rows)]
+    texts[1] = "<think>The text names two"
+    path = tmp_path / "answers.jsonl"
+    given = [{"example_id": row["example_id"], "prediction": text} for row, text in zip(rows, texts, strict=True)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in given), encoding="utf-8")
+    output = invoke("score", path, "--config", "Age", "--output", tmp_path / "run")
+    assert "8 outputs named no answer (66.7" in output
+    assert "7 refused, 1 truncated" in output
+    assert "100.0 (33.3 to 100.0)" in output
+    assert "[100.0, 100.0]" not in output
+    scores = read_scored(tmp_path / "run").scores
+    assert scores["outcomes"] == {"answered": 4, "refused": 7, "truncated": 1, "filtered": 0, "unread": 0}
+    assert scores["range"]["accuracy_ambig"] == pytest.approx([1 / 3, 1])
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "7 refused, 1 truncated" in page
+    assert "of the answers are missing" in page
+    parts = sorted((tmp_path / "run" / "predictions").iterdir())
+    assert pq.read_table(parts[0])["outcome"].to_pylist().count("refused") == 7
 
 
 def test_texts_of_inference_are_read(tmp_path):

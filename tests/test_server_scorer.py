@@ -133,7 +133,7 @@ def test_why_an_answer_ended_and_what_was_thought_is_kept_and_not_read(serve, tm
 
 
 def test_what_a_filter_held_back_says_so(serve):
-    server = serve(lambda path, body: (400, {"error": {"message": "no", "code": "content_filter"}}))
+    server = serve(lambda path, body: (400, {"error": {"message": "no", "code": "content_filter"}}, {}))
     ((text,),) = chat(server).generate(["q"], ["q"])
     assert outcomes([text], [-1]) == ["filtered"]
 
