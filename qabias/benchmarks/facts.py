@@ -265,10 +265,19 @@ def tiles(measures: Sequence[Measure], scores: Scores) -> list[Tile]:
             measure.tile,
             estimate(scores, measure.name),
             measure.kind,
-            _about_missing(scores, measure) or measure.tile_note or _leaning(scores, measure.name),
+            _tile_note(scores, measure),
         )
         for measure in measures
     ]
+
+
+def _tile_note(scores: Scores, measure: Measure) -> str:
+    """What is said below a headline score: what it means, or where answers are missing what it could be."""
+    missing = _about_missing(scores, measure)
+    if missing and estimate(scores, measure.name).value is not None:
+        return missing
+    meaning = measure.tile_note or _leaning(scores, measure.name)
+    return "; ".join(filter(None, (meaning, missing)))
 
 
 def _about_missing(scores: Scores, measure: Measure) -> str:
