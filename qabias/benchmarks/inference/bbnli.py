@@ -26,7 +26,6 @@ from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.scorers.base import Scorer
 from qabias.scorers.kind import ScorerKind
 from qabias.support.arrow import column_codes, rows_of
-from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table
 
 _builder = locate.dataset_module(BBNLI, "builder")
@@ -137,8 +136,7 @@ class BBNLIBenchmark(Benchmark):
         return [asking.label_shares(scores)]
 
     def _subtopics(self, config: str) -> Sequence[str]:
-        if config not in self.configs:
-            raise unknown("configuration", config, self.configs)
+        self.check_config(config)
         subtopics: Sequence[str] = _builder.subtopics_of(config)
         return subtopics
 

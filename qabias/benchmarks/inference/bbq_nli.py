@@ -154,8 +154,7 @@ class BBQInferenceBenchmark(Benchmark):
         return [asking.label_shares(scores)]
 
     def _names(self, config: str) -> Sequence[str]:
-        if config not in self.configs:
-            raise unknown("configuration", config, self.configs)
+        self.check_config(config)
         return [f"{name}_nli" for name in _builder.CATEGORIES] if config == _builder.ALL_NLI else (config,)
 
 

@@ -31,7 +31,6 @@ from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule
 from qabias.support.arrow import column_codes
 from qabias.support.files import write_atomically
-from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table
 
 # Each configuration asks about the sets of one of BBQ as inference; the last one stands for several there too.
@@ -147,8 +146,7 @@ class BBQQuestionsBenchmark(Benchmark):
         return [asking.label_shares(scores)]
 
     def _tables(self, config: str, origin: Any) -> dict[str, pa.Table]:
-        if config not in self.configs:
-            raise unknown("configuration", config, self.configs)
+        self.check_config(config)
         names = _OF_ALL if config == _ALL_QA else [config]
         return {name: from_inference(INFERENCE.load(_OF_INFERENCE[name], origin)) for name in names}
 

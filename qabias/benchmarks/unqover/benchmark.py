@@ -29,7 +29,6 @@ from qabias.scorers.base import MaskScorer, OptionScorer, Scorer, SpanScorer, Te
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import kind_of
 from qabias.support.arrow import column_codes, plain, rows_of
-from qabias.support.suggest import unknown
 from qabias.tables.formatting import percent, show
 from qabias.tables.model import Analysis, Column, Table, estimate
 
@@ -276,8 +275,7 @@ class UnQoverBenchmark(Benchmark):
         return ALL_MASKED if "masks" in kind.ways else ALL_SETS
 
     def _sets(self, config: str) -> Sequence[str]:
-        if config not in self.configs:
-            raise unknown("configuration", config, self.configs)
+        self.check_config(config)
         return _GROUPS.get(config, [config])
 
 
