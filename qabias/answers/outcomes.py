@@ -61,7 +61,8 @@ def outcome(text: str, place: int) -> str:
         place: What it was read as, `NO_ANSWER` for nothing.
 
     Returns:
-        One of `OUTCOMES`. A text that was read is answered, however it ended.
+        One of `OUTCOMES`. A text that was read is answered, however it ended. One with thinking and nothing after it
+        is truncated, whatever ended it.
     """
     if place != NO_ANSWER:
         return ANSWERED
@@ -69,7 +70,8 @@ def outcome(text: str, place: int) -> str:
     if finish in _FILTER:
         return FILTERED
     said = set_thinking_aside(text)
-    if finish in _LENGTH or said.is_open:
+    only_thought = bool(getattr(text, "thinking", "") or said.thinking) and not said.answer
+    if finish in _LENGTH or said.is_open or only_thought:
         return TRUNCATED
     return REFUSED if refuses(said.answer) else UNREAD
 

@@ -25,6 +25,7 @@ from qabias.errors import QabiasError
 from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.memory import BatchRunner
 from qabias.scorers.padded_rows import Tokens, check_length, encode_each, pad_rows
+from qabias.scorers.written_text import WrittenDecoder
 
 if TYPE_CHECKING:
     import torch
@@ -165,6 +166,7 @@ class GenerationScorer:
         self._loaded = loaded
         self._template = template
         self._config = _decoding(loaded, max_new_tokens)
+        self._decoder = WrittenDecoder(loaded.tokenizer, template.opening if template else "")
         self._ends = [] if self._config.eos_token_id is None else np.atleast_1d(self._config.eos_token_id).tolist()
         self._batches = BatchRunner(loaded, "generation", token_budget)
 
@@ -176,7 +178,8 @@ class GenerationScorer:
             keys: For each prompt the stable identity of its question, e.g. `"Age/17"`; seeds its answers.
 
         Returns:
-            For each prompt, in order, its answers without prompt and special tokens, each with why it ended.
+            For each prompt, in order, its answers without prompt and special tokens, each with why it ended and with
+            the thinking before it, which is no part of the text.
 
         Raises:
             QabiasError: If there are not as many keys as prompts, a prompt is empty, too long for the model or does not
@@ -249,8 +252,8 @@ class GenerationScorer:
         new = written[:, n_given:]
         # An answer that met no end token had to stop at the limit.
         ended = np.any(np.isin(new.cpu().numpy(), self._ends), axis=1).tolist()
-        texts = self._loaded.tokenizer.batch_decode(new, skip_special_tokens=True)
-        return [Written(text, "stop" if is_over else "length") for text, is_over in zip(texts, ended, strict=True)]
+        finishes = ["stop" if is_over else "length" for is_over in ended]
+        return [self._decoder.decode(*written) for written in zip(new.tolist(), finishes, strict=True)]
 
 
 class GumbelNoise:
