@@ -61,7 +61,8 @@ def set_thinking_aside(text: str) -> Said:
     opened = _OPEN.search(rest)
     if opened:
         thinking, rest = f"{thinking}{rest[opened.end() :]}", rest[: opened.start()]
-    return Said(_without_rest(rest), _without_rest(_OPEN.sub(" ", thinking)), opened is not None)
+    thinking = _CLOSE.sub(" ", _OPEN.sub(" ", thinking))
+    return Said(_without_rest(rest), _without_rest(thinking), opened is not None)
 
 
 def opens_thinking(text: str) -> str | None:

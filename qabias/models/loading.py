@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
-import importlib.util
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -180,14 +179,12 @@ def check_device_map(device_map: str | Mapping[str, Any] | None) -> None:
 
 
 def _check_devices(device: str) -> None:
-    """Refuse to lay a model out over devices where one is named or accelerate is missing."""
+    """Refuse to lay a model out over devices where one is named, as it is in a process of several."""
     if device != "auto":
         raise QabiasError(
             f"device_map lays the model out over all devices, but the device is {device!r}; leave one of them out, and "
             "start one process only"
         )
-    if importlib.util.find_spec("accelerate") is None:
-        raise QabiasError("device_map needs the package accelerate; run: pip install accelerate")
 
 
 def _input_device(network: Any) -> torch.device:
