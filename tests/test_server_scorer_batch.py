@@ -5,6 +5,8 @@ import json
 import math
 import random
 import re
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import httpx2
 import pyarrow.parquet as pq
@@ -20,7 +22,7 @@ from qabias.scorers.server.batch import BatchClient, RequestFiles, read_results
 from qabias.scorers.server.chat import ServerChatScorer
 from qabias.scorers.server.journal import request_hash
 
-from .loopback_server import chat_reply
+from .batch_service import answer_files, failed, lines_of, result, write
 from .loopback_server import serve as serve
 from .loopback_server import surroundings as surroundings
 
@@ -31,18 +33,14 @@ def arguments(limit=1000, **options):
     return RunArguments("bbq", "m", config="Age", scorer="server", limit=limit, options=options)
 
 
-def lines_of(path):
-    return [json.loads(line) for line in path.read_bytes().splitlines()]
-
-
 def requests_in(folder, stem="requests"):
     return [line for path in sorted((folder / "batch").glob(f"{stem}-*.jsonl")) for line in lines_of(path)]
 
 
 def answered(server, requests):
     """What a batch service makes of requests."""
-    with httpx2.Client(base_url=server.url.removesuffix("/v1")) as service:
-        return [answered_by(service, request) for request in requests]
+    with httpx2.Client(base_url=server.url.removesuffix("/v1")) as service, ThreadPoolExecutor(16) as pool:
+        return list(pool.map(partial(answered_by, service), requests))
 
 
 def answered_by(service, request):
@@ -52,40 +50,10 @@ def answered_by(service, request):
     return result(request["custom_id"], response.status_code, response.json())
 
 
-def result(name, status, body):
-    return {
-        "id": f"batch_req_{name[:6]}",
-        "custom_id": name,
-        "response": {"status_code": status, "request_id": "r", "body": body},
-        "error": None,
-    }
-
-
-def failed(name, code="batch_expired", message="This request could not be executed in time."):
-    return {
-        "id": f"batch_req_{name[:6]}",
-        "custom_id": name,
-        "response": None,
-        "error": {"code": code, "message": message},
-    }
-
-
-def write(path, results):
-    path.write_text("".join(json.dumps(line) + "\n" for line in results), "utf-8")
-    return str(path)
-
-
 def files_of(folder):
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in [
-            *folder.glob("predictions/*"),
-            folder / "scores.json",
-            folder / "analysis.json",
-            folder / "run.json",
-        ]
-        if path.name != "run.json"
-    }
+    """What a run has found, but for the time at which it was begun."""
+    paths = [*folder.glob("predictions/*"), folder / "scores.json", folder / "analysis.json"]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
 def test_a_batch_of_a_thousand_with_gaps_and_errors_ends_as_the_asked_run(serve, tmp_path, monkeypatch):
@@ -263,6 +231,15 @@ def test_request_files_keep_to_the_limits_of_the_service(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("requests-*"))
 
 
+def test_answers_without_status_and_body_are_read_too(serve, tmp_path):
+    server = serve()
+    run(arguments(8, batch="write"), tmp_path / "run")
+    results = answered(server, requests_in(tmp_path / "run"))
+    bare = [{"custom_id": line["custom_id"], "response": line["response"]["body"]} for line in results]
+    found = run(arguments(8, batch=f"read={write(tmp_path / 'out.jsonl', bare)}"), tmp_path / "run")
+    assert found.scores["outcomes"]["answered"] == 8
+
+
 def test_a_custom_id_is_the_hash_of_the_body_and_fits_the_service(tmp_path):
     run(arguments(4, batch="write"), tmp_path / "run")
     for request in requests_in(tmp_path / "run"):
@@ -322,11 +299,7 @@ def test_the_command_line_says_what_to_do(tmp_path, monkeypatch, capsys):
         "8 requests without an answer are written to\n  run/batch/requests-00001.jsonl (8 requests, 0.0 MB)" in printed
     )
     assert "1 parts are still missing; scores come with the last answer." in printed
-    requests = requests_in(tmp_path / "run")
-    write(
-        tmp_path / "out.jsonl",
-        (result(line["custom_id"], 200, chat_reply("/" + "v1/chat/completions", line["body"])) for line in requests),
-    )
+    answer_files(sorted((tmp_path / "run" / "batch").iterdir()), tmp_path / "out.jsonl")
     monkeypatch.setattr("sys.argv", ["qabias", *command, "--option", "batch=read=out.jsonl"])
     with pytest.raises(SystemExit):
         app()

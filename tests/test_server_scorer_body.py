@@ -43,6 +43,8 @@ def test_values_are_json_where_they_can_be_and_dots_lead_into_objects(options, b
         *(({f"body.{name}": "1"}, "max_new_tokens=N") for name in ("max_tokens", "max_completion_tokens")),
         *(({f"body.{name}": "1"}, "not yours to set") for name in ("logprobs", "top_logprobs", "echo", "stream", "n")),
         ({"body.temperature": "0.6"}, "temperature=none first"),
+        ({"body.temperature": "0.6", "mode": "logprobs", "temperature": "none"}, "probabilities have none"),
+        ({"body.temperature": "0.6", "mode": "echo"}, "probabilities have none"),
         ({"body.extra_body": '{"top_k": 1}'}, "a word of the Python client; give what stands in it by itself"),
         ({"body.extra_body.top_k": "1"}, "a word of the Python client"),
         ({"body.": "1"}, "names no field"),

@@ -93,11 +93,13 @@ def read_results(paths: Iterable[Path]) -> Results:
 
 
 def _read_result(line: bytes) -> tuple[str, Reply]:
-    entry = json.loads(line)
-    response = entry.get("response") if isinstance(entry, dict) else None
-    if response:
-        return str(entry["custom_id"]), Reply(int(response["status_code"]), response.get("body") or entry.get("error"))
-    return str(entry["custom_id"]), Reply(0, entry["error"])
+    entry = dict(json.loads(line))
+    response = entry.get("response")
+    if not response:
+        return str(entry["custom_id"]), Reply(0, entry["error"])
+    # Some programs that take such files leave status and body out and write the answer itself.
+    status, body = (200, response) if "choices" in response else (int(response["status_code"]), response.get("body"))
+    return str(entry["custom_id"]), Reply(status, body or entry.get("error"))
 
 
 class RequestFiles:

@@ -27,7 +27,7 @@ _OWN = {
     "echo": "give --option mode=echo",
     "logprobs": "give --option mode=logprobs",
     "top_logprobs": "give --option mode=logprobs and top_logprobs=N",
-    "temperature": "leave it out by --option temperature=none first, which mode=echo does not have",
+    "temperature": "with mode=chat, leave it out by --option temperature=none first; probabilities have none",
     "stream": "answers are read whole",
     "n": "a question has one answer",
     "extra_body": "that is a word of the Python client; give what stands in it by itself, as --option body.NAME=VALUE",

@@ -8,6 +8,8 @@ the options begins with, since a tokenizer may cut it.
 An option that is not among the N likeliest tokens has probability 0, the logarithm -inf: what it really has is at most
 the probability of the last token named, for each of its own tokens. Where none of the options is among them, the
 question has no answer, which counts as missing.
+
+Probabilities are the model's own at temperature 0 and 1; at others some servers divide by it, and none can be chosen.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def parse_options(options: Mapping[str, str]) -> ServerOptions:
         token_field=options.get("token_field", TOKEN_FIELDS[0]),
         temperature=temperature,
         top_logprobs=_whole(options, "top_logprobs", TOP_LOGPROBS),
-        body=parse_body(options, may_set_temperature=mode != ECHO and temperature == "none"),
+        body=parse_body(options, may_set_temperature=mode == CHAT and temperature == "none"),
         batch=batch,
         results=results,
         tokenizer=options.get("tokenizer"),
