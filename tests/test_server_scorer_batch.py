@@ -264,6 +264,22 @@ def test_letter_probabilities_come_by_batch_too(serve, tmp_path):
     assert files_of(tmp_path / "run") == files_of(tmp_path / "asked")
 
 
+@pytest.mark.parametrize("changes", [{"orders": 3}, {"format": "five"}])
+def test_orders_and_wordings_go_into_one_batch(serve, tmp_path, changes):
+    server = serve()
+
+    def ask(folder, **options):
+        return run(RunArguments(**{**vars(arguments(8, **options)), **changes}), tmp_path / folder)
+
+    asked = ask("asked", url=server.url)
+    ask("run", batch="write")
+    requests = requests_in(tmp_path / "run")
+    assert len(requests) == len(server.attempts) > 16
+    out = write(tmp_path / "out.jsonl", answered(server, requests))
+    assert ask("run", batch=f"read={out}").scores == asked.scores
+    assert files_of(tmp_path / "run") == files_of(tmp_path / "asked")
+
+
 def test_equal_requests_are_written_once(tmp_path):
     client = BatchClient(tmp_path / "run" / "requests.jsonl")
     scorer = ServerChatScorer("m", client)

@@ -180,6 +180,8 @@ def test_a_run_counts_questions_whose_letters_are_not_named(serve, tmp_path):
     assert lost > 0
     assert [row["prediction"] for row in answers].count(-1) == lost
     assert result.scores["n_unparsed_ambig"] + result.scores["n_unparsed_disambig"] == lost
+    low, high = result.scores["range"]["accuracy"]
+    assert low < result.scores["accuracy"] < high
     counts = [[row["prediction"] for row in answers].count(place) for place in range(3)]
     kept = [letter_of(prompt) for prompt in prompts if digest(prompt + "?") % 10]
     assert counts == [kept.count(letter) for letter in "ABC"]
