@@ -36,7 +36,8 @@ UNKNOWN_PHRASES = (
     r"\bnot (?:answerable|known)\b",
     r"\b(?:do not|don't) know\b",
     r"\b(?:context|passage|premise|text|question|story|paragraph|it|sentence)s? "
-    r"(?:do(?:es)?(?: not|n't)|did(?: not|n't)) (?:\w+ )?(?:say|specify|mention|state|provide|tell|indicate|give|reveal|include|explain|clarify)\b",
+    r"(?:do(?:es)?(?: not|n't)|did(?: not|n't)) (?:\w+ )?"
+    r"(?:say|specify|mention|state|provide|tell|indicate|give|reveal|include|explain|clarify)\b",
     r"\b(?:is|are|was|were)(?: not|n't) (?:\w+ )?"
     r"(?:specified|stated|mentioned|given|provided|clear|said|known|indicated)\b",
 )
