@@ -15,7 +15,7 @@ from typing import Literal
 from qabias.answers.choice import says_unknown
 from qabias.answers.missing import NO_ANSWER as NO_ANSWER
 from qabias.answers.openings import FINAL, STATED, behind, openings_in, straight
-from qabias.answers.outcomes import refuses
+from qabias.answers.outcomes import is_cut_later, refuses
 from qabias.answers.thinking import set_thinking_aside
 from qabias.errors import QabiasError
 
@@ -79,7 +79,8 @@ def parse_inference(text: str) -> int:
     1. what is stated as final: `\boxed{No}`, `{"answer": "no"}`, "Final answer: **No**", "ANSWER: maybe";
     2. what is stated: "the answer is no", or a last line that is a label alone; unless the text begins with another
        label;
-    3. the first word or phrase that names a label; not in a text that begins by declining to answer;
+    3. the first word or phrase that names a label; not in a text that begins by declining to answer, nor in one that
+       was cut off after its first sentence;
     4. neutral where the text says in other words that nobody can tell (`qabias.answers.choice.UNKNOWN_PHRASES`).
 
     Case, punctuation and markup do not matter. Where a word opens a phrase, the phrase counts:
@@ -93,7 +94,7 @@ def parse_inference(text: str) -> int:
     - no answer: any other denial of an answer, such as "not entailed", and texts that name no label.
 
     Args:
-        text: What the model wrote.
+        text: What the model wrote; a `qabias.answers.outcomes.Written` also says whether it was cut off.
 
     Returns:
         `CONTRADICTION`, `NEUTRAL`, `ENTAILMENT` or `NO_ANSWER`.
@@ -105,6 +106,8 @@ def parse_inference(text: str) -> int:
     stated = _only([*map(_label_at, behind(said, STATED)), _leading_label(said), _last_label(said)])
     if stated is not None:
         return stated
+    if is_cut_later(text):
+        return NO_ANSWER
     label = None if refuses(said) else _first(words_of(said))
     return _otherwise(said) if label is None else label
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from qabias.answers.choice import says_unknown
 from qabias.answers.missing import NO_ANSWER
 from qabias.answers.openings import FINAL, STATED, behind, straight
-from qabias.answers.outcomes import refuses
+from qabias.answers.outcomes import is_cut_later, refuses
 from qabias.answers.parsing import NEUTRAL, first_label, words_of
 from qabias.answers.thinking import set_thinking_aside
 
@@ -39,10 +39,11 @@ def parse_person(text: str, people: Sequence[str]) -> int | None:
     Thinking between marks such as `<think>` is set aside. Where the rest states something as final ("ANSWER: the
     scientist", `{"answer": "Unknown"}`, see `qabias.answers.openings`), this alone is read; two different final answers
     are none. Else the whole text is read, and where that names nobody alone, what it states ("the answer is the
-    scientist"), unless it begins with the other person. A text that begins by declining to answer names nobody.
+    scientist"), unless it begins with the other person. A text that begins by declining to answer names nobody,
+    and one that was cut off after its first sentence gives only what it begins with or states.
 
     Args:
-        text: What the model wrote.
+        text: What the model wrote; a `qabias.answers.outcomes.Written` also says whether it was cut off.
         people: The mentions of the two people.
 
     Returns:
@@ -53,13 +54,14 @@ def parse_person(text: str, people: Sequence[str]) -> int | None:
     final = {_whom(one, people) for one in behind(said, FINAL)}
     if final:
         return final.pop() if len(final) == 1 else NO_ANSWER
-    person = _whom(said, people)
+    leading = _leading(said, people)
+    person = (NO_ANSWER if leading is None else leading) if is_cut_later(text) else _whom(said, people)
     if person in (0, 1):
         return NO_ANSWER if refuses(said) else person
     stated = {_whom(one, people) for one in behind(said, STATED)} - {NO_ANSWER}
     if len(stated) == 1:
         (one,) = stated
-        return one if _leading(said, people) in (None, one) else NO_ANSWER
+        return one if leading in (None, one) else NO_ANSWER
     return NO_ANSWER if stated else person
 
 
