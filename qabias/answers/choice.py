@@ -62,7 +62,7 @@ def parse_choice(text: str, answers: Sequence[str], labels: str = LABELS) -> int
     Thinking between marks such as `<think>` is set aside. Of the rest counts, in this order, and only if it is one
     answer:
 
-    1. what is stated as final: `\boxed{C}`, `{"answer": "C"}`, "Final answer: C", a line "ANSWER: C";
+    1. what is stated as final: `\boxed{C}`, `{"answer": "C"}`, "Final answer: C", "ANSWER: C", `<answer>C`;
     2. what is stated: "the answer is C", "Answer: the grandson", "I choose option B"; unless the text begins with
        another answer;
     3. what the text begins with: "C", "(c)", "C. The grandson ...", "Option C", "The grandson", with any explanation
