@@ -119,6 +119,36 @@ def load_examples_of(run: RunFile, upstream_dir: str | None = None) -> Examples:
     return replace(examples, table=examples.table.filter(pa.array([row in answered for row in rows])))
 
 
+def fitting_format(benchmark: Benchmark, scorer: Scorer, name: str | None, orders: int = 1) -> PromptFormat:
+    """The prompt format in which a scorer is asked; the scorer learns how long its answers may be.
+
+    Args:
+        benchmark: The benchmark.
+        scorer: Who is asked.
+        name: Name of the format; None for the one that fits.
+        orders: Orders of the answers in which every question is asked.
+
+    Raises:
+        QabiasError: If there is no such format, or it does not go with the scorer or with several orders.
+    """
+    prompt_format = choose_format(benchmark.formats, name or benchmark.default_format(scorer))
+    if orders > 1 and not prompt_format.lists_answers:
+        listing = ", ".join(name for name, of in benchmark.formats.items() if of.lists_answers)
+        raise QabiasError(
+            f"{benchmark.name}: the format {prompt_format.name} does not list the answers, so that they have no order; "
+            f"leave --orders out, or choose a format that does: {listing}"
+        )
+    prompt_format = prompt_format.in_orders(orders)
+    if prompt_format.written and not isinstance(scorer, TextScorer):
+        raise QabiasError(
+            f"{benchmark.name}: the format {prompt_format.name} asks for a written answer; use --ask write, reason, "
+            "fill or open (see `qabias list`), or choose another format"
+        )
+    if isinstance(scorer, LimitedScorer):
+        scorer.allow(prompt_format.new_tokens)
+    return prompt_format
+
+
 def put(examples: Examples, arguments: RunArguments, scorer: Scorer) -> Question:
     """What is asked when examples are put to a scorer.
 
@@ -127,21 +157,7 @@ def put(examples: Examples, arguments: RunArguments, scorer: Scorer) -> Question
     """
     benchmark = examples.benchmark
     check_scorer(benchmark, scorer.name)
-    prompt_format = choose_format(benchmark.formats, arguments.format or benchmark.default_format(scorer))
-    if arguments.orders > 1 and not prompt_format.lists_answers:
-        listing = ", ".join(name for name, of in benchmark.formats.items() if of.lists_answers)
-        raise QabiasError(
-            f"{benchmark.name}: the format {prompt_format.name} does not list the answers, so that they have no order; "
-            f"leave --orders out, or choose a format that does: {listing}"
-        )
-    prompt_format = prompt_format.in_orders(arguments.orders)
-    if prompt_format.written and not isinstance(scorer, TextScorer):
-        raise QabiasError(
-            f"{benchmark.name}: the format {prompt_format.name} asks for a written answer; use --ask write, reason, "
-            "fill or open (see `qabias list`), or choose another format"
-        )
-    if isinstance(scorer, LimitedScorer):
-        scorer.allow(prompt_format.new_tokens)
+    prompt_format = fitting_format(benchmark, scorer, arguments.format, arguments.orders)
     signature = make_signature(arguments, examples.origin, prompt_format, scorer)
     return Question(examples, prompt_format, signature, benchmark.units_per_part(kind_of(scorer)))
 

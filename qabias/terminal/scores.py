@@ -16,7 +16,7 @@ from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import meaningful
 from qabias.benchmarks.facts import WORDINGS, Facts, Scores, possible_range
 from qabias.comparison.tables import score_tables
-from qabias.terminal.table import MIN_WIDTH, print_table
+from qabias.terminal.table import MIN_WIDTH, print_table, print_whole
 
 _HEADING_WIDTH = 24
 # A column of scores and one of examples, below a heading.
@@ -42,9 +42,9 @@ def print_scores(
         for line in _missing_lines(benchmark, scores):
             console.print(line, markup=False)
     measures = meaningful(benchmark, question_only, facts.columns)
-    console.print(_table(facts, benchmark.groups(scores), measures, about.count if about else "n"))
+    print_whole(_table(facts, benchmark.groups(scores), measures, about.count if about else "n"), console)
     if WORDINGS in scores:
-        console.print(_wordings(facts, scores, measures))
+        print_whole(_wordings(facts, scores, measures), console)
     if about is not None:
         console.print(about.remark)
     for remark in benchmark.remarks(scores):
