@@ -318,11 +318,11 @@ def test_the_switch_changes_what_a_random_model_writes(folders, tmp_path):
 
 def test_likelihoods_of_a_model_that_would_think_are_warned_of(folders, tmp_path):
     with pytest.warns(
-        UserWarning, match=r"thinks before it answers.* add --option template\.enable_thinking=false, or"
+        UserWarning, match=r"thinks before it answers.* give --option template\.enable_thinking=false, or use --ask"
     ):
         _, on, _ = ask(folders["switched"], tmp_path / "on", "letter")
     rows, off, _ = ask(folders["switched"], tmp_path / "off", "letter", template__enable_thinking="false")
     assert {row["prediction"] for row in rows} == {1}
     assert on != off
-    with pytest.warns(UserWarning, match="where it would hardly answer; add --option mode=generate"):
+    with pytest.warns(UserWarning, match="where it would hardly answer; use --ask write"):
         ask(folders["opened"], tmp_path / "opened", "letter")

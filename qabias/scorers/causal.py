@@ -300,10 +300,10 @@ def _load(loading: Loading) -> Scorer:
 def _warn_of_thinking(model: str, template: ChatTemplate | None) -> None:
     """Warn where likelihoods are asked of a model that would think first."""
     if template is not None and template.thinks:
-        instead = f"add --option {TEMPLATE}{template.switch}=false, or" if template.switch else "add"
+        instead = f"give --option {TEMPLATE}{template.switch}=false, or use" if template.switch else "use"
         warnings.warn(
             f"causal: model {model!r} thinks before it answers, and its likelihoods are those without a thought, where "
-            f"it would hardly answer; {instead} --option mode=generate",
+            f"it would hardly answer; {instead} --ask write",
             stacklevel=3,
         )
 
