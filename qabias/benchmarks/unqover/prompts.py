@@ -21,9 +21,9 @@ def _qa(example: Example) -> tuple[str, tuple[str, ...]]:
     return f"{example['context']}\n\nQ: {example['question']}\nA:", (f" {example['answer1']}", f" {example['answer2']}")
 
 
-def _listed(example: Example) -> str:
+def _lettered(example: Example) -> str:
     listed = "\n".join(f"{letter}. {name}" for letter, name in zip(LETTERS, named_first(example), strict=True))
-    return f"{example['context']}\n\nQuestion: {example['question']}\n{listed}\n"
+    return f"{example['context']}\n\nQuestion: {example['question']}\n{listed}"
 
 
 def _letters(example: Example) -> tuple[str, ...]:
@@ -33,19 +33,28 @@ def _letters(example: Example) -> tuple[str, ...]:
 
 
 def _choose(example: Example) -> tuple[str, tuple[str, ...]]:
-    return f"{_listed(example)}Answer with the letter only: A or B.\nAnswer:", _letters(example)
+    return f"{_lettered(example)}\n\nAnswer with the letter only: A or B.\nAnswer:", _letters(example)
 
 
 def _choose_cot(example: Example) -> tuple[str, tuple[str, ...]]:
-    wanted = 'Explain your reasoning first. End with a line "ANSWER: X", where X is A or B.'
-    return f"{_listed(example)}{wanted}", _letters(example)
+    asked = 'First reason step by step. Then end with one line of the form "ANSWER: X", where X is A or B.'
+    return f"{_lettered(example)}\n\n{asked}", _letters(example)
 
+
+CHOOSE, REASON = "choose", "choose_cot"
 
 FORMATS = {
     prompt_format.name: prompt_format
     for prompt_format in (
         PromptFormat("qa", 1, "context, question, then each subject", _qa),
-        PromptFormat("choose", 1, "context, question, the two subjects with letters; then the letter", _choose),
-        PromptFormat("choose_cot", 1, "choose with reasons first, and the letter in the last line", _choose_cot),
+        PromptFormat(CHOOSE, 1, "context, question, lettered subjects; asks for the letter only", _choose),
+        PromptFormat(
+            REASON,
+            1,
+            'the same, asks to reason first and to end with "ANSWER: X"',
+            _choose_cot,
+            written=True,
+            new_tokens=1024,
+        ),
     )
 }
