@@ -42,7 +42,11 @@ def print_scores(
         for line in _missing_lines(benchmark, scores):
             console.print(line, markup=False)
     measures = meaningful(benchmark, question_only, facts.columns)
-    console.print(_table(facts, benchmark.groups(scores), measures, about.count if about else "n"))
+    table = _table(facts, benchmark.groups(scores), measures, about.count if about else "n")
+    # Ranges are wider than intervals.
+    wide = console.options.update(width=MIN_WIDTH * len(measures))
+    console.width = max(console.width, console.measure(table, options=wide).maximum)
+    console.print(table)
     if about is not None:
         console.print(about.remark)
     for remark in benchmark.remarks(scores):
