@@ -17,6 +17,7 @@ from qabias.benchmarks import Benchmark, Measure
 from qabias.benchmarks.scoring import RUN
 from qabias.comparison import measures_of
 from qabias.comparison.comparable import mixed_fields, run_names
+from qabias.comparison.outcomes import missing_notes, outcomes_tables
 from qabias.comparison.paired import Answers
 from qabias.errors import QabiasError
 from qabias.pooling.tables import pooled_tables
@@ -91,10 +92,11 @@ def pool(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str |
     prompt_format = benchmark.formats.get(runs[0].format_name) if question_only else None
     analysis = benchmark.analyse(table, given, scores, prompt_format, rules)
     measures = measures_of(benchmark, question_only)
-    own = pooled_tables(benchmark, measures, names, scores, [run.scores for run in runs])
+    of_runs = [run.scores for run in runs]
+    own = (*outcomes_tables(names, of_runs), *pooled_tables(benchmark, measures, names, scores, of_runs))
     mixed = {name: values for name, values in mixed_fields(runs).items() if name not in POOLED}
     note = f"Every score is the mean of {len(runs)} runs; counts and shares of answers are those of all runs together."
-    notes = [note, *_about_mixed(mixed), *analysis.notes]
+    notes = [note, *_about_mixed(mixed), *missing_notes(names, of_runs), *analysis.notes]
     # The items that a run shows have one answer each.
     means = benchmark.facts.means
     tables = tuple(_of_pool(table, is_in_paper=table.name in means) for table in analysis.tables)
