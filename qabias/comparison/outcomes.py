@@ -13,7 +13,7 @@ from qabias.tables.formatting import percent, show
 from qabias.tables.model import Column, Estimate, Table, Value, estimate
 
 OUTCOMES_TABLE = "answers_by_run"
-"""Name of the table of outcomes."""
+"""Name of the table of the outcomes of runs."""
 
 _RANGE = "range_"
 _PERCENT = "\u00a0%"
@@ -50,12 +50,13 @@ def answered_in_words(scores: Mapping[str, Any]) -> str:
     return f"{percent(share)} of {sum(counts.values()):,} answered" + (f" ({others})" if others else "")
 
 
-def outcomes_tables(names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
+def outcomes_tables(names: Sequence[str], scores: Sequence[Mapping[str, Any]], what: str = "run") -> list[Table]:
     """A table of the outcomes of every run; none where no run has written answers.
 
     Args:
         names: Names of the runs.
         scores: Their scores, in the same order.
+        what: What a run is called.
     """
     if not any(map(outcomes_of, scores)):
         return []
@@ -65,20 +66,20 @@ def outcomes_tables(names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -
         rows.append((name, answered_share(of_run), *(counts.get(outcome) for outcome in OUTCOMES)))
     return [
         Table(
-            OUTCOMES_TABLE,
+            f"answers_by_{what}",
             "What became of the written answers",
             "",
             "Refused: the model declines to answer. Truncated: its text ends before an answer. Filtered: held back by "
-            "a service. Unread: it names no answer, or several. A dash: the run has no written answers. Scores say in "
-            "their own way what they make of answers that are not there.",
+            f"a service. Unread: it names no answer, or several. A dash: the {what} has no written answers. Scores say "
+            "in their own way what they make of answers that are not there.",
             (
-                Column("run", "Run", "text"),
+                Column(what, what.capitalize(), "text"),
                 Column("answered_share", "Share answered", "share"),
                 *(Column(outcome, outcome.capitalize(), "count") for outcome in OUTCOMES),
             ),
             tuple(rows),
             None,
-            "Runs",
+            f"{what.capitalize()}s",
         )
     ]
 

@@ -11,8 +11,8 @@ from qabias.comparison.outcomes import range_column, range_in_words, shown_estim
 from qabias.tables.model import Column, Figure, Table, Value, estimate
 
 _NOTE = (
-    "The mean over the runs, each counting once. Intervals are 95 % bootstrap intervals over {clusters}, which are "
-    "drawn for all runs at once. The spread is the standard deviation over the runs; of two or three runs it is rough."
+    "The mean over the {what}, each counting once. Intervals are 95 % bootstrap intervals over {clusters}, which are "
+    "drawn for all {what} at once. The spread is the standard deviation over the {what}; of two or three it is rough."
 )
 
 _READ_RANGES = (
@@ -27,6 +27,7 @@ def pooled_tables(
     names: Sequence[str],
     scores: Mapping[str, Any],
     of_runs: Sequence[Mapping[str, Any]],
+    what: str = "runs",
 ) -> list[Table]:
     """A table for each score: groups by mean, spread and runs.
 
@@ -36,8 +37,9 @@ def pooled_tables(
         names: Short names of the runs.
         scores: The means.
         of_runs: The scores of every run.
+        what: What the runs are called, in the plural.
     """
-    return [_table(benchmark, measure, names, scores, of_runs) for measure in measures]
+    return [_table(benchmark, measure, names, scores, of_runs, what) for measure in measures]
 
 
 def _table(
@@ -46,17 +48,18 @@ def _table(
     names: Sequence[str],
     scores: Mapping[str, Any],
     of_runs: Sequence[Mapping[str, Any]],
+    what: str,
 ) -> Table:
     means = benchmark.groups(scores, measure)
     by_run = [benchmark.groups(of, measure) for of in of_runs]
     mean = Column("mean", "Mean", measure.kind)
     ranges = {group: range_in_words(of, measure) or None for group, of in means.items()}
     has_ranges = any(ranges.values())
-    about = _NOTE.format(clusters=benchmark.facts.clusters[0])
+    about = _NOTE.format(clusters=benchmark.facts.clusters[0], what=what)
     note = " ".join(filter(None, (measure.note, about, _READ_RANGES * has_ranges)))
     return Table(
         f"pooled_{measure.name}",
-        f"{measure.title}: mean over {len(names)} runs",
+        f"{measure.title}: mean over {len(names)} {what}",
         "",
         note,
         (
