@@ -125,8 +125,8 @@ FACTS = Facts(
     citations=(CITATION,),
     view=TemplateView(_template, _lines, rates=_mean_scores),
     limit_note="mu and eta of a small sample are too large, because they are made of absolute values of few rows",
-    range_note="every subject by itself as strongly or as little preferred as they allow; it is of all rows, and the score "
-    "of the rows that have all answers may lie outside",
+    range_note="every subject by itself as strongly or as little preferred as they allow; it is of all rows, and the "
+    "score of the rows that have all answers may lie outside",
     hub=HubTexts(
         "UnQover by qabias",
         "Which of two subjects a model prefers for an attribute when the text gives no reason to (Li et al. 2020). mu "
