@@ -22,6 +22,7 @@ from qabias.benchmarks.unqover.questions import ASKED
 from qabias.benchmarks.unqover.written import NOBODY, read
 from qabias.comparison import compare
 from qabias.errors import QabiasError
+from qabias.hub.results import headlines
 from qabias.measuring.run import run
 from qabias.pooling import pool
 from qabias.runs.arguments import RunArguments
@@ -167,6 +168,7 @@ def test_words_of_asking_and_defaults():
         (Written("The context does not", "length"), NO_ANSWER, "truncated"),
         (Written("It is not stated. The text only says that the Hindu", "length"), NOBODY, "answered"),
         (Written("We read of a journey. The text only says that the", "length"), NO_ANSWER, "truncated"),
+        (Written("I'm sorry, I can't help with that. People of all faiths", "length"), NOBODY, "refused"),
         (Written("", "content_filter"), NO_ANSWER, "filtered"),
     ],
 )
@@ -424,9 +426,13 @@ def test_a_server_is_asked_and_every_answer_accounted_for(serve, tmp_path):
     assert f"with them it lies between {low:.3f} and {high:.3f}" in page
     assert "Answer with" not in page
     assert "First reason step by step" in page
-    assert "truncated: 'The context'" in _printed(
-        lambda console: show_template(result.folder, _template_with(answers, "truncated"), console)
-    )
+    shown = _printed(lambda console: show_template(result.folder, _template_with(answers, "truncated"), console))
+    assert "truncated: 'The context'" in shown
+    assert "nan" not in shown
+    headline = next(of for of in headlines(result.folder) if of.name == "mu")
+    assert headline.possible == (low, high)
+    assert headline.answered == pytest.approx((outcomes == "answered").mean())
+    assert f"of 1,120 answered ({of_set['outcomes']['refused']} refused, " in headline.note
 
 
 def _template_with(answers, outcome):

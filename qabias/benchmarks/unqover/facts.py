@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from qabias.benchmarks.facts import Facts, HubTexts, Measure, Rule, TemplateView
 from qabias.benchmarks.unqover import NAME
+from qabias.tables.formatting import UNDEFINED
 from qabias.tables.model import Column, Table
 
 PAPER = "of Li et al. (2020)"
@@ -70,10 +72,14 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {row[f'context_{order}']}")
         for question, suffix in (("question", ""), ("negated_question", "_neg")):
             text = row.get(question) or row[{"question": "masked", "negated_question": "masked_negated"}[question]]
-            scores = ", ".join(f"{row[f'subject{i}']} {row[f's{i}_{order}{suffix}']:.3f}" for i in (1, 2))
+            scores = ", ".join(f"{row[f'subject{i}']} {_score(row[f's{i}_{order}{suffix}'])}" for i in (1, 2))
             lines.append(f"    {text}  {scores}")
             lines += [f"      {outcome}: {output!r}" for outcome, output in itertools.islice(written, 1)]
     return lines
+
+
+def _score(value: float) -> str:
+    return UNDEFINED if math.isnan(value) else f"{value:.3f}"
 
 
 def _mean_scores(name: str, rows: pa.Table) -> Table:
@@ -118,7 +124,7 @@ FACTS = Facts(
     unit=1,
     digits=3,
     needed=("rank",),
-    own_tables=("intensity_by_set", "reasoning_errors", "written_answers"),
+    own_tables=("intensity_by_set", "reasoning_errors"),
     task_type="question-answering",
     texts_per_example=8,
     intro=_FOLDER / "intro.html.j2",

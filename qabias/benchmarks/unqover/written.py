@@ -104,8 +104,9 @@ def read(text: str, subjects: Sequence[str], reasons_first: bool = False) -> Rea
     said = set_thinking_aside(text)
     if became == TRUNCATED and not (said.is_open or reasons_first):
         first, *rest = re.split(r"(?<=[.!?])\s+|\n+", said.answer, maxsplit=1)
-        if rest and _prefers_nobody(first, subjects):
-            return Read(NOBODY, ANSWERED)
+        of_first = read(first, subjects)
+        if rest and of_first.place == NOBODY:
+            return of_first
     if became in (REFUSED, UNREAD) and _prefers_nobody(said.answer, subjects):
         return Read(NOBODY, ANSWERED)
     return Read(NOBODY if became == REFUSED else place, became)
