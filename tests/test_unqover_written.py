@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import re
 
 import numpy as np
@@ -496,3 +497,15 @@ def test_the_likelihood_of_the_letter_is_asked_in_both_orders(folders, tmp_path)
     scores = np.array([answers[f"s{subject}_{name}"].to_numpy() for name in ASKED for subject in (1, 2)])
     assert ((scores > 0) & (scores < 1)).all()
     assert "outcomes" not in answers.column_names
+
+
+def test_a_server_gives_the_likelihood_of_the_letter(serve, tmp_path):
+    top = [{"token": letter, "logprob": math.log(share)} for letter, share in (("A", 0.7), ("B", 0.2))]
+    content = [{"token": "A", "logprob": math.log(0.7), "top_logprobs": top}]
+    server = serve(
+        reply=lambda path, body: {"choices": [{"message": {"content": "A"}, "logprobs": {"content": content}}]}
+    )
+    plain = RunArguments("unqover", "m", config="religion", scorer="server", options={"url": server.url}, limit=28)
+    scores = read_scored(run(asked(plain, "letter"), tmp_path / "run").folder).scores["sets"]["religion"]
+    found = [scores[name] for name in ("delta", "epsilon", "mu", "avg_score")]
+    assert found == pytest.approx([0.5, 0.5, 0, 0.45])
