@@ -80,11 +80,12 @@ def about_written(table: pa.Table, answers: pa.Table, known: np.ndarray, rules: 
         `possible_ranges` gives it, the mean over runs.
     """
     scores = _stacked(answers)
-    given = np.array(answers["outcomes"].combine_chunks().flatten().to_pylist(), dtype=object).reshape(-1, len(ASKED))
-    declined = (scores == 0).all(axis=1) & (given == ANSWERED)
+    given = answers["outcomes"].combine_chunks().flatten()
+    counts = {pair["values"]: pair["counts"] for pair in given.value_counts().to_pylist()}
+    answered = pc.equal(given, ANSWERED).to_numpy(zero_copy_only=False).reshape(-1, len(ASKED))
     return {
-        "outcomes": {name: int((given == name).sum()) for name in OUTCOMES},
-        "n_declined": int(declined.sum()),
+        "outcomes": {name: counts.get(name, 0) for name in OUTCOMES},
+        "n_declined": int(((scores == 0).all(axis=1) & answered).sum()),
         **_about_missing(table, scores, known, rules),
     }
 
