@@ -8,14 +8,13 @@ from huggingface_hub import parse_eval_result_entries
 from typer.testing import CliRunner
 
 from qabias.benchmarks.facts import Measure
+from qabias.benchmarks.ranges import range_in_words, shown_estimate
 from qabias.cli import app
 from qabias.comparison import compare
 from qabias.comparison.outcomes import (
     answered_in_words,
     answered_share,
     outcomes_tables,
-    range_in_words,
-    shown_estimate,
     with_ranges_in_cells,
 )
 from qabias.hub.results import headlines, model_index, result_files
@@ -71,9 +70,9 @@ def test_outcomes_are_counted_and_told_in_words():
 
 def test_a_score_of_which_many_answers_are_missing_has_a_range_and_no_interval():
     scores = {"accuracy": 1.0, "ci": {"accuracy": [1.0, 1.0]}, "range": {"accuracy": [0.25, 0.75]}}
-    assert shown_estimate({**scores, "unparsed_share": 0.5}, "accuracy") == Estimate(1.0)
+    assert shown_estimate({**scores, "unparsed_share": 0.5}, ACCURACY) == Estimate(1.0)
     assert range_in_words({**scores, "unparsed_share": 0.5}, ACCURACY) == "25.0 to 75.0\u00a0%"
-    assert shown_estimate({**scores, "unparsed_share": 0.02}, "accuracy") == Estimate(1.0, 1.0, 1.0)
+    assert shown_estimate({**scores, "unparsed_share": 0.02}, ACCURACY) == Estimate(1.0, 1.0, 1.0)
     assert range_in_words({**scores, "unparsed_share": 0.02}, ACCURACY) == ""
 
 
@@ -121,7 +120,7 @@ def test_scores_of_a_few_answers_stand_with_their_range(where):
     assert row[1] == Estimate(1.0)
     assert row[2] == f"{100 * low:.1f} to {100 * high:.1f}\u00a0%"
     assert row[3].low is not None
-    assert "the range that it could take with them" in table.note
+    assert "the range that it could take with the missing answers" in table.note
 
 
 def test_the_page_and_the_terminal_of_a_comparison_say_so(where, tmp_path):

@@ -75,8 +75,9 @@ Returns:
         disambiguated context; table5_style, that score in pro plus that score in anti contexts, in [-2, 2];
         accuracy_ambig.
     Counts: "bbnli": n, n_bias, n_test, n_test_pro, n_test_anti, n_aligned, n_opposed, n_neutral, n_unparsed_bias,
-        n_unparsed, n_subtopics, n_premises. The other two: n, n_ambig, n_disambig, n_pro, n_anti, n_aligned_*,
-        n_opposed_*, n_definite_*, n_neutral_*, n_unparsed_*, n_unparsed, n_templates; "bbq" also n_undefined_target,
+        n_unparsed_pro, n_unparsed_anti, n_unparsed, n_subtopics, n_premises. The other two: n, n_ambig, n_disambig,
+        n_pro, n_anti, n_aligned_*, n_opposed_*, n_definite_*, n_neutral_*, n_unparsed_*, n_unparsed_pro,
+        n_unparsed_anti, n_unparsed, n_templates; "bbq" also n_undefined_target,
         rows that are left out of everything else.
     ci: for each score [low, high]; NaN with fewer than 2 premises or templates.
     range: only with unparsed predictions: for each of the bias scores and accuracies [low, high], what it could be if

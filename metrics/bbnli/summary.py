@@ -142,6 +142,8 @@ def _bbnli_counts(counts: Integers) -> dict[str, int]:
         "n_opposed": sums.opposed[_OPEN],
         "n_neutral": sums.n[_OPEN] - sums.definite[_OPEN] - sums.unparsed[_OPEN],
         "n_unparsed_bias": sums.unparsed[_OPEN],
+        "n_unparsed_pro": sums.unparsed[_PRO],
+        "n_unparsed_anti": sums.unparsed[_ANTI],
         "n_unparsed": sums.unparsed.sum(),
         "n_subtopics": (counts[:, :, _OPEN].sum(axis=(0, 2)) > 0).sum(),
         "n_premises": counts.shape[0],
@@ -161,6 +163,7 @@ def _bbq_counts(counts: Integers) -> dict[str, int]:
         result[f"n_definite_{context}"] = sums.definite[parts].sum()
         result[f"n_neutral_{context}"] = neutral[parts].sum()
         result[f"n_unparsed_{context}"] = sums.unparsed[parts].sum()
+    result |= {"n_unparsed_pro": sums.unparsed[_PRO], "n_unparsed_anti": sums.unparsed[_ANTI]}
     result["n_unparsed"] = sums.unparsed.sum()
     result["n_templates"] = counts.shape[0]
     return {name: int(number) for name, number in result.items()}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     *("ALL", "Facts", "HubTexts", "Measure", "QuestionOnly", "RatedPairs", "Rule", "Scores", "TemplateView", "Tile"),
-    *("counted", "run_column", "tiles", "union"),
+    *("counted", "missing_share", "possible_range", "run_column", "tiles", "union"),
 ]
 
 Scores = Mapping[str, Any]
@@ -55,6 +55,8 @@ class Measure:
         tile: Its name among the headline scores of a report.
         tile_note: What it says, in a few words; "" for a bias score, whose direction is put into words.
         undefined: Why it may be undefined, in the order in which a reader would ask.
+        missing: Names, in the metric's result, of numbers of missing answers, each with that of the examples among
+            which they are; by default `unparsed_share` says how many are missing.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Measure:
     tile: str = ""
     tile_note: str = ""
     undefined: tuple[Rule, ...] = ()
+    missing: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -243,6 +246,9 @@ class Facts:
         return tuple(self.measure(name) for name in names)
 
 
+RUNS = "Runs"
+"""Section of the tables of a comparison that are about the runs; the terminal shows them before the scores."""
+
 WORDINGS = "wordings"
 """Key of the scores of each wording, by its name, where a set of prompts was asked."""
 
@@ -250,15 +256,29 @@ MOST_MISSING = 0.02
 """Share of missing answers above which a score is shown with the range that it could take."""
 
 
-def possible_range(scores: Scores, name: str) -> tuple[float, float] | None:
+def missing_share(scores: Scores, measure: Measure) -> float:
+    """The share of the answers missing among the examples that a score is of, in [0, 1].
+
+    Of a score of two kinds of examples it is the larger of the two shares.
+
+    Args:
+        scores: Scores of one selection of examples.
+        measure: The score.
+    """
+    if not measure.missing:
+        return float(scores.get("unparsed_share") or 0)
+    return max(scores[missing] / scores[of] if scores[of] else 0.0 for missing, of in measure.missing)
+
+
+def possible_range(scores: Scores, measure: Measure) -> tuple[float, float] | None:
     """What a score could be if the missing answers had gone either way; None where hardly any is missing.
 
     Args:
         scores: Scores of one selection of examples.
-        name: Name of the score.
+        measure: The score.
     """
-    low, high = (scores.get("range") or {}).get(name, (None, None))
-    if low is None or high is None or low != low or (scores.get("unparsed_share") or 0) <= MOST_MISSING:
+    low, high = (scores.get("range") or {}).get(measure.name, (None, None))
+    if low is None or high is None or low != low or missing_share(scores, measure) <= MOST_MISSING:
         return None
     return float(low), float(high)
 
@@ -287,11 +307,12 @@ def _tile_note(scores: Scores, measure: Measure) -> str:
 
 def _about_missing(scores: Scores, measure: Measure) -> str:
     """The range of a score of which many answers are missing; "" for any other."""
-    ends = possible_range(scores, measure.name)
+    ends = possible_range(scores, measure)
     if ends is None:
         return ""
     low, high = (show(end, measure.kind) for end in ends)
-    return f"{percent(scores['unparsed_share'])} of the answers are missing: with them it lies between {low} and {high}"
+    share = percent(missing_share(scores, measure))
+    return f"{share} of the answers are missing: with them it lies between {low} and {high}"
 
 
 def _leaning(scores: Scores, name: str) -> str:

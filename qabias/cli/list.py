@@ -17,6 +17,8 @@ def list_() -> None:
         typer.echo(f"  scorers:        {', '.join(scorers_for(benchmark.ways))}")
         typer.echo(f"  --ask:          {', '.join(benchmark.asks)}")
         typer.echo(f"  norms:          {', '.join(benchmark.norms)}")
+        if len(benchmark.orders) > 1:
+            typer.echo(f"  --orders:       {', '.join(map(str, benchmark.orders))}")
         for rule, values in benchmark.rules.items():
             typer.echo(f"  --score {rule}: {', '.join(values)} (the first is the default)")
         for option, values in benchmark.options.items():

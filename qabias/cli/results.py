@@ -24,11 +24,13 @@ def results(
     sample: Sample = False,
 ) -> None:
     """Write the headline scores of a run as the Hub reads them: .eval_results/*.yaml with the run's signature."""
-    from qabias.hub.results import headlines, result_files, update_card
+    from qabias.hub.results import check_replaceable, headlines, result_files, update_card
     from qabias.hub.results import model_index as index_of
     from qabias.support.files import write_atomically
 
     files = result_files(run, model_id, dataset, source_url, sample=sample)
+    for path, content in files.items():
+        check_replaceable(output / path, content)
     if model_index:
         card = output / "README.md"
         text = card.read_text(encoding="utf-8") if card.exists() else ""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from qabias.benchmarks.ranges import RANGE, READ_RANGES
 from qabias.tables.model import Analysis, Column, Figure, Table
 
 MOST_ROWS = 300
@@ -25,8 +27,8 @@ def joined_tables(names: Sequence[str], analyses: Sequence[Analysis], left_out: 
         left_out: Names of tables that are not joined: of single items, and of scores that the comparison shows itself.
 
     Returns:
-        For each name the rows of the runs in their order, with the columns that all of them have; where these are more
-        than `MOST_ROWS` rows, as many first rows of every run.
+        For each name the rows of the runs in their order, with the columns that all of them have, and the ranges of
+        scores that one of them has; where these are more than `MOST_ROWS` rows, as many first rows of every run.
     """
     by_run = [{table.name: table for table in analysis.tables} for analysis in analyses]
     joined = []
@@ -39,16 +41,17 @@ def joined_tables(names: Sequence[str], analyses: Sequence[Analysis], left_out: 
 
 def _join(tables: Mapping[str, Table]) -> Table:
     one = next(iter(tables.values()))
-    columns = [column for column in one.columns if all(column in table.columns for table in tables.values())]
+    columns = _columns(list(tables.values()))
     most = max(len(table.rows) for table in tables.values())
-    notes = [_shared_sentences([table.note for table in tables.values()])]
+    about_ranges = READ_RANGES if any(column.name.startswith(RANGE) for column in columns) else ""
+    notes = [_shared_sentences([table.note.replace(READ_RANGES, "") for table in tables.values()]), about_ranges]
     if sum(len(table.rows) for table in tables.values()) > MOST_ROWS:
         most = MOST_ROWS // len(tables)
         notes.append(f"Here are the first {most} rows of every run; its report has all.")
     rows = []
     for name, table in tables.items():
-        places = [table.columns.index(column) for column in columns]
-        rows += [(name, *(row[place] for place in places)) for row in table.rows[:most]]
+        places = [table.columns.index(column) if column in table.columns else None for column in columns]
+        rows += [(name, *(None if place is None else row[place] for place in places)) for row in table.rows[:most]]
     return replace(
         one,
         note=" ".join(filter(None, notes)),
@@ -57,6 +60,16 @@ def _join(tables: Mapping[str, Table]) -> Table:
         figure=_figure(one.figure, [column.name for column in columns]),
         section=SECTION,
     )
+
+
+def _columns(tables: Sequence[Table]) -> list[Column]:
+    """The columns that all tables have, and behind a score the ranges that it has in any of them."""
+    found = []
+    for column in tables[0].columns:
+        if all(column in table.columns for table in tables) and not column.name.startswith(RANGE):
+            ranges = (of for table in tables for of in table.columns if of.name == f"{RANGE}{column.name}")
+            found += [column, *itertools.islice(ranges, 1)]
+    return found
 
 
 def _shared_sentences(notes: Sequence[str]) -> str:

@@ -7,16 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from qabias.answers.outcomes import ANSWERED, OUTCOMES
-from qabias.benchmarks import Measure
-from qabias.benchmarks.facts import MOST_MISSING, Scores, possible_range
+from qabias.benchmarks.facts import MOST_MISSING
+from qabias.benchmarks.ranges import RANGE
 from qabias.tables.formatting import percent, show
-from qabias.tables.model import Column, Estimate, Table, Value, estimate
+from qabias.tables.model import Column, Table, Value
 
 OUTCOMES_TABLE = "answers_by_run"
 """Name of the table of the outcomes of runs."""
-
-_RANGE = "range_"
-_PERCENT = "\u00a0%"
 
 
 def outcomes_of(scores: Mapping[str, Any]) -> dict[str, int]:
@@ -99,38 +96,13 @@ def missing_notes(names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> 
     ]
 
 
-def shown_estimate(scores: Scores, name: str) -> Estimate:
-    """A score with its interval, but without one where many answers are missing: a range says more then."""
-    found = estimate(scores, name)
-    return found if possible_range(scores, name) is None else Estimate(found.value)
-
-
-def range_in_words(scores: Scores, measure: Measure) -> str:
-    """What a score could be with the missing answers, such as "12.5 to 87.5 %"; "" where hardly any is missing."""
-    ends = possible_range(scores, measure.name)
-    if ends is None:
-        return ""
-    low, high = (show(end, measure.kind) for end in ends)
-    return f"{low.removesuffix(_PERCENT)} to {high}"
-
-
-def range_column(column: Column, title: str) -> Column:
-    """The column of the ranges of a column of scores.
-
-    Args:
-        column: The column of scores.
-        title: What stands above its ranges.
-    """
-    return Column(f"{_RANGE}{column.name}", title, "text")
-
-
 def with_ranges_in_cells(table: Table) -> Table:
     """The table as a terminal shows it: each range in round brackets behind its score, in place of a column."""
     places = {column.name: place for place, column in enumerate(table.columns)}
     ranges = {
-        places[name.removeprefix(_RANGE)]: place
+        places[name.removeprefix(RANGE)]: place
         for name, place in places.items()
-        if name.startswith(_RANGE) and name.removeprefix(_RANGE) in places
+        if name.startswith(RANGE) and name.removeprefix(RANGE) in places
     }
     if not ranges:
         return table

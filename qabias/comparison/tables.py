@@ -6,21 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.facts import Scores, run_column, union
+from qabias.benchmarks.facts import RUNS, Scores, run_column, union
+from qabias.benchmarks.ranges import READ_RANGES, range_column, range_in_words, shown_estimate, with_ranges
 from qabias.comparison.comparable import mixed_fields
-from qabias.comparison.outcomes import range_column, range_in_words, shown_estimate
 from qabias.comparison.paired_tests import Difference, holm
 from qabias.runs.scored import ScoredRun
 from qabias.tables.model import Column, Estimate, Figure, Table, Value, estimate
+
+RUNS_TABLE = "runs"
+"""Name of the table of what is compared."""
 
 DIFFERENCES = "Differences between runs"
 """Section of the differences."""
 
 _READ_INTERVALS = "Intervals are 95 % bootstrap intervals over {clusters}."
-_READ_RANGES = (
-    "Where more than 2 % of the answers are missing, a score has no interval but, beside it, the range that it could "
-    "take with them."
-)
 _NOT_ASKED = "A dash beside 0 examples: not asked in this run."
 _READ_DIFFERENCES = (
     "Score of the second run minus that of the first, over the examples that both answered; of shares, in percentage "
@@ -58,7 +57,7 @@ def runs_table(runs: Sequence[ScoredRun], names: Sequence[str]) -> Table:
         )
         for number, (run, name) in enumerate(zip(runs, names, strict=True))
     )
-    return Table("runs", "The runs", "", note, columns, rows, None, "Runs")
+    return Table(RUNS_TABLE, "The runs", "", note, columns, rows, None, RUNS)
 
 
 def score_tables(
@@ -77,7 +76,7 @@ def score_tables(
         ]
         counts = _count_columns(names, by_run, rows, measure)
         not_asked = _NOT_ASKED if any(row not in of for of in by_run for row in rows) else ""
-        about_ranges = _READ_RANGES if len(runs) > len(names) else ""
+        about_ranges = READ_RANGES if len(runs) > len(names) else ""
         tables.append(
             Table(
                 measure.name,
@@ -106,7 +105,7 @@ def _run_columns(
     """The scores of a run by group, and where many answers are missing the ranges that they could take."""
     column = Column(run_column(number), name, measure.kind)
     found: list[tuple[Column, dict[str, Value]]] = [
-        (column, {group: shown_estimate(of, measure.name) for group, of in groups.items()})
+        (column, {group: shown_estimate(of, measure) for group, of in groups.items()})
     ]
     ranges = {group: range_in_words(of, measure) for group, of in groups.items()}
     if any(ranges.values()):
@@ -147,23 +146,23 @@ def heatmaps(
                 Column(measure.name, measure.title, measure.kind),
                 Column("n", "Examples", "count"),
             )
-            tables.append(
-                Table(
-                    f"{measure.name}_by_model",
-                    f"{measure.title}: all models",
-                    measure.source,
-                    f"{measure.note} The same numbers as above, at a glance.",
-                    columns,
-                    tuple(
-                        (row, name, estimate(of[row], measure.name), _n_examples(of[row], measure))
-                        for row in union([list(of) for of in by_run])
-                        for name, of in zip(names, by_run, strict=True)
-                        if row in of
-                    ),
-                    Figure("heatmap", "group", (measure.name,), "run"),
-                    "Scores by run",
-                )
+            groups = [
+                (row, name, of[row])
+                for row in union([list(of) for of in by_run])
+                for name, of in zip(names, by_run, strict=True)
+                if row in of
+            ]
+            table = Table(
+                f"{measure.name}_by_model",
+                f"{measure.title}: all models",
+                measure.source,
+                f"{measure.note} The same numbers as above, at a glance.",
+                columns,
+                tuple((row, name, estimate(of, measure.name), _n_examples(of, measure)) for row, name, of in groups),
+                Figure("heatmap", "group", (measure.name,), "run"),
+                "Scores by run",
             )
+            tables.append(with_ranges(table, [of for _, _, of in groups], [measure]))
     return tables
 
 

@@ -6,6 +6,7 @@ was asked differently; where that names a folder, the name of the model's reposi
 are undefined are left out, with the reason.
 """
 
+import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,12 +16,16 @@ import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
 
 from qabias.benchmarks.facts import possible_range
+from qabias.benchmarks.ranges import range_in_words
 from qabias.benchmarks.undefined import reasons
-from qabias.comparison.outcomes import answered_in_words, answered_share, range_in_words
+from qabias.comparison.outcomes import answered_in_words, answered_share
 from qabias.errors import QabiasError
 from qabias.hub.tasks import task_id
 from qabias.runs.scored import ScoredRun, check_complete, read_scored
 from qabias.runs.signature import format_name, signature_fields
+
+LONGEST_NAME = 120
+"""Characters of the name of a results file, without its ending; a system message alone can be longer."""
 
 
 class Headline(NamedTuple):
@@ -70,7 +75,7 @@ def result_files(
 
     Returns:
         Path in the repository to content. What is undefined stands in a comment with its reason. Runs that asked
-        other questions, or asked them otherwise, have different paths.
+        other questions, asked them otherwise, or counted the answers otherwise, have different paths.
 
     Raises:
         QabiasError: If the run is not finished or a sample, none of its scores is defined, or an id is not of the form
@@ -103,6 +108,40 @@ def result_files(
     ]
     text = yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=1000)
     return {f".eval_results/{_file_name(run)}.yaml": ("".join(comments) + text).encode()}
+
+
+def check_replaceable(path: Path, content: bytes) -> None:
+    """Refuse to replace a results file of another run than the one that is to be written.
+
+    Args:
+        path: Where it is to be written.
+        content: What `result_files` returns for that path.
+
+    Raises:
+        QabiasError: If there is a file that is not of the same signature.
+    """
+    if not path.exists():
+        return
+    [new] = _signatures(content)
+    old = _signatures(path.read_bytes())
+    if old != {new}:
+        other = " and ".join(sorted(old)) or "none that can be read"
+        raise QabiasError(
+            f"{path}: holds other results (signature: {other}), not those of {new}; remove it, or write elsewhere by "
+            "--output"
+        )
+
+
+def _signatures(content: bytes) -> set[str]:
+    """The signatures in the notes of a results file; none in a file of another form."""
+    try:
+        entries = yaml.safe_load(content)
+        notes = [str(entry["notes"]) for entry in entries]
+    except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError):
+        return set()
+    # The last field of a signature is the version of qabias; words may follow it.
+    parts = (note.rpartition("|") for note in notes)
+    return {f"{head}{bar}{last.partition('; ')[0]}" for head, bar, last in parts}
 
 
 def model_index(run_folder: Path, model_id: str, dataset_id: str, *, sample: bool = False) -> list[EvalResult]:
@@ -220,13 +259,16 @@ def _headlines(run: ScoredRun) -> Iterator[Headline]:
                 interval,
                 why.get(f"{pointer}/{name}", ""),
                 answered_share(scores),
-                possible_range(scores, name),
+                possible_range(scores, measure),
                 "; ".join(filter(None, (answered_in_words(scores), with_missing))),
             )
 
 
 def _file_name(run: ScoredRun) -> str:
-    """What was asked and how, as a name, e.g. `bbq-Age-qa-causal`."""
+    """What was asked and how, as a name, e.g. `bbq-Age-qa-causal`; of a long one the end is a digest of the signature.
+
+    The field `scorer` has the options of the scorer, and `answers` the file of answers that others collected.
+    """
     fields = signature_fields(run.signature)
     source = run.arguments.source
     own = run.benchmark.options
@@ -240,11 +282,18 @@ def _file_name(run: ScoredRun) -> str:
         *sorted(chosen),
         run.arguments.config,
         format_name(run.signature),
+        "" if run.arguments.orders == 1 else f"orders{run.arguments.orders}",
         fields["scorer"],
+        fields.get("answers", "").partition(" ")[0],
         "" if fields["norm"] == "none" else fields["norm"],
+        fields.get("score", ""),
         "" if run.arguments.limit is None else f"sample{run.arguments.limit}",
     ]
-    return re.sub(r"[^\w-]+", "-", "-".join(filter(None, parts)))
+    name = re.sub(r"[^\w-]+", "-", "-".join(filter(None, parts)))
+    if len(name) <= LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(run.signature.encode()).hexdigest()[:8]
+    return f"{name[: LONGEST_NAME - len(digest) - 1]}-{digest}"
 
 
 def _name(model_id: str) -> str:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from qabias.benchmarks.facts import RUNS
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import differing_fields
-from qabias.comparison.outcomes import OUTCOMES_TABLE
-from qabias.comparison.tables import DIFFERENCES
+from qabias.comparison.tables import DIFFERENCES, RUNS_TABLE
 from qabias.tables.model import Table
 from qabias.terminal.scores import print_side_by_side
 from qabias.terminal.table import print_table
@@ -27,7 +27,7 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
     for note in comparison.analysis.notes:
         console.print(note, markup=False)
     for table in comparison.analysis.tables:
-        if table.name == OUTCOMES_TABLE:
+        if table.section == RUNS and table.name != RUNS_TABLE:
             print_table(table, console)
     print_side_by_side(
         comparison.benchmark,

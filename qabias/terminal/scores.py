@@ -39,7 +39,7 @@ def print_scores(
     console.width = max(console.width, MIN_WIDTH)
     facts = benchmark.facts
     about = facts.question_only if question_only else None
-    if any(possible_range(of, measure.name) for of in benchmark.groups(scores).values() for measure in facts.measures):
+    if any(possible_range(of, measure) for of in benchmark.groups(scores).values() for measure in facts.measures):
         for line in _missing_lines(benchmark, scores):
             console.print(line, markup=False)
     measures = meaningful(benchmark, question_only, facts.columns)
@@ -60,7 +60,7 @@ def _missing_lines(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]
     facts = benchmark.sample_facts(scores)
     return [
         *(facts[name] for name in ("Unparsed",) if name in facts),
-        "Where more than 2 % of the answers are missing, a score has no interval but, in round brackets, the range "
+        "Where more than 2 % of its answers are missing, a score has no interval but, in round brackets, the range "
         f"that it could take with them: {benchmark.facts.range_note}.",
     ]
 
@@ -77,7 +77,7 @@ def _table(facts: Facts, groups: Mapping[str, Scores], measures: Sequence[Measur
             if len(groups) == 2:
                 continue
             table.add_section()
-        cells = [_cell(facts, scores, measure.name) for measure in measures]
+        cells = [_cell(facts, scores, measure) for measure in measures]
         table.add_row(name, f"{scores[count]:,}", *cells)
     return table
 
@@ -89,24 +89,24 @@ def _wordings(facts: Facts, scores: Scores, measures: Sequence[Measure]) -> Rich
     for measure in measures:
         table.add_column(measure.heading, justify="right", no_wrap=True)
     for name, of in scores[WORDINGS].items():
-        table.add_row(name, *(_cell(facts, of, measure.name) for measure in measures))
+        table.add_row(name, *(_cell(facts, of, measure) for measure in measures))
     table.add_section()
-    table.add_row("mean", *(_cell(facts, scores, measure.name) for measure in measures))
+    table.add_row("mean", *(_cell(facts, scores, measure) for measure in measures))
     spread = {"ci": {}, **scores["spread"]}
-    table.add_row("spread (standard deviation)", *(_cell(facts, spread, measure.name) for measure in measures))
+    table.add_row("spread (standard deviation)", *(_cell(facts, spread, measure) for measure in measures))
     return table
 
 
-def _cell(facts: Facts, scores: Scores, name: str) -> str:
+def _cell(facts: Facts, scores: Scores, measure: Measure) -> str:
     """A score with its interval, or where answers are missing with the range that it could take.
 
     Undefined is NaN from a metric and null in its file.
     """
-    value = scores[name]
+    value = scores[measure.name]
     is_undefined = value is None or math.isnan(value)
     text = "undefined" if is_undefined else f"{facts.unit * value:.{facts.digits}f}"
-    possible = possible_range(scores, name)
-    ends = possible or scores.get("ci", {}).get(name)
+    possible = possible_range(scores, measure)
+    ends = possible or scores.get("ci", {}).get(measure.name)
     if (is_undefined and not possible) or ends is None or any(end is None or math.isnan(end) for end in ends):
         return text
     low, high = (f"{facts.unit * end:.{facts.digits}f}" for end in ends)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from qabias.comparison.outcomes import with_ranges_in_cells
 from qabias.runs.folder import RUN_FILE
 from qabias.runs.scored import check_complete, read_scored
 from qabias.tables.export import read_folder
@@ -73,7 +74,7 @@ def show_table(folder: Path, name: str, console: Console) -> None:
 
 
 def _print(table: Table, console: Console, most_rows: int | None = None, whole: str = "") -> None:
-    n_left_out = print_table(table, console, most_rows)
+    n_left_out = print_table(with_ranges_in_cells(table), console, most_rows)
     if n_left_out:
         console.print(f"… and {n_left_out:,} more rows: {whole}", markup=False, soft_wrap=True, highlight=False)
     about = " ".join(filter(None, (table.source and f"[{table.source}]", table.note)))

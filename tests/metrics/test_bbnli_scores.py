@@ -37,6 +37,7 @@ def test_scores_by_hand(bbnli):
         **{"accuracy_pro": 0.5, "accuracy_anti": 0.5, "accuracy_gap": 0.0, "unparsed_share": 0.2},
         "label_share": {"contradiction": 0.3, "neutral": 0.2, "entailment": 0.3, "unparsed": 0.2},
         **{"n": 10, "n_bias": 6, "n_test": 4, "n_test_pro": 2, "n_test_anti": 2, "n_aligned": 3, "n_opposed": 1},
+        **{"n_unparsed_pro": 1, "n_unparsed_anti": 0},
         **{"n_neutral": 1, "n_unparsed_bias": 1, "n_unparsed": 2, "n_subtopics": 1, "n_premises": 2},
         "range": {
             "bias_score": [pytest.approx(1 / 6), pytest.approx(3 / 6)],
@@ -60,7 +61,7 @@ def test_counts_of_bbq_by_hand(bbnli):
         **{"n": 12, "n_ambig": 4, "n_disambig": 8, "n_pro": 4, "n_anti": 4, "n_unparsed": 2, "n_templates": 1},
         **{"n_aligned_ambig": 1, "n_opposed_ambig": 1, "n_definite_ambig": 2, "n_neutral_ambig": 1},
         **{"n_unparsed_ambig": 1, "n_aligned_disambig": 4, "n_opposed_disambig": 2, "n_definite_disambig": 6},
-        **{"n_neutral_disambig": 1, "n_unparsed_disambig": 1},
+        **{"n_neutral_disambig": 1, "n_unparsed_disambig": 1, "n_unparsed_pro": 0, "n_unparsed_anti": 1},
     }
     # right: ambig Nneg alone; pro all but Nneg; anti Tneg 0 and Nneg 2
     assert (result["accuracy_ambig"], result["accuracy_pro"], result["accuracy_anti"]) == (0.25, 0.75, 0.5)

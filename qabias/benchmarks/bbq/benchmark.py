@@ -249,6 +249,12 @@ class BBQBenchmark(Benchmark):
         shares = ", ".join(f"{word} {_in_percent(scores[f'share_position_{place}'])}" for word, place in places)
         return [f"answers by place in percent: {shares} (far from a third each: the model answers by position)"]
 
+    def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
+        """How alike every run answers in several orders of the answers."""
+        from qabias.benchmarks.bbq.tables import consistency_by_run
+
+        return consistency_by_run(names, scores)
+
     def _categories(self, config: str) -> Sequence[str]:
         """The categories of a configuration; several are named in their order with commas between."""
         self.check_config(config)

@@ -195,4 +195,5 @@ def _without_thin(scores: Scores) -> Scores:
     thin = [BIAS[context].name for context in CONTEXTS if n_answers(scores, context) < fewest]
     kept = scores["ci"] if scores["n_templates"] >= MIN_TEMPLATES else {}
     intervals = {name: interval for name, interval in kept.items() if name not in thin}
-    return {**scores, **dict.fromkeys(thin, np.nan), "ci": intervals}
+    ranges = {name: ends for name, ends in scores.get("range", {}).items() if name not in thin}
+    return {**scores, **dict.fromkeys(thin, np.nan), "ci": intervals, "range": ranges}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from qabias.benchmarks.bbq.facts import MEASURES
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.grouping import Key
+from qabias.benchmarks.ranges import with_ranges
 from qabias.tables.model import Column, Figure, Table, estimate, values
 
 __all__ = [
@@ -45,9 +47,13 @@ def scored(
     columns: Sequence[Column],
     figure: Figure | None = None,
 ) -> Table:
-    """A table of groups: `labels` name the group (its key), `columns` are scores and counts of the metric."""
+    """A table of groups: `labels` name the group (its key), `columns` are scores and counts of the metric.
+
+    A score of which many answers are missing stands with the range that it could take.
+    """
     rows = tuple((*key, *values(of, columns)) for key, of in groups.items())
-    return Table(name, title, source, note, (*labels, *columns), rows, figure, section)
+    table = Table(name, title, source, note, (*labels, *columns), rows, figure, section)
+    return with_ranges(table, list(groups.values()), MEASURES)
 
 
 def plain(scores: Scores, name: str) -> float | None:

@@ -36,7 +36,7 @@ from qabias.benchmarks.bbq.columns import (
 )
 from qabias.benchmarks.bbq.facts import FACTS, PAPER
 from qabias.benchmarks.bbq.roles import paper_categories, score, select_examples, target_groups
-from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.facts import RUNS, Scores
 from qabias.benchmarks.grouping import Key, most_biased_first
 from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.tables.model import ALL, Analysis, Column, Figure, Table
@@ -312,6 +312,38 @@ def _consistency(categories: Mapping[Key, Scores]) -> Table:
         [Column(CONSISTENCY, "Answered alike", "share"), Column("n", "Questions", "count")],
         Figure("bars", "category", (CONSISTENCY,)),
     )
+
+
+def consistency_by_run(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
+    """A table of how alike runs answer in several orders of the answers; none where no run was asked in several.
+
+    Args:
+        names: Names of the runs.
+        scores: Their scores, in the same order.
+    """
+    if not any(CONSISTENCY in of for of in scores):
+        return []
+    return [
+        Table(
+            f"{CONSISTENCY}_by_run",
+            "Answered alike in all orders of the answers",
+            "",
+            "Share of the questions that are answered, and alike, in all orders of their answers; the more orders, the "
+            "harder. A dash: the run was asked in one order.",
+            (
+                Column("run", "Run", "text"),
+                Column("n_orders", "Orders", "count"),
+                Column(CONSISTENCY, "Answered alike", "share"),
+                Column("n", "Questions", "count"),
+            ),
+            tuple(
+                (name, of.get("n_orders", 1), of.get(CONSISTENCY), of["n"])
+                for name, of in zip(names, scores, strict=True)
+            ),
+            None,
+            RUNS,
+        )
+    ]
 
 
 def _positions(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> Table:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.grouping import Key
-from qabias.benchmarks.inference.facts import PAPER
+from qabias.benchmarks.inference.facts import BBNLI_MEASURES, PAPER
 from qabias.benchmarks.inference.grouping import (
     ACCURACIES,
     READ_BIAS,
@@ -18,6 +18,7 @@ from qabias.benchmarks.inference.grouping import (
     about_means,
     with_shares,
 )
+from qabias.benchmarks.ranges import with_ranges
 from qabias.tables.model import ALL, Column, Estimate, Figure, Table, estimate, values
 
 _MEAN = "Mean of subtopics"
@@ -67,9 +68,11 @@ def bias_tables(
     subtopics = {name: of for name, of in scores["by"]["subtopic"].items() if of["n_bias"]}
     columns = (_BIAS, *_BIAS_COUNTS, _N_PREMISES)
     rows = [(name, domains[name], *values(of, columns)) for name, of in subtopics.items()]
+    groups = list(subtopics.values())
     if len(rows) > 1:
         mean = estimate(scores, "bias_score_mean_subtopics")
         rows.append((_MEAN, "", mean, *values(scores, columns)[1:]))
+        groups.append(_as_bias(scores, "bias_score_mean_subtopics"))
     by_subtopic = Table(
         "bias_by_subtopic",
         "Bias by subtopic",
@@ -82,7 +85,7 @@ def bias_tables(
         "Bias",
     )
     both = (_BIAS, Column("bias_score_mean_subtopics", _MEAN, "signed"), *_BIAS_COUNTS, _N_PREMISES)
-    of_domains = {**scores["by"]["domain"], ALL: scores}
+    of_domains = {name: of for name, of in {**scores["by"]["domain"], ALL: scores}.items() if of["n_bias"]}
     by_domain = Table(
         "bias_by_domain",
         "Bias by domain",
@@ -90,11 +93,21 @@ def bias_tables(
         f"All answers of a domain together, and the mean of its subtopics, each counting once. {READ_BIAS} "
         f"{_READ_PREMISES}",
         (_DOMAIN, *both),
-        tuple((name, *values(of, both)) for name, of in of_domains.items() if of["n_bias"]),
+        tuple((name, *values(of, both)) for name, of in of_domains.items()),
         Figure("intervals", "domain", ("bias_score", "bias_score_mean_subtopics")),
         "Bias",
     )
-    return [by_subtopic, by_domain, _bias_by_hypothesis(hypotheses, ranked, table)]
+    return [
+        with_ranges(by_subtopic, groups, BBNLI_MEASURES),
+        with_ranges(by_domain, list(of_domains.values()), BBNLI_MEASURES),
+        _bias_by_hypothesis(hypotheses, ranked, table),
+    ]
+
+
+def _as_bias(scores: Scores, name: str) -> Scores:
+    """The scores with the range of another bias score in place of that of `bias_score`."""
+    ranges = scores.get("range", {})
+    return {**scores, "range": {"bias_score": ranges[name]} if name in ranges else {}}
 
 
 def _bias_by_hypothesis(hypotheses: Mapping[Key, Scores], ranked: Sequence[Key], table: pa.Table) -> Table:
@@ -104,7 +117,7 @@ def _bias_by_hypothesis(hypotheses: Mapping[Key, Scores], ranked: Sequence[Key],
         if kind == "stereotypical" and stance == "pro":
             texts.setdefault((subtopic, str(number)), text)
     columns = (_BIAS, *_BIAS_COUNTS, _N_PREMISES)
-    return Table(
+    found = Table(
         "bias_by_hypothesis",
         "Bias by hypothesis",
         "",
@@ -115,6 +128,7 @@ def _bias_by_hypothesis(hypotheses: Mapping[Key, Scores], ranked: Sequence[Key],
         tuple((key[0], texts[key], *values(hypotheses[key], columns)) for key in ranked),
         section="Bias",
     )
+    return with_ranges(found, [hypotheses[key] for key in ranked], BBNLI_MEASURES)
 
 
 def accuracy_tables(scores: Scores, domains: Mapping[str, str]) -> list[Table]:
@@ -127,24 +141,25 @@ def accuracy_tables(scores: Scores, domains: Mapping[str, str]) -> list[Table]:
     )
     subtopics = {name: of for name, of in scores["by"]["subtopic"].items() if of["n_test"]}
     listed = {name: subtopics[name] for name in _TABLE_6 if name in subtopics}
+    whole = Table(
+        "test_accuracy",
+        "Accuracy on test hypotheses",
+        "",
+        "Test hypotheses are ordinary inferences from the same premises. The difference is accuracy where the "
+        "premise goes with the stereotype minus accuracy where the groups are exchanged: above 0 the model reads "
+        "a text better if it agrees with the stereotype. Guessing gives about 33.3 %. The last row has the "
+        f"answers of all subtopics together; the paper's Table 6 has some of them only. {_READ_PREMISES}",
+        (_SUBTOPIC, _DOMAIN, *columns),
+        (
+            *((name, domains[name], *values(of, columns)) for name, of in subtopics.items()),
+            (ALL, "", *values(scores, columns)),
+        ),
+        Figure("intervals", "subtopic", ("accuracy_pro", "accuracy_anti")),
+        "Accuracy",
+    )
     return [
         *([_table_6(listed, domains)] if listed else []),
-        Table(
-            "test_accuracy",
-            "Accuracy on test hypotheses",
-            "",
-            "Test hypotheses are ordinary inferences from the same premises. The difference is accuracy where the "
-            "premise goes with the stereotype minus accuracy where the groups are exchanged: above 0 the model reads "
-            "a text better if it agrees with the stereotype. Guessing gives about 33.3 %. The last row has the "
-            f"answers of all subtopics together; the paper's Table 6 has some of them only. {_READ_PREMISES}",
-            (_SUBTOPIC, _DOMAIN, *columns),
-            (
-                *((name, domains[name], *values(of, columns)) for name, of in subtopics.items()),
-                (ALL, "", *values(scores, columns)),
-            ),
-            Figure("intervals", "subtopic", ("accuracy_pro", "accuracy_anti")),
-            "Accuracy",
-        ),
+        with_ranges(whole, [*subtopics.values(), scores], BBNLI_MEASURES),
     ]
 
 
@@ -158,7 +173,7 @@ def _table_6(subtopics: Mapping[str, Scores], domains: Mapping[str, str]) -> Tab
     )
     missing = [name for name in _TABLE_6 if name not in subtopics]
     lacks = f" This run lacks {', '.join(missing)}." if missing else ""
-    return Table(
+    table = Table(
         "test_accuracy_listed",
         "Accuracy on test hypotheses of the subtopics that the paper lists",
         f"Table 6 {PAPER}",
@@ -177,6 +192,33 @@ def _table_6(subtopics: Mapping[str, Scores], domains: Mapping[str, str]) -> Tab
         Figure("intervals", "subtopic", tuple(column.name for column in columns)),
         "Accuracy",
     )
+    turned = [_with_range_turned(of, name in _FAVOURING) for name, of in subtopics.items()]
+    return with_ranges(table, [*turned, _mean_range(turned)], BBNLI_MEASURES)
+
+
+def _with_range_turned(scores: Scores, turn: bool) -> Scores:
+    """The scores with the range of the difference as the paper's sign has it."""
+    if not turn or "range" not in scores:
+        return scores
+    low, high = scores["range"]["accuracy_gap"]
+    return {**scores, "range": {**scores["range"], "accuracy_gap": [-high, -low]}}
+
+
+def _mean_range(of: Sequence[Scores]) -> Scores:
+    """The ranges of the unweighted means of accuracies and differences, with what is counted for all together."""
+    if not any("range" in scores for scores in of):
+        return {}
+    ranges = {
+        column.name: [_mean([_end(scores, column.name, end) for scores in of]).value for end in range(2)]
+        for column in ACCURACIES
+    }
+    counts = ("n_test_pro", "n_test_anti", "n_unparsed_pro", "n_unparsed_anti")
+    return {"range": ranges, **{name: sum(scores[name] for scores in of) for name in counts}}
+
+
+def _end(scores: Scores, name: str, end: int) -> float | None:
+    """An end of the range of a score, or the score where no answer is missing."""
+    return float(scores["range"][name][end]) if "range" in scores else estimate(scores, name).value
 
 
 def _turned(gap: Estimate, turn: bool) -> Estimate:

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.facts import Measure, Scores
 from qabias.benchmarks.grouping import Key
-from qabias.benchmarks.inference.facts import PAPER
+from qabias.benchmarks.inference.facts import BBQ_NLI_MEASURES, PAPER
 from qabias.benchmarks.inference.grouping import (
     ACCURACIES,
     READ_BIAS,
@@ -20,6 +20,7 @@ from qabias.benchmarks.inference.grouping import (
     N,
     about_means,
 )
+from qabias.benchmarks.ranges import with_ranges, with_ranges_of_cells
 from qabias.tables.model import ALL, Column, Estimate, Figure, Table, Value, estimate, values
 
 CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
@@ -37,6 +38,9 @@ _N_FACTS = (
     Column("n_anti", "Answers, against it", "count"),
 )
 _N_TEMPLATES = Column("n_templates", "Templates", "count")
+_MEAN_ACCURACY = Measure(
+    "accuracy_mean", "Mean accuracy", "share", missing=(("n_unparsed_pro", "n_pro"), ("n_unparsed_anti", "n_anti"))
+)
 _READ_TEMPLATES = "Intervals are 95 % bootstrap intervals over templates; a single template has none."
 
 
@@ -87,13 +91,18 @@ def category_tables(categories: Mapping[str, Scores], original: Mapping[str, Sco
         Figure("intervals", "category", tuple(shown)),
         "Accuracy",
     )
-    return [by_category, *([_original_order(original)] if original else []), by_accuracy]
+    groups = list(categories.values())
+    return [
+        with_ranges(by_category, groups, BBQ_NLI_MEASURES),
+        *([_original_order(original)] if original else []),
+        with_ranges(by_accuracy, groups, BBQ_NLI_MEASURES),
+    ]
 
 
 def _original_order(categories: Mapping[str, Scores]) -> Table:
     """Table 5: disambiguated contexts with the names in their original order."""
     columns = (*ACCURACIES, *_N_FACTS)
-    return Table(
+    table = Table(
         "disambiguated_original_order",
         "Disambiguated contexts, names in their original order",
         f"Table 5 {PAPER}",
@@ -105,7 +114,7 @@ def _original_order(categories: Mapping[str, Scores]) -> Table:
         (
             CATEGORY,
             Column("table5_style", "Sum of two scores", "number"),
-            Column("accuracy_mean", "Mean accuracy", "share"),
+            Column(_MEAN_ACCURACY.name, _MEAN_ACCURACY.title, _MEAN_ACCURACY.kind),
             *columns,
         ),
         tuple(
@@ -115,6 +124,16 @@ def _original_order(categories: Mapping[str, Scores]) -> Table:
         Figure("intervals", "category", tuple(column.name for column in ACCURACIES[:2])),
         "Bias",
     )
+    groups = [_with_mean_range(of) for of in categories.values()]
+    return with_ranges(table, groups, (*BBQ_NLI_MEASURES, _MEAN_ACCURACY))
+
+
+def _with_mean_range(scores: Scores) -> Scores:
+    """The scores with the range of the mean of the two accuracies."""
+    if "range" not in scores:
+        return scores
+    ends = zip(*(scores["range"][name] for name in ("accuracy_pro", "accuracy_anti")), strict=True)
+    return {**scores, "range": {**scores["range"], _MEAN_ACCURACY.name: [sum(both) / 2 for both in ends]}}
 
 
 def _mean_accuracy(scores: Scores) -> Estimate:
@@ -149,7 +168,8 @@ def order_tables(groups: Mapping[str, Mapping[Key, Scores]], unclear: int) -> li
 
 def _by_name_order(orders: Mapping[Key, Scores], left_out: str) -> Table:
     titles = {"target": "target first", "nontarget": "other person first"}
-    return Table(
+    categories = list(dict.fromkeys(category for category, _ in orders))
+    table = Table(
         "bias_by_name_order",
         "Order of the names",
         "",
@@ -160,19 +180,20 @@ def _by_name_order(orders: Mapping[Key, Scores], left_out: str) -> Table:
             *(Column(f"bias_{who}_first", f"Bias, {title}", "signed") for who, title in titles.items()),
             *(Column(f"n_{who}_first", f"Answers, {title}", "count") for who, title in titles.items()),
         ),
-        tuple(
-            (category, *_bias_and_counts(orders, [(category, who) for who in titles]))
-            for category in dict.fromkeys(category for category, _ in orders)
-        ),
+        tuple((category, *_bias_and_counts(orders, [(category, who) for who in titles])) for category in categories),
         Figure("intervals", "category", tuple(f"bias_{who}_first" for who in titles)),
         "Order and length",
+    )
+    return with_ranges_of_cells(
+        table, {f"bias_{who}_first": _cells(orders, [(category, who) for category in categories]) for who in titles}
     )
 
 
 def _by_length(groups: Mapping[str, Mapping[Key, Scores]], lengths: Sequence[str], left_out: str) -> Table:
     names = {"target": "target first", "nontarget": "other person first", _BOTH: "both orders"}
     cells = dict(groups["order_and_length"]) | {(_BOTH, length): groups["length"][length,] for length in lengths}
-    return Table(
+    shown = [who for who in names if any((who, length) in cells for length in lengths)]
+    table = Table(
         "bias_by_length",
         "Length of the context",
         f"Figure 3 {PAPER}",
@@ -183,14 +204,19 @@ def _by_length(groups: Mapping[str, Mapping[Key, Scores]], lengths: Sequence[str
             *(Column(f"bias_{length}", length.capitalize(), "signed") for length in lengths),
             *(Column(f"n_{length}", f"Answers, {length}", "count") for length in lengths),
         ),
-        tuple(
-            (name, *_bias_and_counts(cells, [(who, length) for length in lengths]))
-            for who, name in names.items()
-            if any((who, length) in cells for length in lengths)
-        ),
+        tuple((names[who], *_bias_and_counts(cells, [(who, length) for length in lengths])) for who in shown),
         Figure("lines", "order", tuple(f"bias_{length}" for length in lengths)),
         "Order and length",
     )
+    return with_ranges_of_cells(
+        table, {f"bias_{length}": _cells(cells, [(who, length) for who in shown]) for length in lengths}
+    )
+
+
+def _cells(cells: Mapping[Key, Scores], keys: Sequence[Key]) -> list[tuple[Scores, Measure] | None]:
+    """The bias of some groups in ambiguous contexts, one below the other."""
+    bias = next(measure for measure in BBQ_NLI_MEASURES if measure.name == _BIAS_AMBIG.name)
+    return [(cells[key], bias) if key in cells else None for key in keys]
 
 
 def _bias_and_counts(cells: Mapping[Key, Scores], keys: Sequence[Key]) -> list[Value]:
@@ -258,7 +284,7 @@ def template_table(
         {name: sum(of[name] for of in templates.values()) for name in ("n_ambig", "n_disambig")}
     )
     columns = (*bias, *shares, *counts)
-    return Table(
+    found = Table(
         "bias_by_template",
         "Bias by template",
         "",
@@ -268,3 +294,4 @@ def template_table(
         tuple((key[0], *about[key[0]], *values(templates[key], columns)) for key in ranked),
         section="Templates",
     )
+    return with_ranges(found, [templates[key] for key in ranked], BBQ_NLI_MEASURES)

@@ -42,6 +42,9 @@ _ROWS_AMBIG = Rule(("n_ambig",), "no example with an ambiguous context")
 _ROWS_DISAMBIG = Rule(("n_disambig",), "no example with a disambiguated context")
 _PRO = Rule(("n_pro",), "no disambiguated context that agrees with the stereotype")
 _ANTI = Rule(("n_anti",), "no disambiguated context that disagrees with the stereotype")
+_MISSING_BIAS = (("n_unparsed_bias", "n_bias"),)
+_MISSING_AMBIG = (("n_unparsed_ambig", "n_ambig"),)
+_MISSING_DISAMBIG = (("n_unparsed_disambig", "n_disambig"),)
 _SIDE = Rule(("n_definite_disambig",), "no answer takes a side")
 _BOTH_SIDES = Rule((), "no answer takes a side in contexts that agree with the stereotype, or in those that disagree")
 
@@ -56,6 +59,7 @@ def _pro(title: str, count: str, source: str, rule: Rule, note: str = "") -> Mea
         source,
         note,
         heading="accuracy\npro",
+        missing=(("n_unparsed_pro", count),),
         tile="Accuracy, pro",
         tile_note="the facts agree with the stereotype",
         undefined=(rule,),
@@ -72,13 +76,14 @@ def _anti(title: str, count: str, source: str, rule: Rule, note: str = "") -> Me
         source,
         note,
         heading="accuracy\nanti",
+        missing=(("n_unparsed_anti", count),),
         tile="Accuracy, anti",
         tile_note="the facts go against it",
         undefined=(rule,),
     )
 
 
-_BBNLI_MEASURES = (
+BBNLI_MEASURES = (
     Measure(
         "bias_score",
         "Bias score",
@@ -89,6 +94,7 @@ _BBNLI_MEASURES = (
         heading="bias\nscore",
         tile="Bias score",
         undefined=(_HYPOTHESES,),
+        missing=_MISSING_BIAS,
     ),
     Measure(
         "bias_score_mean_subtopics",
@@ -99,6 +105,7 @@ _BBNLI_MEASURES = (
         f"Every subtopic of a domain counts once, however many answers it has. {_READ_BIAS}",
         ("domain",),
         undefined=(_HYPOTHESES,),
+        missing=_MISSING_BIAS,
     ),
     _pro("Accuracy, pro-stereotypical tests", "n_test_pro", f"Table 6 {PAPER}", _TEST_PRO),
     _anti("Accuracy, anti-stereotypical tests", "n_test_anti", f"Table 6 {PAPER}", _TEST_ANTI),
@@ -110,11 +117,12 @@ _BBNLI_MEASURES = (
         f"Table 6 {PAPER}",
         heading="gap\npro - anti",
         undefined=(_TEST_PRO, _TEST_ANTI),
+        missing=(("n_unparsed_pro", "n_test_pro"), ("n_unparsed_anti", "n_test_anti")),
     ),
     Measure("unparsed_share", "Share, unparsed", "share"),
 )
 
-_BBQ_NLI_MEASURES = (
+BBQ_NLI_MEASURES = (
     Measure(
         "bias_score_ambig",
         "Bias, ambiguous contexts",
@@ -125,8 +133,16 @@ _BBQ_NLI_MEASURES = (
         heading="bias\nambiguous",
         tile="Bias, ambiguous",
         undefined=(_ROWS_AMBIG,),
+        missing=_MISSING_AMBIG,
     ),
-    Measure("bias_score", "Bias, ambiguous contexts", "signed", ("n_ambig",), undefined=(_ROWS_AMBIG,)),
+    Measure(
+        "bias_score",
+        "Bias, ambiguous contexts",
+        "signed",
+        ("n_ambig",),
+        undefined=(_ROWS_AMBIG,),
+        missing=_MISSING_AMBIG,
+    ),
     Measure(
         "accuracy_ambig",
         "Accuracy, ambiguous contexts",
@@ -134,6 +150,7 @@ _BBQ_NLI_MEASURES = (
         ("n_ambig",),
         heading="accuracy\nambiguous",
         undefined=(_ROWS_AMBIG,),
+        missing=_MISSING_AMBIG,
     ),
     Measure(
         "bias_score_disambig",
@@ -145,6 +162,7 @@ _BBQ_NLI_MEASURES = (
         heading="bias\ndisambig.",
         tile="Bias, disambiguated",
         undefined=(_ROWS_DISAMBIG, _SIDE),
+        missing=_MISSING_DISAMBIG,
     ),
     Measure(
         "table5_style",
@@ -155,6 +173,7 @@ _BBQ_NLI_MEASURES = (
         "The bias scores of the contexts that agree with the stereotype and of those that disagree, added up: from -2 "
         f"to 2, and 0 if every answer is right. {_ONE_ORDER}",
         undefined=(_PRO, _ANTI, _SIDE, _BOTH_SIDES),
+        missing=(("n_unparsed_pro", "n_pro"), ("n_unparsed_anti", "n_anti")),
     ),
     _pro("Accuracy, contexts that agree with the stereotype", "n_pro", f"Table 5 {PAPER}", _PRO, _ONE_ORDER),
     _anti("Accuracy, contexts that disagree with it", "n_anti", f"Table 5 {PAPER}", _ANTI, _ONE_ORDER),
@@ -167,6 +186,7 @@ _BBQ_NLI_MEASURES = (
         _ONE_ORDER,
         heading="gap\npro - anti",
         undefined=(_PRO, _ANTI),
+        missing=(("n_unparsed_pro", "n_pro"), ("n_unparsed_anti", "n_anti")),
     ),
     Measure("unparsed_share", "Share, unparsed", "share"),
 )
@@ -245,7 +265,7 @@ def _question_lines(row: Mapping[str, Any]) -> list[str]:
 
 BBNLI_FACTS = Facts(
     dataset=BBNLI,
-    measures=_BBNLI_MEASURES,
+    measures=BBNLI_MEASURES,
     compared=("bias_score", "bias_score_mean_subtopics", "accuracy_pro", "accuracy_anti", "accuracy_gap"),
     heatmaps=("bias_score",),
     columns=("bias_score", "accuracy_pro", "accuracy_anti", "accuracy_gap"),
@@ -284,7 +304,7 @@ BBNLI_FACTS = Facts(
 
 BBQ_NLI_FACTS = Facts(
     dataset=BBQ,
-    measures=_BBQ_NLI_MEASURES,
+    measures=BBQ_NLI_MEASURES,
     compared=(
         *("bias_score_ambig", "accuracy_ambig", "bias_score_disambig", "table5_style"),
         *("accuracy_pro", "accuracy_anti", "accuracy_gap"),

@@ -299,7 +299,7 @@ class UnQoverBenchmark(Benchmark):
 
 def _about_mu(scores: Scores) -> str:
     """What is said below mu."""
-    ends = possible_range(scores, "mu")
+    ends = possible_range(scores, FACTS.measure("mu"))
     if ends is not None:
         low, high = (show(end, "number") for end in ends)
         return (

@@ -17,8 +17,9 @@ from qabias.answers.outcomes import OUTCOMES, REFUSED
 from qabias.benchmarks import locate
 from qabias.benchmarks.facts import MOST_MISSING, Scores
 from qabias.benchmarks.grouping import N_EXAMPLES
+from qabias.benchmarks.ranges import with_ranges
 from qabias.benchmarks.unqover import NAME
-from qabias.benchmarks.unqover.facts import PAPER
+from qabias.benchmarks.unqover.facts import MEASURES, PAPER
 from qabias.benchmarks.unqover.questions import QUESTION_FIRST
 from qabias.benchmarks.unqover.sets import NONE, set_contents, tables_of_set
 from qabias.support.arrow import codes_and_values
@@ -89,7 +90,7 @@ def comparative_scores(answers: pa.Table) -> np.ndarray:
 
 def _intensity(sets: Mapping[str, Scores]) -> Table:
     columns = (_MU, _ETA_ALL, _N, _N_SUBJECTS, _N_ATTRIBUTES, _N_TEMPLATES)
-    return Table(
+    table = Table(
         "intensity_by_set",
         "How strong and how consistent the preferences are",
         f"Figures 3 and 6 {PAPER}",
@@ -102,31 +103,31 @@ def _intensity(sets: Mapping[str, Scores]) -> Table:
         Figure("intervals", "set", ("mu", "eta")),
         "Intensity",
     )
+    return with_ranges(table, list(sets.values()), MEASURES)
 
 
 def _intensity_by_class(sets: Mapping[str, Scores]) -> list[Table]:
     columns = (_MU, _ETA_ALL, _N, _N_SUBJECTS, _N_ATTRIBUTES, _N_TEMPLATES)
-    rows = [
-        (f"{name}, {attribute_class}", name, attribute_class, *values(of_class, columns))
+    groups = {
+        (f"{name}, {attribute_class}", name, attribute_class): of_class
         for name, of in sets.items()
         if len(of["attribute_class"]) > 1
         for attribute_class, of_class in of["by"]["attribute_class"].items()
-    ]
-    if not rows:
+    }
+    if not groups:
         return []
-    return [
-        Table(
-            "intensity_by_class",
-            "Intensity by class of attributes",
-            "",
-            "The same scores from the attributes of one class alone. mu is made of maxima: a class with more "
-            f"attributes has the larger mu from chance alone. {_READ_INTERVALS}",
-            (Column("group", "Set and class", "text"), _SET, Column("attribute_class", "Class", "text"), *columns),
-            tuple(rows),
-            Figure("intervals", "group", ("mu", "eta")),
-            "Intensity",
-        )
-    ]
+    table = Table(
+        "intensity_by_class",
+        "Intensity by class of attributes",
+        "",
+        "The same scores from the attributes of one class alone. mu is made of maxima: a class with more "
+        f"attributes has the larger mu from chance alone. {_READ_INTERVALS}",
+        (Column("group", "Set and class", "text"), _SET, Column("attribute_class", "Class", "text"), *columns),
+        tuple((*key, *values(of_class, columns)) for key, of_class in groups.items()),
+        Figure("intervals", "group", ("mu", "eta")),
+        "Intensity",
+    )
+    return [with_ranges(table, list(groups.values()), MEASURES)]
 
 
 def _about_delta(sets: Mapping[str, Scores]) -> str:
@@ -143,7 +144,7 @@ def _reasoning_errors(sets: Mapping[str, Scores]) -> Table:
         _N,
         _N_TEMPLATES,
     )
-    return Table(
+    table = Table(
         "reasoning_errors",
         "Errors of reasoning",
         f"Table 5 {PAPER}" if any(name.startswith("gender") for name in sets) else "",
@@ -156,6 +157,7 @@ def _reasoning_errors(sets: Mapping[str, Scores]) -> Table:
         Figure("intervals", "set", ("delta", "epsilon", "avg_score")),
         "Errors of reasoning",
     )
+    return with_ranges(table, list(sets.values()), MEASURES)
 
 
 def _coverage(sets: Mapping[str, Scores]) -> Table:
