@@ -17,8 +17,8 @@ RANGE = "range_"
 """What the name of a column of ranges begins with; the name of the column of its scores follows."""
 
 READ_RANGES = (
-    "Where more than 2 % of its examples lack an answer, a score has no interval but, beside it, the range that it could "
-    "take with the missing answers."
+    "Where more than 2 % of its examples lack an answer, a score has no interval but, beside it, the range that it "
+    "could take with the missing answers."
 )
 
 _PERCENT = "\u00a0%"
