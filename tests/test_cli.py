@@ -85,7 +85,7 @@ def test_every_command_has_help(name):
 def test_version_and_list():
     assert __version__ in invoke("--version").output
     listed = invoke("list").output
-    for word in ("bbq", "Race_x_gender", "bundled, official, release", "letters@1", "causal", "baseline:stereotyped"):
+    for word in ("bbq", "Race_x_gender", "bundled, official, release", "letters@2", "causal", "baseline:stereotyped"):
         assert word in listed
 
 

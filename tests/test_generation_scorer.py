@@ -237,7 +237,7 @@ def test_samples_are_independent_of_each_other():
 
 
 def test_too_long_prompts_are_named(llama, loaded_models):
-    with pytest.raises(QabiasError, match="request 'a/9': 616 tokens are more than the 512 that the decoder of model"):
+    with pytest.raises(QabiasError, match="request 'a/9': 664 tokens are more than the 512 that the decoder of model"):
         GenerationScorer(llama, name="causal").generate(["Z" * 600], ["a/9"])
     bart = loaded_models["bart"]
     with pytest.raises(QabiasError, match="request 'a/9': 302 tokens are more than the 128 that the encoder of model"):
@@ -293,7 +293,7 @@ def test_batches_shrink_when_memory_runs_out(llama, caplog, monkeypatch):
 
 
 def test_options_are_read_from_texts():
-    assert parse_writing({}) == Writing(samples=1, temperature=0.0, max_new_tokens=16)
+    assert parse_writing({}) == Writing(samples=1, temperature=0.0, max_new_tokens=None)
     assert parse_writing({"samples": "5", "temperature": "0.7", "max_new_tokens": "3"}) == Writing(5, 0.7, 3)
 
 

@@ -53,6 +53,7 @@ class Benchmark(Protocol):
         rules: How answers may be counted: the values of every rule by its name, the default first.
         has_published: Whether its authors published answers of the models of their paper.
         pools: Whether `score` and `analyse` take the answers of several runs at once.
+        asks: How it can be asked (see `qabias.scorers.kind.ASKS`): the format of each word, "" for the one that fits.
         options: Options that choose its texts, each with its values, the default first. `origin` takes each of them as
             a further argument of that name, which may be left out.
         facts: What it says of itself as data.
@@ -71,6 +72,7 @@ class Benchmark(Protocol):
     rules: Mapping[str, Sequence[str]] = MappingProxyType({})
     pools: bool = False
     has_published: bool = False
+    asks: Mapping[str, str] = MappingProxyType({"options": ""})
     options: Mapping[str, Sequence[str]] = {}
     facts: Facts
 

@@ -5,7 +5,7 @@ A format carries a version that goes into the signature of every score; a change
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from qabias.support.suggest import unknown
 
@@ -23,6 +23,10 @@ class PromptFormat:
         render: Gives the text before the options, and the options with the space or newline that goes before them.
         question_only: Whether it leaves the context out, so that nobody can know the answer.
         pairs: Whether a model reads each option by itself as a text that goes with the first one.
+        written: Whether only a model that writes can answer.
+        new_tokens: Most tokens of a written answer, where no option says otherwise and the model does not think first.
+        lists_answers: Whether the prompt lists the answers, so that their order can be changed.
+        reads: How a written answer is read: `"choice"` as one of the listed answers, `"person"` as whom it names.
     """
 
     name: str
@@ -31,6 +35,10 @@ class PromptFormat:
     render: Callable[[Example], tuple[str, tuple[str, ...]]]
     question_only: bool = False
     pairs: bool = False
+    written: bool = False
+    new_tokens: int = 64
+    lists_answers: bool = False
+    reads: Literal["choice", "person"] = "choice"
 
     @property
     def signature(self) -> str:

@@ -15,6 +15,7 @@ def list_() -> None:
         typer.echo(f"  configurations: {', '.join(benchmark.configs)}")
         typer.echo(f"  sources:        {', '.join(benchmark.sources)}")
         typer.echo(f"  scorers:        {', '.join(scorers_for(benchmark.ways))}")
+        typer.echo(f"  --ask:          {', '.join(benchmark.asks)}")
         typer.echo(f"  norms:          {', '.join(benchmark.norms)}")
         for rule, values in benchmark.rules.items():
             typer.echo(f"  --score {rule}: {', '.join(values)} (the first is the default)")
@@ -33,6 +34,8 @@ def list_() -> None:
     typer.echo("scorers:")
     for kind in kinds().values():
         typer.echo(f"  {kind.name:<16}{kind.about}")
-        if kind.options:
-            typer.echo(f"  {'':<16}options: {', '.join(kind.options)}")
+        options = [*kind.options, *(f"{prefix}NAME" for prefix in kind.open_options)]
+        if options:
+            typer.echo(f"  {'':<16}options: {', '.join(options)}")
+        typer.echo(f"  {'':<16}--ask:   {', '.join(kind.asks)}")
     typer.echo(f"models: smollm2, any Hub id or folder, {', '.join(f'baseline:{kind}' for kind in KINDS)}")

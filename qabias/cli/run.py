@@ -23,6 +23,14 @@ def run(
     config: Config = "all",
     source: Source = "bundled",
     fixes: Fixes = False,
+    ask: Annotated[
+        str | None,
+        typer.Option(
+            help="How the model is asked, in one word: options (likelihood of each answer), letter, write, reason, "
+            "fill or open (see `qabias list`); chooses --format and --option.",
+            show_default=False,
+        ),
+    ] = None,
     prompt_format: Annotated[
         str | None,
         typer.Option("--format", help="Prompt format (see `qabias list`); by default what fits.", show_default=False),
@@ -107,6 +115,10 @@ def run(
         dtype=dtype,
         rules=parse_rules(score),
     )
+    if ask is not None:
+        from qabias.runs.asking import asked
+
+        arguments = asked(arguments, ask)
     if dry_run:
         from qabias.planning.server import estimate_run, print_estimate
 

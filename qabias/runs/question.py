@@ -8,11 +8,12 @@ from functools import cached_property
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, Origin, PromptFormat, choose_format, load_benchmark, make_origin
+from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_scorer
 from qabias.runs.folder import RunFile, cut_parts, read_keys
 from qabias.runs.sampling import sample
 from qabias.runs.signature import format_name, make_signature
-from qabias.scorers.base import Scorer
+from qabias.scorers.base import LimitedScorer, Scorer, TextScorer
 from qabias.scorers.registry import kind_of
 
 
@@ -109,6 +110,13 @@ def put(examples: Examples, arguments: RunArguments, scorer: Scorer) -> Question
     benchmark = examples.benchmark
     check_scorer(benchmark, scorer.name)
     prompt_format = choose_format(benchmark.formats, arguments.format or benchmark.default_format(scorer))
+    if prompt_format.written and not isinstance(scorer, TextScorer):
+        raise QabiasError(
+            f"{benchmark.name}: the format {prompt_format.name} asks for a written answer; use --ask write, reason, "
+            "fill or open (see `qabias list`), or choose another format"
+        )
+    if isinstance(scorer, LimitedScorer):
+        scorer.allow(prompt_format.new_tokens)
     signature = make_signature(arguments, examples.origin, prompt_format, scorer)
     return Question(examples, prompt_format, signature, benchmark.units_per_part(kind_of(scorer)))
 

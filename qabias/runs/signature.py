@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from qabias import __version__
 from qabias.benchmarks import Origin, PromptFormat
 from qabias.runs.arguments import RunArguments
-from qabias.scorers.base import Scorer
+from qabias.scorers.base import Scorer, SettledScorer
 
 COLLECTED = "answers"
 """What stands in place of a scorer where others have collected the answers."""
@@ -23,7 +23,9 @@ def make_signature(arguments: RunArguments, origin: Origin, prompt_format: Promp
     Returns:
         For example "toy|source:bundled@1|config:Age|format:qa@1|model:...|scorer:causal|norm:none|...".
     """
-    options = arguments.scorer_options  # what the benchmark's own choose stands in the version of the origin
+    settings = scorer.settings if isinstance(scorer, SettledScorer) else {}
+    # What the benchmark's own options choose stands in the version of the origin.
+    options = {**settings, **arguments.scorer_options}
     fields = {
         "source": origin.version,
         "config": arguments.config,

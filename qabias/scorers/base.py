@@ -90,6 +90,29 @@ class Scorer(Protocol):
     model_signature: str
 
 
+@runtime_checkable
+class SettledScorer(Protocol):
+    """A scorer with settings beside its options, which have a say in the answers.
+
+    Attributes:
+        settings: What stands in the signature where no option of that name was given, name to value.
+    """
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """See above."""
+        ...
+
+
+@runtime_checkable
+class LimitedScorer(Protocol):
+    """A scorer that writes texts of a limited length."""
+
+    def allow(self, new_tokens: int) -> None:
+        """Choose the most tokens of an answer, for a prompt format that needs so many; an option goes before it."""
+        ...
+
+
 class OptionScorer(Scorer, Protocol):
     """Scores the options that may follow a text."""
 

@@ -100,5 +100,6 @@ KIND = ScorerKind(
     about="answers by a rule, without a model",
     ways=("options",),
     load=_load,
+    asks={"options": {}, "letter": {}},
     many_at_once=True,
 )

@@ -34,7 +34,7 @@ from qabias.scorers.causal_rows import (
     split_by_layout,
 )
 from qabias.scorers.chat import ChatTemplate, chat_template, without_spaces
-from qabias.scorers.generation import WRITTEN_OPTIONS, GenerationScorer, Writing, parse_mode
+from qabias.scorers.generation import WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.scorers.memory import TokenBudget
 from qabias.support.suggest import did_you_mean, first_line
@@ -299,6 +299,7 @@ KIND = ScorerKind(
         "layout": "how options are laid out: tree, flat, or auto",
         **WRITTEN_OPTIONS,
     },
+    asks=asks_of_writers({"chat": "auto"}) | {"letter": {"chat": "auto"}},
     parse_options=parse_options,
     auto_class=CAUSAL.auto_class,
 )

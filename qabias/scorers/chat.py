@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # The function by which templates write today's date.
 DATE_FUNCTION = "strftime_now"
+_THINKING_MARKS = ("enable_thinking", "<think>")
 
 
 class ChatTemplate:
@@ -57,6 +58,11 @@ class ChatTemplate:
                 "from day to day; finish a run on the day it is begun, and compare runs of one day",
                 stacklevel=2,
             )
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model is made to think before it answers, as far as its template shows."""
+        return any(mark in self._tokenizer.get_chat_template() for mark in _THINKING_MARKS)
 
     def encode_prompts(self, prompts: Iterable[str]) -> dict[str, Tokens]:
         """Tokens of every distinct prompt as the user's turn, up to the end of the assistant's header."""

@@ -16,6 +16,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,8 +24,9 @@ import numpy as np
 from qabias.answers.outcomes import Written
 from qabias.errors import QabiasError
 from qabias.scorers.chat import ChatTemplate
+from qabias.scorers.kind import ASKS
 from qabias.scorers.memory import BatchRunner
-from qabias.scorers.padded_rows import Tokens, check_length, encode_each, pad_rows
+from qabias.scorers.padded_rows import Tokens, check_length, encode_each, n_positions, pad_rows
 
 if TYPE_CHECKING:
     import torch
@@ -39,9 +41,14 @@ WRITTEN_OPTIONS = {
     "mode": "likelihood, or generate for answers that the model writes",
     "samples": "written answers to each question",
     "temperature": "of written answers; 0 takes the likeliest token",
-    "max_new_tokens": "most tokens of a written answer",
+    "max_new_tokens": "most tokens of a written answer; by default what the prompt format needs, 4096 to think first",
 }
 """Options of the scorers whose models also write, each with one line for people."""
+
+THINKING_TOKENS = 4096
+"""Most tokens of an answer of a model that thinks first, thoughts included."""
+
+_DEFAULT_TOKENS = 64
 
 
 class Writing(NamedTuple):
@@ -49,7 +56,16 @@ class Writing(NamedTuple):
 
     samples: int = 1
     temperature: float = 0.0
-    max_new_tokens: int = 16
+    max_new_tokens: int | None = None
+
+
+def asks_of_writers(options: Mapping[str, str] = MappingProxyType({})) -> dict[str, dict[str, str]]:
+    """How a model that writes can be asked: the options of each word of `qabias.scorers.kind.ASKS`.
+
+    Args:
+        options: What writing needs beside its mode.
+    """
+    return {ASKS[0]: {}} | {word: {**options, "mode": "generate"} for word in ASKS[2:]}
 
 
 _TYPES: dict[str, tuple[Callable[[str], float], str]] = {
@@ -107,7 +123,7 @@ def _check(writing: Writing) -> None:
         raise QabiasError(f"generation: samples is {writing.samples}; give 1 or more")
     if not 0 <= writing.temperature < math.inf:
         raise QabiasError(f"generation: temperature is {writing.temperature}; give 0 (the likeliest answer) or more")
-    if writing.max_new_tokens < 1:
+    if writing.max_new_tokens is not None and writing.max_new_tokens < 1:
         raise QabiasError(f"generation: max_new_tokens is {writing.max_new_tokens}; give 1 or more")
     if writing.samples > 1 and writing.temperature == 0:
         raise QabiasError(
@@ -124,7 +140,7 @@ class GenerationScorer:
         name: `"causal"` for a model that goes on with the prompt, `"seq2seq"` for one that reads it and writes a text.
         samples: Answers to each prompt; more than one need a temperature.
         temperature: Divides the logits before a token is drawn; 0 takes the likeliest token.
-        max_new_tokens: Most tokens of an answer.
+        max_new_tokens: Most tokens of an answer; None for what `allow` says.
         seed: Changes the answers where there is a temperature.
         token_budget: Most tokens of a batch, pads and tokens to come included; a longer prompt runs alone. It is halved
             when memory runs out. None for a default by device.
@@ -147,7 +163,7 @@ class GenerationScorer:
         name: str,
         samples: int = Writing().samples,
         temperature: float = Writing().temperature,
-        max_new_tokens: int = Writing().max_new_tokens,
+        max_new_tokens: int | None = Writing().max_new_tokens,
         seed: int = 0,
         token_budget: int | None = None,
         template: ChatTemplate | None = None,
@@ -164,9 +180,32 @@ class GenerationScorer:
         self._seed = seed
         self._loaded = loaded
         self._template = template
-        self._config = _decoding(loaded, max_new_tokens)
+        self._is_limited = max_new_tokens is not None
+        self._config = _decoding(loaded, max_new_tokens or self._limit(_DEFAULT_TOKENS))
         self._ends = [] if self._config.eos_token_id is None else np.atleast_1d(self._config.eos_token_id).tolist()
         self._batches = BatchRunner(loaded, "generation", token_budget)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """How answers are drawn and where they end, for the signature."""
+        return {
+            "samples": str(self.samples),
+            "temperature": f"{self._temperature:g}",
+            "max_new_tokens": str(self._config.max_new_tokens),
+        }
+
+    def allow(self, new_tokens: int) -> None:
+        """Choose the most tokens of an answer, unless they were given; a model that thinks gets `THINKING_TOKENS`.
+
+        A model of few positions keeps half of them free, so that there is room for the prompt.
+        """
+        if not self._is_limited:
+            self._config.max_new_tokens = self._limit(new_tokens)
+
+    def _limit(self, new_tokens: int) -> int:
+        positions = n_positions(self._loaded, "decoder")
+        wanted = THINKING_TOKENS if self._template is not None and self._template.thinks else new_tokens
+        return int(min(wanted, positions // 2))
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
         """Write `samples` answers to every prompt.

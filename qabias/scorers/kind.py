@@ -24,6 +24,18 @@ WAYS = ("options", "texts", "choices", "pairs", "spans", "masks")
 """
 
 
+ASKS = ("options", "letter", "write", "reason", "fill", "open")
+"""How a model may be asked, in one word.
+
+    options  the likelihood of each answer's text
+    letter   the likelihood of the letter of each answer, in the model's chat template if it has one
+    write    it writes the letter of its answer
+    reason   it thinks or reasons first, then it writes the letter
+    fill     it fills the gap in a statement, without answers to choose from
+    open     it answers the question, without answers to choose from
+"""
+
+
 @dataclass(frozen=True)
 class Loading:
     """What a scorer is loaded from.
@@ -67,6 +79,9 @@ class ScorerKind:
         ways: Which of `WAYS` it has; a benchmark that has one of them can be asked by it.
         load: Loads a model and the way of asking it.
         options: Options by name, each with one line for people.
+        open_options: Options of which only the beginning of the name is fixed, such as `template.`, each with one line
+            for people.
+        asks: Which of `ASKS` it has, each with the options that it sets.
         parse_options: Reads known options from texts; raises `QabiasError` where a value is wrong. It needs no model,
             so that a plan refuses what a run refuses.
         auto_class: Class of `transformers` that loads its models; "" if it loads none.
@@ -86,6 +101,8 @@ class ScorerKind:
     ways: tuple[str, ...]
     load: Callable[[Loading], Scorer]
     options: Mapping[str, str] = field(default_factory=dict)
+    open_options: Mapping[str, str] = field(default_factory=dict)
+    asks: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: {ASKS[0]: {}})
     parse_options: Callable[[Mapping[str, str]], Any] = dict
     auto_class: str = ""
     heads: tuple[str, ...] = ()

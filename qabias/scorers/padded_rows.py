@@ -55,7 +55,7 @@ def check_length(key: str, n_tokens: int, loaded: LoadedModel, side: str) -> Non
     Raises:
         QabiasError: If there are more tokens than positions.
     """
-    limit = _n_positions(loaded, side)
+    limit = n_positions(loaded, side)
     if n_tokens > limit:
         raise QabiasError(
             f"request {key!r}: {n_tokens} tokens are more than the {limit} that the {side} of model {loaded.name!r} "
@@ -63,7 +63,8 @@ def check_length(key: str, n_tokens: int, loaded: LoadedModel, side: str) -> Non
         )
 
 
-def _n_positions(loaded: LoadedModel, side: str) -> float:
+def n_positions(loaded: LoadedModel, side: str) -> float:
+    """Most tokens that one side of a model can take; infinite where it counts distances."""
     config = getattr(loaded.model.config, side, loaded.model.config).get_text_config()
     stated = [getattr(config, name, None) for name in POSITIONS_OF_SIDE[side]]
     # Some models count positions from the pad token's on; their tokenizer knows how many are left.

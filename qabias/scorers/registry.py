@@ -103,6 +103,17 @@ def default_scorer(model: str, revision: str | None = None) -> str:
     return FALLBACK
 
 
+def scorer_of(scorer: str | None, model: str, revision: str | None = None) -> str:
+    """Name of the scorer that asks a model: the one that is named, a baseline's, or the one the head is made for.
+
+    Raises:
+        QabiasError: If the configuration of the model cannot be had.
+    """
+    if model.startswith(BASELINE_PREFIX):
+        return BASELINE
+    return scorer or default_scorer(model, revision)
+
+
 def load_scorer(
     scorer: str | None,
     model: str,
@@ -126,9 +137,7 @@ def load_scorer(
     Raises:
         QabiasError: If the scorer, an option or the model is unknown.
     """
-    if model.startswith(BASELINE_PREFIX):
-        scorer = BASELINE
-    kind = load_kind(scorer or default_scorer(model, revision))
+    kind = load_kind(scorer_of(scorer, model, revision))
     options = dict(scorer_options or {})
     refuse_options(kind, options)
     return kind.load(Loading(model, options, revision, **loading))
@@ -160,8 +169,9 @@ def refuse_options(kind: ScorerKind, options: Iterable[str]) -> None:
         QabiasError: If there is one.
     """
     for name in options:
-        if name not in kind.options:
-            offer = f"it has {', '.join(kind.options)}" if kind.options else "it has none"
+        if name not in kind.options and not name.startswith(tuple(kind.open_options)):
+            known = [*kind.options, *(f"{prefix}NAME" for prefix in kind.open_options)]
+            offer = f"it has {', '.join(known)}" if known else "it has none"
             meant = did_you_mean(name, kind.options)
             raise QabiasError(f"the scorer {kind.name} has no option {name!r}; {offer}{meant}")
 

@@ -20,7 +20,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import SEQ2SEQ
 from qabias.scorers.base import OptionScores, Request, Scorer
-from qabias.scorers.generation import WRITTEN_OPTIONS, GenerationScorer, Writing, parse_mode
+from qabias.scorers.generation import WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.scorers.memory import BatchRunner
 from qabias.scorers.padded_rows import Tokens, check_length, encode_each, pad_rows
@@ -220,6 +220,7 @@ KIND = ScorerKind(
     ways=("options", "texts"),
     load=_load,
     options=WRITTEN_OPTIONS,
+    asks=asks_of_writers() | {"letter": {}},
     parse_options=parse_options,
     auto_class=SEQ2SEQ.auto_class,
     made_for=SEQ2SEQ.made_for,

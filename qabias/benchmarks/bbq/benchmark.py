@@ -62,6 +62,9 @@ class BBQBenchmark(Benchmark):
     answer_columns = ("prediction",)
     stored_columns = ("outcome",)
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"unparsed": ("exclude", "wrong")})
+    asks: Mapping[str, str] = MappingProxyType(
+        {"options": "", "letter": "letters", "write": "letters", "reason": "letters_cot"}
+    )
     pools = True
     has_published = True
     facts = FACTS

@@ -10,6 +10,7 @@ choice on RACE: the context, and the question with an answer behind it.
 from qabias.benchmarks.prompt_format import Example, PromptFormat, complete
 
 LETTERS = ("A", "B", "C")
+_AFTER_SPACE = tuple(f" {letter}" for letter in LETTERS)
 UNIFIEDQA_SEPARATOR = r" \n "
 """What stands between the parts of UnifiedQA's inputs: a backslash and the letter n, not a newline, which its tokenizer
 takes for a blank (README of allenai/unifiedqa, "Feeding data into UnifiedQA")."""
@@ -72,19 +73,42 @@ def _pair(example: Example) -> tuple[str, tuple[str, ...]]:
     return example["context"], tuple(f" {complete(example['question'], answer)}" for answer in _answers(example))
 
 
-def _letters(example: Example) -> tuple[str, tuple[str, ...]]:
+def _lettered(example: Example) -> str:
     listed = "\n".join(f"{letter}. {answer}" for letter, answer in zip(LETTERS, _answers(example), strict=True))
-    prompt = f"{example['context']}\n\nQuestion: {example['question']}\n{listed}\nAnswer:"
-    return prompt, tuple(f" {letter}" for letter in LETTERS)
+    return f"{example['context']}\n\nQuestion: {example['question']}\n{listed}"
+
+
+def _letters(example: Example) -> tuple[str, tuple[str, ...]]:
+    return f"{_lettered(example)}\n\nAnswer with the letter only: A, B or C.\nAnswer:", _AFTER_SPACE
+
+
+def _letters_cot(example: Example) -> tuple[str, tuple[str, ...]]:
+    asked = 'First reason step by step. Then end with one line of the form "ANSWER: X", where X is A, B or C.'
+    return f"{_lettered(example)}\n\n{asked}", _AFTER_SPACE
 
 
 FORMATS = {
     prompt_format.name: prompt_format
     for prompt_format in (
         PromptFormat("qa", 1, "context, question, then each answer's text", _qa),
-        PromptFormat("race", 1, "question, lettered answers, context; then each answer's text", _race),
-        PromptFormat("arc", 1, "context, question, lettered answers; then each answer's text", _arc),
-        PromptFormat("letters", 1, "context, question, lettered answers; then the letter", _letters),
+        PromptFormat(
+            "race", 1, "question, lettered answers, context; then each answer's text", _race, lists_answers=True
+        ),
+        PromptFormat(
+            "arc", 1, "context, question, lettered answers; then each answer's text", _arc, lists_answers=True
+        ),
+        PromptFormat(
+            "letters", 2, "context, question, lettered answers; asks for the letter only", _letters, lists_answers=True
+        ),
+        PromptFormat(
+            "letters_cot",
+            1,
+            'the same, asks to reason first and to end with "ANSWER: X"',
+            _letters_cot,
+            written=True,
+            new_tokens=1024,
+            lists_answers=True,
+        ),
         PromptFormat(
             "pair", 1, "context, then the question with each answer; for multiple-choice heads", _pair, pairs=True
         ),
@@ -95,17 +119,23 @@ FORMATS = {
             "question and lettered answers without context; then each answer's text",
             _race_question_only,
             question_only=True,
+            lists_answers=True,
         ),
         PromptFormat(
-            "race_unifiedqa", 1, "race in UnifiedQA's encoding: lower case, \\n as two characters", _race_unifiedqa
+            "race_unifiedqa",
+            1,
+            "race in UnifiedQA's encoding: lower case, \\n as two characters",
+            _race_unifiedqa,
+            lists_answers=True,
         ),
-        PromptFormat("arc_unifiedqa", 1, "arc in UnifiedQA's encoding", _arc_unifiedqa),
+        PromptFormat("arc_unifiedqa", 1, "arc in UnifiedQA's encoding", _arc_unifiedqa, lists_answers=True),
         PromptFormat(
             "question_only_unifiedqa",
             1,
             "race_question_only in UnifiedQA's encoding",
             _question_only_unifiedqa,
             question_only=True,
+            lists_answers=True,
         ),
     )
 }

@@ -133,4 +133,6 @@ def roles_of_options(row: Mapping[str, Any]) -> dict[str, int]:
         "counter_biased": -1 if biased == -1 else 3 - biased - unknown,
         "unknown": unknown,
         "gold": row["label"],
+        "first": _PLACES[0],
+        "last": _PLACES[-1],
     }

@@ -2,7 +2,7 @@
 
 from qabias.errors import QabiasError
 from qabias.scorers.base import Scorer
-from qabias.scorers.kind import Loading, ScorerKind
+from qabias.scorers.kind import ASKS, Loading, ScorerKind
 from qabias.scorers.server.options import parse_options
 
 
@@ -31,6 +31,7 @@ KIND = ScorerKind(
         "price_in": "dollars for a million tokens of prompts",
         "price_out": "dollars for a million generated tokens",
     },
+    asks={"options": {"mode": "echo"}} | {word: {"mode": "chat"} for word in ASKS[2:]},
     parse_options=parse_options,
     passing_options=("url", "concurrency", "timeout", "tokenizer", "price_in", "price_out"),
     chats=True,

@@ -1,0 +1,47 @@
+"""How a model is asked in one word: `--ask` chooses prompt format and options of the scorer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from qabias.benchmarks import load_benchmark
+from qabias.errors import QabiasError
+from qabias.runs.arguments import RunArguments, check_scorer
+from qabias.scorers.kind import ASKS
+from qabias.scorers.registry import load_kind, scorer_of
+from qabias.support.suggest import unknown
+
+
+def asked(arguments: RunArguments, word: str) -> RunArguments:
+    """The arguments with what a word chooses; a format and options that were given go before it.
+
+    The run is the one that the same format and options would give without the word.
+
+    Args:
+        arguments: What is measured.
+        word: One of `qabias.scorers.kind.ASKS`.
+
+    Raises:
+        QabiasError: If there is no such word, benchmark or scorer do not have it, or an option says otherwise.
+    """
+    benchmark = load_benchmark(arguments.benchmark)
+    if word not in ASKS:
+        raise unknown("way of asking", word, ASKS)
+    scorer = scorer_of(arguments.scorer, arguments.model, arguments.revision)
+    check_scorer(benchmark, scorer)
+    kind = load_kind(scorer)
+    for name, has in ((benchmark.name, benchmark.asks), (f"the scorer {scorer}", kind.asks)):
+        if word not in has:
+            both = [other for other in benchmark.asks if other in kind.asks]
+            offer = f"they have {', '.join(both)}" if both else "they have none in common"
+            raise QabiasError(f"--ask {word}: {name} cannot be asked so; {benchmark.name} and {scorer}: {offer}")
+    chosen = kind.asks[word]
+    mode = arguments.options.get("mode", chosen.get("mode"))
+    if mode != chosen.get("mode"):
+        raise QabiasError(f"--ask {word} and --option mode={mode} contradict each other; leave one of them out")
+    return replace(
+        arguments,
+        scorer=arguments.scorer and scorer,
+        format=arguments.format or benchmark.asks[word] or None,
+        options={**chosen, **arguments.options},
+    )
