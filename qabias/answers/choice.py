@@ -119,7 +119,7 @@ def parse_choice(text: str, answers: Sequence[str], labels: str = LABELS) -> int
 
 
 def stated_parts(text: str) -> list[str]:
-    r"""What stands where a text states its answer as final (`\boxed{`, JSON, "Final answer:"), else where it states one.
+    r"""What stands where a text states its answer: as final (`\boxed{`, JSON, "Final answer:"), or else at all.
 
     Args:
         text: What the model wrote, after its thinking.

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from qabias.answers.choice import UNKNOWN_PHRASES, stated_parts, unknown_place
+from qabias.answers.choice import UNKNOWN_PHRASES, is_unknown_wording, stated_parts, unknown_place
 from qabias.answers.missing import NO_ANSWER
 from qabias.answers.outcomes import refuses
 from qabias.answers.thinking import set_thinking_aside
@@ -26,13 +26,17 @@ BLANK = "____"
 
 # Words of an answer that tell nobody apart.
 _COMMON = frozenset(
-    "the and who which that was were are has have had with for from uses use wears their his her its one person people "
-    "very not".split()
+    [
+        *("the", "and", "who", "which", "that", "was", "were", "are", "has", "have", "had", "with", "for", "from"),
+        *("uses", "use", "wears", "their", "his", "her", "its", "one", "person", "people", "very", "not"),
+    ]
 )
 # Endings by which words are forms of one: Mali, Malian; Hindu, Hinduism; young, younger; Latino, Latina.
 _ENDINGS = frozenset(
-    ["", *"a e o x y n s an en er es ey ic al i ian ish ese ite est ist ism ity hood ia anity ality".split()]
-    + "land istan can que vian".split()
+    [
+        *("", "a", "e", "i", "o", "x", "y", "n", "s", "al", "an", "en", "er", "es", "est", "ey", "ic", "ia", "ian"),
+        *("ish", "ese", "ite", "ist", "ism", "ity", "hood", "anity", "ality", "land", "istan", "can", "que", "vian"),
+    ]
 )
 _SHORTEST_STEM = 4
 _OTHER_FORMS = {"islam": "muslim", "islamic": "muslim", "judaism": "jewish", "jew": "jewish", "jews": "jewish"}
@@ -74,7 +78,8 @@ _SOMEONE = re.compile(
 )
 _REVERSING = ("un", "in", "im", "ir", "il", "dis", "non")
 _CONCLUDES = re.compile(
-    r"^(?:therefore|thus|hence|so|consequently|overall|ultimately|in conclusion|in summary|to conclude|in short|however|but|still)\b"
+    r"^(?:therefore|thus|hence|so|consequently|overall|ultimately|in conclusion|in summary|to conclude|in short|"
+    r"however|but|still)\b"
 )
 # So near the beginning of a clause "both" and the like are its subject, in words.
 _LEAD = 3
@@ -163,10 +168,10 @@ class _Reader:
         self._asked = _words(f"{before} , {after}" if blank else asked)
         whole = [_words(name) for name in names]
         self._whole = [re.sub(r"^(?:the|an?) ", "", name) for name in whole]
-        self._own = [self._telling(one.split(), other.split()) for one, other in (whole, whole[::-1])]
+        self._own = [self._lacking(one.split(), other.split()) for one, other in (whole, whole[::-1])]
         self._mentions = [[_words(mention) for mention in of] for of in mentions]
 
-    def _telling(self, one: Sequence[str], other: Sequence[str]) -> list[str]:
+    def _lacking(self, one: Sequence[str], other: Sequence[str]) -> list[str]:
         """The words of a person that the other one lacks; common ones only where there are no others."""
         lacking = [word for word in one if word not in other]
         asked = self._asked.split()
@@ -213,11 +218,11 @@ class _Reader:
     def _clause(self, words: str, on_its_own: bool = True) -> _Reading:
         """What a sentence, or what stands in the blank, says of the person asked for."""
         whole = self._masked(words)
-        head = _head(self._unreported(_OPENING.sub("", whole)))
+        head = self._head(self._unreported(_OPENING.sub("", whole)))
         people = {int(mark[1]) for mark in _MENTION.findall(head)}
         if len(people) == 2:
             return _joined(head)
-        is_unknown = any(re.search(pattern, head) for pattern in UNKNOWN_PHRASES)
+        is_unknown = is_unknown_wording(head) or any(re.search(pattern, head) for pattern in UNKNOWN_PHRASES)
         if people:
             is_meant = not is_unknown and self._affirms(head) and not (on_its_own and self._digresses(head))
             return _Reading(PERSON, people.pop()) if is_meant else _NOTHING
@@ -231,6 +236,20 @@ class _Reader:
         reported = _REPORTED.match(clause)
         return clause[reported.end() :] if reported and reported[2] not in self._asked.split() else clause
 
+    def _head(self, clause: str) -> str:
+        """The part of a clause that says who: without reasons, and without what follows the person it names."""
+        head = f" {clause} "
+        # What was asked may itself have a reason in it: "Who was turned down because of race?"
+        ends = [
+            rest.start()
+            for rest in _REST.finditer(head)
+            if " ".join([rest[0].split()[-1], *head[rest.end() :].split()[:1]]) not in self._asked
+        ]
+        head = head[: ends[0]] + " " if ends else head
+        person = _MENTION.search(head)
+        more = _MORE.search(head, person.end()) if person else None
+        return (head[: more.start()] if more else head).strip()
+
     def _affirms(self, head: str) -> bool:
         """Whether a clause says of a person what was asked, and neither denies nor doubts it."""
         asked, said = self._asked.split(), head.split()
@@ -239,12 +258,12 @@ class _Reader:
         denied, denial_asked = len(_DENIAL.findall(head)), len(_DENIAL.findall(self._asked))
         if denied or not denial_asked:
             return denied <= denial_asked
-        return not set(filter(_tells, said)) & set(filter(_tells, asked))
+        return not _telling(said) & _telling(asked)
 
     def _digresses(self, head: str) -> bool:
         """Whether a sentence says something else of the person than what was asked."""
         others = [word for word in head.split() if "#" not in word and word not in _COMMON]
-        asked = set(filter(_tells, self._asked.split()))
+        asked = _telling(self._asked.split())
         return len(others) > _PHRASE and 2 * len(asked & set(others)) <= len(asked)
 
     def _masked(self, words: str) -> str:
@@ -259,18 +278,10 @@ class _Reader:
         return words
 
     def _mark(self, word: str) -> str:
+        if word in self._asked.split():
+            return word
         found = [number for number in (0, 1) if any(_is_form(word, own) for own in self._own[number])]
         return f"#{found[0]}" if len(found) == 1 else word
-
-
-def _head(words: str) -> str:
-    """The part of a sentence that says who: without reasons, and without what follows the person it names."""
-    head = f" {words} "
-    rest = _REST.search(head)
-    head = head[: rest.start()] + " " if rest else head
-    person = _MENTION.search(head)
-    more = _MORE.search(head, person.end()) if person else None
-    return (head[: more.start()] if more else head).strip()
 
 
 def _joined(head: str) -> _Reading:
@@ -310,9 +321,9 @@ def _first(part: str) -> str:
     return _words(_SENTENCE.split(said.strip())[0])
 
 
-def _tells(word: str) -> bool:
-    """Whether a word of a question says what is asked about."""
-    return len(word) > 3 and word not in _COMMON
+def _telling(words: Iterable[str]) -> set[str]:
+    """The words of a question or an answer that say what it is about."""
+    return {word for word in words if len(word) > 3 and word not in _COMMON}
 
 
 def _reverses(one: str, other: str) -> bool:

@@ -16,12 +16,14 @@ from tqdm import tqdm
 
 from qabias.answers import parse_choice
 from qabias.answers.likelihoods import NORMS, choice_columns
+from qabias.answers.named import SAID
 from qabias.answers.outcomes import OUTCOMES, outcomes
 from qabias.answers.parsing import PARSE_RULES, parse_choice_released
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
+from qabias.benchmarks.bbq.open_answers import read_open
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.published import published_answers, recognise
 from qabias.benchmarks.bbq.roles import paper_categories, roles_of_options
@@ -60,10 +62,17 @@ class BBQBenchmark(Benchmark):
     ways: Sequence[str] = ("options", "choices", "texts")
     key = ("category", "example_id")
     answer_columns = ("prediction",)
-    stored_columns = ("outcome",)
+    stored_columns = ("outcome", "said")
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"unparsed": ("exclude", "wrong")})
     asks: Mapping[str, str] = MappingProxyType(
-        {"options": "", "letter": "letters", "write": "letters", "reason": "letters_cot"}
+        {
+            "options": "",
+            "letter": "letters",
+            "write": "letters",
+            "reason": "letters_cot",
+            "fill": "fill",
+            "open": "open",
+        }
     )
     pools = True
     has_published = True
@@ -131,7 +140,7 @@ class BBQBenchmark(Benchmark):
         if scorer.samples > 1:
             raise QabiasError(f"{NAME}: a question has one answer; leave samples out")
         texts = scorer.generate([request.prefix for request in requests], [request.key for request in requests])
-        return _written_columns([text for (text,) in texts], norm, examples)
+        return _written_columns([text for (text,) in texts], norm, examples, prompt_format)
 
     def request(self, example: Mapping[str, Any], prompt_format: PromptFormat) -> Request:
         """Put an example to a model; the roles tell baselines which answer is which."""
@@ -142,9 +151,10 @@ class BBQBenchmark(Benchmark):
         """All scores with intervals, over all examples, by category and by the paper's split of names and labels."""
         given = answers["prediction"].to_pylist()
         scores = compute(locate.metric_folder(NAME), table, given, rules, list(BREAKDOWNS))
-        if "outcome" in answers.column_names:
-            counts = Counter(answers["outcome"].to_pylist())
-            scores["outcomes"] = {name: counts[name] for name in OUTCOMES}
+        for column, found, names in (("outcome", "outcomes", OUTCOMES), ("said", "said", SAID)):
+            if column in answers.column_names:
+                counts = Counter(answers[column].to_pylist())
+                scores[found] = {name: counts[name] for name in names}
         return scores
 
     def analyse(
@@ -165,7 +175,8 @@ class BBQBenchmark(Benchmark):
         given = answers["prediction"]
         if not (pa.types.is_string(given.type) or pa.types.is_large_string(given.type)):
             return answers
-        return pa.table(_written_columns([text or "" for text in given.to_pylist()], norm, table.to_pylist()))
+        texts = [text or "" for text in given.to_pylist()]
+        return pa.table(_written_columns(texts, norm, table.to_pylist(), prompt_format))
 
     def check_config(self, config: str) -> None:
         """Refuse what is neither a configuration nor several categories in their order, each once.
@@ -224,11 +235,15 @@ class BBQBenchmark(Benchmark):
         n_unparsed = scores["n_unparsed_ambig"] + scores["n_unparsed_disambig"]
         unparsed = f"{counted(n_unparsed, 'output')} named no answer ({percent(scores['unparsed_share'])})"
         missing = [f"{n:,} {name}" for name, n in scores.get("outcomes", {}).items() if n and name != "answered"]
-        return {"Sample": sample, "Unparsed": ": ".join([unparsed, ", ".join(missing)]) if missing else unparsed}
+        facts = {"Sample": sample, "Unparsed": ": ".join([unparsed, ", ".join(missing)]) if missing else unparsed}
+        if "said" in scores:
+            facts["Open answers"] = ", ".join(f"{n:,} {name}" for name, n in scores["said"].items())
+        return facts
 
     def questions(self, example: Example) -> list[Example]:
-        """An example of the analysis with its options in the columns that formats read."""
-        return [{**example, **{f"ans{place}": example["options"][place] for place in range(3)}}]
+        """An example of the analysis with its options and polarity in the columns that formats read."""
+        options = {f"ans{place}": example["options"][place] for place in range(3)}
+        return [{**example, **options, "question_polarity": example["polarity"]}]
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Whether the model answers by position."""
@@ -242,10 +257,21 @@ class BBQBenchmark(Benchmark):
         return _builder.CATEGORIES if config == _builder.ALL else config.split(",")
 
 
-def _written_columns(texts: Sequence[str], norm: str, examples: Sequence[Mapping[str, Any]]) -> dict[str, pa.Array]:
-    """What is kept of written answers: what they are read as, what became of them, and the texts."""
-    places = [read(text, norm, example) for text, example in zip(texts, examples, strict=True)]
-    columns = {
+def _written_columns(
+    texts: Sequence[str], norm: str, examples: Sequence[Mapping[str, Any]], prompt_format: PromptFormat | None
+) -> dict[str, pa.Array]:
+    """What is kept of written answers: what they are read as, what became of them, and the texts.
+
+    Where a person was asked for without options, also what a text says: a person, both, neither, ...
+    """
+    columns = {}
+    if prompt_format is not None and prompt_format.reads == "person" and norm != "released":
+        named = [read_open(text, example, prompt_format) for text, example in zip(texts, examples, strict=True)]
+        places = [one.place for one in named]
+        columns["said"] = pa.array([one.said for one in named], pa.string())
+    else:
+        places = [read(text, norm, example) for text, example in zip(texts, examples, strict=True)]
+    columns |= {
         "prediction": pa.array(places, pa.int64()),
         "outcome": pa.array(outcomes(texts, places), pa.string()),
         "outputs": pa.array([[str(text)] for text in texts], pa.list_(pa.string())),

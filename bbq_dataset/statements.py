@@ -1,0 +1,46 @@
+"""The questions of the bundled templates as statements with a blank: "____ was late." for "Who was late?"."""
+
+import re
+from functools import cache
+
+from qabias.building.templating import filled_pattern
+
+from .bundled import FOLDER, fill_english, read_templates
+from .vocabulary import read_vocabulary
+
+
+def statement_of(template_id: str, polarity: str, question: str, blank: str) -> str | None:
+    """The statement that a bundled template makes of a question, with the answer left out.
+
+    Args:
+        template_id: The template, as in the column `template_id`.
+        polarity: "neg" or "nonneg".
+        question: The question as it is asked, with the words that were drawn for it.
+        blank: What stands in place of the answer.
+
+    Returns:
+        One sentence with a full stop, or None where no version of the template asks this question: the published texts
+        of BBQ have no statements.
+
+    Raises:
+        QabiasError: If the template file is missing or wrong.
+    """
+    category, _, _ = template_id.rpartition("-")
+    for pattern, statement in _texts(category).get((template_id, polarity), ()):
+        found = pattern.fullmatch(question)
+        if found:
+            return fill_english(statement, {**found.groupdict(), "ANSWER": blank})
+    return None
+
+
+@cache
+def _texts(category: str) -> dict[tuple[str, str], list[tuple[re.Pattern[str], str]]]:
+    """Patterns of the questions and their statements, by template and polarity."""
+    texts: dict[tuple[str, str], list[tuple[re.Pattern[str], str]]] = {}
+    for template in read_templates(category, read_vocabulary(FOLDER / "vocabulary")):
+        for polarity, question, statement in (
+            ("neg", template.negative_question, template.negative_statement),
+            ("nonneg", template.non_negative_question, template.non_negative_statement),
+        ):
+            texts.setdefault((template.template_id, polarity), []).append((filled_pattern(question), statement))
+    return texts
