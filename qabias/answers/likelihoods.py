@@ -41,11 +41,24 @@ def best_option(score: OptionScores, norm: str) -> int:
         score: Scores of the options of one request.
         norm: `none` compares the log-likelihoods of whole options, `token` and `byte` their means.
     """
-    values = score.loglikelihoods
-    if norm != "none":
-        values = values / np.maximum(score.n_tokens if norm == "token" else score.n_bytes, 1)
+    values = normalised(score.loglikelihoods, score.n_tokens, score.n_bytes, norm)
     best = int(np.argmax(values))
     return best if np.count_nonzero(values == values[best]) == 1 else NO_ANSWER
+
+
+def normalised(loglikelihoods: np.ndarray, n_tokens: np.ndarray, n_bytes: np.ndarray, norm: str) -> np.ndarray:
+    """Log-likelihoods as they are compared; all arrays have one shape.
+
+    Args:
+        loglikelihoods: Natural logarithms of the probabilities of whole options.
+        n_tokens: Their tokens.
+        n_bytes: Their bytes.
+        norm: `none` leaves them as they are, `token` and `byte` take their means.
+    """
+    if norm == "none":
+        return loglikelihoods
+    means: np.ndarray = loglikelihoods / np.maximum(n_tokens if norm == "token" else n_bytes, 1)
+    return means
 
 
 def choice_columns(scores: Sequence[OptionScores], norm: str) -> dict[str, pa.Array]:

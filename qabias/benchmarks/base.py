@@ -54,6 +54,7 @@ class Benchmark(Protocol):
         has_published: Whether its authors published answers of the models of their paper.
         pools: Whether `score` and `analyse` take the answers of several runs at once.
         asks: How it can be asked (see `qabias.scorers.kind.ASKS`): the format of each word, "" for the one that fits.
+        orders: In how many orders of their answers its questions can be asked, see `qabias.benchmarks.orders`.
         options: Options that choose its texts, each with its values, the default first. `origin` takes each of them as
             a further argument of that name, which may be left out.
         facts: What it says of itself as data.
@@ -73,6 +74,7 @@ class Benchmark(Protocol):
     pools: bool = False
     has_published: bool = False
     asks: Mapping[str, str] = MappingProxyType({"options": ""})
+    orders: Sequence[int] = (1,)
     options: Mapping[str, Sequence[str]] = {}
     facts: Facts
 

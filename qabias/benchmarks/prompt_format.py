@@ -3,8 +3,10 @@
 A format carries a version that goes into the signature of every score; a change of its text is a new version.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from qabias.support.suggest import unknown
@@ -27,6 +29,8 @@ class PromptFormat:
         new_tokens: Most tokens of a written answer, where no option says otherwise and the model does not think first.
         lists_answers: Whether the prompt lists the answers, so that their order can be changed.
         reads: How a written answer is read: `"choice"` as one of the listed answers, `"person"` as whom it names.
+        orders: Orders of the answers in which every question is asked, see `qabias.benchmarks.orders`.
+        wordings: The formats of a set, each asked by itself; the scores of a run are means over them.
     """
 
     name: str
@@ -39,11 +43,17 @@ class PromptFormat:
     new_tokens: int = 64
     lists_answers: bool = False
     reads: Literal["choice", "person"] = "choice"
+    orders: int = 1
+    wordings: tuple[PromptFormat, ...] = ()
 
     @property
     def signature(self) -> str:
-        """Name and version, e.g. "qa@1"."""
-        return f"{self.name}@{self.version}"
+        """Name and version, e.g. "qa@1", and the number of orders if there are several, e.g. "letters@2+orders=3"."""
+        return f"{self.name}@{self.version}" + (f"+orders={self.orders}" if self.orders > 1 else "")
+
+    def in_orders(self, orders: int) -> PromptFormat:
+        """The same, asked in so many orders of the answers."""
+        return replace(self, orders=orders, wordings=tuple(wording.in_orders(orders) for wording in self.wordings))
 
     def texts(self, example: Example) -> list[str]:
         """What a model reads of an example: the prompt, or the prompt with each option where these are pairs."""

@@ -35,6 +35,9 @@ def run(
         str | None,
         typer.Option("--format", help="Prompt format (see `qabias list`); by default what fits.", show_default=False),
     ] = None,
+    orders: Annotated[
+        int, typer.Option(help="Ask every question in so many orders of its answers: 1, 3 (circulant) or 6 (all).")
+    ] = 1,
     scorer: Annotated[
         str | None,
         typer.Option(help="Way of asking the model (see `qabias list`); by default its own.", show_default=False),
@@ -114,6 +117,7 @@ def run(
         revision=revision,
         dtype=dtype,
         rules=parse_rules(score),
+        orders=orders,
     )
     if ask is not None:
         from qabias.runs.asking import asked

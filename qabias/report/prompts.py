@@ -37,6 +37,7 @@ def with_prompts(analysis: Analysis, run: ScoredRun) -> Analysis:
         return analysis
     benchmark = run.benchmark
     known = {one.signature: one for one in benchmark.formats.values()}
+    wanted = wanted.partition("+")[0]  # examples show the first order
     if wanted not in known:
         missing = f"Prompts are not shown, because this version of qabias does not have the format {wanted}."
         return replace(analysis, how_chosen=f"{analysis.how_chosen} {missing}")

@@ -22,6 +22,7 @@ class RunArguments:
         fixes: Correct the known defects of published texts.
         format: Prompt format; None for the one that fits benchmark and scorer.
         scorer: Way of asking the model; None for the model's default.
+        orders: In how many orders of its answers every question is asked.
         norm: How an option's log-likelihood becomes a score, one of the benchmark's `norms`.
         limit: Measure at most this many examples, drawn as whole sets and spread over all templates; None for all.
         seed: Seed of generation, sampling and random answers.
@@ -48,6 +49,7 @@ class RunArguments:
     dtype: str = "auto"
     rules: Mapping[str, str] = field(default_factory=dict)
     answers: str = ""
+    orders: int = 1
 
     @property
     def scorer_options(self) -> dict[str, str]:
@@ -90,6 +92,9 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
     check_rules(benchmark.rules, arguments.rules, benchmark.name)
     if arguments.format is not None:
         choose_format(benchmark.formats, arguments.format)
+    if arguments.orders not in benchmark.orders:
+        known = ", ".join(map(str, benchmark.orders))
+        raise QabiasError(f"orders is {arguments.orders}; {benchmark.name} can be asked in {known}")
     if arguments.norm not in benchmark.norms:
         meant = did_you_mean(arguments.norm, benchmark.norms)
         raise QabiasError(f"unknown norm {arguments.norm!r}: {benchmark.name} has {', '.join(benchmark.norms)}{meant}")

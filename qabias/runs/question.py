@@ -110,6 +110,13 @@ def put(examples: Examples, arguments: RunArguments, scorer: Scorer) -> Question
     benchmark = examples.benchmark
     check_scorer(benchmark, scorer.name)
     prompt_format = choose_format(benchmark.formats, arguments.format or benchmark.default_format(scorer))
+    if arguments.orders > 1 and not prompt_format.lists_answers:
+        listing = ", ".join(name for name, of in benchmark.formats.items() if of.lists_answers)
+        raise QabiasError(
+            f"{benchmark.name}: the format {prompt_format.name} does not list the answers, so that they have no order; "
+            f"leave --orders out, or choose a format that does: {listing}"
+        )
+    prompt_format = prompt_format.in_orders(arguments.orders)
     if prompt_format.written and not isinstance(scorer, TextScorer):
         raise QabiasError(
             f"{benchmark.name}: the format {prompt_format.name} asks for a written answer; use --ask write, reason, "

@@ -22,13 +22,15 @@ from qabias.answers.parsing import PARSE_RULES, parse_choice_released
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.bbq import NAME
+from qabias.benchmarks.bbq.columns import CONSISTENCY
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.open_answers import read_open
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.published import published_answers, recognise
-from qabias.benchmarks.bbq.roles import paper_categories, roles_of_options
+from qabias.benchmarks.bbq.roles import ORDER, PLACES, in_order, paper_categories, roles_of_options
 from qabias.benchmarks.facts import ALL, Measure, Scores, counted
 from qabias.benchmarks.given import GivenAnswers
+from qabias.benchmarks.orders import PREDICTIONS, are_consistent, likelihood_columns, orders_of, written_columns
 from qabias.benchmarks.pairs import Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules, compute
@@ -62,7 +64,7 @@ class BBQBenchmark(Benchmark):
     ways: Sequence[str] = ("options", "choices", "texts")
     key = ("category", "example_id")
     answer_columns = ("prediction",)
-    stored_columns = ("outcome", "said")
+    stored_columns = ("outcome", "said", PREDICTIONS)
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"unparsed": ("exclude", "wrong")})
     asks: Mapping[str, str] = MappingProxyType(
         {
@@ -74,6 +76,7 @@ class BBQBenchmark(Benchmark):
             "open": "open",
         }
     )
+    orders: Sequence[int] = (1, 3, 6)
     pools = True
     has_published = True
     facts = FACTS
@@ -131,21 +134,25 @@ class BBQBenchmark(Benchmark):
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
         """Choose the most likely of the three answers, or read the one that a model wrote."""
         check_rule(scorer, norm)
-        examples = part.to_pylist()
+        orders = orders_of(len(PLACES), prompt_format.orders)
+        examples = [in_order(row, order) for row in part.to_pylist() for order in orders]
         requests = [self.request(example, prompt_format) for example in examples]
         if not isinstance(scorer, TextScorer):
-            return choice_columns(cast(OptionScorer, scorer).score(requests), norm)
+            chosen = choice_columns(cast(OptionScorer, scorer).score(requests), norm)
+            return likelihood_columns(chosen, orders, norm) if len(orders) > 1 else chosen
         if prompt_format.pairs:
             raise QabiasError(f"{NAME}: the format {prompt_format.name} asks a writer no question; leave --format out")
         if scorer.samples > 1:
             raise QabiasError(f"{NAME}: a question has one answer; leave samples out")
         texts = scorer.generate([request.prefix for request in requests], [request.key for request in requests])
-        return _written_columns([text for (text,) in texts], norm, examples, prompt_format)
+        written = _written_columns([text for (text,) in texts], norm, examples, prompt_format)
+        return written_columns(written, orders) if len(orders) > 1 else written
 
     def request(self, example: Mapping[str, Any], prompt_format: PromptFormat) -> Request:
         """Put an example to a model; the roles tell baselines which answer is which."""
         prefix, options = prompt_format.render(example)
-        return Request(prefix, options, roles_of_options(example), f"{example['category']}/{example['example_id']}")
+        key = f"{example['category']}/{example['example_id']}" + example.get(ORDER, "")
+        return Request(prefix, options, roles_of_options(example), key)
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All scores with intervals, over all examples, by category and by the paper's split of names and labels."""
@@ -155,6 +162,9 @@ class BBQBenchmark(Benchmark):
             if column in answers.column_names:
                 counts = Counter(answers[column].to_pylist())
                 scores[found] = {name: counts[name] for name in names}
+        if PREDICTIONS in answers.column_names:
+            in_orders = answers[PREDICTIONS]
+            _add_consistency(scores, table, are_consistent(in_orders), len(in_orders[0]))
         return scores
 
     def analyse(
@@ -237,7 +247,7 @@ class BBQBenchmark(Benchmark):
         missing = [f"{n:,} {name}" for name, n in scores.get("outcomes", {}).items() if n and name != "answered"]
         facts = {"Sample": sample, "Unparsed": ": ".join([unparsed, ", ".join(missing)]) if missing else unparsed}
         if "said" in scores:
-            facts["Open answers"] = ", ".join(f"{n:,} {name}" for name, n in scores["said"].items())
+            facts["Open answers"] = _said(scores)
         return facts
 
     def questions(self, example: Example) -> list[Example]:
@@ -246,7 +256,12 @@ class BBQBenchmark(Benchmark):
         return [{**example, **options, "question_polarity": example["polarity"]}]
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
-        """Whether the model answers by position."""
+        """Whether the model answers by position; of answers in its own words what they say."""
+        if CONSISTENCY in scores:
+            share = _in_percent(scores[CONSISTENCY])
+            return [f"answered alike in all {scores['n_orders']} orders of the answers: {share} % of the questions"]
+        if "said" in scores:
+            return [f"what the open answers say: {_said(scores)}"]
         places = zip(("first", "second", "third"), range(3), strict=True)
         shares = ", ".join(f"{word} {_in_percent(scores[f'share_position_{place}'])}" for word, place in places)
         return [f"answers by place in percent: {shares} (far from a third each: the model answers by position)"]
@@ -255,6 +270,14 @@ class BBQBenchmark(Benchmark):
         """The categories of a configuration; several are named in their order with commas between."""
         self.check_config(config)
         return _builder.CATEGORIES if config == _builder.ALL else config.split(",")
+
+
+def _add_consistency(scores: dict[str, Any], table: pa.Table, alike: np.ndarray, n_orders: int) -> None:
+    """Add the share of questions that are answered alike in all orders, of all and by the paper's categories."""
+    scores["n_orders"] = n_orders
+    scores[CONSISTENCY] = float(alike.mean())
+    for name, rows in rows_of(pa.chunked_array([paper_categories(table)])).items():
+        scores["by"]["paper_category"][name][CONSISTENCY] = float(alike[rows].mean())
 
 
 def _written_columns(
@@ -286,6 +309,10 @@ def read(text: str, rule: str, example: Mapping[str, Any]) -> int:
     if rule == "released":
         return parse_choice_released(text, answers, [example["answer_info"][f"ans{i}"] for i in range(3)])
     return parse_choice(text, answers)
+
+
+def _said(scores: Mapping[str, Any]) -> str:
+    return ", ".join(f"{n:,} {name}" for name, n in scores["said"].items())
 
 
 def _in_percent(share: float | None) -> str:

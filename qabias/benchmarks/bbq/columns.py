@@ -13,6 +13,9 @@ __all__ = [
     *("n_answers", "names", "plain", "scored"),
 ]
 
+CONSISTENCY = "order_consistency"
+"""Share of the questions that are answered alike in all orders of the answers."""
+
 CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
 
 CATEGORY = Column("category", "Category", "text")

@@ -17,9 +17,12 @@ _METRIC_COLUMNS = (
     *("category", "example_id", "template_id", "set_id", "question_polarity", "context_condition"),
     *("label", "target_loc", "biased_loc", "unknown_loc"),
 )
+_ROLES = ("label", "target_loc", "biased_loc", "unknown_loc")
 _TEXT_CATEGORIES = ("Nationality", "Religion", "Sexual_orientation")
 _GENDER_OF_WORD = {"man": "M", "boy": "M", "woman": "F", "girl": "F"}
-_PLACES = range(3)
+PLACES = range(3)
+ORDER = "order"
+"""Key of an example whose answers stand in another order than in the file: what tells it from the others."""
 _WORDS = {"target": "group member", "other": "other person", "unknown": "UNKNOWN", "person": "person"}
 
 
@@ -47,7 +50,7 @@ def target_groups(table: pa.Table) -> list[str | None]:
     It is the label itself where a category has labels (a religion, a nationality, a race), and the tag of the group
     where people are described in words of each template's own ("old", "lowSES", "disabled") or have names.
     """
-    persons = [pc.struct_field(table["answer_info"], f"ans{place}").to_pylist() for place in _PLACES]
+    persons = [pc.struct_field(table["answer_info"], f"ans{place}").to_pylist() for place in PLACES]
     of_rows = zip(table["category"].to_pylist(), table["target_loc"].to_pylist(), *persons, strict=True)
     return [_group(category, *people[target]) if target >= 0 else None for category, target, *people in of_rows]
 
@@ -90,7 +93,7 @@ def select_examples(
 
 
 def _example(row: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
-    options = [row[f"ans{place}"] for place in _PLACES]
+    options = [row[f"ans{place}"] for place in PLACES]
     prediction = answer["prediction"]
     outputs = answer.get("outputs")
     return {
@@ -102,7 +105,7 @@ def _example(row: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any
         "context": row["context"],
         "question": row["question"],
         "options": options,
-        "roles": [_WORDS[role(row, place)] for place in _PLACES],
+        "roles": [_WORDS[role(row, place)] for place in PLACES],
         "probabilities": grouping.probabilities(answer.get("loglikelihoods")),
         "answer": None if prediction is None or prediction < 0 else options[prediction],
         "right_answer": options[row["label"]],
@@ -133,6 +136,22 @@ def roles_of_options(row: Mapping[str, Any]) -> dict[str, int]:
         "counter_biased": -1 if biased == -1 else 3 - biased - unknown,
         "unknown": unknown,
         "gold": row["label"],
-        "first": _PLACES[0],
-        "last": _PLACES[-1],
+        "first": PLACES[0],
+        "last": PLACES[-1],
     }
+
+
+def in_order(row: Mapping[str, Any], order: Sequence[int]) -> dict[str, Any]:
+    """An example with its answers in another order.
+
+    Args:
+        row: An example.
+        order: For every place the number of the answer that is to stand there.
+    """
+    numbers = list(order)
+    if numbers == list(PLACES):
+        return dict(row)
+    places = {name: numbers.index(row[name]) if row[name] >= 0 else -1 for name in _ROLES}
+    answers = {f"ans{place}": row[f"ans{number}"] for place, number in enumerate(numbers)}
+    infos = {f"ans{place}": row["answer_info"][f"ans{number}"] for place, number in enumerate(numbers)}
+    return {**row, **places, **answers, "answer_info": infos, ORDER: f"/{''.join(map(str, numbers))}"}

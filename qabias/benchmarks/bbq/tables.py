@@ -25,6 +25,7 @@ from qabias.benchmarks.bbq.columns import (
     ACCURACY,
     BIAS,
     CATEGORY,
+    CONSISTENCY,
     CONTEXTS,
     N_EXAMPLES,
     N_TEMPLATES,
@@ -84,6 +85,7 @@ def analyse(
         *comparison_tables(groups["comparison"], contexts),
         *label_tables(groups["label"], contexts),
         *_answers(categories, contexts),
+        *([_consistency(categories)] if CONSISTENCY in scores else []),
         _positions(categories, contexts),
         _unknown_texts(table, answers),
         template_table(table, groups["template"], groups["cell"], ranked),
@@ -296,6 +298,22 @@ def _answers(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list[
     return tables
 
 
+def _consistency(categories: Mapping[Key, Scores]) -> Table:
+    n_orders = categories[(ALL,)]["n_orders"]
+    return scored(
+        CONSISTENCY,
+        "Answered alike in all orders",
+        "",
+        f"Share of the questions that are answered, and alike, in all {n_orders} orders of their answers. A model that "
+        "answers by place or letter has 0 here, whatever its other scores say.",
+        "Answers",
+        [CATEGORY],
+        categories,
+        [Column(CONSISTENCY, "Answered alike", "share"), Column("n", "Questions", "count")],
+        Figure("bars", "category", (CONSISTENCY,)),
+    )
+
+
 def _positions(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> Table:
     positions = [Column(f"share_position_{place}", f"Answer {place + 1}", "share") for place in range(3)]
     parsing = [
@@ -308,9 +326,9 @@ def _positions(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> Tab
         "answer_positions",
         "Where the answers stand",
         "",
-        "Shares of the first, second and third answer shown. The order is random: shares far from a third are answers "
-        "by position. Unparsed outputs name no answer and are left out of all shares and scores; examples without "
-        "exactly one member of a stereotyped group (no target) count for accuracy only.",
+        "Shares of the first, second and third answer of the file. Their order is random: shares far from a third are "
+        "answers by position. Unparsed outputs name no answer and are left out of all shares and scores; examples "
+        "without exactly one member of a stereotyped group (no target) count for accuracy only.",
         "Answers",
         [CATEGORY],
         categories,

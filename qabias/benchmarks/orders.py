@@ -1,0 +1,158 @@
+"""Questions asked in several orders of their answers, and the one answer that comes of them.
+
+Models like places and letters, whatever stands there. A question that is asked in all circulant orders has every answer
+in every place once. Of likelihoods the mean probability of each answer counts, of written answers the majority.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from qabias.answers import NO_ANSWER
+from qabias.answers.likelihoods import normalised
+from qabias.answers.outcomes import ANSWERED, UNREAD
+from qabias.errors import QabiasError
+
+Order = tuple[int, ...]
+"""For every place of the prompt the number of the answer that stands there."""
+
+PREDICTIONS = "order_predictions"
+"""The column with the answers in the single orders."""
+
+
+def orders_of(n_answers: int, n_orders: int) -> list[Order]:
+    """The orders in which a question is asked, that of the file first.
+
+    Args:
+        n_answers: Number of answers, n.
+        n_orders: 1, n for the circulant orders, or n! for all.
+
+    Raises:
+        QabiasError: If it is another number.
+    """
+    places = tuple(range(n_answers))
+    if n_orders == 1:
+        return [places]
+    if n_orders == n_answers:
+        return [places[start:] + places[:start] for start in places]
+    if n_orders == math.factorial(n_answers):
+        return list(itertools.permutations(places))
+    raise QabiasError(
+        f"{n_answers} answers can be asked in 1, {n_answers} or {math.factorial(n_answers)} orders, not in {n_orders}"
+    )
+
+
+def likelihood_columns(columns: Mapping[str, pa.Array], orders: Sequence[Order], norm: str) -> dict[str, pa.Array]:
+    """One answer to every question from the likelihoods of its answers in all orders.
+
+    In every order the probabilities of the answers are normalised to a sum of 1, so that orders weigh alike; one in
+    which no answer has a probability weighs nothing.
+
+    Args:
+        columns: What `qabias.answers.likelihoods.choice_columns` gives, the orders of a question one after the other.
+        orders: The orders.
+        norm: How a log-likelihood becomes a score, see `qabias.answers.likelihoods.NORMS`.
+
+    Returns:
+        `prediction`, the answer of the highest mean probability or `NO_ANSWER` where the best two are equal;
+        `loglikelihoods`, the logarithms of the means; `n_tokens` and `n_bytes` of the answers in the first order; and
+        `PREDICTIONS`. All answers are numbered as in the file.
+    """
+    named = ("loglikelihoods", "n_tokens", "n_bytes")
+    loglikelihoods, n_tokens, n_bytes = (_in_file_order(columns[name], orders) for name in named)
+    values = normalised(loglikelihoods, n_tokens, n_bytes, norm)  # shape (questions, orders, answers)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weights = np.exp(values - values.max(axis=2, keepdims=True))
+        probabilities = np.nan_to_num(weights / weights.sum(axis=2, keepdims=True))
+        # The exact sum does not depend on the order, so that equal answers stay equal.
+        means = np.array([[math.fsum(of) / len(orders) for of in question.T] for question in probabilities])
+        logarithms = np.log(means)
+    best = means.argmax(axis=1)
+    is_tied = (means == means.max(axis=1, keepdims=True)).sum(axis=1) > 1
+    return {
+        "prediction": pa.array(np.where(is_tied, NO_ANSWER, best).astype(np.int8)),
+        "loglikelihoods": pa.array(logarithms.tolist(), pa.list_(pa.float64())),
+        "n_tokens": pa.array(n_tokens[:, 0].tolist(), pa.list_(pa.int32())),
+        "n_bytes": pa.array(n_bytes[:, 0].tolist(), pa.list_(pa.int32())),
+        PREDICTIONS: _predictions(columns, orders),
+    }
+
+
+def written_columns(columns: Mapping[str, pa.Array], orders: Sequence[Order]) -> dict[str, pa.Array]:
+    """One answer to every question from what a model wrote in all orders.
+
+    Args:
+        columns: `prediction`, `outcome` and others, the orders of a question one after the other.
+        orders: The orders.
+
+    Returns:
+        `prediction`, the answer that more than half of the orders have, else `NO_ANSWER`; `outcome`, where there is no
+        such answer the most frequent of the orders' other outcomes, or unread where all were answered, but not alike;
+        `PREDICTIONS`; and lists of what the other columns have. All answers are numbered as in the file.
+    """
+    found = _predictions(columns, orders)
+    chosen = [majority(of) for of in found.to_pylist()]
+    outcomes = _by_question(columns["outcome"], orders)
+    became = [ANSWERED if place != NO_ANSWER else _missing(of) for place, of in zip(chosen, outcomes, strict=True)]
+    others = {name: column for name, column in columns.items() if name not in ("prediction", "outcome")}
+    return {
+        "prediction": pa.array(chosen, pa.int64()),
+        "outcome": pa.array(became, pa.string()),
+        PREDICTIONS: found,
+        **{name: pa.array(_flat(_by_question(column, orders))) for name, column in others.items()},
+    }
+
+
+def majority(places: Sequence[int]) -> int:
+    """The answer that more than half of the orders have; `NO_ANSWER` if there is none."""
+    place, n = Counter(places).most_common(1)[0]
+    return place if 2 * n > len(places) else NO_ANSWER
+
+
+def are_consistent(answers: pa.ChunkedArray) -> np.ndarray:
+    """Whether questions are answered, and alike in all orders; bool array of shape (n_questions,).
+
+    Args:
+        answers: The column `PREDICTIONS`.
+    """
+    lists = answers.combine_chunks()
+    places = lists.flatten().to_numpy().reshape(len(lists), -1)
+    alike: np.ndarray = (places == places[:, :1]).all(axis=1) & (places[:, 0] != NO_ANSWER)
+    return alike
+
+
+def _missing(outcomes: Sequence[Any]) -> str:
+    others = Counter(outcome for outcome in outcomes if outcome != ANSWERED)
+    return str(others.most_common(1)[0][0]) if others else UNREAD
+
+
+def _predictions(columns: Mapping[str, pa.Array], orders: Sequence[Order]) -> pa.Array:
+    """The answers in the single orders, numbered as in the file."""
+    places = columns["prediction"].to_numpy(zero_copy_only=False).astype(np.int64).reshape(-1, len(orders))
+    # The last number, which -1 means, is no answer.
+    numbers = np.array([(*order, NO_ANSWER) for order in orders])
+    return pa.array(numbers[np.arange(len(orders)), places].tolist(), pa.list_(pa.int8()))
+
+
+def _in_file_order(column: pa.Array, orders: Sequence[Order]) -> np.ndarray:
+    """Values of answers, shape (questions, orders, answers), from lists in the orders of the prompts."""
+    values = np.array(column.to_pylist()).reshape(-1, len(orders), len(orders[0]))
+    places = np.argsort(orders, axis=1)  # of every answer in each order
+    return np.take_along_axis(values, np.broadcast_to(places, values.shape), axis=2)
+
+
+def _by_question(column: pa.Array, orders: Sequence[Order]) -> list[list[Any]]:
+    values = column.to_pylist()
+    return [values[start : start + len(orders)] for start in range(0, len(values), len(orders))]
+
+
+def _flat(lists: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Lists of values; the values of lists of lists."""
+    return [[value for of in values for value in (of if isinstance(of, list) else [of])] for values in lists]
