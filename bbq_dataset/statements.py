@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from qabias.building.templating import filled_pattern
+from qabias.building.templating import fill, filled_pattern
 
 from .bundled import FOLDER, fill_english, read_templates
 from .vocabulary import read_vocabulary
@@ -29,7 +29,8 @@ def statement_of(template_id: str, polarity: str, question: str, blank: str) -> 
     for pattern, statement in _texts(category).get((template_id, polarity), ()):
         found = pattern.fullmatch(question)
         if found:
-            return fill_english(statement, {**found.groupdict(), "ANSWER": blank})
+            text, words = fill(statement, {"ANSWER": blank}), found.groupdict()
+            return fill_english(text, words) if words else text
     return None
 
 

@@ -42,7 +42,7 @@ _SHORTEST_STEM = 4
 _OTHER_FORMS = {"islam": "muslim", "islamic": "muslim", "judaism": "jewish", "jew": "jewish", "jews": "jewish"}
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[,;:]")
-_SENTENCE = re.compile(r"(?<=[.!?])[\"'”*_)\]]*\s+|\n+")
+_SENTENCE = re.compile(r"(?<=[.!?])(?<!\bMr\.)(?<!\bMrs\.)(?<!\bMs\.)(?<!\bDr\.)[\"'”*_)\]]*\s+|\n+")
 _MENTION = re.compile(r"#[01]")
 # What goes before a main clause, up to its comma; and what leads to a person in it.
 _OPENING = re.compile(
@@ -218,7 +218,7 @@ class _Reader:
     def _clause(self, words: str, on_its_own: bool = True) -> _Reading:
         """What a sentence, or what stands in the blank, says of the person asked for."""
         whole = self._masked(words)
-        head = self._head(self._unreported(_OPENING.sub("", whole)))
+        head = self._head(self._unreported(self._nearest(_OPENING.sub("", whole))))
         people = {int(mark[1]) for mark in _MENTION.findall(head)}
         if len(people) == 2:
             return _joined(head)
@@ -230,6 +230,11 @@ class _Reader:
             return _Reading(UNKNOWN)
         # "Both may be, but the baker more so", "the baker says so, because they saw it".
         return _NOTHING if _MENTION.search(whole) else _nobody(head)
+
+    def _nearest(self, clause: str) -> str:
+        """Of clauses in contrast the one that has most of what was asked, the first of several."""
+        asked = _telling(self._asked.split())
+        return max(_CONTRAST.split(f" {clause} "), key=lambda part: len(asked & set(part.split())))
 
     def _unreported(self, clause: str) -> str:
         """A clause without the words that report it, unless saying or believing is what was asked about."""

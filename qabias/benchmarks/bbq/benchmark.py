@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +50,8 @@ _folder = locate.dataset_module(NAME, "folder")
 PAIR_FORMAT = "pair"
 """The format of models that take the context, and the question with an answer, as two texts."""
 
+# Tables about the answers that a prompt shows.
+_OF_OPTIONS = ("answer_positions", "unknown_texts")
 _ROLES = ("label", "target_loc", "biased_loc", "unknown_loc")
 
 
@@ -178,7 +181,10 @@ class BBQBenchmark(Benchmark):
         """The figures and tables of Parrish et al. 2022."""
         from qabias.benchmarks.bbq.tables import analyse
 
-        return analyse(table, answers, scores, prompt_format is not None and prompt_format.question_only, rules)
+        found = analyse(table, answers, scores, prompt_format is not None and prompt_format.question_only, rules)
+        if not _is_open(prompt_format):
+            return found
+        return replace(found, tables=tuple(one for one in found.tables if one.name not in _OF_OPTIONS))
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
         """Answers of others: indices as they are, texts as the one of the three answers that they give."""
@@ -288,7 +294,7 @@ def _written_columns(
     Where a person was asked for without options, also what a text says: a person, both, neither, ...
     """
     columns = {}
-    if prompt_format is not None and prompt_format.reads == "person" and norm != "released":
+    if _is_open(prompt_format) and norm != "released":
         named = [read_open(text, example, prompt_format) for text, example in zip(texts, examples, strict=True)]
         places = [one.place for one in named]
         columns["said"] = pa.array([one.said for one in named], pa.string())
@@ -309,6 +315,11 @@ def read(text: str, rule: str, example: Mapping[str, Any]) -> int:
     if rule == "released":
         return parse_choice_released(text, answers, [example["answer_info"][f"ans{i}"] for i in range(3)])
     return parse_choice(text, answers)
+
+
+def _is_open(prompt_format: PromptFormat | None) -> TypeGuard[PromptFormat]:
+    """Whether a person was asked for, without answers to choose from."""
+    return prompt_format is not None and prompt_format.reads == "person"
 
 
 def _said(scores: Mapping[str, Any]) -> str:

@@ -103,8 +103,8 @@ def statement(example: Example) -> str:
     found: str | None = _statements.statement_of(template_id, example["question_polarity"], question, BLANK)
     if found is None:
         raise QabiasError(
-            f"{NAME}: the format fill needs a statement for each question, and the texts of this source have none for "
-            f"{question!r} (template {template_id}); use --source bundled, or --ask open"
+            f"{NAME}: no bundled template {template_id} asks {question!r}, so that there is no statement to fill in; "
+            "use --source bundled, or --ask open"
         )
     return found
 
@@ -148,6 +148,7 @@ FORMATS = {
             _fill,
             written=True,
             reads="person",
+            sources=("bundled",),
         ),
         PromptFormat(
             "open",

@@ -111,6 +111,7 @@ def _example(row: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any
         "right_answer": options[row["label"]],
         "stereotyped_answer": None if row["biased_loc"] < 0 else options[row["biased_loc"]],
         "generated": outputs[0] if outputs else None,
+        "said": answer.get("said"),
     }
 
 
