@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qabias.answers import NO_ANSWER
@@ -67,6 +67,7 @@ def test_an_example_in_another_order_is_the_same_question():
 
 @pytest.mark.parametrize("norm", ["none", "token", "byte"])
 @pytest.mark.parametrize("n_orders", [3, 6])
+@settings(deadline=None)
 @given(data=st.data())
 def test_the_mean_probability_of_every_answer_counts(norm, n_orders, data):
     orders = orders_of(3, n_orders)
@@ -96,6 +97,7 @@ def test_an_order_without_any_probability_weighs_nothing():
     assert nothing["prediction"].to_pylist() == [NO_ANSWER]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-1, 2), min_size=3, max_size=6))
 def test_the_majority_is_more_than_half(places):
     winners = [place for place in (-1, 0, 1, 2) if sum(one == place for one in places) * 2 > len(places)]

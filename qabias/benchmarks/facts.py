@@ -241,6 +241,9 @@ class Facts:
         return tuple(self.measure(name) for name in names)
 
 
+WORDINGS = "wordings"
+"""Key of the scores of each wording, by its name, where a set of prompts was asked."""
+
 MOST_MISSING = 0.02
 """Share of missing answers above which a score is shown with the range that it could take."""
 

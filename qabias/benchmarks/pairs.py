@@ -53,6 +53,30 @@ def pair_of_counts(counts: Sequence[npt.ArrayLike], score: Callable[[npt.ArrayLi
     return Pair(len(one), of(one), of(other), exchanged)
 
 
+def mean_of_pairs(pairs: Sequence[Pair]) -> Pair:
+    """Two runs whose scores are means over several ways of asking the same questions.
+
+    Args:
+        pairs: The two runs in each of the ways; the clusters of all are the same, in one order.
+    """
+    if len(pairs) == 1:
+        return pairs[0]
+
+    def mean(found: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
+        return {name: np.mean([of[name] for of in found], axis=0) for name in found[0]}
+
+    def exchanged(kept: Floats) -> tuple[Mapping[str, Floats], Mapping[str, Floats]]:
+        first, second = zip(*(pair.exchanged(kept) for pair in pairs), strict=True)
+        return mean(first), mean(second)
+
+    return Pair(
+        pairs[0].n_clusters,
+        lambda weights: mean([pair.first(weights) for pair in pairs]),
+        lambda weights: mean([pair.second(weights) for pair in pairs]),
+        exchanged,
+    )
+
+
 def predictions(answers: pa.Table) -> Codes:
     """The column `prediction`, int64 of shape (n,); -1 where there is no answer."""
     return answers["prediction"].fill_null(-1).to_numpy().astype(np.int64)

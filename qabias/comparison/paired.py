@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from qabias.benchmarks.pairs import Pair
+from qabias.benchmarks.pairs import Pair, mean_of_pairs
+from qabias.benchmarks.scoring import RUN, by_run
 from qabias.runs.folder import read_all_answers
-from qabias.runs.question import load_examples_of
+from qabias.runs.question import load_examples_of, wordings_of
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import signature_fields
 from qabias.support.arrow import plain
@@ -49,6 +50,7 @@ def _questions(run: ScoredRun) -> tuple[Any, ...]:
         *(arguments.benchmark, arguments.config, arguments.source, arguments.fixes, arguments.limit),
         arguments.seed if is_seeded else None,
         signature_fields(run.signature).get("source"),
+        wordings_of(run.benchmark, arguments),
         # Answers that others collected may be to some of the examples only.
         run.folder.resolve() if arguments.answers else None,
     )
@@ -61,7 +63,8 @@ def have_common_examples(first: ScoredRun, second: ScoredRun) -> bool:
     # Texts of other sources than the bundled ones may depend on the seed.
     same_texts = one.source == "bundled" or one.seed == other.seed
     sources = (signature_fields(run.signature).get("source") for run in (first, second))
-    return same and same_texts and len(set(sources)) == 1
+    wordings = {wordings_of(run.benchmark, run.arguments) for run in (first, second)}
+    return same and same_texts and len(set(sources)) == 1 and len(wordings) == 1
 
 
 def pair_up(answers: Answers, first: tuple[ScoredRun, pa.Table], second: tuple[ScoredRun, pa.Table]) -> dict[str, Pair]:
@@ -78,9 +81,17 @@ def pair_up(answers: Answers, first: tuple[ScoredRun, pa.Table], second: tuple[S
     (one, ours), (other, theirs) = first, second
     table = answers.examples(one)
     if _questions(one) != _questions(other):
-        rows = _common_rows(table, answers.examples(other), one.benchmark.key)
+        key = [*one.benchmark.key, *([RUN] if RUN in table.column_names else [])]
+        rows = _common_rows(table, answers.examples(other), key)
         table, ours, theirs = table.take(rows[0]), ours.take(rows[0]), theirs.take(rows[1])
-    return one.benchmark.pair_up(table, ours, theirs, one.arguments.rules) if table.num_rows else {}
+    if not table.num_rows:
+        return {}
+    pairs, start = [], 0
+    for of_wording in by_run(table):
+        first_answers, second_answers = (given.slice(start, of_wording.num_rows) for given in (ours, theirs))
+        pairs.append(one.benchmark.pair_up(of_wording, first_answers, second_answers, one.arguments.rules))
+        start += of_wording.num_rows
+    return {name: mean_of_pairs([of[name] for of in pairs]) for name in pairs[0]}
 
 
 def _common_rows(one: pa.Table, other: pa.Table, key: Sequence[str]) -> tuple[pa.Array, pa.Array]:

@@ -105,6 +105,9 @@ def collect(given: GivenAnswers, arguments: RunArguments, where: str, upstream_d
     arguments = replace(arguments, format=arguments.format or given.format or None, rules=rules)
     check_arguments(benchmark, arguments)
     prompt_format = choose_format(benchmark.formats, arguments.format) if arguments.format else None
+    if prompt_format is not None and prompt_format.wordings:
+        names = ", ".join(wording.name for wording in prompt_format.wordings)
+        raise QabiasError(f"{where}: {prompt_format.name} is a set of formats; name the one that was asked: {names}")
     examples = load_examples(arguments, upstream_dir)
     table, answers = join_answers(benchmark, examples.table, given.answers, where)
     read = benchmark.read_given(table, answers, prompt_format, arguments.norm)

@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 from datasets.fingerprint import generate_random_fingerprint
 
-from qabias.benchmarks import Benchmark, choose_format, locate
+from qabias.benchmarks import Benchmark, locate
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_arguments, check_scorer
+from qabias.runs.question import fitting_format
 from qabias.runs.sampling import sample
 from qabias.scorers.registry import kind_of, load_scorer, scorers_for
 from qabias.support.files import strict
@@ -108,7 +109,12 @@ def asking(benchmark: Benchmark, rows: datasets.Dataset, given: argparse.Namespa
         dtype=given.dtype,
     )
     check_scorer(benchmark, scorer.name)
-    prompt_format = choose_format(benchmark.formats, given.format or benchmark.default_format(scorer))
+    prompt_format = fitting_format(benchmark, scorer, given.format)
+    if prompt_format.wordings:
+        names = ", ".join(wording.name for wording in prompt_format.wordings)
+        raise QabiasError(
+            f"{prompt_format.name} is a set of formats, which `qabias run` asks; name one of them: {names}"
+        )
 
     def answer(batch: pa.Table) -> pa.Table:
         return pa.table(benchmark.answer(batch, scorer, prompt_format, given.norm))

@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.scoring import check_rules
+from qabias.measuring.wordings import with_wordings
 from qabias.report import write_report
 from qabias.runs.arguments import HERE, Machine, RunArguments, check_arguments
 from qabias.runs.distributed import launched_processes
@@ -111,10 +112,9 @@ def run(arguments: RunArguments, output: Path | None = None, machine: Machine = 
         total=n_mine, initial=n_mine - n_missing, unit="example", desc=arguments.benchmark, disable=processes.rank > 0
     )
     with processes.apart(), bar:
-        assert question.prompt_format is not None
         for number in missing:
             part = question.parts[number]
-            answers = question.benchmark.answer(part, scorer, question.prompt_format, arguments.norm)
+            answers = question.benchmark.answer(part, scorer, question.format_of(part), arguments.norm)
             write_part(folder, number, question.benchmark, part, answers)
             bar.update(part.num_rows)
     return processes.on_first(partial(finish, run_file, question))
@@ -150,8 +150,10 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
         return RunResult(run_file, None, n_missing)
     rules = run_file.arguments.rules
     scores = benchmark.score(table, answers, rules)
-    scored = write_scores(run_file, scores)
     analysis = benchmark.analyse(table, answers, scores, question.prompt_format, rules)
+    if question.prompt_format is not None and question.prompt_format.wordings:
+        scores, analysis = with_wordings(benchmark, table, answers, scores, analysis, question.prompt_format, rules)
+    scored = write_scores(run_file, scores)
     write_report(scored, write_analysis(analysis, run_file.folder / ANALYSIS_FILE))
     return RunResult(run_file, scores, 0)
 

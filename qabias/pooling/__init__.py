@@ -20,6 +20,7 @@ from qabias.comparison.comparable import mixed_fields, run_names
 from qabias.comparison.paired import Answers
 from qabias.errors import QabiasError
 from qabias.pooling.tables import pooled_tables
+from qabias.runs.question import wordings_of
 from qabias.runs.scored import ScoredRun, check_complete, read_scored
 from qabias.runs.signature import signature_fields
 from qabias.tables.model import Analysis, Table
@@ -91,15 +92,39 @@ def pool(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str |
     prompt_format = benchmark.formats.get(runs[0].format_name) if question_only else None
     analysis = benchmark.analyse(table, given, scores, prompt_format, rules)
     measures = measures_of(benchmark, question_only)
-    own = pooled_tables(benchmark, measures, names, scores, [run.scores for run in runs])
     mixed = {name: values for name, values in mixed_fields(runs).items() if name not in POOLED}
-    note = f"Every score is the mean of {len(runs)} runs; counts and shares of answers are those of all runs together."
-    notes = [note, *_about_mixed(mixed), *analysis.notes]
+    found = of_means(benchmark, measures, names, scores, [run.scores for run in runs], analysis)
+    first, *others = found.notes
     # The items that a run shows have one answer each.
-    means = benchmark.facts.means
-    tables = tuple(_of_pool(table, is_in_paper=table.name in means) for table in analysis.tables)
-    whole = Analysis((*own, *tables), notes=tuple(notes))
+    whole = Analysis(found.tables, notes=(first, *_about_mixed(mixed), *others))
     return Pool(benchmark, runs, names, mixed, measures, scores, whole, claim)
+
+
+def of_means(
+    benchmark: Benchmark,
+    measures: Sequence[Measure],
+    names: Sequence[str],
+    scores: Mapping[str, Any],
+    of_runs: Sequence[Mapping[str, Any]],
+    analysis: Analysis,
+    what: str = "runs",
+) -> Analysis:
+    """The analysis of means: tables of mean, spread and single runs first, and the others marked as means.
+
+    Args:
+        benchmark: The benchmark.
+        measures: The scores that are shown side by side.
+        names: Short names of the runs.
+        scores: The means.
+        of_runs: The scores of every run.
+        analysis: What the benchmark makes of the means.
+        what: What the runs are called, in the plural.
+    """
+    own = pooled_tables(benchmark, measures, names, scores, of_runs, what)
+    note = f"Every score is the mean of {len(names)} {what}; counts and shares of answers are those of all together."
+    means = benchmark.facts.means
+    tables = tuple(_of_pool(table, table.name in means, what) for table in analysis.tables)
+    return replace(analysis, tables=(*own, *tables), notes=(note, *analysis.notes))
 
 
 def pool_content(pool: Pool) -> dict[str, Any]:
@@ -115,6 +140,11 @@ def pool_content(pool: Pool) -> dict[str, Any]:
     }
 
 
+def _check_single(run: ScoredRun) -> None:
+    if wordings_of(run.benchmark, run.arguments):
+        raise QabiasError(f"{run.folder}: is a mean over wordings already; pool runs of single formats")
+
+
 def _read(folders: Sequence[Path], allow_mixed: bool) -> list[ScoredRun]:
     if len(folders) < 2:
         raise QabiasError("pool needs at least two run folders")
@@ -126,6 +156,7 @@ def _read(folders: Sequence[Path], allow_mixed: bool) -> list[ScoredRun]:
     first = runs[0]
     for run in runs:
         check_complete(run)
+        _check_single(run)
         _check_same(first, run, allow_mixed)
     if not first.benchmark.pools:
         raise QabiasError(f"{first.benchmark.name} cannot score several runs as one; use `qabias compare`")
@@ -185,7 +216,7 @@ def _joined(values: Sequence[str]) -> str:
     return f"{name}:{','.join(value.partition(':')[2] for value in values)}"
 
 
-def _of_pool(table: Table, is_in_paper: bool) -> Table:
+def _of_pool(table: Table, is_in_paper: bool, what: str) -> Table:
     """The table of a run as one of means; the paper has some of them as such."""
-    section = f"{table.section}: mean of the runs" if table.section else "Means of the runs"
+    section = f"{table.section}: mean of the {what}" if table.section else f"Means of the {what}"
     return replace(table, section=section, source=table.source if is_in_paper else "")

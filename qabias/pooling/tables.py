@@ -10,8 +10,8 @@ from qabias.benchmarks.facts import Scores, run_column
 from qabias.tables.model import Column, Figure, Table, Value, estimate
 
 _NOTE = (
-    "The mean over the runs, each counting once. Intervals are 95 % bootstrap intervals over {clusters}, which are "
-    "drawn for all runs at once. The spread is the standard deviation over the runs; of two or three runs it is rough."
+    "The mean over the {what}, each counting once. Intervals are 95 % bootstrap intervals over {clusters}, which are "
+    "drawn for all {what} at once. The spread is the standard deviation over the {what}; of two or three it is rough."
 )
 
 
@@ -21,6 +21,7 @@ def pooled_tables(
     names: Sequence[str],
     scores: Mapping[str, Any],
     of_runs: Sequence[Mapping[str, Any]],
+    what: str = "runs",
 ) -> list[Table]:
     """A table for each score: groups by mean, spread and runs.
 
@@ -30,8 +31,9 @@ def pooled_tables(
         names: Short names of the runs.
         scores: The means.
         of_runs: The scores of every run.
+        what: What the runs are called, in the plural.
     """
-    return [_table(benchmark, measure, names, scores, of_runs) for measure in measures]
+    return [_table(benchmark, measure, names, scores, of_runs, what) for measure in measures]
 
 
 def _table(
@@ -40,13 +42,14 @@ def _table(
     names: Sequence[str],
     scores: Mapping[str, Any],
     of_runs: Sequence[Mapping[str, Any]],
+    what: str,
 ) -> Table:
     means = benchmark.groups(scores, measure)
     by_run = [benchmark.groups(of, measure) for of in of_runs]
-    note = " ".join(filter(None, (measure.note, _NOTE.format(clusters=benchmark.facts.clusters[0]))))
+    note = " ".join(filter(None, (measure.note, _NOTE.format(clusters=benchmark.facts.clusters[0], what=what))))
     return Table(
         f"pooled_{measure.name}",
-        f"{measure.title}: mean over {len(names)} runs",
+        f"{measure.title}: mean over {len(names)} {what}",
         "",
         note,
         (

@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 
 from qabias import __version__
 from qabias.benchmarks import Benchmark, benchmark_names
+from qabias.benchmarks.scoring import by_run
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.support.files import read_json, remove_leftovers, write_atomically, write_json
@@ -182,7 +183,12 @@ def default_folder(arguments: RunArguments) -> Path:
 
 
 def cut_parts(benchmark: Benchmark, table: pa.Table, units_per_part: int) -> Iterator[pa.Table]:
-    """Cut the examples into parts of whole units."""
+    """Cut the examples into parts of whole units, each of one wording of a set."""
+    for of_wording in by_run(table):
+        yield from _cut(benchmark, of_wording, units_per_part)
+
+
+def _cut(benchmark: Benchmark, table: pa.Table, units_per_part: int) -> Iterator[pa.Table]:
     unit_of, _ = benchmark.units(table)
     starts = np.flatnonzero(np.diff(unit_of, prepend=-1))
     bounds = [*starts[::units_per_part].tolist(), table.num_rows]

@@ -8,6 +8,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, Origin, PromptFormat, choose_format, load_benchmark, make_origin
+from qabias.benchmarks.scoring import RUN, stacked
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_scorer
 from qabias.runs.folder import RunFile, cut_parts, read_keys
@@ -24,7 +25,7 @@ class Examples:
     Attributes:
         benchmark: Their benchmark.
         origin: Where their texts come from.
-        table: The examples themselves, sampled.
+        table: The examples themselves, sampled; where a set of wordings is asked once for each of them.
     """
 
     benchmark: Benchmark
@@ -58,6 +59,14 @@ class Question:
         """The examples."""
         return self.examples.table
 
+    def format_of(self, part: pa.Table) -> PromptFormat:
+        """The prompt format of a part; of a set of wordings the one that the part is asked in."""
+        assert self.prompt_format is not None
+        if not self.prompt_format.wordings:
+            return self.prompt_format
+        name = part[RUN][0].as_py()
+        return next(wording for wording in self.prompt_format.wordings if wording.name == name)
+
     @cached_property
     def parts(self) -> list[pa.Table]:
         """The examples in parts that are asked and written together."""
@@ -79,7 +88,16 @@ def load_examples(arguments: RunArguments, upstream_dir: str | None = None) -> E
     seed = 0 if arguments.source == "bundled" else arguments.seed
     origin = make_origin(benchmark, arguments.source, seed, arguments.fixes, upstream_dir, arguments.options)
     table = sample(benchmark, benchmark.load(arguments.config, origin), arguments.limit, arguments.seed)
+    names = wordings_of(benchmark, arguments)
+    if names:
+        table = stacked(table, names)
     return Examples(benchmark, origin, table)
+
+
+def wordings_of(benchmark: Benchmark, arguments: RunArguments) -> tuple[str, ...]:
+    """Names of the wordings in which every question is asked, where the format is a set of them."""
+    prompt_format = benchmark.formats.get(arguments.format or "")
+    return tuple(wording.name for wording in prompt_format.wordings) if prompt_format is not None else ()
 
 
 def load_examples_of(run: RunFile, upstream_dir: str | None = None) -> Examples:
@@ -101,6 +119,36 @@ def load_examples_of(run: RunFile, upstream_dir: str | None = None) -> Examples:
     return replace(examples, table=examples.table.filter(pa.array([row in answered for row in rows])))
 
 
+def fitting_format(benchmark: Benchmark, scorer: Scorer, name: str | None, orders: int = 1) -> PromptFormat:
+    """The prompt format in which a scorer is asked; the scorer learns how long its answers may be.
+
+    Args:
+        benchmark: The benchmark.
+        scorer: Who is asked.
+        name: Name of the format; None for the one that fits.
+        orders: Orders of the answers in which every question is asked.
+
+    Raises:
+        QabiasError: If there is no such format, or it does not go with the scorer or with several orders.
+    """
+    prompt_format = choose_format(benchmark.formats, name or benchmark.default_format(scorer))
+    if orders > 1 and not prompt_format.lists_answers:
+        listing = ", ".join(name for name, of in benchmark.formats.items() if of.lists_answers)
+        raise QabiasError(
+            f"{benchmark.name}: the format {prompt_format.name} does not list the answers, so that they have no order; "
+            f"leave --orders out, or choose a format that does: {listing}"
+        )
+    prompt_format = prompt_format.in_orders(orders)
+    if prompt_format.written and not isinstance(scorer, TextScorer):
+        raise QabiasError(
+            f"{benchmark.name}: the format {prompt_format.name} asks for a written answer; use --ask write, reason, "
+            "fill or open (see `qabias list`), or choose another format"
+        )
+    if isinstance(scorer, LimitedScorer):
+        scorer.allow(prompt_format.new_tokens)
+    return prompt_format
+
+
 def put(examples: Examples, arguments: RunArguments, scorer: Scorer) -> Question:
     """What is asked when examples are put to a scorer.
 
@@ -109,21 +157,7 @@ def put(examples: Examples, arguments: RunArguments, scorer: Scorer) -> Question
     """
     benchmark = examples.benchmark
     check_scorer(benchmark, scorer.name)
-    prompt_format = choose_format(benchmark.formats, arguments.format or benchmark.default_format(scorer))
-    if arguments.orders > 1 and not prompt_format.lists_answers:
-        listing = ", ".join(name for name, of in benchmark.formats.items() if of.lists_answers)
-        raise QabiasError(
-            f"{benchmark.name}: the format {prompt_format.name} does not list the answers, so that they have no order; "
-            f"leave --orders out, or choose a format that does: {listing}"
-        )
-    prompt_format = prompt_format.in_orders(arguments.orders)
-    if prompt_format.written and not isinstance(scorer, TextScorer):
-        raise QabiasError(
-            f"{benchmark.name}: the format {prompt_format.name} asks for a written answer; use --ask write, reason, "
-            "fill or open (see `qabias list`), or choose another format"
-        )
-    if isinstance(scorer, LimitedScorer):
-        scorer.allow(prompt_format.new_tokens)
+    prompt_format = fitting_format(benchmark, scorer, arguments.format, arguments.orders)
     signature = make_signature(arguments, examples.origin, prompt_format, scorer)
     return Question(examples, prompt_format, signature, benchmark.units_per_part(kind_of(scorer)))
 

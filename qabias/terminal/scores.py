@@ -14,9 +14,9 @@ from rich.table import Table as RichTable
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import meaningful
-from qabias.benchmarks.facts import Facts, Scores, possible_range
+from qabias.benchmarks.facts import WORDINGS, Facts, Scores, possible_range
 from qabias.comparison.tables import score_tables
-from qabias.terminal.table import MIN_WIDTH, print_table
+from qabias.terminal.table import MIN_WIDTH, print_table, print_whole
 
 _HEADING_WIDTH = 24
 # A column of scores and one of examples, below a heading.
@@ -42,7 +42,9 @@ def print_scores(
         for line in _missing_lines(benchmark, scores):
             console.print(line, markup=False)
     measures = meaningful(benchmark, question_only, facts.columns)
-    console.print(_table(facts, benchmark.groups(scores), measures, about.count if about else "n"))
+    print_whole(_table(facts, benchmark.groups(scores), measures, about.count if about else "n"), console)
+    if WORDINGS in scores:
+        print_whole(_wordings(facts, scores, measures), console)
     if about is not None:
         console.print(about.remark)
     for remark in benchmark.remarks(scores):
@@ -76,6 +78,21 @@ def _table(facts: Facts, groups: Mapping[str, Scores], measures: Sequence[Measur
             table.add_section()
         cells = [_cell(facts, scores, measure.name) for measure in measures]
         table.add_row(name, f"{scores[count]:,}", *cells)
+    return table
+
+
+def _wordings(facts: Facts, scores: Scores, measures: Sequence[Measure]) -> RichTable:
+    """The scores of every wording of a set, of all examples together, with their mean and spread below."""
+    table = RichTable(title="the same by wording, all examples", box=box.SIMPLE)
+    table.add_column("wording", no_wrap=True)
+    for measure in measures:
+        table.add_column(measure.heading, justify="right", no_wrap=True)
+    for name, of in scores[WORDINGS].items():
+        table.add_row(name, *(_cell(facts, of, measure.name) for measure in measures))
+    table.add_section()
+    table.add_row("mean", *(_cell(facts, scores, measure.name) for measure in measures))
+    spread = {"ci": {}, **scores["spread"]}
+    table.add_row("spread (standard deviation)", *(_cell(facts, spread, measure.name) for measure in measures))
     return table
 
 

@@ -1,0 +1,157 @@
+"""A set of prompts: one run asks in every wording, its scores are the means, and the spread stands beside them."""
+
+import io
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.bbq.prompts import FIVE, FORMATS
+from qabias.benchmarks.given import GivenAnswers
+from qabias.comparison import compare
+from qabias.errors import QabiasError
+from qabias.measuring.collected import collect
+from qabias.measuring.run import run, score_run
+from qabias.pooling import pool
+from qabias.runs.arguments import RunArguments
+from qabias.terminal.scores import print_scores
+
+from .test_chat import folders as folders
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+WORDINGS = [wording.name for wording in FORMATS[FIVE].wordings]
+SCORES = ("accuracy_ambig", "accuracy_disambig", "bias_ambig", "bias_disambig")
+EXAMPLE = {
+    "context": "A baker and a cook met.",
+    "question": "Who was late?",
+    "ans0": "The baker",
+    "ans1": "Unknown",
+    "ans2": "The cook",
+}
+
+
+def arguments(model, prompt_format=FIVE, **others):
+    return RunArguments("bbq", model, config="Age", format=prompt_format, limit=80, options={"chat": "yes"}, **others)
+
+
+@pytest.fixture(scope="module")
+def runs(folders, tmp_path_factory):
+    """One run of the set, and one of every wording by itself."""
+    folder = tmp_path_factory.mktemp("runs")
+    return {name: run(arguments(folders["chat"], name), folder / name) for name in (FIVE, *WORDINGS)}
+
+
+def test_five_wordings_ask_the_same_in_other_words():
+    texts = [FORMATS[name].render(EXAMPLE) for name in WORDINGS]
+    assert len(WORDINGS) == len({prompt for prompt, _ in texts}) == 5
+    for prompt, options in texts:
+        assert options == (" A", " B", " C")
+        assert all(text in prompt for text in EXAMPLE.values())
+        assert "letter" in prompt or "Reply with A, B or C and nothing else" in prompt
+        places = [
+            re.search(rf"\b{letter}[.):] {EXAMPLE[f'ans{place}']}$", prompt, re.M) for place, letter in enumerate("ABC")
+        ]
+        assert [place.start() for place in places] == sorted(place.start() for place in places)
+
+
+def test_the_scores_are_the_means_of_the_runs_of_the_wordings(runs):
+    found = runs[FIVE].scores
+    assert list(found["wordings"]) == WORDINGS
+    by_wording = [runs[name].scores for name in WORDINGS]
+    assert len({scores["accuracy_ambig"] for scores in by_wording}) > 1  # else the means would show nothing
+    for name in SCORES:
+        values = [scores[name] for scores in by_wording]
+        assert [of[name] for of in found["wordings"].values()] == values
+        assert found[name] == pytest.approx(np.mean(values))
+        assert found["spread"][name] == pytest.approx(np.std(values, ddof=1))
+    assert found["wordings"]["letters"]["ci"] == runs["letters"].scores["ci"]
+    low, high = found["ci"]["accuracy_disambig"]
+    assert low <= found["accuracy_disambig"] <= high
+
+
+def test_the_run_is_the_pool_of_the_runs_of_the_wordings(runs):
+    pooled = pool([runs[name].folder for name in WORDINGS])
+    for name in SCORES:
+        assert runs[FIVE].scores[name] == pytest.approx(pooled.scores[name])
+        assert runs[FIVE].scores["ci"][name] == pytest.approx(pooled.scores["ci"][name])
+
+
+def test_the_folder_says_what_was_asked(runs):
+    folder = runs[FIVE].folder
+    assert "|format:five@1|" in runs[FIVE].signature
+    analysis = json.loads((folder / "analysis.json").read_text(encoding="utf-8"))
+    first = analysis["tables"][0]
+    assert [column["title"] for column in first["columns"]][1:3] == ["Mean", "Spread"]
+    assert [column["title"] for column in first["columns"]][3:] == WORDINGS
+    assert analysis["notes"][0].startswith("Every score is the mean of 5 wordings")
+    assert analysis["how_chosen"].endswith("All are of the wording letters.")
+    report = (folder / "report.html").read_text(encoding="utf-8")
+    assert "mean over 5 wordings" in report
+    assert "Answer with the letter only" in report
+
+
+def test_the_terminal_shows_every_wording_and_the_spread(runs):
+    console = Console(file=io.StringIO(), width=200)
+    print_scores(load_benchmark("bbq"), runs[FIVE].scores, console)
+    printed = console.file.getvalue()
+    for name in (*WORDINGS, "mean", "spread"):
+        assert re.search(rf"^ *{name}\b", printed, re.M)
+    spread = f"{100 * runs[FIVE].scores['spread']['accuracy_ambig']:.1f}"
+    assert re.search(rf"spread \(standard deviation\) +{re.escape(spread)} ", printed)
+
+
+def test_a_run_goes_on_where_it_stopped(runs, folders):
+    folder = runs[FIVE].folder
+    parts = sorted((folder / "predictions").iterdir())
+    assert len(parts) == 5
+    whole = [pq.read_table(part) for part in parts]
+    parts[3].unlink()
+    run(arguments(folders["chat"]), folder)
+    assert [pq.read_table(part).equals(before) for part, before in zip(parts, whole, strict=True)] == [True] * 5
+    again = score_run(folder)
+    np.testing.assert_equal(again.scores["wordings"], runs[FIVE].scores["wordings"])
+
+
+def test_runs_of_a_set_are_compared_by_their_means(runs, folders, tmp_path):
+    given = arguments(folders["chat"])
+    other = run(replace(given, options={**given.options, "system": "Be brief."}), tmp_path / "brief")
+    found = compare([runs[FIVE].folder, other.folder], allow_mixed=True)
+    tables = {table.name: table for table in found.analysis.tables if table.name.startswith("difference")}
+    assert len(tables) == 5
+    for name in SCORES:
+        (table,) = (table for key, table in tables.items() if key.endswith(name))
+        # The last is the number of templates, before it two p-values.
+        assert table.rows[0][-4].value == pytest.approx(other.scores[name] - runs[FIVE].scores[name])
+    mixed = compare([runs[FIVE].folder, runs["letters"].folder], allow_mixed=True)
+    assert not [table for table in mixed.analysis.tables if table.name.startswith("difference") and table.rows]
+
+
+def test_a_mean_is_not_pooled_again(runs, tmp_path):
+    with pytest.raises(QabiasError, match="is a mean over wordings already; pool runs of single formats"):
+        pool([runs[FIVE].folder, runs["letters"].folder])
+
+
+def test_answers_of_others_name_one_wording():
+    table = load_benchmark("bbq").load("Age", load_benchmark("bbq").origin("bundled", 0, False, None))
+    given = table.select(["category", "example_id"]).append_column("prediction", table["label"])
+    with pytest.raises(
+        QabiasError, match="five is a set of formats; name the one that was asked: letters, letters_task"
+    ):
+        collect(
+            GivenAnswers("", "", "none", "", given),
+            RunArguments("bbq", "", config="Age", format=FIVE),
+            "answers.parquet",
+        )
+
+
+def test_a_set_is_asked_in_several_orders(tmp_path):
+    found = run(RunArguments("bbq", "baseline:oracle", config="Age", format=FIVE, limit=8, orders=3), tmp_path / "run")
+    assert "|format:five@1+orders=3|" in found.signature
+    assert found.scores["order_consistency"] == 1
+    assert {of["order_consistency"] for of in found.scores["wordings"].values()} == {1}
