@@ -9,12 +9,11 @@ from .bundled import FOLDER, fill_english, read_templates
 from .vocabulary import read_vocabulary
 
 
-def statement_of(template_id: str, polarity: str, question: str, blank: str) -> str | None:
+def statement_of(template_id: str, question: str, blank: str) -> str | None:
     """The statement that a bundled template makes of a question, with the answer left out.
 
     Args:
         template_id: The template, as in the column `template_id`.
-        polarity: "neg" or "nonneg".
         question: The question as it is asked, with the words that were drawn for it.
         blank: What stands in place of the answer.
 
@@ -26,7 +25,7 @@ def statement_of(template_id: str, polarity: str, question: str, blank: str) -> 
         QabiasError: If the template file is missing or wrong.
     """
     category, _, _ = template_id.rpartition("-")
-    for pattern, statement in _texts(category).get((template_id, polarity), ()):
+    for pattern, statement in _texts(category).get(template_id, ()):
         found = pattern.fullmatch(question)
         if found:
             text, words = fill(statement, {"ANSWER": blank}), found.groupdict()
@@ -35,13 +34,14 @@ def statement_of(template_id: str, polarity: str, question: str, blank: str) -> 
 
 
 @cache
-def _texts(category: str) -> dict[tuple[str, str], list[tuple[re.Pattern[str], str]]]:
-    """Patterns of the questions and their statements, by template and polarity."""
-    texts: dict[tuple[str, str], list[tuple[re.Pattern[str], str]]] = {}
+def _texts(category: str) -> dict[str, list[tuple[re.Pattern[str], str]]]:
+    """Patterns of the questions and their statements, by template."""
+    texts: dict[str, list[tuple[re.Pattern[str], str]]] = {}
     for template in read_templates(category, read_vocabulary(FOLDER / "vocabulary")):
-        for polarity, question, statement in (
-            ("neg", template.negative_question, template.negative_statement),
-            ("nonneg", template.non_negative_question, template.non_negative_statement),
-        ):
-            texts.setdefault((template.template_id, polarity), []).append((filled_pattern(question), statement))
+        texts.setdefault(template.template_id, []).extend(
+            (
+                (filled_pattern(template.negative_question), template.negative_statement),
+                (filled_pattern(template.non_negative_question), template.non_negative_statement),
+            )
+        )
     return texts

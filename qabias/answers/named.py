@@ -43,6 +43,8 @@ _OTHER_FORMS = {"islam": "muslim", "islamic": "muslim", "judaism": "jewish", "je
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[,;:]")
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!\bMr\.)(?<!\bMrs\.)(?<!\bMs\.)(?<!\bDr\.)[\"'”*_)\]]*\s+|\n+")
+# A list of options, which a model makes up where it expects one.
+_LISTING = re.compile(r"\W*[a1][).:].*\n+\W*[b2][).:]", re.IGNORECASE)
 _MENTION = re.compile(r"#[01]")
 # What goes before a main clause, up to its comma; and what leads to a person in it.
 _OPENING = re.compile(
@@ -67,11 +69,15 @@ _DOUBT = re.compile(
     r"important to)(?!\S)"
 )
 _NEITHER = re.compile(
-    r"(?<!\S)(?:neither|nobody|no one|noone|none|no (?:person|people|individual|party|parties))(?!\S)"
+    r"(?<!\S)(?:neither|nobody|no one|noone|none|no (?:person|people|individual|party|parties)|"
+    r"not (?:any|one|either) of)(?!\S)"
 )
 _BOTH = re.compile(
-    r"(?<!\S)(?:both|everyone|everybody|each|they|all of them|the two|these two|all (?:people|individuals))(?!\S)"
+    r"(?<!\S)(?:both|everyone|everybody|each|they (?:all|both)|all of them|the two|these two|"
+    r"all (?:people|individuals))(?!\S)"
 )
+# A sentence that begins so may speak of one person of whom another sentence spoke.
+_THEY = re.compile(r"they(?: \S+)?")
 _SOMEONE = re.compile(
     r"(?<!\S)(?:someone|somebody|one of (?:them|the|these|my|his|her|their|two)|either|anyone|anybody|"
     r"(?:a|some|any|another) (?:person|people|individual|party)|some)(?!\S)"
@@ -123,7 +129,8 @@ def parse_named(
 
     1. what is stated to be the answer: "Final answer: the grandson", JSON, "the answer is ...";
     2. what fills the blank of `asked`, where a sentence repeats the statement;
-    3. the first sentence, and the conclusion ("Therefore, ..."); two that differ are none.
+    3. the first sentence and conclusions ("Therefore, ..."), or where a blank is to be filled all sentences that say
+       what the statement says; two that differ are none.
 
     A person is named by the words of their answer that the other one's lack, in any usual form ("Mali" for Malian,
     "Hinduism" for Hindu, a plural, a possessive, hyphens or none), whatever stands around them; where no such word
@@ -182,6 +189,8 @@ class _Reader:
         stated = _agreed([self._clause(_first(part), on_its_own=False) for part in stated_parts(text)])
         if stated:
             return stated
+        if _LISTING.match(text):
+            return _NOTHING
         sentences = [words for part in _SENTENCE.split(text) if (words := _words(part))]
         filled = [self._filled(words) for words in sentences]
         read = _agreed([self._blank(part) for part in filled if part is not None])
@@ -206,13 +215,17 @@ class _Reader:
         return self._clause(_CONTRAST.split(f" {filled} ")[-1].strip(), on_its_own=False)
 
     def _sentences(self, sentences: Sequence[str], refused: bool) -> _Reading:
-        """What the first sentence and the conclusions say; a refusal names nobody."""
+        """What the first sentence and the conclusions say, or any sentence about what is to be filled in.
+
+        A refusal names nobody.
+        """
         if not sentences:
             return _NOTHING
-        first = self._clause(sentences[0], on_its_own=bool(any(self._around)))
+        fills = any(self._around)
+        first = self._clause(sentences[0], on_its_own=fills)
         if refused:
             return first if first.said == UNKNOWN else _NOTHING
-        concluded = [self._clause(sentence) for sentence in sentences[1:] if _CONCLUDES.match(sentence)]
+        concluded = [self._clause(sentence) for sentence in sentences[1:] if fills or _CONCLUDES.match(sentence)]
         return _agreed([first, *concluded]) or _NOTHING
 
     def _clause(self, words: str, on_its_own: bool = True) -> _Reading:
@@ -221,7 +234,7 @@ class _Reader:
         head = self._head(self._unreported(self._nearest(_OPENING.sub("", whole))))
         people = {int(mark[1]) for mark in _MENTION.findall(head)}
         if len(people) == 2:
-            return _joined(head)
+            return _NOTHING if self._digresses(head) else _joined(head)
         is_unknown = is_unknown_wording(head) or any(re.search(pattern, head) for pattern in UNKNOWN_PHRASES)
         if people:
             is_meant = not is_unknown and self._affirms(head) and not (on_its_own and self._digresses(head))
@@ -229,7 +242,18 @@ class _Reader:
         if is_unknown:
             return _Reading(UNKNOWN)
         # "Both may be, but the baker more so", "the baker says so, because they saw it".
-        return _NOTHING if _MENTION.search(whole) else _nobody(head)
+        return _NOTHING if _MENTION.search(whole) else self._nobody(head)
+
+    def _nobody(self, head: str) -> _Reading:
+        """What is said by a clause that names none of the people: neither, both or someone, near its beginning."""
+        if _THEY.fullmatch(head):
+            return _Reading(BOTH)
+        denies_more = len(_DENIAL.findall(head)) > len(_DENIAL.findall(self._asked))
+        for said, pattern in ((NEITHER, _NEITHER), (BOTH, _BOTH), (SOMEONE, _SOMEONE)):
+            found = pattern.search(head)
+            if found and len(head[: found.start()].split()) <= _LEAD:
+                return _NOTHING if denies_more and said != NEITHER else _Reading(said)
+        return _NOTHING
 
     def _nearest(self, clause: str) -> str:
         """Of clauses in contrast the one that has most of what was asked, the first of several."""
@@ -267,8 +291,8 @@ class _Reader:
 
     def _digresses(self, head: str) -> bool:
         """Whether a sentence says something else of the person than what was asked."""
-        others = [word for word in head.split() if "#" not in word and word not in _COMMON]
-        asked = _telling(self._asked.split())
+        others = [word.rstrip("s") for word in head.split() if "#" not in word and word not in _COMMON]
+        asked = {word.rstrip("s") for word in _telling(self._asked.split())}
         return len(others) > _PHRASE and 2 * len(asked & set(others)) <= len(asked)
 
     def _masked(self, words: str) -> str:
@@ -300,15 +324,6 @@ def _joined(head: str) -> _Reading:
     if _DENIAL.search(head) or _DOUBT.search(head):
         return _NOTHING
     return _Reading(BOTH if joined[1] == "and" else SOMEONE)
-
-
-def _nobody(head: str) -> _Reading:
-    """What is said by a clause that names none of the people: neither, both or someone, near its beginning."""
-    for said, pattern in ((NEITHER, _NEITHER), (BOTH, _BOTH), (SOMEONE, _SOMEONE)):
-        found = pattern.search(head)
-        if found and len(head[: found.start()].split()) <= _LEAD:
-            return _Reading(said)
-    return _NOTHING
 
 
 def _agreed(readings: Sequence[_Reading]) -> _Reading | None:

@@ -257,9 +257,8 @@ class BBQBenchmark(Benchmark):
         return facts
 
     def questions(self, example: Example) -> list[Example]:
-        """An example of the analysis with its options and polarity in the columns that formats read."""
-        options = {f"ans{place}": example["options"][place] for place in range(3)}
-        return [{**example, **options, "question_polarity": example["polarity"]}]
+        """An example of the analysis with its options in the columns that formats read."""
+        return [{**example, **{f"ans{place}": example["options"][place] for place in range(3)}}]
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Whether the model answers by position; of answers in its own words what they say."""
