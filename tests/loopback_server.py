@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from qabias.scorers.server import client
+from qabias.scorers.server.chat import ServerChatScorer
 from qabias.scorers.server.client import Client, Patience
-from qabias.scorers.server.scorer import ServerChatScorer
 
 KEY = "sk-very-secret-0123456789"
 TIMEOUT = 2.0
@@ -106,9 +106,13 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def chat_reply(path, body):
+    """A letter, and where they are asked for the probabilities of the first token."""
     assert path == "/v1/chat/completions"
-    assert body["temperature"] == 0
-    return {"choices": [{"message": {"role": "assistant", "content": letter_of(body["messages"][0]["content"])}}]}
+    assert body.get("temperature", 0) == 0
+    letter = letter_of(body["messages"][0]["content"])
+    top = [{"token": letter, "logprob": -0.1}, {"token": "The", "logprob": -3.0}]
+    logprobs = {"content": [{"token": letter, "logprob": -0.1, "top_logprobs": top}]} if body.get("logprobs") else None
+    return {"choices": [{"message": {"role": "assistant", "content": letter}, "logprobs": logprobs}]}
 
 
 @pytest.fixture

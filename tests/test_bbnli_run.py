@@ -191,7 +191,7 @@ def test_written_answers_of_bbq_are_read_by_exact_match(prompt_format, rule):
 
 def test_a_causal_model_writes_too(tmp_path, llama):
     result = _run(tmp_path / "run", model=llama, limit=20, options={"mode": "generate", "max_new_tokens": "4"})
-    assert "|scorer:causal+max_new_tokens=4+mode=generate|" in result.signature
+    assert "|scorer:causal+max_new_tokens=4+mode=generate+samples=1+temperature=0|" in result.signature
     assert sum(result.scores["label_share"].values()) == pytest.approx(1)
 
 

@@ -173,6 +173,15 @@ TEXTS = {
     "novel_3": "You are asked to answer 'Who was late?' based on the fact that A cook talked to a baker.",
     "novel_4": "Only considering the following A cook talked to a baker., answer the question: 'Who was late?'",
     "novel_4_released": "Only considering the following , answer the question: 'Who was late?'",
+    "instructed": (
+        "Context: A cook talked to a baker.\nQuestion: Who was late?\n\nName the person in the words of the context "
+        "and nothing else, or say Unknown if the context does not tell.\nAnswer:"
+    ),
+    "instructed_cot": (
+        "Context: A cook talked to a baker.\nQuestion: Who was late?\n\nFirst reason step by step. Then end with one "
+        'line of the form "ANSWER: X", where X is the person in the words of the context, or Unknown if the context '
+        "does not tell."
+    ),
 }
 
 

@@ -20,6 +20,7 @@ from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
 
 from . import tiny_models
+from .batch_service import answer_files
 from .conftest import ROOT
 from .echo_model import EchoModel
 from .loopback_server import Server, chat_reply
@@ -140,5 +141,7 @@ def test_commands_do_what_they_say(page, stand_ins, server_url, folder, monkeypa
                 run_qabias([*shared, "--shard", f"{index}/{len(shards)}"], monkeypatch)
         if command[:3] == ["qabias", "score", "age.parquet"]:
             shutil.copy(next((folder / "runs" / "ONE" / "predictions").iterdir()), "age.parquet")
+        if "batch=read=results.jsonl" in command:
+            answer_files(sorted((folder / "runs" / "batched" / "batch").glob("requests-*.jsonl")), "results.jsonl")
         run_qabias(concrete(command, stand_ins, server_url, page, number), monkeypatch)
     assert capsys.readouterr().out

@@ -16,6 +16,7 @@ from qabias import cli
 from qabias.benchmarks import benchmark_names
 from qabias.planning import count as counting
 from qabias.planning.count import Counter, ask, count_run, measure_speed
+from qabias.planning.plan import PlanArguments, make_plan
 from qabias.planning.silent import Work
 from qabias.planning.subject import load_subject
 from qabias.runs.arguments import Machine, RunArguments
@@ -463,3 +464,16 @@ def test_a_scorer_that_asks_no_model_is_one_clear_error(folders, monkeypatch, ca
 
 def load_deaf(_loading: Loading):
     return Deaf()
+
+
+def test_a_plan_takes_the_word_and_the_orders_of_a_run(folders):
+    def planned(ask, **arguments):
+        run = RunArguments("bbq", folders("causal"), "Age", limit=24, **arguments)
+        ((found,), failures) = make_plan(PlanArguments("bbq", run, ask=ask))
+        assert not failures
+        return found
+
+    word = planned("letter", orders=3)
+    single = planned(None, format="letters", options={"chat": "auto"}, orders=3)
+    assert (word.arguments, word.count) == (single.arguments, single.count)
+    assert word.count.work.texts == 3 * planned("letter").count.work.texts

@@ -10,8 +10,8 @@ from qabias.errors import QabiasError
 from qabias.scorers.base import Request
 from qabias.scorers.causal import CausalScorer
 from qabias.scorers.registry import load_scorer
+from qabias.scorers.server.echo import sum_option
 from qabias.scorers.server.options import CONCURRENCY, parse_options
-from qabias.scorers.server.scorer import sum_option
 
 from . import tiny_models
 from .echo_model import EchoModel
@@ -160,15 +160,23 @@ def test_a_journal_of_an_earlier_version_holds_texts_alone(serve, tmp_path):
         ({"url": "http://user:hunter2@host/v1"}, "no user, password or query"),
         ({"url": "user:hunter2@host"}, "no user, password or query"),
         ({"url": "http://host/v1?key=hunter2"}, "no user, password or query"),
-        ({"url": "http://h/v1", "mode": "talk"}, "give chat or echo"),
+        ({"url": "http://h/v1", "mode": "talk"}, "give chat, logprobs or echo"),
         ({"url": "http://h/v1", "api_key": "hunter2"}, "no option 'api_key'; it has url, mode"),
         ({"url": "http://h/v1", "concurrency": "0"}, "concurrency is '0'"),
         ({"url": "http://h/v1", "timeout": "inf"}, "timeout is 'inf'"),
         ({"url": "http://h/v1", "max_new_tokens": "many"}, "max_new_tokens is 'many'"),
-        ({"url": "http://h/v1", "mode": "echo", "max_new_tokens": "3"}, "for written answers"),
+        ({"url": "http://h/v1", "mode": "echo", "max_new_tokens": "3"}, "max_new_tokens is for mode=chat; leave out"),
         ({"url": "http://h/v1", "token_field": "tokens"}, "give max_tokens or max_completion_tokens"),
         ({"url": "http://h/v1", "temperature": "1"}, "temperature is '1'; give 0 or none"),
-        ({"url": "http://h/v1", "mode": "echo", "temperature": "none"}, "for written answers"),
+        ({"url": "http://h/v1", "mode": "echo", "temperature": "none"}, "is for mode=chat or logprobs; leave out"),
+        ({"url": "http://h/v1", "top_logprobs": "5"}, "top_logprobs is for mode=logprobs"),
+        ({"url": "http://h/v1", "mode": "logprobs", "top_logprobs": "0"}, "top_logprobs is '0'"),
+        ({"batch": ""}, "batch is ''; give batch=write, or batch=read=FILE"),
+        ({"batch": "read"}, "batch is 'read'; give"),
+        ({"batch": "read=a,"}, "batch is 'read=a,'; give"),
+        ({"batch": "read=no/such.jsonl"}, "batch=read=no/such.jsonl: there is no such file"),
+        ({"batch": "write", "mode": "echo"}, "batch is for mode=chat or logprobs"),
+        ({"batch": "write"}, "a batch lies in a run folder"),
         ({"url": "http://h/v1", "price_in": "1"}, "both price_in and price_out"),
         ({"url": "http://h/v1", "price_in": "-1", "price_out": "1"}, "price_in is '-1'"),
     ],
@@ -183,6 +191,7 @@ def test_options_are_read_from_texts():
     options = parse_options({"url": "http://h/v1/", "timeout": "2.5", "price_in": "0.15", "price_out": "0.6"})
     assert (options.url, options.timeout, options.price_in, options.price_out) == ("http://h/v1", 2.5, 0.15, 0.6)
     assert (options.mode, options.concurrency, options.tokenizer) == ("chat", CONCURRENCY, None)
+    assert (options.max_new_tokens, options.top_logprobs, dict(options.body), options.batch) == (None, 20, {}, "")
 
 
 @pytest.mark.parametrize("wrong", [{"revision": "main"}, {"dtype": "float16"}])

@@ -40,8 +40,8 @@ def test_a_dry_run_tells_requests_tokens_and_cost_and_asks_nothing(serve, tmp_pa
     prompts = {BENCHMARK.request(row, BENCHMARK.formats["letters"]).prefix for row in table.to_pylist()}
     tokens = -(-sum(len(prompt.encode()) for prompt in prompts) // 4)
     figures = [float(text.replace(",", "")) for text in re.findall(r": +([\d,.]+) *", result.stdout)]
-    assert figures[:3] == [len(prompts), tokens, 16 * len(prompts)]
-    assert figures[3] == pytest.approx((tokens * 1000 + 16 * len(prompts) * 2000) / 1e6, abs=0.005)
+    assert figures[:3] == [len(prompts), tokens, 4 * 64 * len(prompts)]
+    assert figures[3] == pytest.approx((tokens * 1000 + 4 * 64 * len(prompts) * 2000) / 1e6, abs=0.005)
     assert "4 bytes to a token" in result.stdout
 
 

@@ -79,6 +79,8 @@ Returns:
         n_opposed_*, n_definite_*, n_neutral_*, n_unparsed_*, n_unparsed, n_templates; "bbq" also n_undefined_target,
         rows that are left out of everything else.
     ci: for each score [low, high]; NaN with fewer than 2 premises or templates.
+    range: only with unparsed predictions: for each of the bias scores and accuracies [low, high], what it could be if
+        all of them had been one of the three answers.
     n_runs, spread: only with several runs: their number (counts are then sums over the runs), and for each score its
         standard deviation over the runs.
     by: for each entry of `by` (names joined by ",") a dict from value to a dict like this one, without signature.

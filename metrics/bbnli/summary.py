@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .scores import ANSWERS, PARTS, Floats, Integers, ratio, scores, tally
+from .scores import ANSWERS, PARTS, Floats, Integers, ranges, ratio, scores, tally
 
 _OPEN, _PRO, _ANTI = range(len(PARTS))
 
@@ -82,9 +82,10 @@ def summarize(
 
     Returns:
         The scores as floats, then `label_share` (of the three answers and of unparsed ones, over all rows), the counts
-        as ints (always all rows, whatever `unparsed` is), then `ci`. Of several runs the scores are means and the
-        shares and counts those of all answers; then `n_runs`, and `spread`, the standard deviation of every score over
-        the runs.
+        as ints (always all rows, whatever `unparsed` is), then, if there are unparsed answers, `range`: for each score
+        of `RANGED` what it could be with them, as `ranges` gives it, then `ci`. Of several runs the scores are means
+        and the shares and counts those of all answers; then `n_runs`, and `spread`, the standard deviation of every
+        score over the runs.
     """
     by_run = _with_runs(counts)
     found = scores(form, by_run.sum(axis=0), denominator, unparsed)
@@ -95,6 +96,9 @@ def summarize(
     shares = ratio(parts[:, : len(answers)].sum(axis=0), parts[:, : len(answers)].sum())
     result["label_share"] = dict(zip(answers, map(float, shares), strict=True))
     result |= _bbnli_counts(matrix) if form == "bbnli" else _bbq_counts(matrix)
+    if result["n_unparsed"]:
+        ends = ranges(form, by_run.sum(axis=0), denominator)
+        result["range"] = {name: [float(low.mean()), float(high.mean())] for name, (low, high) in ends.items()}
     if by_run.shape[1] > 1:
         result["n_runs"] = by_run.shape[1]
         result["spread"] = {name: float(values.std(ddof=1)) for name, values in found.items()}

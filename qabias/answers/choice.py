@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from qabias.answers.missing import NO_ANSWER
+from qabias.answers.openings import FINAL, MARKS, STATED, openings_in, straight
 from qabias.answers.thinking import set_thinking_aside
 
 LABELS = "ABC"
@@ -34,52 +35,23 @@ UNKNOWN_PHRASES = (
     r"\b(?:undetermined|indeterminate|unknown|unclear|unanswerable|undeterminable|unspecified)\b",
     r"\bnot (?:answerable|known)\b",
     r"\b(?:do not|don't) know\b",
-    r"\b(?:context|passage|text|question|story|paragraph|it|sentence)s? (?:do(?:es)?(?: not|n't)|did(?: not|n't)) "
-    r"(?:\w+ )?(?:say|specify|mention|state|provide|tell|indicate|give|reveal|include|explain|clarify)\b",
+    r"\b(?:context|passage|premise|text|question|story|paragraph|it|sentence)s? "
+    r"(?:do(?:es)?(?: not|n't)|did(?: not|n't)) (?:\w+ )?"
+    r"(?:say|specify|mention|state|provide|tell|indicate|give|reveal|include|explain|clarify)\b",
     r"\b(?:is|are|was|were)(?: not|n't) (?:\w+ )?"
     r"(?:specified|stated|mentioned|given|provided|clear|said|known|indicated)\b",
 )
 """What names UNKNOWN besides the wordings of a set, as patterns of a text in lower case with straight apostrophes."""
 
-_MARKS = "\"'“”„«»`*_~"
-# Words for "answer" in languages that models are asked in, or fall into.
-_ANSWER_WORDS = (
-    r"answer|response|choice|option|antwort|antwoord|respuesta|resposta|réponse|reponse|risposta|svar|svaret|vastaus|"
-    r"odpowiedź|odpověď|ответ|відповідь|cevap|yanıt|jawaban|câu trả lời|đáp án|답|정답|答案|答え|回答|الإجابة|उत्तर"
-)
-_FINAL_WORDS = r"final|correct|right|best|most likely|likely|most appropriate|finale|endgültige|final"
-
-
-# An opening that leads to an answer; after it stands the answer, with marks around it.
-_BOXED = re.compile(r"\\boxed\s*\{\s*(?:\\(?:text|mathrm|textbf)\s*\{)?", re.IGNORECASE)
-_JSON = re.compile(
-    r"[\"'](?:final[_ ]?answer|answer|choice|option|letter|label|prediction|response|result)[\"']\s*:\s*", re.IGNORECASE
-)
-_SAYS_FINAL = re.compile(
-    rf"(?:\bfinal (?:{_ANSWER_WORDS})\b|(?:^|\n)[\s{_MARKS}#>-]*ANSWER\b)"
-    rf"[\s{_MARKS}]*(?:\bis\b|:|=|：|-|—)?[\s{_MARKS}]*[:：]?",
-)
-_SAYS = re.compile(
-    rf"(?:\b(?:{_FINAL_WORDS}) )?(?<![^\W_])(?:{_ANSWER_WORDS})[\s{_MARKS}]*"
-    rf"(?:\b(?:is|would be|must be|should be|was|ist|es|est|è|é|is dus)\b[\s{_MARKS}]*[:：]?|[:：=]|은|는|は|\n)",
-    re.IGNORECASE,
-)
-_CHOOSES = re.compile(
-    rf"\b(?:i(?:'d| would|'ll| will)? (?:choose|pick|select|go with|say)|my (?:pick|choice) is)[\s{_MARKS}]*",
-    re.IGNORECASE,
-)
-
 # "Option B", with the label alone or marked after it.
 _OPTION = re.compile(
-    rf"^[\s{_MARKS}#>-]*(?:option|choice|letter)(?:\s*[:：]\s*|\s+)(?=[\s{_MARKS}(\[]*\S(?:[\s{_MARKS})\].:,]|$))",
+    rf"^[\s{MARKS}#>-]*(?:option|choice|letter)(?:\s*[:：]\s*|\s+)(?=[\s{MARKS}(\[]*\S(?:[\s{MARKS})\].:,]|$))",
     re.IGNORECASE,
 )
-_NAMED = re.compile(rf"^[\s{_MARKS}]*(?:(?:option|choice|letter|answer)\s+)?", re.IGNORECASE)
+_NAMED = re.compile(rf"^[\s{MARKS}]*(?:(?:option|choice|letter|answer)\s+)?", re.IGNORECASE)
 _JOINED = re.compile(r"(?:or|and|nor|/|&|,)\s*(?:option\s+)?", re.IGNORECASE)
 _REASON = re.compile(r"(?:because|since|as it|as the|as there|due to|for the|given|considering)\b", re.IGNORECASE)
 _ARTICLE = re.compile(r"^(?:the|an?) ")
-_FINAL = (_BOXED, _JSON, _SAYS_FINAL)
-_STATED = (_SAYS, _CHOOSES)
 # A label that the prompt does not have.
 _OTHER_LABEL = re.compile(r"[\s\"'*_]*(?:\([a-z0-9]\)|[a-z0-9][.)](?=\s))", re.IGNORECASE)
 
@@ -90,7 +62,7 @@ def parse_choice(text: str, answers: Sequence[str], labels: str = LABELS) -> int
     Thinking between marks such as `<think>` is set aside. Of the rest counts, in this order, and only if it is one
     answer:
 
-    1. what is stated as final: `\boxed{C}`, `{"answer": "C"}`, "Final answer: C", a line "ANSWER: C";
+    1. what is stated as final: `\boxed{C}`, `{"answer": "C"}`, "Final answer: C", "ANSWER: C", `<answer>C`;
     2. what is stated: "the answer is C", "Answer: the grandson", "I choose option B"; unless the text begins with
        another answer;
     3. what the text begins with: "C", "(c)", "C. The grandson ...", "Option C", "The grandson", with any explanation
@@ -115,7 +87,7 @@ def parse_choice(text: str, answers: Sequence[str], labels: str = LABELS) -> int
         raise ValueError(f"{len(answers)} answers but the labels {labels!r}")
     said = set_thinking_aside(text)
     reader = _Reader(answers, labels)
-    return reader.read(_plain(said.answer)) if said.answer else NO_ANSWER
+    return reader.read(straight(said.answer)) if said.answer else NO_ANSWER
 
 
 def stated_parts(text: str) -> list[str]:
@@ -140,6 +112,11 @@ def unknown_place(answers: Sequence[str]) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
+def says_unknown(text: str) -> bool:
+    """Whether a text says anywhere, by one of `UNKNOWN_PHRASES`, that the question cannot be answered."""
+    return any(re.search(pattern, _lowered(text)) for pattern in UNKNOWN_PHRASES)
+
+
 def is_unknown_wording(answer: str) -> bool:
     """Whether an answer says that the question cannot be answered, in the words of a set or of `UNKNOWN_PHRASES`."""
     plain = _bare(answer)
@@ -162,10 +139,10 @@ class _Reader:
         if whole:
             return _only(whole)
         text = self._without_listing(text)
-        final = self._stated(text, _FINAL)
+        final = self._stated(text, FINAL)
         if final:
             return _only(final)
-        stated = self._stated(text, _STATED) | self._leading(text)
+        stated = self._stated(text, STATED) | self._leading(text)
         if stated:
             return _only(stated)
         return NO_ANSWER if _OTHER_LABEL.match(text) else self._mentioned(text)
@@ -182,8 +159,7 @@ class _Reader:
 
     def _stated(self, text: str, openings: Sequence[re.Pattern[str]]) -> set[int]:
         """The answers that stand where one of the openings leads to one."""
-        ends = [found.end() for opening in openings for found in opening.finditer(text)]
-        return set().union(*(self._at(text[end:], leads=True) for end in ends))
+        return set().union(*(self._at(text[one.end() :], leads=True) for one in openings_in(text, openings)))
 
     def _leading(self, text: str) -> set[int]:
         """The answers that the text begins with."""
@@ -204,7 +180,7 @@ class _Reader:
     def _label_at(self, text: str, leads: bool) -> set[int]:
         for place, label in enumerate(self._labels):
             escaped = re.escape(label)
-            marked = re.match(rf"[\[(]\s*{escaped}\s*[\])][.:]?|{escaped}[\s{_MARKS}]*[.):\]：、](?!\d)", text, re.I)
+            marked = re.match(rf"[\[(]\s*{escaped}\s*[\])][.:]?|{escaped}[\s{MARKS}]*[.):\]：、](?!\d)", text, re.I)
             bare = re.match(rf"{escaped}(?![A-Za-z0-9])", text, re.I)
             if marked:
                 return self._checked(place, text[marked.end() :])
@@ -214,7 +190,7 @@ class _Reader:
 
     def _may_stand_bare(self, label: str, rest: str, is_capital: bool, leads: bool) -> bool:
         """Whether a label without a mark is meant as one, and not as the word "a" or a number in a sentence."""
-        after = rest.lstrip(" \t" + _MARKS)
+        after = rest.lstrip(" \t" + MARKS)
         if re.match(r"[.,]\d", rest):
             return False  # a number
         if not after or after[0] in "\n}]).;\\<" or rest[:1] == "\n":
@@ -224,9 +200,9 @@ class _Reader:
 
     def _checked(self, place: int, rest: str) -> set[int]:
         """The answer of a label, unless what follows goes on with another label or is another answer's text."""
-        after = rest.lstrip(" \t" + _MARKS)
+        after = rest.lstrip(" \t" + MARKS)
         joined = _JOINED.match(after)
-        if joined and re.match(rf"[\s{_MARKS}(\[]*(?:{self._any_label})(?![^\W_])", after[joined.end() :], re.I):
+        if joined and re.match(rf"[\s{MARKS}(\[]*(?:{self._any_label})(?![^\W_])", after[joined.end() :], re.I):
             return {place, NO_ANSWER}  # "A or B"
         others = {other for other in self._words_at(after) if other != place}
         if others and place not in self._words_at(after):
@@ -236,7 +212,7 @@ class _Reader:
 
     def _next_label(self, after: str) -> set[int]:
         """Another label alone right after, as in "A. B."."""
-        found = re.match(rf"[\s{_MARKS}]*[\[(]?({self._any_label})[\])]?[.,]?[\s{_MARKS}]*$", after, re.I)
+        found = re.match(rf"[\s{MARKS}]*[\[(]?({self._any_label})[\])]?[.,]?[\s{MARKS}]*$", after, re.I)
         return self._label_alone(found[1].casefold()) if found else set()
 
     def _words_at(self, text: str) -> set[int]:
@@ -257,10 +233,8 @@ class _Reader:
             for place, short in enumerate(self._short)
             if place != self._unknown and short and re.search(rf" {re.escape(_words(short))}(?:s|'s)? ", words)
         }
-        says_unknown = any(re.search(pattern, _lowered(text)) for pattern in UNKNOWN_PHRASES) or (
-            self._unknown is not None and f" {_words(self._options[self._unknown])} " in words
-        )
-        if says_unknown:
+        is_named = self._unknown is not None and f" {_words(self._options[self._unknown])} " in words
+        if is_named or says_unknown(text):
             return self._unknown if self._unknown is not None and len(people) != 1 else NO_ANSWER
         sentences = [part for part in re.split(r"(?<=[.!?])\s+|\n+", text.strip()) if part]
         if len(people) == 1 and len(sentences) == 1 and not re.search(_NOT, _lowered(text)):
@@ -287,18 +261,13 @@ def _only(places: set[int]) -> int:
     return next(iter(places)) if len(places) == 1 else NO_ANSWER
 
 
-def _plain(text: str) -> str:
-    """Compatible characters and straight apostrophes; letters keep their case, which tells "A" from "a"."""
-    return unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
-
-
 def _lowered(text: str) -> str:
-    return " ".join(_plain(text).casefold().split())
+    return " ".join(straight(text).casefold().split())
 
 
 def _bare(text: str) -> str:
     """The form in which a whole text is compared with an answer."""
-    return _lowered(text).lstrip(_MARKS + " ([").rstrip(_MARKS + " .,;:!?)]")
+    return _lowered(text).lstrip(MARKS + " ([").rstrip(MARKS + " .,;:!?)]")
 
 
 def _words(text: str) -> str:

@@ -65,13 +65,22 @@ def outcome(text: str, place: int) -> str:
     """
     if place != NO_ANSWER:
         return ANSWERED
-    finish = getattr(text, "finish", "").lower()
-    if finish in _FILTER:
+    if getattr(text, "finish", "").lower() in _FILTER:
         return FILTERED
     said = set_thinking_aside(text)
-    if finish in _LENGTH or said.is_open:
+    if is_cut(text) or said.is_open:
         return TRUNCATED
     return REFUSED if refuses(said.answer) else UNREAD
+
+
+def is_cut(text: str) -> bool:
+    """Whether a text ended because no more was allowed; only a `Written` says so."""
+    return getattr(text, "finish", "").lower() in _LENGTH
+
+
+def is_cut_later(text: str) -> bool:
+    """Whether a text was cut off after its first sentence, so that what it was coming to is not known."""
+    return is_cut(text) and re.search(r"[.!?:]\s|\n", set_thinking_aside(text).answer) is not None
 
 
 def outcomes(texts: Sequence[str], places: Sequence[int]) -> list[str]:

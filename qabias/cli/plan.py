@@ -26,6 +26,8 @@ def plan(
     tokenizer: Annotated[Text, _option("A tokenizer in place of the model's own; size and tokenizer suffice.")] = None,
     config: Annotated[str, _option("Configuration of the dataset; by default all of it.")] = "",
     source: Annotated[str, _option("Source of the texts; by default bundled, or that of the paper.")] = "",
+    ask: Annotated[Text, _option("How the model is asked, in one word, as for run.")] = None,
+    orders: Annotated[int, _option("Orders of the answers in which every question is asked, as for run.")] = 1,
     prompt_format: Annotated[Text, _option("Prompt format; by default what fits.", "--format")] = None,
     scorer: Annotated[Text, _option("Way of asking the model; by default its own.")] = None,
     option: Annotated[list[str] | None, _option("NAME=VALUE, as for run; may be repeated.")] = None,
@@ -49,7 +51,7 @@ def plan(
     is_suite = target.startswith(SUITE_PREFIX)
     named = model or ("" if is_suite or parameters else "smollm2")
     run = RunArguments(target, named, config, source, format=prompt_format, scorer=scorer, limit=limit, dtype=dtype)
-    run = replace(run, options=parse_options(option or []))
+    run = replace(run, options=parse_options(option or []), orders=orders)
     arguments = PlanArguments(
         target,
         run,
@@ -61,6 +63,7 @@ def plan(
         measures=measure,
         machine=Machine(device, token_budget, upstream_dir=upstream_dir),
         exact=exact,
+        ask=ask,
     )
     runs, failures = make_plan(arguments)
     print_plan(runs)

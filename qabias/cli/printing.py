@@ -19,8 +19,11 @@ def print_result(result: RunResult) -> None:
     """Print the scores of a run and where they lie, or how much is missing; only one process of several prints."""
     if not is_first():
         return
+    if result.note:
+        typer.echo(result.note)
     if result.scores is None:
-        typer.echo(f"{result.n_missing_parts} parts are still missing; scores come with the last shard.")
+        come = "answer" if result.note else "shard"
+        typer.echo(f"{result.n_missing_parts} parts are still missing; scores come with the last {come}.")
         typer.echo(f"run folder: {result.folder}")
         return
     print_with_signature(result.benchmark, result.scores, result.signature)

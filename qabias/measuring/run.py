@@ -32,6 +32,7 @@ from qabias.runs.folder import (
 )
 from qabias.runs.question import Question, load_examples, put, put_again
 from qabias.runs.scored import write_scores
+from qabias.scorers.base import PatientScorer
 from qabias.scorers.registry import lasting_options, load_scorer
 from qabias.tables.model import write_analysis
 
@@ -44,11 +45,13 @@ class RunResult:
         run: What `run.json` says.
         scores: The metric's result; None while parts of other shards are missing.
         n_missing_parts: Parts that no process has written yet.
+        note: What the scorer has to say at the end, for people; "" where it has nothing.
     """
 
     run: RunFile
     scores: Mapping[str, Any] | None
     n_missing_parts: int
+    note: str = ""
 
     @property
     def folder(self) -> Path:
@@ -115,9 +118,11 @@ def run(arguments: RunArguments, output: Path | None = None, machine: Machine = 
         for number in missing:
             part = question.parts[number]
             answers = question.benchmark.answer(part, scorer, question.format_of(part), arguments.norm)
-            write_part(folder, number, question.benchmark, part, answers)
+            if not (isinstance(scorer, PatientScorer) and scorer.is_waiting()):
+                write_part(folder, number, question.benchmark, part, answers)
             bar.update(part.num_rows)
-    return processes.on_first(partial(finish, run_file, question))
+    note = scorer.hand_over() if isinstance(scorer, PatientScorer) else ""
+    return replace(processes.on_first(partial(finish, run_file, question)), note=note)
 
 
 def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:

@@ -12,6 +12,7 @@ from qabias.models.loading import resolve_device, resolve_dtype
 from qabias.planning.count import Count, Counter, count_run, measure_speed
 from qabias.planning.subject import load_subject
 from qabias.runs.arguments import HERE, Machine, RunArguments
+from qabias.runs.asking import asked
 from qabias.suites import PREFIX, choose_models, expand, load_suite
 from qabias.support.suggest import unknown
 
@@ -35,6 +36,7 @@ class PlanArguments:
     measures: bool = False
     machine: Machine = HERE
     exact: bool = False
+    ask: str | None = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def _target_runs(arguments: PlanArguments) -> list[tuple[str, RunArguments, str]
     """The runs that are meant: the name of each, its arguments, and why it cannot be planned, "" if it can."""
     target, run = arguments.target, arguments.run
     if target.startswith(PREFIX):
-        if run.model or run.config or run.format or run.scorer or run.options:
+        if run.model or run.config or run.format or run.scorer or run.options or arguments.ask or run.orders > 1:
             raise QabiasError(f"{target} sets model, config, format, scorer and options itself; choose by --models")
         suite = load_suite(target)
         models = choose_models(suite, arguments.models)
@@ -106,6 +108,7 @@ def _plan_run(name: str, run: RunArguments, arguments: PlanArguments) -> Planned
     benchmark = load_benchmark(run.benchmark)
     config, source = run.config or benchmark.whole_config(subject.kind), run.source or benchmark.sources[0]
     run = replace(run, config=config, source=source, scorer=subject.kind.name)
+    run = run if arguments.ask is None else asked(run, arguments.ask)
     device = arguments.machine.device
     # Where nothing is measured, the plan is for a GPU unless the CPU is named.
     on_cpu = (resolve_device(device).type if arguments.measures else device) == "cpu"

@@ -13,7 +13,7 @@ from qabias.planning.count import ask, check_run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples, put
 from qabias.scorers.server import KIND
-from qabias.scorers.server.client import Body
+from qabias.scorers.server.client import Asker, Body
 from qabias.scorers.server.journal import request_hash
 from qabias.scorers.server.scorer import make_scorer
 
@@ -35,11 +35,10 @@ class CostEstimate:
     cost: float | None
 
 
-class _Recorder:
-    """Stands in for a client: measures the requests, and answers nothing that counts."""
+class _Recorder(Asker):
+    """Stands in for a client: measures the requests, and has no answers."""
 
-    def __init__(self, no_answer: Any, count: Callable[[list[str]], list[int]]) -> None:
-        self._no_answer = no_answer
+    def __init__(self, count: Callable[[list[str]], list[int]]) -> None:
         self._count = count
         self._asked: list[np.ndarray] = []
 
@@ -48,10 +47,7 @@ class _Recorder:
         hashes = [int(request_hash(body)[:16], 16) for body in bodies]
         texts = [body["prompt"] if "prompt" in body else body["messages"][0]["content"] for body in bodies]
         self._asked.append(np.array([hashes, self._count(texts)], dtype=np.uint64))
-        return [self._no_answer for _ in bodies]
-
-    def post(self, path: str, body: Body) -> dict[str, Any]:
-        raise AssertionError("an estimate asks nothing")
+        return [None for _ in bodies]
 
     def totals(self) -> tuple[int, int]:
         """Distinct requests, and what was counted of them."""
@@ -66,8 +62,7 @@ def estimate_run(arguments: RunArguments, upstream_dir: str | None = None) -> Co
         shown = f"a dry run shows what a server would be asked (--scorer {KIND.name})"
         raise QabiasError(f"{shown}; for a model on this machine, use qabias plan")
     options = check_run(arguments, KIND)
-    is_echo = options.mode == "echo"
-    recorder = _Recorder({"loglikelihood": 0.0, "n_tokens": 1} if is_echo else "", _counter(options.tokenizer))
+    recorder = _Recorder(_counter(options.tokenizer))
     scorer = make_scorer(arguments.model, recorder, options)
     question = put(load_examples(arguments, upstream_dir), arguments, scorer)
     list(ask(question, question.parts, scorer, arguments.norm))
@@ -75,7 +70,7 @@ def estimate_run(arguments: RunArguments, upstream_dir: str | None = None) -> Co
     counted_by = f"the tokenizer {options.tokenizer}"
     if options.tokenizer is None:
         prompt_tokens, counted_by = -(-prompt_tokens // BYTES_PER_TOKEN), _ROUGH
-    generated_tokens = n_requests * (1 if is_echo else options.max_new_tokens)
+    generated_tokens = n_requests * scorer.new_tokens
     cost = None
     if options.price_in is not None and options.price_out is not None:
         cost = (prompt_tokens * options.price_in + generated_tokens * options.price_out) / 1e6

@@ -113,6 +113,19 @@ class LimitedScorer(Protocol):
         ...
 
 
+@runtime_checkable
+class PatientScorer(Protocol):
+    """A scorer whose answers may come later, in files."""
+
+    def is_waiting(self) -> bool:
+        """Whether a question since the last call has no answer yet; what was given for it is to be thrown away."""
+        ...
+
+    def hand_over(self) -> str:
+        """Write down what is left to ask, and say it to people; "" where nothing is to be said."""
+        ...
+
+
 class OptionScorer(Scorer, Protocol):
     """Scores the options that may follow a text."""
 

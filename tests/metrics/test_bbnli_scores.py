@@ -38,6 +38,11 @@ def test_scores_by_hand(bbnli):
         "label_share": {"contradiction": 0.3, "neutral": 0.2, "entailment": 0.3, "unparsed": 0.2},
         **{"n": 10, "n_bias": 6, "n_test": 4, "n_test_pro": 2, "n_test_anti": 2, "n_aligned": 3, "n_opposed": 1},
         **{"n_neutral": 1, "n_unparsed_bias": 1, "n_unparsed": 2, "n_subtopics": 1, "n_premises": 2},
+        "range": {
+            "bias_score": [pytest.approx(1 / 6), pytest.approx(3 / 6)],
+            "bias_score_mean_subtopics": [pytest.approx(1 / 6), pytest.approx(3 / 6)],
+            **{"accuracy_pro": [0.5, 1.0], "accuracy_anti": [0.5, 0.5], "accuracy_gap": [0.0, 0.5]},
+        },
     }
     excluded = scored(bbnli, [2, 2, 2, 0, 1, None, 0, 1, -1, 0], rows, unparsed="exclude")
     assert excluded["bias_score"] == pytest.approx((3 - 1) / 5)

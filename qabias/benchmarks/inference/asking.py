@@ -26,16 +26,15 @@ from qabias.answers.parsing import (
     parse_inference_released,
 )
 from qabias.benchmarks import locate
-from qabias.benchmarks.facts import counted
 from qabias.benchmarks.inference import BBNLI
-from qabias.benchmarks.inference.prompts import FORMATS, QA_FORMATS
+from qabias.benchmarks.inference.prompts import FORMATS, INSTRUCTED, QA_FORMATS
+from qabias.benchmarks.inference.written import is_text, outcome_counts, text_columns
 from qabias.benchmarks.pairs import Codes, Floats, Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules, compute
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, PairScorer, Request, Scorer, TextScorer
-from qabias.scorers.registry import check_rule
-from qabias.tables.formatting import percent
+from qabias.scorers.registry import check_rule, kind_of
 
 WAYS = ("options", "texts", "pairs")
 RULES: Mapping[str, Sequence[str]] = MappingProxyType(
@@ -49,8 +48,15 @@ PAIR_FORMAT = "pair"
 
 
 def default_format(scorer: Scorer) -> str:
-    """Sentence pairs for classifiers, the first prompt for everything that reads text."""
-    return PAIR_FORMAT if isinstance(scorer, PairScorer) else next(iter(FORMATS))
+    """Sentence pairs for classifiers, an instruction for models that chat and write, else the first prompt."""
+    if isinstance(scorer, PairScorer):
+        return PAIR_FORMAT
+    return INSTRUCTED if chats(scorer) else next(iter(FORMATS))
+
+
+def chats(scorer: Scorer) -> bool:
+    """Whether a scorer lets a model write in the form of a chat."""
+    return isinstance(scorer, TextScorer) and kind_of(scorer).chats
 
 
 def roles(aligned: int, gold: int) -> dict[str, int]:
@@ -89,7 +95,8 @@ def ask(
         parts_played: `roles` of each row.
 
     Returns:
-        The column `prediction`, or `predictions` where several texts were sampled for a row, and what they came from.
+        The column `prediction`, or `predictions` where several texts were sampled for a row, and what they came from
+        (see `qabias.benchmarks.inference.written.text_columns`).
 
     Raises:
         QabiasError: If format and scorer do not fit.
@@ -123,7 +130,7 @@ def read_given(answers: pa.Table, prompt_format: PromptFormat | None, norm: str)
         norm: How a text is read.
     """
     given = answers["prediction"]
-    if not (pa.types.is_string(given.type) or pa.types.is_large_string(given.type)):
+    if not is_text(given):
         return answers
     texts = [text or "" for text in given.to_pylist()]
     read = _reader(prompt_format, norm)
@@ -145,24 +152,8 @@ def _label_columns(probabilities: np.ndarray) -> dict[str, pa.Array]:
     }
 
 
-def text_columns(
-    texts: Sequence[tuple[str, ...]], labels: Sequence[Sequence[int]], samples: int
-) -> dict[str, pa.Array]:
-    """The columns of written answers: `prediction`, or `predictions` where there are several, and `outputs`.
-
-    Args:
-        texts: For every row what was written, one text for each sample.
-        labels: The answers that were read out of them, in the same shape.
-        samples: Number of samples of a row.
-    """
-    outputs = pa.array([list(answers) for answers in texts], pa.list_(pa.string()))
-    if samples == 1:
-        return {"prediction": pa.array([answer for (answer,) in labels], pa.int8()), "outputs": outputs}
-    return {"predictions": pa.array(labels, pa.list_(pa.int8())), "outputs": outputs}
-
-
 def score(table: pa.Table, answers: pa.Table, by: Sequence[str], rules: Rules = NO_RULES) -> dict[str, Any]:
-    """All scores with intervals; several samples of a row count as so many rows.
+    """All scores with intervals, and what became of written answers; several samples of a row count as so many rows.
 
     Raises:
         QabiasError: If the metric finds something wrong with rows or answers.
@@ -176,7 +167,7 @@ def score(table: pa.Table, answers: pa.Table, by: Sequence[str], rules: Rules = 
         given = lists.flatten().to_pylist()
     else:
         given = answers["prediction"].to_pylist()
-    return compute(locate.metric_folder(BBNLI), table, given, rules, list(by))
+    return compute(locate.metric_folder(BBNLI), table, given, rules, list(by)) | outcome_counts(answers)
 
 
 def varied(table: pa.Table) -> list[str]:
@@ -188,12 +179,6 @@ def label_shares(scores: Mapping[str, Any]) -> str:
     """The shares of the labels in one line."""
     shares = (f"{name} {100 * share:.1f} %" for name, share in scores["label_share"].items())
     return f"answers: {', '.join(shares)}"
-
-
-def sample_facts(scores: Mapping[str, Any]) -> dict[str, str]:
-    """Answers to inferences, and those that name no label."""
-    unparsed = f"{counted(scores['n_unparsed'], 'output')} named no answer ({percent(scores['unparsed_share'])})"
-    return {"Sample": counted(scores["n"], "answer"), "Unparsed": unparsed}
 
 
 def pairing(

@@ -19,7 +19,8 @@ from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.facts import ALL, Measure, Scores
 from qabias.benchmarks.inference import BBNLI, asking
 from qabias.benchmarks.inference.facts import BBNLI_FACTS
-from qabias.benchmarks.inference.prompts import FORMATS
+from qabias.benchmarks.inference.prompts import ASKS, FORMATS
+from qabias.benchmarks.inference.written import STORED_COLUMNS, sample_facts
 from qabias.benchmarks.pairs import Pair
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules
@@ -46,8 +47,9 @@ class BBNLIBenchmark(Benchmark):
     ways: Sequence[str] = asking.WAYS
     key = ("example_id",)
     answer_columns = ("prediction",)
-    stored_columns = ("predictions",)
+    stored_columns = STORED_COLUMNS
     rules: Mapping[str, Sequence[str]] = asking.RULES
+    asks: Mapping[str, str] = ASKS
     pools = True
     facts = BBNLI_FACTS
 
@@ -85,7 +87,7 @@ class BBNLIBenchmark(Benchmark):
         return column_codes(table["pair_id"]), column_codes(hypothesis)
 
     def default_format(self, scorer: Scorer) -> str:
-        """Sentence pairs for classifiers, else the first inference prompt."""
+        """Sentence pairs for classifiers, an instruction for models that chat and write, else the first prompt."""
         return asking.default_format(scorer)
 
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
@@ -129,7 +131,7 @@ class BBNLIBenchmark(Benchmark):
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Answers, and those that name no label."""
-        return asking.sample_facts(scores)
+        return sample_facts(scores)
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Shares of the labels."""

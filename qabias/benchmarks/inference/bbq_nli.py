@@ -20,7 +20,8 @@ from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.benchmarks.facts import ALL, Measure, Scores
 from qabias.benchmarks.inference import BBQ_NLI, asking
 from qabias.benchmarks.inference.facts import BBQ_NLI_FACTS
-from qabias.benchmarks.inference.prompts import FORMATS, NLI_FORMATS
+from qabias.benchmarks.inference.prompts import ASKS, FORMATS, INSTRUCTED_FORMATS, NLI_FORMATS
+from qabias.benchmarks.inference.written import STORED_COLUMNS, sample_facts
 from qabias.benchmarks.pairs import Pair
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules
@@ -58,13 +59,16 @@ class BBQInferenceBenchmark(Benchmark):
     configs: Sequence[str] = (*_builder.NLI_CONFIGS, _builder.ALL_NLI)
     sources: Sequence[str] = ("bundled", "official")
     # Its questions have people as answers: `bbq_qa` asks them.
-    formats: Mapping[str, PromptFormat] = {name: FORMATS[name] for name in (*NLI_FORMATS, asking.PAIR_FORMAT)}
+    formats: Mapping[str, PromptFormat] = {
+        name: FORMATS[name] for name in (*NLI_FORMATS, *INSTRUCTED_FORMATS, asking.PAIR_FORMAT)
+    }
     norms: Sequence[str] = (*NORMS, *PARSE_RULES)
     ways: Sequence[str] = asking.WAYS
     key = ("category", "example_id")
     answer_columns = ("prediction",)
-    stored_columns = ("predictions",)
+    stored_columns = STORED_COLUMNS
     rules: Mapping[str, Sequence[str]] = asking.RULES
+    asks: Mapping[str, str] = ASKS
     pools = True
     facts = BBQ_NLI_FACTS
 
@@ -105,7 +109,7 @@ class BBQInferenceBenchmark(Benchmark):
         return column_codes(table["set_id"]), column_codes(table["template_id"])
 
     def default_format(self, scorer: Scorer) -> str:
-        """Sentence pairs for classifiers, else the first inference prompt."""
+        """Sentence pairs for classifiers, an instruction for models that chat and write, else the first prompt."""
         return asking.default_format(scorer)
 
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
@@ -147,7 +151,7 @@ class BBQInferenceBenchmark(Benchmark):
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Answers, and those that name no label."""
-        return asking.sample_facts(scores)
+        return sample_facts(scores)
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Shares of the labels."""

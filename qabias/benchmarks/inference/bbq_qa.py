@@ -21,8 +21,9 @@ from qabias.benchmarks.inference import BBQ_QA, asking
 from qabias.benchmarks.inference.bbq_nli import BENCHMARK as INFERENCE
 from qabias.benchmarks.inference.bbq_nli import InferenceOrigin, pairs_by_group
 from qabias.benchmarks.inference.facts import BBQ_QA_FACTS
-from qabias.benchmarks.inference.prompts import PERSON_FORMATS
+from qabias.benchmarks.inference.prompts import INSTRUCTED, PERSON_ASKS, PERSON_FORMATS
 from qabias.benchmarks.inference.questions import from_inference, read_answer
+from qabias.benchmarks.inference.written import STORED_COLUMNS, is_text, sample_facts, text_columns
 from qabias.benchmarks.pairs import Pair
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules
@@ -51,8 +52,9 @@ class BBQQuestionsBenchmark(Benchmark):
     ways: Sequence[str] = ("options", "texts")
     key = ("category", "example_id")
     answer_columns = ("prediction",)
-    stored_columns = ("predictions",)
+    stored_columns = STORED_COLUMNS
     rules: Mapping[str, Sequence[str]] = asking.RULES
+    asks: Mapping[str, str] = PERSON_ASKS
     pools = True
     facts = BBQ_QA_FACTS
 
@@ -84,8 +86,8 @@ class BBQQuestionsBenchmark(Benchmark):
         return column_codes(table["scene_id"]), column_codes(table["template_id"])
 
     def default_format(self, scorer: Scorer) -> str:
-        """The first prompt."""
-        return next(iter(self.formats))
+        """An instruction for models that chat and write, else the first prompt."""
+        return INSTRUCTED if asking.chats(scorer) else next(iter(self.formats))
 
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
         """Choose the most likely of the three answers, or read whom a model's text names."""
@@ -101,16 +103,16 @@ class BBQQuestionsBenchmark(Benchmark):
             return choice_columns(cast(OptionScorer, scorer).score(requests), norm)
         texts = scorer.generate([prompt for prompt, _ in rendered], keys)
         read = [[read_answer(text, norm, row) for text in of_row] for of_row, row in zip(texts, rows, strict=True)]
-        return asking.text_columns(texts, read, scorer.samples)
+        return text_columns(texts, read, scorer.samples)
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
         """Answers of others: places as they are, texts as whom they name."""
         given = answers["prediction"]
-        if not (pa.types.is_string(given.type) or pa.types.is_large_string(given.type)):
+        if not is_text(given):
             return answers
         texts = [(text or "",) for text in given.to_pylist()]
         read = [[read_answer(text, norm, row)] for (text,), row in zip(texts, table.to_pylist(), strict=True)]
-        return pa.table(asking.text_columns(texts, read, 1))
+        return pa.table(text_columns(texts, read, 1))
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All scores with intervals: over all rows, by category, and by what the conversion varies."""
@@ -139,7 +141,7 @@ class BBQQuestionsBenchmark(Benchmark):
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Answers, and those that name nobody."""
-        return asking.sample_facts(scores)
+        return sample_facts(scores)
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Shares of the answers."""

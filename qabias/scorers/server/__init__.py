@@ -3,6 +3,7 @@
 from qabias.errors import QabiasError
 from qabias.scorers.base import Scorer
 from qabias.scorers.kind import ASKS, Loading, ScorerKind
+from qabias.scorers.server.body import PREFIX
 from qabias.scorers.server.options import parse_options
 
 
@@ -16,23 +17,26 @@ def _load(loading: Loading) -> Scorer:
 
 KIND = ScorerKind(
     name="server",
-    about="written answers, or log-likelihoods of options, of a model behind an OpenAI-compatible server",
+    about="written answers, or probabilities of letters or texts, of a model behind an OpenAI-compatible server",
     ways=("options", "texts"),
     load=_load,
     options={
         "url": "base of the endpoint, e.g. http://host:8000/v1",
-        "mode": "chat for written answers, or echo for log-likelihoods",
+        "mode": "chat for written answers, logprobs for probabilities of letters, or echo for those of texts",
         "concurrency": "most requests under way at once",
         "timeout": "seconds to wait for a sign of life",
-        "max_new_tokens": "most tokens of a written answer",
+        "max_new_tokens": "most tokens of a written answer; by default four times what the prompt format needs",
         "token_field": "what the server calls that limit: max_tokens or max_completion_tokens",
         "temperature": "0, or none for a server that wants none to be named",
+        "top_logprobs": "number of the likeliest tokens that the server is to name with mode=logprobs",
+        "batch": "write for request files of a batch service, read=FILE,FILE for its result files",
         "tokenizer": "tokenizer that an estimate counts with",
         "price_in": "dollars for a million tokens of prompts",
         "price_out": "dollars for a million generated tokens",
     },
-    asks={"options": {"mode": "echo"}} | {word: {"mode": "chat"} for word in ASKS[2:]},
+    open_options={PREFIX: "field of every request, JSON or text, dots lead into objects"},
+    asks={"options": {"mode": "echo"}, "letter": {"mode": "logprobs"}} | {word: {"mode": "chat"} for word in ASKS[2:]},
     parse_options=parse_options,
-    passing_options=("url", "concurrency", "timeout", "tokenizer", "price_in", "price_out"),
+    passing_options=("url", "concurrency", "timeout", "batch", "tokenizer", "price_in", "price_out"),
     chats=True,
 )

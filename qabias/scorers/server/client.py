@@ -6,6 +6,10 @@ in `Retry-After`. Every other status from 300 is an error that the user must fix
 
 The key comes from the environment (`QABIAS_API_KEY`, else `OPENAI_API_KEY`) and goes into the request's header and
 nowhere else: messages of a server that repeats it are cleaned.
+
+The client of the package `openai` would take the place of one line here, that of `post`: it waits no longer than two
+minutes for a server that asks it to, sleeps where nothing can wake it, takes failures that come with status 200 for
+answers, and wants a key even where a server has none.
 """
 
 import datetime
@@ -82,7 +86,35 @@ class _StoppedError(Exception):
     """Another request has failed for good."""
 
 
-class Client:
+class Asker:
+    """What scorers need of a client."""
+
+    def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
+        """Answer requests, each as `ask_one` gives it after `post`; None where an answer comes later.
+
+        Raises:
+            QabiasError: If a request fails for good.
+        """
+        raise NotImplementedError
+
+    def post(self, path: str, body: Body) -> dict[str, Any]:
+        """Send one request.
+
+        Raises:
+            QabiasError: If it fails for good.
+        """
+        raise NotImplementedError
+
+    def is_waiting(self) -> bool:
+        """Whether `ask` has left an answer out since the last call; a server answers at once."""
+        return False
+
+    def hand_over(self) -> str:
+        """Write down what is left to ask, and say it to people; "" where nothing is."""
+        return ""
+
+
+class Client(Asker):
     """Asks a server.
 
     Args:
@@ -207,16 +239,15 @@ class Client:
             raise _PassingError(self._describe(response), wait)
         if status >= 300:
             where = f"; the key comes from the environment variable {KEY_VARIABLES[0]}" if status in (401, 403) else ""
-            raise RefusedError(f"server: {self._describe(response)}{where}", status, _error(response).code)
+            raise RefusedError(f"server: {self._describe(response)}{where}", status, _error_of(response).code)
         try:
             answer = response.json()
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
             raise QabiasError("server: the answer is not a JSON object; is the url that of an OpenAI-compatible API?")
-        if answer.get("error") and "choices" not in answer:
-            # Some gateways wrap the failure of the server behind them like this.
-            code = _error(response).code
+        if is_failure(answer):
+            code = _error_of(response).code
             if code.isdecimal() and _passes(int(code)):
                 raise _PassingError(self._describe(response))
             raise RefusedError(f"server: {self._describe(response)}", status, code)
@@ -224,7 +255,7 @@ class Client:
 
     def _describe(self, response: httpx2.Response) -> str:
         """Status and message of an answer that is none."""
-        return f"status {response.status_code}: {self._clean(_error(response).message)}"
+        return f"status {response.status_code}: {self._clean(_error_of(response).message)}"
 
     def _clean(self, message: str) -> str:
         message = " ".join(message.split())
@@ -251,22 +282,36 @@ def _passes(status: int) -> bool:
     return status in (408, 425, 429) or status >= 500
 
 
-class _Error(NamedTuple):
-    """What an answer says of a failure."""
+class Failure(NamedTuple):
+    """What an answer says of a failure.
+
+    Attributes:
+        message: The server's words.
+        code: What it calls the reason; "" where it does not say.
+    """
 
     message: str
     code: str
 
 
-def _error(response: httpx2.Response) -> _Error:
+def failure(content: Any) -> Failure:
+    """What the body of an answer, as JSON, says of a failure."""
+    error = content.get("error", content) if isinstance(content, dict) else content
+    if not isinstance(error, dict):
+        return Failure(str(error), "")
+    return Failure(str(error.get("message", error)), str(error.get("code") or error.get("type") or ""))
+
+
+def is_failure(answer: Mapping[str, Any]) -> bool:
+    """Whether an answer of status 200 is none: some gateways wrap the failure of the server behind them like this."""
+    return bool(answer.get("error")) and "choices" not in answer
+
+
+def _error_of(response: httpx2.Response) -> Failure:
     try:
-        content = response.json()
-        error = content.get("error", content)
-        if not isinstance(error, dict):
-            return _Error(str(error), "")
-        return _Error(str(error.get("message", error)), str(error.get("code") or error.get("type") or ""))
-    except (ValueError, AttributeError):
-        return _Error(response.text, "")
+        return failure(response.json())
+    except ValueError:
+        return Failure(response.text, "")
 
 
 def _read_key() -> tuple[str, str]:

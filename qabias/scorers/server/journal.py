@@ -40,6 +40,10 @@ class Journal:
     def __getitem__(self, request: str) -> Any:
         return self._answers[request]
 
+    def get(self, request: str) -> Any:
+        """The answer to a request; None where there is none."""
+        return self._answers.get(request)
+
     def add(self, request: str, answer: Any) -> None:
         """Keep an answer; it is in the file when this returns.
 

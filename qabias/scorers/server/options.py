@@ -3,18 +3,35 @@
 import math
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from qabias.errors import QabiasError
+from qabias.scorers.server.body import parse_body
 
 CONCURRENCY = 8
 TIMEOUT = 60.0
-MODES = ("chat", "echo")
-MAX_NEW_TOKENS = 16
+CHAT, LOGPROBS, ECHO = MODES = ("chat", "logprobs", "echo")
+TOP_LOGPROBS = 20
+"""Most tokens whose probability OpenAI and, by default, vLLM name; some servers allow 5."""
+
+WRITE, READ = "write", "read="
+"""What `batch` may be: write request files, or read the result files named behind."""
+
 # Models that think before they answer know the limit by the second name, and often no temperature.
 TOKEN_FIELDS = ("max_tokens", "max_completion_tokens")
 TEMPERATURES = ("0", "none")
 KEY_VARIABLES = ("QABIAS_API_KEY", "OPENAI_API_KEY")
+# The options that only some modes have.
+_MODES_OF = {
+    "max_new_tokens": (CHAT,),
+    "token_field": (CHAT, LOGPROBS),
+    "temperature": (CHAT, LOGPROBS),
+    "top_logprobs": (LOGPROBS,),
+    "batch": (CHAT, LOGPROBS),
+}
 
 
 @dataclass(frozen=True)
@@ -22,25 +39,33 @@ class ServerOptions:
     """How a server is asked.
 
     Attributes:
-        url: Base of the endpoint.
+        url: Base of the endpoint; "" where a batch needs none.
         mode: One of `MODES`.
         concurrency: Most requests under way at once.
         timeout: Seconds to wait for a sign of life.
-        max_new_tokens: Most tokens of a written answer.
+        max_new_tokens: Most tokens of a written answer; None for what the prompt format needs.
         token_field: What the server calls that limit, one of `TOKEN_FIELDS`.
         temperature: "0", or "none" for a server that wants none to be named.
+        top_logprobs: Number of the likeliest tokens whose probabilities are asked for.
+        body: Fields that go into every request beside those of qabias.
+        batch: Whether files take the place of a server: "" for no, or `WRITE` or `READ`.
+        results: Files of a batch to read.
         tokenizer: Name or folder of the tokenizer that an estimate counts with.
         price_in: Dollars for a million tokens of prompts.
         price_out: Dollars for a million generated tokens.
     """
 
     url: str
-    mode: str = "chat"
+    mode: str = CHAT
     concurrency: int = CONCURRENCY
     timeout: float = TIMEOUT
-    max_new_tokens: int = MAX_NEW_TOKENS
+    max_new_tokens: int | None = None
     token_field: str = TOKEN_FIELDS[0]
     temperature: str = TEMPERATURES[0]
+    top_logprobs: int = TOP_LOGPROBS
+    body: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    batch: str = ""
+    results: tuple[Path, ...] = ()
     tokenizer: str | None = None
     price_in: float | None = None
     price_out: float | None = None
@@ -52,32 +77,51 @@ def parse_options(options: Mapping[str, str]) -> ServerOptions:
     Raises:
         QabiasError: If an option is missing or makes no sense.
     """
-    if "url" not in options:
+    batch, results = _parse_batch(options["batch"]) if "batch" in options else ("", ())
+    if "url" not in options and not batch:
         raise QabiasError("server: where is it? Give --option url=http://HOST:PORT/v1")
-    url = check_url(options["url"])
-    mode = options.get("mode", "chat")
+    mode = options.get("mode", CHAT)
     if mode not in MODES:
-        raise QabiasError(f"server: mode is {mode!r}; give {' or '.join(MODES)}")
+        raise QabiasError(f"server: mode is {mode!r}; give {', '.join(MODES[:-1])} or {MODES[-1]}")
     for name, known in (("token_field", TOKEN_FIELDS), ("temperature", TEMPERATURES)):
         if options.get(name, known[0]) not in known:
             raise QabiasError(f"server: {name} is {options[name]!r}; give {' or '.join(known)}")
-    for name in ("max_new_tokens", "token_field", "temperature"):
-        if mode == "echo" and name in options:
-            raise QabiasError(f"server: {name} is for written answers; leave out {name}, or mode=echo")
+    for name, modes in _MODES_OF.items():
+        if name in options and mode not in modes:
+            raise QabiasError(f"server: {name} is for mode={' or '.join(modes)}; leave out {name}, or mode={mode}")
+    temperature = options.get("temperature", TEMPERATURES[0])
     if ("price_in" in options) != ("price_out" in options):
         raise QabiasError("server: give both price_in and price_out, in dollars per million tokens")
     return ServerOptions(
-        url=url,
+        url=check_url(options["url"]) if "url" in options else "",
         mode=mode,
         concurrency=_whole(options, "concurrency", CONCURRENCY),
         timeout=_positive(options, "timeout", TIMEOUT),
-        max_new_tokens=_whole(options, "max_new_tokens", MAX_NEW_TOKENS),
+        max_new_tokens=_whole(options, "max_new_tokens", 256) if "max_new_tokens" in options else None,
         token_field=options.get("token_field", TOKEN_FIELDS[0]),
-        temperature=options.get("temperature", TEMPERATURES[0]),
+        temperature=temperature,
+        top_logprobs=_whole(options, "top_logprobs", TOP_LOGPROBS),
+        body=parse_body(options, may_set_temperature=mode == CHAT and temperature == "none"),
+        batch=batch,
+        results=results,
         tokenizer=options.get("tokenizer"),
         price_in=_price(options, "price_in"),
         price_out=_price(options, "price_out"),
     )
+
+
+def _parse_batch(text: str) -> tuple[str, tuple[Path, ...]]:
+    """What a batch is to do, and the files that it reads."""
+    if text == WRITE:
+        return WRITE, ()
+    names = text.removeprefix(READ).split(",")
+    if not text.startswith(READ) or "" in names:
+        raise QabiasError(f"server: batch is {text!r}; give batch={WRITE}, or batch={READ}FILE,FILE")
+    paths = tuple(map(Path, names))
+    for path in paths:
+        if not path.is_file():
+            raise QabiasError(f"server: batch={READ}{path}: there is no such file")
+    return READ, paths
 
 
 def _whole(options: Mapping[str, str], name: str, default: int) -> int:

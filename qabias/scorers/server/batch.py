@@ -1,0 +1,274 @@
+"""Batches: requests in files, and answers from files, in place of a server.
+
+OpenAI's batch service, and others after it, take files of JSON lines with a request each (`custom_id`, `method`,
+`url`, `body`) and give, within a day and for half the price, files of JSON lines with an answer each (`custom_id`,
+`response`, `error`), in any order. Requests that failed may stand in a file of their own. The `custom_id` of a request
+is its hash in the journal, so that an answer of a batch is kept exactly as if the server had been asked.
+
+See https://platform.openai.com/docs/guides/batch and https://platform.openai.com/docs/api-reference/batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from qabias.errors import QabiasError
+from qabias.scorers.server.chat import PATH
+from qabias.scorers.server.client import MESSAGE_LENGTH, Asker, Body, RefusedError, failure, is_failure
+from qabias.scorers.server.journal import Journal, request_hash
+from qabias.scorers.server.options import READ, WRITE
+from qabias.support.files import write_atomically
+
+FOLDER = "batch"
+"""Where request files lie in a run folder."""
+
+MOST_REQUESTS = 50_000
+"""Most requests of a file that OpenAI's service takes."""
+
+MOST_BYTES = 200_000_000
+"""Most bytes of a file that OpenAI's service takes."""
+
+_NAMED = 5  # so many of a kind are named to people
+
+
+class _NotThereError(Exception):
+    """No file has an answer to a request."""
+
+
+class Reply(NamedTuple):
+    """What a batch gave for a request.
+
+    Attributes:
+        status: HTTP status; 0 where the request was not even sent.
+        content: Body of the answer, or what is said of the failure.
+    """
+
+    status: int
+    content: Any
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it is an answer, and no failure."""
+        return 200 <= self.status < 300 and isinstance(self.content, dict) and not is_failure(self.content)
+
+
+class Results(NamedTuple):
+    """What result files hold.
+
+    Attributes:
+        replies: What was given for every request, by `custom_id`; of several for one, the first answer.
+        unreadable: Lines that hold no result, such as a torn last one, as "FILE:LINE".
+    """
+
+    replies: dict[str, Reply]
+    unreadable: list[str]
+
+
+def read_results(paths: Iterable[Path]) -> Results:
+    """Read result files, those of errors too; the order of files and lines does not matter.
+
+    Raises:
+        QabiasError: If a file cannot be read.
+    """
+    found = Results({}, [])
+    for path in paths:
+        try:
+            lines = path.read_bytes().splitlines()
+        except OSError as error:
+            raise QabiasError(f"cannot read {path}: {error}") from error
+        for number, line in enumerate(lines, start=1):
+            try:
+                name, reply = _read_result(line)
+            except (ValueError, KeyError, TypeError):
+                if line.strip():
+                    found.unreadable.append(f"{path.name}:{number}")
+                continue
+            if not (name in found.replies and found.replies[name].is_answer):
+                found.replies[name] = reply
+    return found
+
+
+def _read_result(line: bytes) -> tuple[str, Reply]:
+    entry = dict(json.loads(line))
+    response = entry.get("response")
+    if not response:
+        return str(entry["custom_id"]), Reply(0, entry["error"])
+    # Some programs that take such files leave status and body out and write the answer itself.
+    status, body = (200, response) if "choices" in response else (int(response["status_code"]), response.get("body"))
+    return str(entry["custom_id"]), Reply(status, body or entry.get("error"))
+
+
+class RequestFiles:
+    """Writes requests into numbered files in the limits of a service, each file whole or not at all.
+
+    Args:
+        folder: Folder of the files.
+        stem: What their names begin with; files of that name from before are removed.
+    """
+
+    def __init__(self, folder: Path, stem: str) -> None:
+        self._folder = folder
+        self._stem = stem
+        self._lines: list[bytes] = []
+        self._n_bytes = 0
+        self._written: list[tuple[Path, int]] = []
+
+    def add(self, name: str, body: Body) -> None:
+        """Add a request."""
+        line = {"custom_id": name, "method": "POST", "url": f"/v1/{PATH}", "body": body}
+        self._add_line(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+
+    def _add_line(self, line: bytes) -> None:
+        if self._lines and (len(self._lines) == MOST_REQUESTS or self._n_bytes + len(line) > MOST_BYTES):
+            self._write()
+        self._lines.append(line)
+        self._n_bytes += len(line)
+
+    def close(self) -> list[tuple[Path, int]]:
+        """Write what is left.
+
+        Returns:
+            All files, each with its number of requests.
+        """
+        if self._lines:
+            self._write()
+        if not self._written:
+            self._remove_old()
+        return self._written
+
+    def _write(self) -> None:
+        if not self._written:
+            self._remove_old()
+        lines, self._lines, self._n_bytes = self._lines, [], 0
+        path = self._folder / f"{self._stem}-{len(self._written) + 1:05d}.jsonl"
+        write_atomically(path, lambda temporary: temporary.write_bytes(b"".join(lines)))
+        self._written.append((path, len(lines)))
+
+    def _remove_old(self) -> None:
+        for path in self._folder.glob(f"{self._stem}-*.jsonl"):
+            path.unlink()
+
+
+class BatchClient(Asker):
+    """Takes answers from the journal and from result files; writes the requests that have none into request files.
+
+    Args:
+        journal: File that keeps the answers; request files lie in the folder `FOLDER` beside it.
+        what: `WRITE` or `READ`.
+        results: Files to read.
+
+    Raises:
+        QabiasError: If there is no journal, or a file cannot be read.
+    """
+
+    def __init__(self, journal: Path | None, what: str = WRITE, results: Sequence[Path] = ()) -> None:
+        if journal is None:
+            raise QabiasError("server: a batch lies in a run folder; use qabias run")
+        self._journal = Journal(journal)
+        self._what = what
+        self._results = read_results(results)
+        self._n_files = len(results)
+        self._requests = RequestFiles(journal.parent / FOLDER, "requests" if what == WRITE else "missing")
+        self._is_waiting = False
+        self._asked: set[str] = set()
+        self._taken: set[str] = set()
+        self._failed: dict[str, str] = {}
+        self._absent: list[str] = []
+
+    def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
+        """The answers that are there, in order; None for the others, which go into a request file."""
+        names = [request_hash(body) for body in bodies]
+        for name, body in zip(names, bodies, strict=True):
+            if name not in self._asked and name not in self._journal:
+                self._take(name, body, ask_one)
+            self._asked.add(name)
+        self._journal.close()
+        self._is_waiting |= any(name not in self._journal for name in names)
+        return [self._journal.get(name) for name in names]
+
+    def _take(self, name: str, body: Body, ask_one: Callable[[Body], Any]) -> None:
+        try:
+            self._journal.add(name, ask_one(body))
+        except _NotThereError:
+            self._absent.append(name)
+        except QabiasError as error:
+            self._failed[name] = str(error)
+        else:
+            self._taken.add(name)
+            return
+        self._requests.add(name, body)
+
+    def post(self, path: str, body: Body) -> dict[str, Any]:
+        """The answer that a file has for a request.
+
+        Raises:
+            RefusedError: If the request failed.
+        """
+        reply = self._results.replies.get(request_hash(body))
+        if reply is None:
+            raise _NotThereError
+        if reply.is_answer:
+            answer: dict[str, Any] = reply.content
+            return answer
+        said = failure(reply.content)
+        message = " ".join(said.message.split())[:MESSAGE_LENGTH] or "no message"
+        raise RefusedError(f"status {reply.status}: {message}" if reply.status else message, reply.status, said.code)
+
+    def is_waiting(self) -> bool:
+        """Whether a request since the last call has no answer yet."""
+        was_waiting, self._is_waiting = self._is_waiting, False
+        return was_waiting
+
+    def hand_over(self) -> str:
+        """Write the last request file, and say what was read, what is missing and what to do."""
+        files = self._requests.close()
+        lines = [f"  {path} ({n:,} requests, {path.stat().st_size / 1e6:.1f} MB)" for path, n in files]
+        n_missing = sum(n for _, n in files)
+        if self._what == WRITE:
+            if not lines:
+                return "batch: every request has its answer; there is nothing to write"
+            return "\n".join([f"batch: {n_missing:,} requests without an answer are written to", *lines, _TO_DO])
+        files_read = f"{self._n_files} file{'s' * (self._n_files > 1)}"
+        told = [f"batch: {len(self._taken):,} answers taken from {files_read}", *self._oddities()]
+        if lines:
+            told += [f"{n_missing:,} requests are still without an answer; they are written to", *lines, _TO_DO_AGAIN]
+        return "\n".join(told)
+
+    def _oddities(self) -> list[str]:
+        """What was not as it should be, named."""
+        strangers = [name for name in self._results.replies if name not in self._asked and name not in self._journal]
+        told = []
+        if self._failed:
+            told.append(f"  {len(self._failed):,} failed: {_named(self._failed)}")
+            told += [f"    {n:,} times: {message}" for message, n in Counter(self._failed.values()).most_common(_NAMED)]
+        if self._absent:
+            told.append(f"  {len(self._absent):,} are in none of the files: {_named(self._absent)}")
+        if strangers:
+            told.append(
+                f"  {len(strangers):,} results belong to no request of this run, but to another model, prompt, option "
+                f"or shard: {_named(strangers)}"
+            )
+        if self._results.unreadable:
+            unreadable = self._results.unreadable
+            told.append(f"  {len(unreadable):,} lines cannot be read, torn perhaps: {_named(unreadable)}")
+        return told
+
+
+_TO_DO = (
+    "Give each file to the service's batch endpoint. When it is done, run the same command with\n"
+    f"  --option batch={READ}FILE,FILE,...\nof the files that come back, those of errors too."
+)
+_TO_DO_AGAIN = (
+    "Give these to the service if no batch that holds them is still under way, and the results to --option "
+    f"batch={READ}FILE,...\nOr ask the server for them: the same command with --option url=... in place of batch."
+)
+
+
+def _named(names: Iterable[str] | Mapping[str, str]) -> str:
+    """The first of some names."""
+    known = list(names)
+    return ", ".join(known[:_NAMED]) + (", ..." if len(known) > _NAMED else "")

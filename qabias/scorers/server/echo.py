@@ -1,0 +1,122 @@
+"""A model behind a server says how likely options are: it echoes prompts with their log-probabilities.
+
+Prefix and option go to `/completions`. The option's log-probabilities are those of the tokens that reach beyond the
+prefix; a token across the boundary counts with the option, and spaces at the end of the prefix belong to the option.
+Boundaries are counted from the end of the text by the server's `text_offset`, because some servers put a start token
+before it that shifts all offsets. Nothing need be generated (`max_tokens` 0). If a server refuses that, one token is
+generated and cut off.
+"""
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from qabias.errors import QabiasError
+from qabias.scorers.base import OptionScores, Request
+from qabias.scorers.server.chat import ServerScorer
+from qabias.scorers.server.client import Asker, Body, RefusedError
+
+_CHAT_INSTEAD = "a server that gives no log-probabilities of a prompt can be asked with --option mode=chat"
+
+
+class ServerEchoScorer(ServerScorer):
+    """Scores options by the log-probabilities that a server gives for its prompt; see `ServerScorer`."""
+
+    # What an answer to come, of an estimate, is taken for.
+    _NOTHING: Mapping[str, float] = MappingProxyType({"loglikelihood": 0.0, "n_tokens": 1})
+
+    def __init__(self, model: str, client: Asker, body: Mapping[str, Any] = MappingProxyType({})) -> None:
+        super().__init__(model, client, body)
+        self._max_tokens = 0
+
+    def score(self, requests: Sequence[Request]) -> list[OptionScores]:
+        """Score every option of every request, in order.
+
+        Raises:
+            QabiasError: If the server refuses, fails for good or gives no log-probabilities of the prompt.
+        """
+        bodies: list[Body] = [
+            {
+                "model": self._model,
+                "prompt": request.prefix + option,
+                "option_length": len(request.prefix + option) - len(request.prefix.rstrip()),
+                **self._body,
+            }
+            for request in requests
+            for option in request.options
+        ]
+        answers = (answer or self._NOTHING for answer in self._client.ask(bodies, self._ask_one))
+        return [_collect(request, [next(answers) for _ in request.options]) for request in requests]
+
+    def _ask_one(self, body: Body) -> dict[str, float]:
+        asked = {name: value for name, value in body.items() if name != "option_length"}
+        sent = {**asked, "temperature": 0, "echo": True, "logprobs": 1}
+        max_tokens = self._max_tokens
+        try:
+            try:
+                answer = self._client.post("completions", {**sent, "max_tokens": max_tokens})
+            except RefusedError as error:
+                if max_tokens == 1 or error.status not in (400, 422):
+                    raise
+                max_tokens = 1
+                answer = self._client.post("completions", {**sent, "max_tokens": 1})
+                self._generate_one()
+        except RefusedError as error:
+            raise QabiasError(f"{error}; {_CHAT_INSTEAD}") from None
+        return sum_option(answer, body["prompt"], body["option_length"], max_tokens)
+
+    def _generate_one(self) -> None:
+        if self._max_tokens == 0:
+            self._max_tokens = 1
+            warnings.warn(
+                "server: it refuses max_tokens 0; one token is generated for every option and cut off", stacklevel=2
+            )
+
+
+def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_tokens: int) -> dict[str, float]:
+    """Sum the log-probabilities of the tokens that reach into the option.
+
+    Args:
+        answer: What `/completions` answered, with echo and logprobs.
+        prompt: What was sent: prefix and option.
+        option_length: Characters of the option, at the end of the prompt.
+        max_tokens: Tokens that may have been generated after it.
+
+    Returns:
+        `loglikelihood` and `n_tokens`.
+
+    Raises:
+        QabiasError: If the answer does not have them.
+    """
+    try:
+        logprobs = answer["choices"][0]["logprobs"]
+        tokens, values, offsets = (list(logprobs[name]) for name in ("tokens", "token_logprobs", "text_offset"))
+        # Without a count, all tokens but the generated ones are the prompt's; a wrong count shows below.
+        n_prompt = int((answer.get("usage") or {}).get("prompt_tokens") or len(tokens) - max_tokens)
+        tokens, values, offsets = tokens[:n_prompt], values[:n_prompt], offsets[:n_prompt]
+        ends = [*offsets[1:], offsets[-1] + len(tokens[-1])]
+        first = next(i for i, end in enumerate(ends) if ends[-1] - end < option_length)
+        # Offsets that a start token shifts are right if the tokens are the option's; one token less must be too short.
+        is_option = "".join(tokens[first:]).endswith(prompt[-option_length:])
+        fits = ends[-1] == len(prompt) or (is_option and len("".join(tokens[first + 1 :])) < option_length)
+        counted = [float(value) for value in values[first:]]
+    except (KeyError, IndexError, TypeError, ValueError, StopIteration):
+        raise QabiasError(f"server: it gives no log-probabilities of the prompt; {_CHAT_INSTEAD}") from None
+    if not fits or offsets[0] < 0 or ends != sorted(ends) or len(values) != len(tokens) or math.isnan(sum(counted)):
+        raise QabiasError(
+            f"server: its log-probabilities or text offsets are not those of the prompt ...{prompt[-60:]!r}; "
+            f"{_CHAT_INSTEAD}"
+        )
+    return {"loglikelihood": math.fsum(counted), "n_tokens": len(counted)}
+
+
+def _collect(request: Request, answers: Sequence[Mapping[str, float]]) -> OptionScores:
+    return OptionScores(
+        loglikelihoods=np.array([answer["loglikelihood"] for answer in answers], dtype=np.float64),
+        n_tokens=np.array([answer["n_tokens"] for answer in answers], dtype=np.int32),
+        n_bytes=np.array([len(option.encode()) for option in request.options], dtype=np.int32),
+    )

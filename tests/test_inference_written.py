@@ -1,0 +1,254 @@
+"""Written answers of BBNLI and of both forms of BBQ through the whole pipeline: outcomes, ranges and what is said."""
+
+import json
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from qabias.answers.outcomes import OUTCOMES, Written
+from qabias.answers.parsing import LABELS
+from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.facts import possible_range
+from qabias.cli import app
+from qabias.comparison import compare
+from qabias.errors import QabiasError
+from qabias.measuring.run import run, score_run
+from qabias.pooling import pool
+from qabias.runs.arguments import RunArguments
+from qabias.runs.asking import asked
+from qabias.runs.question import load_examples
+from qabias.runs.scored import read_scored
+from qabias.tables.formatting import percent
+
+from .loopback_server import digest
+from .loopback_server import serve as serve
+from .loopback_server import surroundings as surroundings
+from .test_chat import folders as folders
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+CONFIGS = {"bbnli": "man_is_to_surgeon", "bbq_nli": "Religion_nli", "bbq_qa": "Religion_qa"}
+# What a model may give, and what becomes of it.
+GIVEN = (
+    ({"content": "<think>One of them? Yes.</think>ANSWER: {answer}"}, "stop", "answered"),
+    ({"content": "{answer}", "reasoning_content": "Yes, or no."}, "stop", "answered"),
+    ({"content": "**Final answer:** {answer}"}, "stop", "answered"),
+    ({"content": None, "refusal": "I'm sorry, but I can't help with that."}, "stop", "refused"),
+    ({"content": "Let us look at the text first. It", "reasoning_content": "Hm."}, "length", "truncated"),
+    ({"content": ""}, "content_filter", "filtered"),
+    ({"content": "The weather is fine."}, "stop", "unread"),
+)
+
+
+def answer_of(prompt):
+    return "Unknown" if prompt.startswith("Context:") else ("no", "maybe", "yes")[digest(prompt) % 3]
+
+
+def reply(path, body):
+    """What a model behind a server gives; one of `GIVEN`, chosen by the prompt."""
+    prompt = body["messages"][0]["content"]
+    message, finish, _ = GIVEN[digest(f"{prompt}!") % len(GIVEN)]
+    content = message["content"] and message["content"].replace("{answer}", answer_of(prompt))
+    return {"choices": [{"message": {**message, "content": content}, "finish_reason": finish}]}
+
+
+def run_by_server(server, benchmark, folder, **more):
+    arguments = RunArguments(
+        benchmark, "m", config=CONFIGS[benchmark], scorer="server", limit=96, options={"url": server.url}, **more
+    )
+    return run(arguments, folder)
+
+
+def written(folder):
+    return pa.concat_tables(map(pq.read_table, sorted((folder / "predictions").iterdir())), promote_options="default")
+
+
+@pytest.mark.usefixtures("surroundings")
+@pytest.mark.parametrize("benchmark", CONFIGS)
+def test_a_served_model_is_instructed_and_every_answer_is_accounted_for(serve, tmp_path, benchmark):
+    result = run_by_server(serve(reply), benchmark, tmp_path)
+    assert "|format:instructed@1|" in result.signature
+    answers = written(tmp_path)
+    prompts = [
+        load_benchmark(benchmark).formats["instructed"].render(row)[0]
+        for row in load_examples(result.run.arguments).table.to_pylist()
+    ]
+    expected = [GIVEN[digest(f"{prompt}!") % len(GIVEN)] for prompt in prompts]
+    assert answers["outcome"].to_pylist() == [outcome for *_, outcome in expected]
+    assert set(answers["outcome"].to_pylist()) == set(OUTCOMES)
+    assert answers["thinking"].to_pylist() == [message.get("reasoning_content", "") for message, *_ in expected]
+    said = answers["prediction"].to_pylist()
+    for place, prompt, outcome in zip(said, prompts, answers["outcome"].to_pylist(), strict=True):
+        right = {"no": 0, "maybe": 1, "yes": 2, "Unknown": 2}[answer_of(prompt)]
+        assert place == (right if outcome == "answered" else -1)
+    scores = read_scored(tmp_path).scores
+    counts = Counter(answers["outcome"].to_pylist())
+    assert scores["outcomes"] == {name: counts[name] for name in OUTCOMES}
+    missing = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES[1:])
+    unparsed = (
+        f"{scores['n_unparsed']} outputs named no answer ({percent(scores['unparsed_share'])}): {missing}; "
+        "they count as favouring nobody and as wrong"
+    )
+    assert load_benchmark(benchmark).sample_facts(scores) == {"Sample": "96 answers", "Unparsed": unparsed}
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert missing in page
+    for name in load_benchmark(benchmark).facts.tiles:
+        assert possible_range(scores, name) is not None
+    assert "of the answers are missing: with them it lies between" in page
+
+
+@pytest.mark.usefixtures("surroundings")
+def test_runs_with_outcomes_are_compared_pooled_and_counted_otherwise(serve, tmp_path):
+    server = serve(reply)
+    for name in ("instructed", "can_we_infer"):
+        run_by_server(server, "bbnli", tmp_path / name, format=name)
+    folders = [tmp_path / "instructed", tmp_path / "can_we_infer"]
+    assert compare(folders, allow_mixed=True).runs[0].scores["outcomes"]["refused"] > 0
+    of_runs = [read_scored(folder).scores for folder in folders]
+    pooled = pool(folders).scores
+    assert pooled["outcomes"] == {name: sum(of["outcomes"][name] for of in of_runs) for name in OUTCOMES}
+    for end in range(2):
+        ends = [of["range"]["bias_score"][end] for of in of_runs]
+        assert pooled["range"]["bias_score"][end] == pytest.approx(sum(ends) / 2)
+    output = CliRunner().invoke(
+        app, ["score", str(folders[0]), "--score", "unparsed=exclude", "--output", str(tmp_path / "other")]
+    )
+    assert output.exit_code == 0, output.output
+    assert "they are left out of the scores" in " ".join(output.output.split())
+    assert read_scored(tmp_path / "other").scores["range"] == of_runs[0]["range"]
+
+
+@pytest.mark.usefixtures("surroundings")
+def test_a_run_of_an_earlier_version_is_scored_without_outcomes(serve, tmp_path):
+    run_by_server(serve(reply), "bbnli", tmp_path)
+    before = read_scored(tmp_path).scores
+    for path in (tmp_path / "predictions").iterdir():
+        table = pq.read_table(path)
+        pq.write_table(table.drop_columns(["outcome", "thinking"]), path)
+    with pytest.warns(UserWarning, match="are no answer"):
+        score_run(tmp_path)
+    after = read_scored(tmp_path).scores
+    assert {**after, "outcomes": before["outcomes"]} == before
+    assert "outcomes" not in after
+    assert "refused" not in load_benchmark("bbnli").sample_facts(after)["Unparsed"]
+
+
+# Several answers to a question
+
+
+class Writer:
+    """Writes three answers to everything, of which the second is cut off and the third declines."""
+
+    name, model_signature, samples = "seq2seq", "", 3
+
+    def __init__(self, first):
+        self._first = first
+
+    def generate(self, prompts, keys):
+        cut = Written("<think>It may be", "length", "Hm.")
+        return [(Written(self._first, "stop"), cut, Written("I'm sorry, I cannot help with that.")) for _ in prompts]
+
+
+@pytest.mark.parametrize(("benchmark", "first", "place"), [("bbnli", "ANSWER: no", 0), ("bbq_qa", "Unknown", 2)])
+def test_samples_have_an_outcome_each(benchmark, first, place):
+    benchmark = load_benchmark(benchmark)
+    table = benchmark.load(CONFIGS[benchmark.name], benchmark.origin("bundled", 0, False, None)).slice(0, 24)
+    answers = pa.table(benchmark.answer(table, Writer(first), benchmark.formats["instructed"], "none"))
+    assert set(answers.column_names) == {"predictions", "outcomes", "thinking", "outputs"}
+    assert answers["predictions"].to_pylist() == [[place, -1, -1]] * 24
+    assert answers["outcomes"].to_pylist() == [["answered", "truncated", "refused"]] * 24
+    assert answers["thinking"].to_pylist() == [["", "Hm.", ""]] * 24
+    assert set(benchmark.stored_columns) >= {"predictions", "outcomes"}
+    kept = answers.select([name for name in answers.column_names if name in benchmark.stored_columns])
+    with pytest.warns(UserWarning, match="48 of 72 predictions are no answer"):
+        scores = benchmark.score(table, kept)
+    assert scores["outcomes"] == {"answered": 24, "refused": 24, "truncated": 24, "filtered": 0, "unread": 0}
+    assert "range" in scores
+
+
+# Answers of others
+
+
+def test_answers_of_others_have_outcomes_and_a_range(tmp_path):
+    """Every third answer is given, all right: without the others nobody knows what the model does."""
+    benchmark = load_benchmark("bbnli")
+    rows = benchmark.load("man_is_to_surgeon", benchmark.origin("bundled", 0, False, None)).to_pylist()
+    texts = [f"ANSWER: {LABELS[row['label']]}" for row in rows]
+    texts = [text if number % 3 == 0 else "As an AI, I can't judge people." for number, text in enumerate(texts)]
+    texts[1] = "<think>The premise is true"
+    path = tmp_path / "answers.jsonl"
+    given = [{"example_id": row["example_id"], "prediction": text} for row, text in zip(rows, texts, strict=True)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in given), encoding="utf-8")
+    output = CliRunner().invoke(
+        app,
+        [
+            "score",
+            str(path),
+            "--benchmark",
+            "bbnli",
+            "--config",
+            "man_is_to_surgeon",
+            "--output",
+            str(tmp_path / "run"),
+        ],
+    )
+    assert output.exit_code == 0, output.output
+    scores = read_scored(tmp_path / "run").scores
+    n_missing = sum(number % 3 > 0 for number in range(len(rows)))
+    counts = {"answered": len(rows) - n_missing, "refused": n_missing - 1, "truncated": 1, "filtered": 0, "unread": 0}
+    assert scores["outcomes"] == counts
+    low, high = scores["range"]["bias_score"]
+    n_open = sum(row["kind"] == "stereotypical" for row in rows)
+    missing_open = sum(row["kind"] == "stereotypical" and place % 3 > 0 for place, row in enumerate(rows))
+    assert (low, high) == (pytest.approx(-missing_open / n_open), pytest.approx(missing_open / n_open))
+    text = " ".join(output.output.split())
+    assert f"{n_missing - 1} refused, 1 truncated; they count as favouring nobody and as wrong" in text
+    assert f"0.0 ({100 * low:.1f} to {100 * high:.1f})" in text
+
+
+# One word
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "word", "prompt_format"),
+    [
+        ("bbnli", "letter", "instructed"),
+        ("bbnli", "write", "instructed"),
+        ("bbnli", "reason", "instructed_cot"),
+        ("bbq_nli", "letter", "instructed"),
+        ("bbq_nli", "reason", "instructed_cot"),
+        ("bbq_qa", "write", "instructed"),
+        ("bbq_qa", "reason", "instructed_cot"),
+    ],
+)
+def test_a_local_model_is_asked_in_one_word(tmp_path, folders, benchmark, word, prompt_format):
+    arguments = RunArguments(benchmark, folders["chat"], config=CONFIGS[benchmark], limit=4)
+    more = {} if word == "letter" else {"max_new_tokens": "4"}
+    result = run(asked(RunArguments(**{**vars(arguments), "options": more}), word), tmp_path)
+    assert f"|format:{prompt_format}@1|" in result.signature
+    answers = written(tmp_path)
+    if word == "letter":
+        assert result.scores["unparsed_share"] == 0
+        assert "outcomes" not in result.scores
+        assert {len(values) for values in answers["loglikelihoods"].to_pylist()} == {3}
+    else:
+        assert set(answers["outcome"].to_pylist()) <= set(OUTCOMES)
+        assert sum(result.scores["outcomes"].values()) == answers.num_rows
+
+
+def test_a_model_without_a_word_keeps_its_default(tmp_path, folders):
+    arguments = RunArguments("bbnli", folders["chat"], config="man_is_to_surgeon", limit=4)
+    assert "|format:can_we_infer@1|" in run(arguments, tmp_path / "bbnli").signature
+    arguments = RunArguments("bbq_qa", folders["chat"], config="Religion_qa", limit=12)
+    assert "|format:quoref_answer@1|" in run(arguments, tmp_path / "bbq_qa").signature
+
+
+def test_persons_have_no_letters_and_reasoning_has_no_likelihood(tmp_path):
+    with pytest.raises(QabiasError, match="bbq_qa cannot be asked so"):
+        asked(RunArguments("bbq_qa", "smollm2"), "letter")
+    arguments = RunArguments("bbnli", "baseline:first", config="man_is_to_surgeon", limit=8, format="instructed_cot")
+    with pytest.raises(QabiasError, match="the format instructed_cot asks for a written answer"):
+        run(arguments, tmp_path / "run")

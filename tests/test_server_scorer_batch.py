@@ -1,0 +1,324 @@
+"""Batches: the answers of files are those of a server, in any order, with gaps and errors, and nothing is lost."""
+
+import itertools
+import json
+import math
+import random
+import re
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import httpx2
+import pyarrow.parquet as pq
+import pytest
+
+from qabias.cli import app
+from qabias.errors import QabiasError
+from qabias.measuring.run import run
+from qabias.planning.server import estimate_run
+from qabias.runs.arguments import RunArguments
+from qabias.scorers.server import batch
+from qabias.scorers.server.batch import BatchClient, RequestFiles, read_results
+from qabias.scorers.server.chat import ServerChatScorer
+from qabias.scorers.server.journal import request_hash
+
+from .batch_service import answer_files, failed, lines_of, result, write
+from .loopback_server import serve as serve
+from .loopback_server import surroundings as surroundings
+
+pytestmark = pytest.mark.usefixtures("surroundings")
+
+
+def arguments(limit=1000, **options):
+    return RunArguments("bbq", "m", config="Age", scorer="server", limit=limit, options=options)
+
+
+def requests_in(folder, stem="requests"):
+    return [line for path in sorted((folder / "batch").glob(f"{stem}-*.jsonl")) for line in lines_of(path)]
+
+
+def answered(server, requests):
+    """What a batch service makes of requests."""
+    with httpx2.Client(base_url=server.url.removesuffix("/v1")) as service, ThreadPoolExecutor(16) as pool:
+        return list(pool.map(partial(answered_by, service), requests))
+
+
+def answered_by(service, request):
+    assert set(request) == {"custom_id", "method", "url", "body"}
+    assert (request["method"], request["url"]) == ("POST", "/v1/chat/completions")
+    response = service.post(request["url"], json=request["body"])
+    return result(request["custom_id"], response.status_code, response.json())
+
+
+def files_of(folder):
+    """What a run has found, but for the time at which it was begun."""
+    paths = [*folder.glob("predictions/*"), folder / "scores.json", folder / "analysis.json"]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def test_a_batch_of_a_thousand_with_gaps_and_errors_ends_as_the_asked_run(serve, tmp_path, monkeypatch):
+    monkeypatch.setattr(batch, "MOST_REQUESTS", 400)
+    server = serve()
+    asked = run(arguments(url=server.url), tmp_path / "asked")
+    asked_for = dict(server.attempts)
+
+    # Three files, and nobody asked.
+    folder = tmp_path / "run"
+    begun = run(arguments(batch="write"), folder)
+    assert dict(server.attempts) == asked_for
+    assert begun.scores is None
+    assert sorted(path.name for path in folder.iterdir()) == ["batch", "run.json"]
+    names = [f"requests-0000{number}.jsonl" for number in (1, 2, 3)]
+    assert sorted(path.name for path in (folder / "batch").iterdir()) == names
+    assert [len(lines_of(folder / "batch" / name)) for name in names] == [400, 400, 200]
+    assert all(str(folder / "batch" / name) in begun.note for name in names)
+    assert "1,000 requests without an answer" in begun.note
+    assert "--option batch=read=FILE,FILE,..." in begun.note
+    requests = requests_in(folder)
+    assert len({request["custom_id"] for request in requests}) == 1000
+    assert {request["body"]["messages"][0]["content"] for request in requests} == set(asked_for)
+
+    # Shuffled over three files, 5 % missing, 2 % errors: half of these in their places, half in a file of their own.
+    results = answered(server, requests)
+    random.Random(0).shuffle(results)
+    absent, broken, expired, good = results[:50], results[50:60], results[60:70], results[70:]
+    absent, expired = ([line["custom_id"] for line in some] for some in (absent, expired))
+    broken = [result(line["custom_id"], 500, {"error": {"message": "the server had an error"}}) for line in broken]
+    mixed = [*good, *broken]
+    random.Random(1).shuffle(mixed)
+    paths = [write(tmp_path / f"out-{part}.jsonl", mixed[part::3]) for part in range(3)]
+    paths.append(write(tmp_path / "errors.jsonl", map(failed, expired)))
+    before = dict(server.attempts)
+    partly = run(arguments(batch=f"read={','.join(paths)}"), folder)
+    assert dict(server.attempts) == before
+    assert partly.scores is None
+    assert partly.n_missing_parts > 0
+    assert not (folder / "scores.json").exists()
+    assert "930 answers taken from 4 files" in partly.note
+    assert "50 are in none of the files: " in partly.note
+    assert "20 failed: " in partly.note
+    assert "10 times: status 500: the server had an error" in partly.note
+    assert "10 times: This request could not be executed in time." in partly.note
+    missing = {*absent, *expired, *(line["custom_id"] for line in broken)}
+    named = set(re.findall(r"[0-9a-f]{64}", partly.note))
+    assert len(named) == 10
+    assert named <= missing
+    left = requests_in(folder, "missing")
+    assert {request["custom_id"] for request in left} == missing
+    assert f"{folder / 'batch' / 'missing-00001.jsonl'} (70 requests, " in partly.note
+    assert all(request in requests for request in left)
+
+    # The second file completes the run.
+    second = write(tmp_path / "second.jsonl", answered(server, left))
+    whole = run(arguments(batch=f"read={second}"), folder)
+    assert whole.scores == asked.scores
+    assert whole.signature == asked.signature
+    assert whole.note == "batch: 70 answers taken from 1 file"
+    assert files_of(folder) == files_of(tmp_path / "asked")
+    assert not list((folder / "batch").glob("missing-*"))
+    assert "batch" not in json.loads((folder / "run.json").read_text("utf-8"))["arguments"]["options"]
+
+    again = run(arguments(batch="write"), folder)
+    assert again.scores == asked.scores
+    assert not list((folder / "batch").iterdir())
+
+
+def test_what_a_batch_has_not_answered_can_be_asked_and_the_other_way_round(serve, tmp_path):
+    server = serve()
+    run(arguments(40, batch="write"), tmp_path / "run")
+    requests = requests_in(tmp_path / "run")
+    half = write(tmp_path / "half.jsonl", answered(server, requests[::2]))
+    run(arguments(40, batch=f"read={half}"), tmp_path / "run")
+    before = sum(server.attempts.values())
+    asked = run(arguments(40, url=server.url), tmp_path / "run")
+    assert asked.scores is not None
+    assert sum(server.attempts.values()) == before + 20
+
+    # What has been asked is in no request file.
+    (tmp_path / "run" / "predictions" / "part-00000.parquet").unlink()
+    journal = tmp_path / "run" / "requests.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:30]))
+    run(arguments(40, batch="write"), tmp_path / "run")
+    assert len(requests_in(tmp_path / "run")) == 10
+
+
+def test_parts_whose_answers_are_there_are_written(serve, tmp_path):
+    server = serve()
+    run(arguments(600, batch="write"), tmp_path / "run")
+    requests = requests_in(tmp_path / "run")
+    results = answered(server, requests)
+    partly = run(arguments(600, batch=f"read={write(tmp_path / 'out.jsonl', results[:-1])}"), tmp_path / "run")
+    assert partly.n_missing_parts == 1
+    rows = [pq.read_table(path).num_rows for path in sorted((tmp_path / "run" / "predictions").iterdir())]
+    assert rows == [256, 256]
+    whole = run(arguments(600, batch=f"read={write(tmp_path / 'out.jsonl', results)}"), tmp_path / "run")
+    assert whole.scores is not None
+    assert whole.note == "batch: 1 answers taken from 1 file"  # those of written parts belong to the run as well
+
+
+def test_results_are_read_in_any_order_and_what_is_odd_is_named(serve, tmp_path):
+    server = serve()
+    run(arguments(12, batch="write"), tmp_path / "run")
+    requests = requests_in(tmp_path / "run")
+    results = answered(server, requests)
+    names = [request["custom_id"] for request in requests]
+    other = json.loads(json.dumps(results[1]))
+    other["response"]["body"]["choices"][0]["message"]["content"] = "another answer"
+    first = tmp_path / "first.jsonl"
+    write(first, [failed(names[0]), *results[1:6], other, failed(names[1]), result("stranger", 200, {"choices": []})])
+    text = first.read_text("utf-8").replace("\n", "\r\n\r\n") + json.dumps(results[6])[:-20]
+    first.write_text(text + '\n{"custom_id": "alone"}\n[1]\n7\n', "utf-8", newline="")
+    second = tmp_path / "second.jsonl"
+    write(second, [*results[7:], results[0], {**requests[6]}])
+    found = run(arguments(12, batch=f"read={first},{second}"), tmp_path / "run")
+    assert found.n_missing_parts == 1
+    assert "11 answers taken from 2 files" in found.note
+    assert f"1 are in none of the files: {names[6]}" in found.note
+    assert "1 results belong to no request of this run" in found.note
+    assert "stranger" in found.note
+    assert "5 lines cannot be read, torn perhaps: first.jsonl:19, first.jsonl:20, " in found.note
+    assert ", second.jsonl:7" in found.note
+    assert "failed" not in found.note  # an answer in another line or file goes before a failure
+    journal = (tmp_path / "run" / "requests.jsonl").read_text("utf-8")
+    assert "another answer" not in journal
+    replies = read_results([second, first]).replies
+    assert replies[names[0]].is_answer
+    assert replies[names[1]].is_answer
+
+
+def test_what_a_filter_refused_is_its_answer_and_what_is_no_answer_has_failed(serve, tmp_path):
+    server = serve()
+    run(arguments(8, batch="write"), tmp_path / "run")
+    requests = requests_in(tmp_path / "run")
+    names = [request["custom_id"] for request in requests]
+    results = answered(server, requests)
+    results[0] = result(names[0], 400, {"error": {"code": "content_filter", "message": "no"}})
+    results[1] = failed(names[1], "content_policy_violation")
+    results[2] = result(names[2], 200, {"choices": []})
+    results[3] = result(names[3], 200, {"error": {"message": "busy", "code": 503}})
+    results[4] = result(names[4], 200, "no object")
+    results[5] = result(names[5], 429, None)
+    found = run(arguments(8, batch=f"read={write(tmp_path / 'out.jsonl', results)}"), tmp_path / "run")
+    assert "4 failed: " in found.note
+    for message in ("no choices[0].message.content", "status 200: busy", "status 200: no object", "status 429: "):
+        assert message in found.note
+    more = write(tmp_path / "more.jsonl", answered(server, requests_in(tmp_path / "run", "missing")))
+    scores = run(arguments(8, batch=f"read={more}"), tmp_path / "run").scores
+    assert scores["outcomes"]["filtered"] == 2
+    assert scores["outcomes"]["answered"] == 6
+
+
+def test_request_files_keep_to_the_limits_of_the_service(tmp_path, monkeypatch):
+    monkeypatch.setattr(batch, "MOST_BYTES", 1000)
+    (tmp_path / "requests-00009.jsonl").write_text("old", "utf-8")
+    (tmp_path / "other-00001.jsonl").write_text("of somebody else", "utf-8")
+    files = RequestFiles(tmp_path, "requests")
+    bodies = [{"text": "ä" * (40 * number)} for number in range(12)] + [{"text": "x" * 2000}, {"text": ""}]
+    for number, body in enumerate(bodies):
+        files.add(f"name-{number}", body)
+    written = files.close()
+    paths = sorted(tmp_path.glob("requests-*.jsonl"))
+    assert [path for path, _ in written] == paths
+    assert [line["body"] for path in paths for line in lines_of(path)] == bodies
+    for path, n_requests in written:
+        assert len(lines_of(path)) == n_requests
+        assert path.stat().st_size <= 1000 or n_requests == 1
+    pairs = itertools.pairwise(path.read_bytes().splitlines(keepends=True) for path in paths)
+    sizes = [sum(map(len, lines)) + len(following[0]) for lines, following in pairs]
+    assert min(sizes) > 1000  # no file is begun before the one before is full
+    assert (tmp_path / "other-00001.jsonl").exists()
+    assert RequestFiles(tmp_path, "requests").close() == []
+    assert not list(tmp_path.glob("requests-*"))
+
+
+def test_answers_without_status_and_body_are_read_too(serve, tmp_path):
+    server = serve()
+    run(arguments(8, batch="write"), tmp_path / "run")
+    results = answered(server, requests_in(tmp_path / "run"))
+    bare = [{"custom_id": line["custom_id"], "response": line["response"]["body"]} for line in results]
+    found = run(arguments(8, batch=f"read={write(tmp_path / 'out.jsonl', bare)}"), tmp_path / "run")
+    assert found.scores["outcomes"]["answered"] == 8
+
+
+def test_a_custom_id_is_the_hash_of_the_body_and_fits_the_service(tmp_path):
+    run(arguments(4, batch="write"), tmp_path / "run")
+    for request in requests_in(tmp_path / "run"):
+        assert request["custom_id"] == request_hash(request["body"])
+        assert len(request["custom_id"]) <= 64
+
+
+def test_letter_probabilities_come_by_batch_too(serve, tmp_path):
+    top = [{"token": letter, "logprob": math.log(value)} for letter, value in (("B", 0.6), ("A", 0.3))]
+    reply = {"choices": [{"message": {"content": "B"}, "logprobs": {"content": [{"top_logprobs": top}]}}]}
+    server = serve(lambda path, body: reply)
+    arguments = RunArguments("bbq", "m", config="Age", scorer="server", format="letters", limit=8)
+
+    def ask(folder, **options):
+        options = {"mode": "logprobs", **options}
+        return run(RunArguments(**{**vars(arguments), "options": options}), tmp_path / folder)
+
+    asked = ask("asked", url=server.url)
+    assert ask("run", batch="write").scores is None
+    out = write(tmp_path / "out.jsonl", answered(server, requests_in(tmp_path / "run")))
+    assert ask("run", batch=f"read={out}").scores == asked.scores
+    assert files_of(tmp_path / "run") == files_of(tmp_path / "asked")
+
+
+@pytest.mark.parametrize("changes", [{"orders": 3}, {"format": "five"}])
+def test_orders_and_wordings_go_into_one_batch(serve, tmp_path, changes):
+    server = serve()
+
+    def ask(folder, **options):
+        return run(RunArguments(**{**vars(arguments(8, **options)), **changes}), tmp_path / folder)
+
+    asked = ask("asked", url=server.url)
+    ask("run", batch="write")
+    requests = requests_in(tmp_path / "run")
+    assert len(requests) == len(server.attempts) > 16
+    out = write(tmp_path / "out.jsonl", answered(server, requests))
+    assert ask("run", batch=f"read={out}").scores == asked.scores
+    assert files_of(tmp_path / "run") == files_of(tmp_path / "asked")
+
+
+def test_equal_requests_are_written_once(tmp_path):
+    client = BatchClient(tmp_path / "run" / "requests.jsonl")
+    scorer = ServerChatScorer("m", client)
+    assert [str(text) for (text,) in scorer.generate(["a", "b", "a"], ["1", "2", "3"])] == ["", "", ""]
+    assert client.is_waiting()
+    assert not client.is_waiting()
+    scorer.generate(["b", "c"], ["4", "5"])
+    assert "3 requests without an answer" in client.hand_over()
+    texts = [line["body"]["messages"][0]["content"] for line in requests_in(tmp_path / "run")]
+    assert texts == ["a", "b", "c"]
+
+
+def test_an_estimate_needs_no_url_either():
+    assert estimate_run(arguments(40, batch="write")).n_requests == 40
+
+
+def test_a_batch_without_a_run_folder_or_with_a_file_that_cannot_be_read_is_refused(tmp_path):
+    with pytest.raises(QabiasError, match="a batch lies in a run folder"):
+        BatchClient(None)
+    with pytest.raises(QabiasError, match="cannot read"):
+        read_results([tmp_path])
+
+
+def test_the_command_line_says_what_to_do(tmp_path, monkeypatch, capsys):
+    command = ["run", "bbq", "--scorer", "server", "--model", "m", "--config", "Age", "--limit", "8", "--output", "run"]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["qabias", *command, "--option", "batch=write"])
+    with pytest.raises(SystemExit) as left:
+        app()
+    assert not left.value.code
+    printed = capsys.readouterr().out
+    assert (
+        "8 requests without an answer are written to\n  run/batch/requests-00001.jsonl (8 requests, 0.0 MB)" in printed
+    )
+    assert "1 parts are still missing; scores come with the last answer." in printed
+    answer_files(sorted((tmp_path / "run" / "batch").iterdir()), tmp_path / "out.jsonl")
+    monkeypatch.setattr("sys.argv", ["qabias", *command, "--option", "batch=read=out.jsonl"])
+    with pytest.raises(SystemExit):
+        app()
+    printed = capsys.readouterr().out
+    assert "batch: 8 answers taken from 1 file" in printed
+    assert "report:" in printed
