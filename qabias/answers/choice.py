@@ -90,22 +90,6 @@ def parse_choice(text: str, answers: Sequence[str], labels: str = LABELS) -> int
     return reader.read(straight(said.answer)) if said.answer else NO_ANSWER
 
 
-def stated_parts(text: str) -> list[str]:
-    r"""What stands where a text states its answer: as final (`\boxed{`, JSON, "Final answer:"), or else at all.
-
-    Args:
-        text: What the model wrote, after its thinking.
-
-    Returns:
-        For every such place the text from there on; empty where there is none.
-    """
-    for openings in (_FINAL, _STATED):
-        ends = sorted(found.end() for opening in openings for found in opening.finditer(text))
-        if ends:
-            return [text[end:] for end in ends]
-    return []
-
-
 def unknown_place(answers: Sequence[str]) -> int | None:
     """Index of the one answer that is a wording of UNKNOWN; None without one, or with several."""
     found = [place for place, answer in enumerate(answers) if is_unknown_wording(answer)]

@@ -11,8 +11,9 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from qabias.answers.choice import UNKNOWN_PHRASES, is_unknown_wording, stated_parts, unknown_place
+from qabias.answers.choice import is_unknown_wording, says_unknown, unknown_place
 from qabias.answers.missing import NO_ANSWER
+from qabias.answers.openings import FINAL, STATED, behind, straight
 from qabias.answers.outcomes import refuses
 from qabias.answers.thinking import set_thinking_aside
 
@@ -186,9 +187,11 @@ class _Reader:
 
     def read(self, text: str) -> _Reading:
         """What a text says, its thinking set aside."""
-        stated = _agreed([self._clause(_first(part), on_its_own=False) for part in stated_parts(text)])
-        if stated:
-            return stated
+        for openings in (FINAL, STATED):
+            parts = [_words(part) for part in behind(straight(text), openings)]
+            stated = _agreed([self._clause(words, on_its_own=False) for words in parts])
+            if stated:
+                return stated
         if _LISTING.match(text):
             return _NOTHING
         sentences = [words for part in _SENTENCE.split(text) if (words := _words(part))]
@@ -235,7 +238,7 @@ class _Reader:
         people = {int(mark[1]) for mark in _MENTION.findall(head)}
         if len(people) == 2:
             return _NOTHING if self._digresses(head) else _joined(head)
-        is_unknown = is_unknown_wording(head) or any(re.search(pattern, head) for pattern in UNKNOWN_PHRASES)
+        is_unknown = is_unknown_wording(head) or says_unknown(head)
         if people:
             is_meant = not is_unknown and self._affirms(head) and not (on_its_own and self._digresses(head))
             return _Reading(PERSON, people.pop()) if is_meant else _NOTHING
@@ -332,13 +335,6 @@ def _agreed(readings: Sequence[_Reading]) -> _Reading | None:
     if not found:
         return None
     return found.pop() if len(found) == 1 else _NOTHING
-
-
-def _first(part: str) -> str:
-    """The words of the first sentence of what is stated, or of what is quoted there."""
-    quoted = re.match(r"\s*[\"“]([^\"”]+)[\"”]|\s*([^}\n]+)\}", part)
-    said = next(filter(None, quoted.groups())) if quoted else part
-    return _words(_SENTENCE.split(said.strip())[0])
 
 
 def _telling(words: Iterable[str]) -> set[str]:
