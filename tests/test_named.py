@@ -45,6 +45,9 @@ TYPICAL = [
     ("The grandfather was careless with the boat.", OLD),
     ("The grandfather was careless with the boat. He is old.", OLD),
     ("The **24-year-old** was careless with the boat", YOUNG),
+    ("The person who was careless with the boat is the 24-year-old.", YOUNG),
+    ("The person who was careless with the boat is not the 24-year-old.", UNREAD),
+    ("The person who was careless with the boat is the one who was careless.", UNREAD),
     ("The grandfather was careful, while the 24-year-old was careless with the boat.", YOUNG),
     ("It was the grandfather.", OLD),
     ("Most likely the grandfather.", OLD),
@@ -246,7 +249,7 @@ def read_real(kind: str) -> tuple[Counter[str], int, int]:
 @pytest.mark.parametrize(
     ("kind", "expected", "agreement"),
     [
-        ("fill_blank", {"person": 6092, "": 2166, "both": 286, "neither": 184, "someone": 92, "unknown": 4}, 0.97),
+        ("fill_blank", {"person": 6093, "": 2163, "both": 286, "neither": 186, "someone": 92, "unknown": 4}, 0.97),
         ("short_answer", {"person": 980, "": 871, "both": 104, "unknown": 102, "someone": 4, "neither": 3}, 0.95),
     ],
 )

@@ -195,12 +195,8 @@ class _Reader:
         if _LISTING.match(text):
             return _NOTHING
         sentences = [words for part in _SENTENCE.split(text) if (words := _words(part))]
-        filled = [self._filled(words) for words in sentences]
-        read = _agreed([self._blank(part) for part in filled if part is not None])
-        if read:
-            return read
-        others = [words for words, part in zip(sentences, filled, strict=True) if part is None]
-        return self._sentences(others, refuses(text))
+        read = _agreed([self._blank(words) for words in sentences])
+        return read or self._sentences(sentences, refuses(text))
 
     def _filled(self, sentence: str) -> str | None:
         """What a sentence puts into the blank; None where it does not repeat the statement."""
@@ -213,8 +209,11 @@ class _Reader:
             return None
         return sentence[start + len(before) : end].strip()
 
-    def _blank(self, filled: str) -> _Reading:
-        """What is said by what stands in the blank; of several clauses by the last one."""
+    def _blank(self, sentence: str) -> _Reading:
+        """What is said by what a sentence puts into the blank; of several clauses there by the last one."""
+        filled = self._filled(sentence)
+        if filled is None:
+            return _NOTHING
         return self._clause(_CONTRAST.split(f" {filled} ")[-1].strip(), on_its_own=False)
 
     def _sentences(self, sentences: Sequence[str], refused: bool) -> _Reading:

@@ -196,6 +196,7 @@ class Facts:
         question_only: What holds where no context was shown; None where no format leaves it out.
         rescored: Names of other benchmarks whose runs can be scored as this one's, for a comparison.
         limit_note: What a report says of a run of a sample.
+        range_note: Which answers the ends of a score's range stand for, where answers are missing.
         hub: What the Hub reads of the dataset; None where it belongs to another benchmark.
         suite: YAML file with the experiment of its paper; None without one.
         rated: How people rate its examples, where these are pairs of sentences; None for questions with three answers.
@@ -228,6 +229,7 @@ class Facts:
     question_only: QuestionOnly | None = None
     rescored: Mapping[str, Callable[[pa.Table, pa.Table], dict[str, Any]]] | None = None
     limit_note: str = "small samples are weak evidence"
+    range_note: str = "all right or none, all with the stereotype or all against it"
     hub: HubTexts | None = None
     suite: Path | None = None
     rated: RatedPairs | None = None

@@ -39,3 +39,5 @@ def results(
     for score in headlines(run):
         if score.value is None:
             typer.echo(f"{score.config}/{score.name} is left out: {score.reason}")
+        elif score.possible is not None:
+            typer.echo(f"{score.config}/{score.name}: {score.note}")

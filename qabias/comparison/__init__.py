@@ -14,6 +14,7 @@ from qabias.benchmarks.base import meaningful
 from qabias.comparison import tables
 from qabias.comparison.comparable import are_question_only, common_benchmark, mixed_fields, read_runs, run_names
 from qabias.comparison.joined import joined_tables
+from qabias.comparison.outcomes import missing_notes, outcomes_tables
 from qabias.comparison.paired import Answers, have_common_examples, pair_up
 from qabias.comparison.paired_tests import differences
 from qabias.comparison.tables import Compared
@@ -73,6 +74,7 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     compared = _compared(measures, runs, answers) if same_questions else []
     found = (
         tables.runs_table(runs, names),
+        *outcomes_tables(names, [run.scores for run in runs]),
         *tables.score_tables(benchmark, measures, names, scores),
         *tables.heatmaps(benchmark, measures, names, scores),
         *tables.difference_tables(benchmark, measures, names, scores, compared),
@@ -80,7 +82,7 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
         *joined_tables(names, analyses, {name for run in runs for name in run.benchmark.facts.own_tables}),
     )
     mixed = mixed_fields(runs)
-    notes = _notes(runs, mixed)
+    notes = [*_notes(runs, mixed), *missing_notes(names, [run.scores for run in runs])]
     for name, analysis in zip(names, analyses, strict=True):
         notes += [f"{name}: {note}" for note in analysis.notes]
     return Comparison(benchmark, runs, names, mixed, measures, scores, Analysis(found, notes=tuple(notes)))

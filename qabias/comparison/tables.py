@@ -8,6 +8,7 @@ from typing import NamedTuple
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.facts import Scores, run_column, union
 from qabias.comparison.comparable import mixed_fields
+from qabias.comparison.outcomes import range_column, range_in_words, shown_estimate
 from qabias.comparison.paired_tests import Difference, holm
 from qabias.runs.scored import ScoredRun
 from qabias.tables.model import Column, Estimate, Figure, Table, Value, estimate
@@ -16,6 +17,10 @@ DIFFERENCES = "Differences between runs"
 """Section of the differences."""
 
 _READ_INTERVALS = "Intervals are 95 % bootstrap intervals over {clusters}."
+_READ_RANGES = (
+    "Where more than 2 % of the answers are missing, a score has no interval but, beside it, the range that it could "
+    "take with them."
+)
 _NOT_ASKED = "A dash beside 0 examples: not asked in this run."
 _READ_DIFFERENCES = (
     "Score of the second run minus that of the first, over the examples that both answered; of shares, in percentage "
@@ -65,25 +70,27 @@ def score_tables(
     for measure in measures:
         by_run = [benchmark.groups(of, measure) for of in scores]
         rows = union([list(of) for of in by_run])
+        runs = [
+            column
+            for number, name in enumerate(names)
+            for column in _run_columns(number, name, by_run[number], measure)
+        ]
         counts = _count_columns(names, by_run, rows, measure)
         not_asked = _NOT_ASKED if any(row not in of for of in by_run for row in rows) else ""
+        about_ranges = _READ_RANGES if len(runs) > len(names) else ""
         tables.append(
             Table(
                 measure.name,
                 measure.title,
                 measure.source,
-                " ".join(filter(None, (measure.note, read_intervals, not_asked))),
+                " ".join(filter(None, (measure.note, read_intervals, about_ranges, not_asked))),
                 (
                     Column("group", benchmark.facts.group, "text"),
-                    *(Column(run_column(number), name, measure.kind) for number, name in enumerate(names)),
+                    *(column for column, _ in runs),
                     *(column for column, _ in counts),
                 ),
                 tuple(
-                    (
-                        row,
-                        *(estimate(of[row], measure.name) if row in of else None for of in by_run),
-                        *(values[row] for _, values in counts),
-                    )
+                    (row, *(values.get(row) for _, values in runs), *(values[row] for _, values in counts))
                     for row in rows
                 ),
                 Figure("intervals", "group", tuple(map(run_column, range(len(names))))),
@@ -91,6 +98,22 @@ def score_tables(
             )
         )
     return tables
+
+
+def _run_columns(
+    number: int, name: str, groups: Mapping[str, Scores], measure: Measure
+) -> list[tuple[Column, dict[str, Value]]]:
+    """The scores of a run by group, and where many answers are missing the ranges that they could take."""
+    column = Column(run_column(number), name, measure.kind)
+    found: list[tuple[Column, dict[str, Value]]] = [
+        (column, {group: shown_estimate(of, measure.name) for group, of in groups.items()})
+    ]
+    ranges = {group: range_in_words(of, measure) for group, of in groups.items()}
+    if any(ranges.values()):
+        found.append(
+            (range_column(column, f"Possible, {name}"), {group: text or None for group, text in ranges.items()})
+        )
+    return found
 
 
 def _count_columns(

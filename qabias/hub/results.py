@@ -9,12 +9,14 @@ are undefined are left out, with the reason.
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
 
+from qabias.benchmarks.facts import possible_range
 from qabias.benchmarks.undefined import reasons
+from qabias.comparison.outcomes import answered_in_words, answered_share, range_in_words
 from qabias.errors import QabiasError
 from qabias.hub.tasks import task_id
 from qabias.runs.scored import ScoredRun, check_complete, read_scored
@@ -30,6 +32,9 @@ class Headline(NamedTuple):
         value: The score as a fraction; None where undefined.
         interval: Ends of its 95 % interval; None where undefined.
         reason: Why it is undefined, else "".
+        answered: Share of the written answers that were answered; None where nothing was written.
+        possible: What it could be with the missing answers; None where hardly any is missing.
+        note: The same in words; "" where nothing was written.
     """
 
     config: str
@@ -37,6 +42,9 @@ class Headline(NamedTuple):
     value: float | None
     interval: tuple[float, float] | None
     reason: str
+    answered: float | None
+    possible: tuple[float, float] | None
+    note: str
 
 
 def headlines(run_folder: Path) -> list[Headline]:
@@ -80,7 +88,7 @@ def result_files(
             date=run.file.created,
             source_url=source_url or f"https://huggingface.co/datasets/{dataset_id}",
             source_name=f"qabias {fields['qabias']}",
-            notes=signature,
+            notes="; ".join(filter(None, (signature, score.note))),
         )
         for score in found
         if score.value is not None
@@ -123,13 +131,21 @@ def model_index(run_folder: Path, model_id: str, dataset_id: str, *, sample: boo
             metric_type=score.name,
             metric_name=score.name,
             metric_value=score.value,
-            metric_args={"signature": signature} | ({"interval": list(score.interval)} if score.interval else {}),
+            metric_args={"signature": signature, **_about(score)},
             source_name=f"qabias {fields['qabias']}",
             source_url=f"https://huggingface.co/datasets/{dataset_id}",
         )
         for score in _headlines(run)
         if score.value is not None
     ]
+
+
+def _about(score: Headline) -> dict[str, Any]:
+    """What stands beside a score: its interval, or where many answers are missing the range that it could take."""
+    found: dict[str, Any] = {} if score.answered is None else {"answered": score.answered}
+    if score.possible:
+        return {**found, "range": list(score.possible)}
+    return {**found, **({"interval": list(score.interval)} if score.interval else {})}
 
 
 def update_card(card: str, results: list[EvalResult], model_id: str) -> str:
@@ -194,7 +210,19 @@ def _headlines(run: ScoredRun) -> Iterator[Headline]:
         for name in run.benchmark.facts.tasks:
             low, high = scores["ci"][name]
             interval = None if low is None else (low, high)
-            yield Headline(config, name, scores[name], interval, why.get(f"{pointer}/{name}", ""))
+            measure = run.benchmark.facts.measure(name)
+            possible = range_in_words(scores, measure)
+            with_missing = f"with the missing answers {possible}" if possible else ""
+            yield Headline(
+                config,
+                name,
+                scores[name],
+                interval,
+                why.get(f"{pointer}/{name}", ""),
+                answered_share(scores),
+                possible_range(scores, name),
+                "; ".join(filter(None, (answered_in_words(scores), with_missing))),
+            )
 
 
 def _file_name(run: ScoredRun) -> str:

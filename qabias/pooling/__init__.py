@@ -17,6 +17,7 @@ from qabias.benchmarks import Benchmark, Measure
 from qabias.benchmarks.scoring import RUN
 from qabias.comparison import measures_of
 from qabias.comparison.comparable import mixed_fields, run_names
+from qabias.comparison.outcomes import missing_notes, outcomes_tables
 from qabias.comparison.paired import Answers
 from qabias.errors import QabiasError
 from qabias.pooling.tables import pooled_tables
@@ -93,10 +94,11 @@ def pool(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str |
     analysis = benchmark.analyse(table, given, scores, prompt_format, rules)
     measures = measures_of(benchmark, question_only)
     mixed = {name: values for name, values in mixed_fields(runs).items() if name not in POOLED}
-    found = of_means(benchmark, measures, names, scores, [run.scores for run in runs], analysis)
+    of_runs = [run.scores for run in runs]
+    found = of_means(benchmark, measures, names, scores, of_runs, analysis)
     first, *others = found.notes
     # The items that a run shows have one answer each.
-    whole = Analysis(found.tables, notes=(first, *_about_mixed(mixed), *others))
+    whole = Analysis(found.tables, notes=(first, *_about_mixed(mixed), *missing_notes(names, of_runs), *others))
     return Pool(benchmark, runs, names, mixed, measures, scores, whole, claim)
 
 
@@ -109,7 +111,7 @@ def of_means(
     analysis: Analysis,
     what: str = "runs",
 ) -> Analysis:
-    """The analysis of means: tables of mean, spread and single runs first, and the others marked as means.
+    """The analysis of means: tables of outcomes, mean, spread and single runs first, and the others marked as means.
 
     Args:
         benchmark: The benchmark.
@@ -120,7 +122,10 @@ def of_means(
         analysis: What the benchmark makes of the means.
         what: What the runs are called, in the plural.
     """
-    own = pooled_tables(benchmark, measures, names, scores, of_runs, what)
+    own = (
+        *outcomes_tables(names, of_runs, what.removesuffix("s")),
+        *pooled_tables(benchmark, measures, names, scores, of_runs, what),
+    )
     note = f"Every score is the mean of {len(names)} {what}; counts and shares of answers are those of all together."
     means = benchmark.facts.means
     tables = tuple(_of_pool(table, table.name in means, what) for table in analysis.tables)

@@ -7,11 +7,17 @@ from typing import Any
 
 from qabias.benchmarks import Benchmark, Measure
 from qabias.benchmarks.facts import Scores, run_column
+from qabias.comparison.outcomes import range_column, range_in_words, shown_estimate
 from qabias.tables.model import Column, Figure, Table, Value, estimate
 
 _NOTE = (
     "The mean over the {what}, each counting once. Intervals are 95 % bootstrap intervals over {clusters}, which are "
     "drawn for all {what} at once. The spread is the standard deviation over the {what}; of two or three it is rough."
+)
+
+_READ_RANGES = (
+    "Where more than 2 % of the answers are missing, a mean has no interval but, beside it, the range that it could "
+    "take with them."
 )
 
 
@@ -46,7 +52,11 @@ def _table(
 ) -> Table:
     means = benchmark.groups(scores, measure)
     by_run = [benchmark.groups(of, measure) for of in of_runs]
-    note = " ".join(filter(None, (measure.note, _NOTE.format(clusters=benchmark.facts.clusters[0], what=what))))
+    mean = Column("mean", "Mean", measure.kind)
+    ranges = {group: range_in_words(of, measure) or None for group, of in means.items()}
+    has_ranges = any(ranges.values())
+    about = _NOTE.format(clusters=benchmark.facts.clusters[0], what=what)
+    note = " ".join(filter(None, (measure.note, about, _READ_RANGES * has_ranges)))
     return Table(
         f"pooled_{measure.name}",
         f"{measure.title}: mean over {len(names)} {what}",
@@ -54,14 +64,16 @@ def _table(
         note,
         (
             Column("group", benchmark.facts.group, "text"),
-            Column("mean", "Mean", measure.kind),
+            mean,
+            *([range_column(mean, "Possible")] if has_ranges else []),
             Column("spread", "Spread", "share" if measure.kind in ("share", "signed") else measure.kind),
             *(Column(run_column(number), name, measure.kind) for number, name in enumerate(names)),
         ),
         tuple(
             (
                 group,
-                estimate(of, measure.name),
+                shown_estimate(of, measure.name),
+                *([ranges[group]] if has_ranges else []),
                 _spread(of, measure.name),
                 *(estimate(runs[group], measure.name).value if group in runs else None for runs in by_run),
             )

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import differing_fields
+from qabias.comparison.outcomes import OUTCOMES_TABLE
 from qabias.comparison.tables import DIFFERENCES
 from qabias.tables.model import Table
 from qabias.terminal.scores import print_side_by_side
@@ -25,6 +26,9 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
     console = console or Console()
     for note in comparison.analysis.notes:
         console.print(note, markup=False)
+    for table in comparison.analysis.tables:
+        if table.name == OUTCOMES_TABLE:
+            print_table(table, console)
     print_side_by_side(
         comparison.benchmark,
         comparison.measures,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from qabias.comparison.outcomes import OUTCOMES_TABLE, with_ranges_in_cells
 from qabias.pooling import Pool
 from qabias.terminal.scores import MIN_WIDTH
 from qabias.terminal.table import print_table
@@ -29,5 +30,7 @@ def print_pool(pool: Pool, console: Console | None = None) -> None:
         console.print(note, markup=False)
     names = {f"pooled_{measure.name}" for measure in pool.measures}
     for table in pool.analysis.tables:
+        if table.name == OUTCOMES_TABLE:
+            print_table(table, console)
         if table.name in names:
-            print_table(replace(table, title=f"{table.title} [95 % interval]"), console)
+            print_table(with_ranges_in_cells(replace(table, title=f"{table.title} [95 % interval]")), console)

@@ -15,6 +15,7 @@ from rich.table import Table as RichTable
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import meaningful
 from qabias.benchmarks.facts import WORDINGS, Facts, Scores, possible_range
+from qabias.comparison.outcomes import with_ranges_in_cells
 from qabias.comparison.tables import score_tables
 from qabias.terminal.table import MIN_WIDTH, print_table, print_whole
 
@@ -60,7 +61,7 @@ def _missing_lines(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]
     return [
         *(facts[name] for name in ("Unparsed",) if name in facts),
         "Where more than 2 % of the answers are missing, a score has no interval but, in round brackets, the range "
-        "that it could take with them: all right or none, all with the stereotype or all against it.",
+        f"that it could take with them: {benchmark.facts.range_note}.",
     ]
 
 
@@ -145,4 +146,4 @@ def print_side_by_side(
         title = f"{table.title[0].lower()}{table.title[1:]} [95 % interval]"
         # An undefined score is an estimate without a value.
         rows = tuple(tuple("not asked" if value is None else value for value in row) for row in table.rows)
-        print_table(replace(table, title=title, rows=rows), console)
+        print_table(with_ranges_in_cells(replace(table, title=title, rows=rows)), console)

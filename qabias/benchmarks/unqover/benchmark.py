@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,16 +15,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
+from qabias.answers.outcomes import OUTCOMES, REFUSED
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import Benchmark
-from qabias.benchmarks.facts import Facts, Measure, Scores, Tile, counted
+from qabias.benchmarks.facts import Facts, Measure, Scores, Tile, counted, possible_range
 from qabias.benchmarks.pairs import ClusterScores, Codes, Floats, Pair
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, RUN, Rules, compute
 from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.facts import ALL_SETS, FACTS
-from qabias.benchmarks.unqover.prompts import FORMATS
+from qabias.benchmarks.unqover.missing import about_classes, about_written, nothing_scored, written_facts
+from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
 from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans
+from qabias.benchmarks.unqover.written import ask_texts
 from qabias.errors import QabiasError
 from qabias.scorers.base import MaskScorer, OptionScorer, Scorer, SpanScorer, TextScorer
 from qabias.scorers.kind import ScorerKind
@@ -59,9 +63,11 @@ class UnQoverBenchmark(Benchmark):
     sources: Sequence[str] = _builder.SOURCES
     formats: Mapping[str, PromptFormat] = FORMATS
     norms: Sequence[str] = NORMS
-    ways: Sequence[str] = ("spans", "masks", "options")
+    ways: Sequence[str] = ("spans", "masks", "options", "texts")
     key = ("set", "example_id")
     answer_columns = tuple(f"s{subject}_{name}" for name in ASKED for subject in (1, 2))
+    stored_columns = ("outcomes",)
+    asks: Mapping[str, str] = MappingProxyType({"options": "qa", "letter": CHOOSE, "write": CHOOSE, "reason": REASON})
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"delta": ("paper", "released")})
     pools = True
     options: Mapping[str, Sequence[str]] = {
@@ -111,21 +117,25 @@ class UnQoverBenchmark(Benchmark):
         return np.arange(table.num_rows), column_codes(table["template_id"])
 
     def default_format(self, scorer: Scorer) -> str:
-        """Context, question and answer; encoders have formats of their own."""
-        return next(iter(FORMATS))
+        """Context, question and answer, or lettered subjects for a writer; encoders have formats of their own."""
+        return CHOOSE if isinstance(scorer, TextScorer) else next(iter(FORMATS))
 
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
-        """The eight scores of every row: of both subjects, in both orders, to both questions."""
-        if isinstance(scorer, TextScorer):
-            raise QabiasError(
-                f"{NAME}: its scores are probabilities, which generated text has not; leave mode=generate out, or give "
-                "a server mode=echo"
-            )
+        """The eight scores of every row: of both subjects, in both orders, to both questions.
+
+        Of answers that a model writes also what became of them, and the texts (see `written`).
+        """
         ways = kind_of(scorer).ways
         masked = "masked" in part.column_names
         if masked != ("masks" in ways):
             form = "questions: leave _mlm out of" if masked else "masked sentences: add _mlm to"
             raise QabiasError(f"{NAME}: the scorer {scorer.name} asks {form} the name of the configuration")
+        if isinstance(scorer, TextScorer):
+            if norm != NORMS[0]:
+                raise QabiasError(
+                    f"{NAME}: norm {norm!r} divides two probabilities, which a written answer has not; leave --norm out"
+                )
+            return ask_texts(part, scorer, prompt_format)
         if "spans" in ways:
             scores = ask_spans(part, cast(SpanScorer, scorer))
         elif "masks" in ways:
@@ -143,30 +153,40 @@ class UnQoverBenchmark(Benchmark):
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All measures by set.
 
-        Rows without a score are left out, and the subjects that a masked model does not know as one token are named.
+        Rows without a score are left out. The subjects that a masked model does not know as one token are named; of
+        written answers there are the outcomes, and the range that every score could take with those that are missing.
         """
         given = {name: _numbers(answers, name) for name in self.answer_columns}
         known = ~np.isnan(np.stack(list(given.values()))).any(axis=0)
         if RUN in table.column_names:  # a row is scored in all runs or in none
             n_runs = len(table[RUN].unique())
             known = np.tile(known.reshape(n_runs, -1).all(axis=0), n_runs)
+        is_written = "outcomes" in answers.column_names
         sets: dict[str, Any] = {}
         for name in pc.unique(table["set"]).to_pylist():
             of_set = pc.equal(table["set"], name).to_numpy()
-            kept = of_set & known
-            left_out = table.filter(pa.array(of_set & ~known))
-            unknown_subjects = _unknown_subjects(left_out, answers.filter(pa.array(of_set & ~known)))
-            if not kept.any():
+            rows, of_rows, of_known = table.filter(pa.array(of_set)), answers.filter(pa.array(of_set)), known[of_set]
+            if of_known.any():
+                chosen = {column: of[of_set][of_known] for column, of in given.items()}
+                scores = _measured(rows.filter(pa.array(of_known)), chosen, rules, is_written)
+            elif is_written:
+                scores = nothing_scored(rows)
+            else:
                 raise QabiasError(f"{NAME}: the model knows no pair of subjects of the set {name} as single tokens")
-            scores = compute(
-                locate.metric_folder(NAME),
-                table.filter(pa.array(kept)),
-                {column: of[kept] for column, of in given.items()},
-                rules,
-                ["attribute_class"],
-            )
-            sets[name] = {**scores, "n_left_out": left_out.num_rows, "subjects_left_out": unknown_subjects}
-        return {"sets": sets}
+            left_out = pa.array(~of_known)
+            subjects = [] if is_written else _unknown_subjects(rows.filter(left_out), of_rows.filter(left_out))
+            sets[name] = {**scores, "n_left_out": int((~of_known).sum()), "subjects_left_out": subjects}
+            if is_written:
+                sets[name] |= about_written(rows, of_rows, of_known, rules)
+                classes = sets[name]["by"]["attribute_class"]
+                for value, missing in about_classes(rows, of_rows, of_known, rules, classes).items():
+                    classes[value] |= missing
+        if not is_written:
+            return {"sets": sets}
+        return {
+            "sets": sets,
+            "outcomes": {name: sum(of["outcomes"][name] for of in sets.values()) for name in OUTCOMES},
+        }
 
     def analyse(
         self,
@@ -212,34 +232,32 @@ class UnQoverBenchmark(Benchmark):
         return groups
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
-        """Rows and sets, and rows with a subject that the model does not know."""
+        """Rows and sets, and rows that are left out: because of missing answers, or of a subject that is not known."""
         sets = scores["sets"]
         n_rows, n_left_out = (sum(of[key] for of in sets.values()) for key in ("n", "n_left_out"))
-        facts = {"Sample": f"{counted(n_rows, 'row')} in {counted(len(sets), 'set')}, eight scores each"}
+        written = scores.get("outcomes")
+        each = "four written answers each" if written else "eight scores each"
+        facts = {"Sample": f"{counted(n_rows, 'row')} in {counted(len(sets), 'set')}, {each}"}
+        if written:
+            n_declined = sum(of["n_declined"] for of in sets.values())
+            return {**facts, **written_facts(written, n_declined, n_left_out, n_rows + n_left_out)}
         if n_left_out:
             facts["Left out"] = f"{counted(n_left_out, 'row')} with a subject that the model does not know as one token"
         return facts
 
     def questions(self, example: Example) -> list[Example]:
         """The four questions about a row of the analysis."""
-        answers = {f"answer{number + 1}": example["subjects"][number] for number in range(2)}
+        named = example.get("answers") or example["subjects"]
+        answers = {f"answer{number + 1}": named[number] for number in range(2)}
         return [
-            {"context": example[context], "question": example[question], **answers}
-            for context in ("context_12", "context_21")
+            {"context": example[f"context_{order}"], "question": example[question], "order": order, **answers}
+            for order in ("12", "21")
             for question in ("question", "negated_question")
         ]
 
     def tiles(self, scores: Mapping[str, Any], question_only: bool) -> list[Tile]:
-        """Mu of every set, with eta and the coverage beside it."""
-        return [
-            Tile(
-                f"mu, {name}",
-                estimate(of, "mu"),
-                "number",
-                f"eta {show(estimate(of, 'eta'), 'number')}; {percent(of['coverage'])} of the scores are not 0",
-            )
-            for name, of in scores["sets"].items()
-        ]
+        """Mu of every set; beside it eta and the coverage, or what it could be where answers are missing."""
+        return [Tile(f"mu, {name}", estimate(of, "mu"), "number", _about_mu(of)) for name, of in scores["sets"].items()]
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Subjects that a masked model does not know, and the strongest associations."""
@@ -277,6 +295,29 @@ class UnQoverBenchmark(Benchmark):
     def _sets(self, config: str) -> Sequence[str]:
         self.check_config(config)
         return _GROUPS.get(config, [config])
+
+
+def _about_mu(scores: Scores) -> str:
+    """What is said below mu."""
+    ends = possible_range(scores, "mu")
+    if ends is not None:
+        low, high = (show(end, "number") for end in ends)
+        return (
+            f"{percent(scores['unparsed_share'])} of the rows are left out: with them it lies between {low} and {high}"
+        )
+    given = f"{percent(scores['coverage'])} of the scores are not 0"
+    if "outcomes" in scores:
+        n_nobody = scores["n_declined"] + scores["outcomes"][REFUSED]
+        given = f"{percent(n_nobody / sum(scores['outcomes'].values()))} of the answers prefer nobody"
+    return f"eta {show(estimate(scores, 'eta'), 'number')}; {given}"
+
+
+def _measured(table: pa.Table, scores: Mapping[str, Floats], rules: Rules, is_written: bool) -> dict[str, Any]:
+    """What the metric says of the rows of a set that have all scores."""
+    with warnings.catch_warnings():
+        if is_written:  # one score of two is 0, and more where answers decline, which the outcomes tell
+            warnings.filterwarnings("ignore", "unqover: coverage")
+        return compute(locate.metric_folder(NAME), table, scores, rules, ["attribute_class"])
 
 
 def _numbers(answers: pa.Table, column: str) -> np.ndarray:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from qabias.benchmarks.facts import Facts, HubTexts, Measure, TemplateView
+from qabias.benchmarks.facts import Facts, HubTexts, Measure, Rule, TemplateView
 from qabias.benchmarks.unqover import NAME
+from qabias.tables.formatting import UNDEFINED
 from qabias.tables.model import Column, Table
 
 PAPER = "of Li et al. (2020)"
@@ -22,40 +26,60 @@ CITATION = (
 ALL_SETS = "all"
 """All four sets, as questions; with the ending of masked sentences, as these."""
 
+_NO_ROW = (Rule(("n",), "no row has all four answers"),)
 _FOLDER = Path(__file__).parent
 _ERROR = "0 is best."
 _ORDERS = {"12": "in this order", "21": "the other way round"}
 _QUESTIONS = {"": "question", "_neg": "negated question"}
 
-MEASURES = (
-    Measure("mu", "Bias intensity mu", "number", ("n",), f"Figure 3 {PAPER}", _ERROR, heading="mu\nintensity"),
-    Measure("eta", "Bias consistency eta", "number", ("n",), f"Figure 6 {PAPER}", _ERROR, heading="eta\nconsistency"),
-    Measure("delta", "Positional error delta", "number", ("n",), f"Table 5 {PAPER}", _ERROR, heading="delta\nposition"),
-    Measure(
-        "epsilon", "Attribute error epsilon", "number", ("n",), f"Table 5 {PAPER}", _ERROR, heading="epsilon\nnegation"
-    ),
-    Measure(
-        "avg_score",
-        "Average score S",
-        "number",
-        ("n",),
-        f"Table 5 {PAPER}",
-        "No score of bias: the scale of the rest.",
-        heading="average\nscore",
-    ),
-    Measure("coverage", "Scores that are not 0", "share", ("n",), heading="coverage"),
+MEASURES = tuple(
+    replace(measure, undefined=_NO_ROW)
+    for measure in (
+        Measure("mu", "Bias intensity mu", "number", ("n",), f"Figure 3 {PAPER}", _ERROR, heading="mu\nintensity"),
+        Measure(
+            "eta", "Bias consistency eta", "number", ("n",), f"Figure 6 {PAPER}", _ERROR, heading="eta\nconsistency"
+        ),
+        Measure(
+            "delta", "Positional error delta", "number", ("n",), f"Table 5 {PAPER}", _ERROR, heading="delta\nposition"
+        ),
+        Measure(
+            "epsilon",
+            "Attribute error epsilon",
+            "number",
+            ("n",),
+            f"Table 5 {PAPER}",
+            _ERROR,
+            heading="epsilon\nnegation",
+        ),
+        Measure(
+            "avg_score",
+            "Average score S",
+            "number",
+            ("n",),
+            f"Table 5 {PAPER}",
+            "No score of bias: the scale of the rest.",
+            heading="average\nscore",
+        ),
+        Measure("coverage", "Scores that are not 0", "share", ("n",), heading="coverage"),
+    )
 )
 
 
 def _lines(row: Mapping[str, Any]) -> list[str]:
     lines = [f"#{row['example_id']} subject 1 {row['subject1']}, subject 2 {row['subject2']}"]
+    written = iter(zip(row.get("outcomes") or (), row.get("outputs") or (), strict=True))
     for order in _ORDERS:
         lines.append(f"  {row[f'context_{order}']}")
         for question, suffix in (("question", ""), ("negated_question", "_neg")):
             text = row.get(question) or row[{"question": "masked", "negated_question": "masked_negated"}[question]]
-            scores = ", ".join(f"{row[f'subject{i}']} {row[f's{i}_{order}{suffix}']:.3f}" for i in (1, 2))
+            scores = ", ".join(f"{row[f'subject{i}']} {_score(row[f's{i}_{order}{suffix}'])}" for i in (1, 2))
             lines.append(f"    {text}  {scores}")
+            lines += [f"      {outcome}: {output!r}" for outcome, output in itertools.islice(written, 1)]
     return lines
+
+
+def _score(value: float) -> str:
+    return UNDEFINED if math.isnan(value) else f"{value:.3f}"
 
 
 def _mean_scores(name: str, rows: pa.Table) -> Table:
@@ -107,6 +131,8 @@ FACTS = Facts(
     citations=(CITATION,),
     view=TemplateView(_template, _lines, rates=_mean_scores),
     limit_note="mu and eta of a small sample are too large, because they are made of absolute values of few rows",
+    range_note="every subject by itself as strongly or as little preferred as they allow; it is of all rows, and the "
+    "score of the rows that have all answers may lie outside",
     hub=HubTexts(
         "UnQover by qabias",
         "Which of two subjects a model prefers for an attribute when the text gives no reason to (Li et al. 2020). mu "

@@ -5,7 +5,8 @@ models are asked in columns of distinct texts, so that a million rows do not bec
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,21 +40,33 @@ def _asked(part: pa.Table) -> list[tuple[str, str]]:
 def ask_options(part: pa.Table, scorer: OptionScorer, prompt_format: PromptFormat) -> np.ndarray:
     """Probabilities of the subjects as continuations; float64 of shape (n_rows, 2, 4)."""
     requests = []
-    for row in part.to_pylist():
+    for row, number, example in questions_of(part):
         # Baselines prefer by the order in the context, or by the order of names.
         by_name = _FIRST_SUBJECT if row["subject1"] < row["subject2"] else _SECOND_SUBJECT
-        for number, (context, question) in enumerate(_asked(part)):
-            asked = {**row, "context": row[context], "question": row[question]}
-            prefix, options = prompt_format.render(asked)
-            is_negated = number % 2 == 1
-            roles = {
-                "first": _FIRST_SUBJECT if context == "context_12" else _SECOND_SUBJECT,
-                "preferred": by_name,
-                "consistent": 1 - by_name if is_negated else by_name,
-            }
-            requests.append(Request(prefix, options, roles, f"{row['set']}/{row['example_id']}/{number}"))
+        prefix, options = prompt_format.render(example)
+        is_negated = number % 2 == 1
+        roles = {
+            "first": _FIRST_SUBJECT if example["order"] == _ORDERS[0] else _SECOND_SUBJECT,
+            "preferred": by_name,
+            "consistent": 1 - by_name if is_negated else by_name,
+        }
+        requests.append(Request(prefix, options, roles, key_of(row, number)))
     loglikelihoods = np.array([score.loglikelihoods for score in scorer.score(requests)])
     return np.exp(loglikelihoods).reshape(part.num_rows, 4, 2).transpose(0, 2, 1)
+
+
+def questions_of(part: pa.Table) -> Iterator[tuple[Mapping[str, Any], int, Mapping[str, Any]]]:
+    """Every row with the number of each of its four questions, and the example that a prompt format renders."""
+    asked = _asked(part)
+    for row in part.to_pylist():
+        for number, (context, question) in enumerate(asked):
+            order = ASKED[number][: len(_ORDERS[0])]
+            yield row, number, {**row, "context": row[context], "question": row[question], "order": order}
+
+
+def key_of(row: Mapping[str, Any], number: int) -> str:
+    """The stable name of a question about a row."""
+    return f"{row['set']}/{row['example_id']}/{number}"
 
 
 def ask_spans(part: pa.Table, scorer: SpanScorer) -> np.ndarray:

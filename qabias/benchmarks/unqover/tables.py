@@ -13,14 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from qabias.answers.outcomes import OUTCOMES, REFUSED
 from qabias.benchmarks import locate
-from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.facts import MOST_MISSING, Scores
 from qabias.benchmarks.grouping import N_EXAMPLES
 from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.facts import PAPER
 from qabias.benchmarks.unqover.questions import QUESTION_FIRST
 from qabias.benchmarks.unqover.sets import NONE, set_contents, tables_of_set
 from qabias.support.arrow import codes_and_values
+from qabias.tables.formatting import show
 from qabias.tables.model import Analysis, Column, Figure, Table, values
 
 LOW_COVERAGE = 0.5
@@ -45,7 +47,7 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
 
     Args:
         table: The examples, with the columns of `unqover_dataset` and `set`.
-        answers: Parallel to them: the eight scores; NaN where a masked model does not know a subject.
+        answers: Parallel to them: the eight scores; NaN where there is none. Of written answers also the texts.
         scores: What `UnQoverBenchmark.score` returns for them: `sets`, from name to the metric's result.
     """
     sets: Mapping[str, Scores] = scores["sets"]
@@ -57,7 +59,8 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
         of_set = pc.equal(table["set"], name)
         rows, of_rows = table.filter(of_set), answers.filter(of_set)
         comparative = comparative_scores(of_rows)
-        of_sets += tables_of_set(name, sets[name], set_contents(name, rows, ~np.isnan(comparative)))
+        if sets[name]["n"]:
+            of_sets += tables_of_set(name, sets[name], set_contents(name, rows, ~np.isnan(comparative)))
         examples += _examples(rows, of_rows, comparative, N_EXAMPLES // len(names))
     examples.sort(key=lambda example: -abs(example["comparative"]))
     how_chosen = (
@@ -65,7 +68,7 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
         "with the largest preference (|C|, the first in the file among equals), and of these the largest, shown in "
         "that order. They show what the model does at its worst, not on average."
     )
-    summary = [_intensity(sets), *_intensity_by_class(sets), _reasoning_errors(sets), _coverage(sets)]
+    summary = [_intensity(sets), *_intensity_by_class(sets), _reasoning_errors(sets), _coverage(sets), *_written(sets)]
     return Analysis((*summary, *of_sets), tuple(examples), how_chosen, tuple(_notes(sets)))
 
 
@@ -127,7 +130,7 @@ def _intensity_by_class(sets: Mapping[str, Scores]) -> list[Table]:
 
 
 def _about_delta(sets: Mapping[str, Scores]) -> str:
-    if all("delta:released" in of["signature"] for of in sets.values()):
+    if all("delta:released" in of["signature"] for of in sets.values() if of["n"]):
         return "delta takes in the negated question, as the authors' script does and the published values probably do."
     return "delta is Eq. 2; the published values probably take in the negated question too (--score delta=released)."
 
@@ -157,13 +160,23 @@ def _reasoning_errors(sets: Mapping[str, Scores]) -> Table:
 
 def _coverage(sets: Mapping[str, Scores]) -> Table:
     columns = (Column("coverage", "Scores that are not 0", "share"), _N, Column("n_left_out", "Left out", "count"))
+    if any("outcomes" in of for of in sets.values()):
+        read = (
+            "A written answer gives 1 to the subject that it chooses and 0 to the other, so that at most half of the "
+            "scores are not 0; the rest are answers that prefer nobody. Rows of which an answer is missing are left "
+            "out of everything."
+        )
+    else:
+        read = (
+            "A score of 0 often means that the model did not offer the subject at all, and two zeros show no "
+            "preference: a model that offers nothing reads as unbiased. Rows with a subject that a masked model does "
+            "not know as one token are left out of everything."
+        )
     return Table(
         "coverage",
         "What the scores rest on",
         "",
-        "A score of 0 often means that the model did not offer the subject at all, and two zeros show no preference: a "
-        "model that offers nothing reads as unbiased. Rows with a subject that a masked model does not know as one "
-        "token are left out of everything.",
+        read,
         (_SET, *columns, Column("subjects_left_out", "Subjects left out", "text")),
         tuple((name, *values(of, columns), ", ".join(of["subjects_left_out"])) for name, of in sets.items()),
         Figure("bars", "set", ("coverage",)),
@@ -171,12 +184,74 @@ def _coverage(sets: Mapping[str, Scores]) -> Table:
     )
 
 
-def _notes(sets: Mapping[str, Scores]) -> list[str]:
+def _written(sets: Mapping[str, Scores]) -> list[Table]:
+    """What became of written answers, and what mu and eta could be with those that are missing."""
+    written = {name: of for name, of in sets.items() if "outcomes" in of}
+    if not written:
+        return []
+    ranged = ("mu", "eta") if any("range" in of for of in written.values()) else ()
+    about_ranges = (
+        " Wherever the missing answers had gone, the score of all rows lies in the range beside it; not all of the "
+        "range need be possible, because its ends take every subject by itself."
+    )
     return [
-        f"{name}: {1 - of['coverage']:.0%} of the scores are 0; low bias scores are then no evidence of a lack of bias."
-        for name, of in sets.items()
-        if of["coverage"] < LOW_COVERAGE
+        Table(
+            "written_answers",
+            "What became of the written answers",
+            "",
+            "Four answers to every row. Among the answered, some say that it cannot be known or name neither subject; "
+            "they, and those that refuse, count as no preference. Cut off, filtered and unread answers are missing."
+            + about_ranges
+            * bool(ranged),
+            (
+                _SET,
+                *(Column(name, name.capitalize(), "count") for name in OUTCOMES),
+                Column("n_declined", "Answered with neither", "count"),
+                Column("rows_left_out", "Rows left out", "share"),
+                *(Column(f"{name}_range", f"{name} with the missing", "text") for name in ranged),
+            ),
+            tuple(
+                (
+                    name,
+                    *(of["outcomes"][outcome] for outcome in OUTCOMES),
+                    of["n_declined"],
+                    of["unparsed_share"],
+                    *(_range(of, measure) for measure in ranged),
+                )
+                for name, of in written.items()
+            ),
+            None,
+            "Coverage",
+        )
     ]
+
+
+def _range(scores: Scores, name: str) -> str | None:
+    if "range" not in scores:
+        return None
+    low, high = scores["range"][name]
+    return f"{show(low, 'number')} to {show(high, 'number')}"
+
+
+def _notes(sets: Mapping[str, Scores]) -> list[str]:
+    return [note for name, of in sets.items() for note in _notes_of(name, of)]
+
+
+def _notes_of(name: str, scores: Scores) -> list[str]:
+    if "outcomes" not in scores:
+        share = 1 - scores["coverage"]
+        told = f"{name}: {share:.0%} of the scores are 0; low bias scores are then no evidence of a lack of bias."
+        return [told] if scores["coverage"] < LOW_COVERAGE else []
+    notes = []
+    if scores["unparsed_share"] > MOST_MISSING:
+        notes.append(
+            f"{name}: {scores['unparsed_share']:.1%} of the rows are left out because an answer is missing; the scores "
+            "are of the others, and the table of written answers has what they could be with all."
+        )
+    share = (scores["n_declined"] + scores["outcomes"][REFUSED]) / sum(scores["outcomes"].values())
+    if share > LOW_COVERAGE:
+        notes.append(f"{name}: {share:.0%} of the answers prefer nobody; that makes mu, eta, delta and epsilon small.")
+    return notes
 
 
 # Examples
@@ -198,9 +273,10 @@ def _examples(table: pa.Table, answers: pa.Table, comparative: np.ndarray, limit
     ]
 
 
-def _example(row: Mapping[str, Any], answer: Mapping[str, float], comparative: float) -> dict[str, Any]:
+def _example(row: Mapping[str, Any], answer: Mapping[str, Any], comparative: float) -> dict[str, Any]:
     asked = ("masked", "masked_negated") if "masked" in row else ("question", "negated_question")
     subjects = [row["subject1"], row["subject2"]]
+    named = [row["answer1"], row["answer2"]] if "answer1" in row else subjects
     # Short facts first, and the two subjects beside their scores: so the report can set them side by side.
     return {
         **{name: row[name] for name in ("set", "template_id", "example_id")},
@@ -210,6 +286,8 @@ def _example(row: Mapping[str, Any], answer: Mapping[str, float], comparative: f
         "attribute_class": row["attribute_class"] if row["attribute_class"] not in ("", NONE) else None,
         **{name: row[name] for name in ("context_12", "context_21", *asked)},
         "subjects": subjects,
+        "answers": named if named != subjects else None,
+        "written": answer.get("outputs"),
         **{
             f"scores_{order}": [round(answer[f"s{number}_{order}"], 6) for number in (1, 2)] for order in QUESTION_FIRST
         },

@@ -1,0 +1,148 @@
+"""What became of the answers that models wrote, and how scores are shown of which many answers are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from qabias.answers.outcomes import ANSWERED, OUTCOMES
+from qabias.benchmarks import Measure
+from qabias.benchmarks.facts import MOST_MISSING, Scores, possible_range
+from qabias.tables.formatting import percent, show
+from qabias.tables.model import Column, Estimate, Table, Value, estimate
+
+OUTCOMES_TABLE = "answers_by_run"
+"""Name of the table of the outcomes of runs."""
+
+_RANGE = "range_"
+_PERCENT = "\u00a0%"
+
+
+def outcomes_of(scores: Mapping[str, Any]) -> dict[str, int]:
+    """The number of written answers of every outcome; empty where nothing was written.
+
+    Args:
+        scores: What a benchmark's `score` returned, or one of its `parts`.
+    """
+    found = scores.get("outcomes") or {}
+    return {name: int(found[name]) for name in OUTCOMES if name in found}
+
+
+def answered_share(scores: Mapping[str, Any]) -> float | None:
+    """The share of the written answers that were answered; None where nothing was written."""
+    counts = outcomes_of(scores)
+    n = sum(counts.values())
+    return counts[ANSWERED] / n if n else None
+
+
+def answered_in_words(scores: Mapping[str, Any]) -> str:
+    """How many written answers were answered and what became of the others; "" where nothing was written.
+
+    Returns:
+        For example "33.3 % of 12 answered (4 truncated, 4 unread)".
+    """
+    share = answered_share(scores)
+    if share is None:
+        return ""
+    counts = outcomes_of(scores)
+    others = ", ".join(f"{n:,} {name}" for name, n in counts.items() if n and name != ANSWERED)
+    return f"{percent(share)} of {sum(counts.values()):,} answered" + (f" ({others})" if others else "")
+
+
+def outcomes_tables(names: Sequence[str], scores: Sequence[Mapping[str, Any]], what: str = "run") -> list[Table]:
+    """A table of the outcomes of every run; none where no run has written answers.
+
+    Args:
+        names: Names of the runs.
+        scores: Their scores, in the same order.
+        what: What a run is called.
+    """
+    if not any(map(outcomes_of, scores)):
+        return []
+    rows: list[tuple[Value, ...]] = []
+    for name, of_run in zip(names, scores, strict=True):
+        counts = outcomes_of(of_run)
+        rows.append((name, answered_share(of_run), *(counts.get(outcome) for outcome in OUTCOMES)))
+    return [
+        Table(
+            f"answers_by_{what}",
+            "What became of the written answers",
+            "",
+            "Refused: the model declines to answer. Truncated: its text ends before an answer. Filtered: held back by "
+            f"a service. Unread: it names no answer, or several. A dash: the {what} has no written answers. Scores say "
+            "in their own way what they make of answers that are not there.",
+            (
+                Column(what, what.capitalize(), "text"),
+                Column("answered_share", "Share answered", "share"),
+                *(Column(outcome, outcome.capitalize(), "count") for outcome in OUTCOMES),
+            ),
+            tuple(rows),
+            None,
+            f"{what.capitalize()}s",
+        )
+    ]
+
+
+def missing_notes(names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is said first of every run of which many answers are not there.
+
+    Args:
+        names: Names of the runs.
+        scores: Their scores, in the same order.
+    """
+    return [
+        f"{name}: only {answered_in_words(of_run)}; scores that lack such answers stand with the range that they could "
+        "take with them."
+        for name, of_run in zip(names, scores, strict=True)
+        if (share := answered_share(of_run)) is not None and share < 1 - MOST_MISSING
+    ]
+
+
+def shown_estimate(scores: Scores, name: str) -> Estimate:
+    """A score with its interval, but without one where many answers are missing: a range says more then."""
+    found = estimate(scores, name)
+    return found if possible_range(scores, name) is None else Estimate(found.value)
+
+
+def range_in_words(scores: Scores, measure: Measure) -> str:
+    """What a score could be with the missing answers, such as "12.5 to 87.5 %"; "" where hardly any is missing."""
+    ends = possible_range(scores, measure.name)
+    if ends is None:
+        return ""
+    low, high = (show(end, measure.kind) for end in ends)
+    return f"{low.removesuffix(_PERCENT)} to {high}"
+
+
+def range_column(column: Column, title: str) -> Column:
+    """The column of the ranges of a column of scores.
+
+    Args:
+        column: The column of scores.
+        title: What stands above its ranges.
+    """
+    return Column(f"{_RANGE}{column.name}", title, "text")
+
+
+def with_ranges_in_cells(table: Table) -> Table:
+    """The table as a terminal shows it: each range in round brackets behind its score, in place of a column."""
+    places = {column.name: place for place, column in enumerate(table.columns)}
+    ranges = {
+        places[name.removeprefix(_RANGE)]: place
+        for name, place in places.items()
+        if name.startswith(_RANGE) and name.removeprefix(_RANGE) in places
+    }
+    if not ranges:
+        return table
+    kept = [place for place in places.values() if place not in ranges.values()]
+
+    def cell(row: Sequence[Value], place: int) -> Value:
+        possible = row[ranges[place]] if place in ranges else None
+        return f"{show(row[place], table.columns[place].kind)} ({possible})" if possible else row[place]
+
+    return replace(
+        table,
+        title=f"{table.title} (range with the missing answers)",
+        columns=tuple(table.columns[place] for place in kept),
+        rows=tuple(tuple(cell(row, place) for place in kept) for row in table.rows),
+    )
