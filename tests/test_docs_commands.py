@@ -26,6 +26,7 @@ from .echo_model import EchoModel
 from .loopback_server import Server, chat_reply
 from .saved_models import make_t5, save
 from .test_docs import PAGES, REACHABLE, SHELL_LANGUAGES, blocks_of, commands_of, run_qabias
+from .thinking_models import SWITCHED
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -61,6 +62,9 @@ def stand_ins(tmp_path_factory):
     chat = transformers.AutoTokenizer.from_pretrained(folder / "chat")
     chat.chat_template = CHAT
     chat.save_pretrained(folder / "chat")
+    shutil.copytree(causal, folder / "thinking")
+    chat.chat_template = SWITCHED
+    chat.save_pretrained(folder / "thinking")
     return {
         "ORG/NAME": causal,
         "path/to/model": causal,
@@ -70,6 +74,7 @@ def stand_ins(tmp_path_factory):
         "ORG/MNLI-CLASSIFIER": save(folder / "classifier", classifier, words),
         "ORG/BERT-SQUAD": save(folder / "spans", spans, words),
         "ORG/CHAT-MODEL": str(folder / "chat"),
+        "ORG/THINKING-MODEL": str(folder / "thinking"),
         "FacebookAI/roberta-base": save(folder / "masks", masks, knowing),
         "models/roberta-base-race": save(folder / "choices", choices, words),
     }

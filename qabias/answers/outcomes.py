@@ -39,7 +39,7 @@ class Written(str):
 
     Attributes:
         finish: What ended it: "stop", "length", "content_filter", or "" where that is not known.
-        thinking: What the model thought before it, where a server gives that by itself; it is kept and not read.
+        thinking: What the model thought before it, where that has been set aside already; it is kept and not read.
     """
 
     finish: str
@@ -61,14 +61,16 @@ def outcome(text: str, place: int) -> str:
         place: What it was read as, `NO_ANSWER` for nothing.
 
     Returns:
-        One of `OUTCOMES`. A text that was read is answered, however it ended.
+        One of `OUTCOMES`. A text that was read is answered, however it ended. One with thinking and nothing after it
+        is truncated, whatever ended it.
     """
     if place != NO_ANSWER:
         return ANSWERED
     if getattr(text, "finish", "").lower() in _FILTER:
         return FILTERED
     said = set_thinking_aside(text)
-    if is_cut(text) or said.is_open:
+    only_thought = bool(getattr(text, "thinking", "") or said.thinking) and not said.answer
+    if is_cut(text) or said.is_open or only_thought:
         return TRUNCATED
     return REFUSED if refuses(said.answer) else UNREAD
 

@@ -9,15 +9,23 @@ import re
 from typing import NamedTuple
 
 # An opening and a closing mark each. Some templates write the opening one, so that only the other is in the text.
-_TAGS = "think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad"
+_TAGS = "think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad|seed:think"
 _OPEN = re.compile(
-    rf"<(?:{_TAGS})\s*>|\[THINK\]|◁think▷|<\|channel\|>(?:analysis|commentary)<\|message\|>", re.IGNORECASE
+    rf"<(?:{_TAGS})\s*>|\[THINK\]|◁think▷|<\|channel\|>(?:analysis|commentary)<\|message\|>|<\|channel>thought\b",
+    re.IGNORECASE,
 )
 _CLOSE = re.compile(
-    rf"</(?:{_TAGS})\s*>|\[/THINK\]|◁/think▷|<\|channel\|>final(?:\s*<\|constrain\|>\w+)?<\|message\|>", re.IGNORECASE
+    rf"</(?:{_TAGS})\s*>|\[/THINK\]|◁/think▷|<\|channel\|>final(?:\s*<\|constrain\|>\w+)?<\|message\|>|<channel\|>",
+    re.IGNORECASE,
 )
+# Channels whose special tokens were dropped with all others: their names run into the text.
+_BARE_OPEN, _BARE_CLOSE = re.compile(r"\s*analysis(?=[A-Z\"'])"), "assistantfinal"
+# Tokens of which a mark is made where it is not one token.
+_PARTS = ("<|start|>", "<|end|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|channel>")
 # What is left of a template around an answer.
-_REST = re.compile(r"<\|(?:start|end|return|message|im_end|eot_id|eom_id|end_of_text)\|>|<end_of_turn>")
+_REST = re.compile(
+    r"<\|start\|>assistant|<\|(?:start|end|return|message|im_end|eot_id|eom_id|end_of_text)\|>|<end_of_turn>"
+)
 
 
 class Said(NamedTuple):
@@ -43,10 +51,42 @@ def set_thinking_aside(text: str) -> Said:
     Args:
         text: What the model wrote.
     """
+    bare = _BARE_OPEN.match(text)
+    if bare:
+        thinking, closing, rest = text[bare.end() :].partition(_BARE_CLOSE)
+        return Said(rest.strip(), thinking.strip(), not closing)
     closed = list(_CLOSE.finditer(text))
     start = closed[-1].end() if closed else 0
     thinking, rest = text[: closed[-1].start()] if closed else "", text[start:]
     opened = _OPEN.search(rest)
     if opened:
         thinking, rest = f"{thinking}{rest[opened.end() :]}", rest[: opened.start()]
-    return Said(_REST.sub(" ", rest).strip(), _OPEN.sub(" ", thinking).strip(), opened is not None)
+    thinking = _CLOSE.sub(" ", _OPEN.sub(" ", thinking))
+    return Said(_without_rest(rest), _without_rest(thinking), opened is not None)
+
+
+def opens_thinking(text: str) -> str | None:
+    """The mark inside which a text ends: "" where the last mark closes, None where there is none.
+
+    Args:
+        text: What a chat template writes behind the user's turn; a model goes on from its end.
+    """
+    marks = [*_OPEN.finditer(text), *_CLOSE.finditer(text)]
+    if not marks:
+        return None
+    last = max(marks, key=lambda mark: mark.start())
+    return last[0] if _OPEN.fullmatch(last[0]) else ""
+
+
+def mentions_thinking(text: str) -> bool:
+    """Whether an opening mark is anywhere in a text."""
+    return _OPEN.search(text) is not None
+
+
+def marks_thinking(token: str) -> bool:
+    """Whether a token is a mark of thinking or a part of one, and so must not be dropped with other special tokens."""
+    return token in _PARTS or any(mark.fullmatch(token) is not None for mark in (_OPEN, _CLOSE))
+
+
+def _without_rest(text: str) -> str:
+    return _REST.sub(" ", text).strip()

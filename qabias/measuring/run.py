@@ -33,7 +33,7 @@ from qabias.runs.folder import (
 from qabias.runs.question import Question, load_examples, put, put_again
 from qabias.runs.scored import write_scores
 from qabias.scorers.base import PatientScorer
-from qabias.scorers.registry import lasting_options, load_scorer
+from qabias.scorers.registry import lasting_options, load_scorer, scorer_of
 from qabias.tables.model import write_analysis
 
 
@@ -89,7 +89,8 @@ def run(arguments: RunArguments, output: Path | None = None, machine: Machine = 
         rules = check_rules(benchmark.rules, arguments.rules, benchmark.name)
         examples = load_examples(arguments, machine.upstream_dir)
         options = arguments.scorer_options
-        lasting = lasting_options(arguments.scorer, arguments.options)
+        asks = scorer_of(arguments.scorer, arguments.model, arguments.revision)
+        lasting = lasting_options(asks, arguments.options)
         arguments = replace(arguments, options=lasting, rules=rules)
         folder = output or default_folder(arguments)
         scorer = load_scorer(

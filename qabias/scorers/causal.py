@@ -16,12 +16,12 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 
 from qabias.errors import QabiasError
-from qabias.models.loading import CAUSAL
+from qabias.models.loading import CAUSAL, DEVICE_MAP_OPTION, check_device_map
 from qabias.scorers.base import OptionScores, Request, Scorer
 from qabias.scorers.causal_rows import (
     Limits,
@@ -37,6 +37,7 @@ from qabias.scorers.chat import ChatTemplate, chat_template, without_spaces
 from qabias.scorers.generation import WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.scorers.memory import TokenBudget
+from qabias.scorers.template_arguments import TEMPLATE, parse_arguments
 from qabias.support.suggest import did_you_mean, first_line
 
 if TYPE_CHECKING:
@@ -241,12 +242,14 @@ class CausalOptions(NamedTuple):
     Attributes:
         chat: Whether by the model's chat template; `"auto"` is yes for a tokenizer with one.
         system: The system message, if any.
+        arguments: Further arguments of the chat template by name.
         layout: See `CausalScorer`.
         writing: How it writes answers; None where likelihoods are asked.
     """
 
     chat: Chat
     system: str | None
+    arguments: Mapping[str, Any]
     layout: Layout
     writing: Writing | None
 
@@ -264,10 +267,15 @@ def parse_options(options: Mapping[str, str]) -> CausalOptions:
         raise QabiasError("causal: a system message is for chat; add --option chat=yes")
     if system is not None and (len(system.splitlines()) != 1 or "|" in system):
         raise QabiasError("causal: the system message must be one line of text without '|' to fit into the signature")
+    arguments = parse_arguments("causal", options)
+    if chat == "no" and arguments:
+        raise QabiasError(f"causal: {TEMPLATE}{next(iter(arguments))} is for chat; add --option chat=yes")
     writing = parse_mode("causal", options)
     if writing is not None and "layout" in options:
         raise QabiasError("causal: layout is for likelihoods; leave it out, or mode=generate")
-    return CausalOptions(cast(Chat, chat), system, _check_layout(options.get("layout", LAYOUTS[0])), writing)
+    check_device_map(options.get("device_map"))
+    layout = _check_layout(options.get("layout", LAYOUTS[0]))
+    return CausalOptions(cast(Chat, chat), system, arguments, layout, writing)
 
 
 def _check_layout(layout: str) -> Layout:
@@ -280,12 +288,24 @@ def _check_layout(layout: str) -> Layout:
 def _load(loading: Loading) -> Scorer:
     options = parse_options(loading.options)
     loaded = loading.load_model(CAUSAL)
-    template = chat_template(loaded, options.chat, options.system)
+    template = chat_template(loaded, options.chat, options.system, options.arguments)
     budget = loading.token_budget
     if options.writing is None:
+        _warn_of_thinking(loaded.name, template)
         return CausalScorer(loaded, token_budget=budget, layout=options.layout, template=template)
     writing = options.writing._asdict()
     return GenerationScorer(loaded, name="causal", seed=loading.seed, token_budget=budget, template=template, **writing)
+
+
+def _warn_of_thinking(model: str, template: ChatTemplate | None) -> None:
+    """Warn where likelihoods are asked of a model that would think first."""
+    if template is not None and template.thinks:
+        instead = f"give --option {TEMPLATE}{template.switch}=false, or use" if template.switch else "use"
+        warnings.warn(
+            f"causal: model {model!r} thinks before it answers, and its likelihoods are those without a thought, where "
+            f"it would hardly answer; {instead} --ask write",
+            stacklevel=3,
+        )
 
 
 KIND = ScorerKind(
@@ -298,8 +318,11 @@ KIND = ScorerKind(
         "system": "system message of the chat, one line",
         "layout": "how options are laid out: tree, flat, or auto",
         **WRITTEN_OPTIONS,
+        **DEVICE_MAP_OPTION,
     },
+    open_options={TEMPLATE: "argument of the chat template, e.g. template.enable_thinking=false"},
     asks=asks_of_writers({"chat": "auto"}) | {"letter": {"chat": "auto"}},
     parse_options=parse_options,
     auto_class=CAUSAL.auto_class,
+    passing_options=(*DEVICE_MAP_OPTION,),
 )

@@ -27,7 +27,7 @@ class CausalNetwork:
 
     Args:
         model: A causal language model of `transformers`.
-        device: Where it is.
+        device: Where it reads its tokens.
 
     Attributes:
         vocabulary_size: Number of tokens that it tells apart.
@@ -65,7 +65,7 @@ class CausalNetwork:
         """Score one sequence in the plainest way."""
         with torch.inference_mode():
             logits = self._model(input_ids=torch.tensor([sequence.tokens[:-1]], device=self._device)).logits[0]
-            targets = torch.tensor(sequence.tokens[-sequence.n_scored :], device=self._device)
+            targets = torch.tensor(sequence.tokens[-sequence.n_scored :], device=logits.device)
             scores = logits[-sequence.n_scored :].float().log_softmax(dim=-1)
             return float(scores.gather(1, targets[:, None]).cpu().double().sum())
 
@@ -101,7 +101,8 @@ class CausalNetwork:
             head = torch.nn.Identity()
         n_rows = max(1, LOGITS_AT_ONCE // self.vocabulary_size)
         for start in range(0, len(needed), n_rows):
-            rows = torch.from_numpy(needed[start : start + n_rows]).to(self._device)
+            # The last layer of a model on several devices is not where it reads its tokens.
+            rows = torch.from_numpy(needed[start : start + n_rows]).to(states.device)
             yield head(states[rows]).float()
 
     def _all_logits(self, inputs: dict[str, Any], needed: np.ndarray) -> tuple[torch.Tensor, np.ndarray]:
@@ -130,7 +131,7 @@ class CausalNetwork:
         if len(states) != 1 or len(logits) != 1:
             return False
         ((_, state),), ((seen, logit),) = states, logits
-        return len(seen) == 1 and torch.equal(seen[0], state[0]) and torch.equal(logit, final)
+        return len(seen) == 1 and torch.equal(seen[0], state[0]) and torch.equal(logit.to(final.device), final)
 
 
 @contextmanager

@@ -4,19 +4,24 @@ The tokenizer's chat template writes the turns with all their special tokens, an
 the assistant's header directly, without the space or newline that separates it from a plain text. Header and option are
 encoded each by itself, so that the boundary lies between them even where the header ends with a newline: the scored
 tokens are the option's and no more.
+
+Models that think before they answer are told by their templates: by what the template writes behind the user's turn,
+and by what its switch changes.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from qabias.answers.thinking import mentions_thinking, opens_thinking
 from qabias.errors import QabiasError
 from qabias.scorers.base import Request
 from qabias.scorers.causal_rows import TokenSequence
 from qabias.scorers.padded_rows import Tokens
+from qabias.scorers.template_arguments import SWITCHES, argument_names, check_names
 from qabias.support.suggest import first_line
 
 if TYPE_CHECKING:
@@ -24,7 +29,10 @@ if TYPE_CHECKING:
 
 # The function by which templates write today's date.
 DATE_FUNCTION = "strftime_now"
-_THINKING_MARKS = ("enable_thinking", "<think>")
+# A user's turn behind which the assistant's header is found.
+_TURN = "What is asked?"
+# What templates write where a model thinks in a channel of its own, whatever they are given.
+_CHANNEL = "<|channel|>analysis"
 
 
 class ChatTemplate:
@@ -33,12 +41,20 @@ class ChatTemplate:
     Args:
         loaded: The model.
         system: The system message; None for what the template writes without one.
+        arguments: Further arguments of the template by name, such as `enable_thinking`.
+
+    Attributes:
+        thinks: Whether the model thinks before it answers, as far as the template shows it.
+        opening: The mark of thinking that the template itself opens, so that an answer begins inside; "" for none.
 
     Raises:
-        QabiasError: If the tokenizer has no chat template, or the template refuses or loses the system message.
+        QabiasError: If the tokenizer has no chat template, the template does not take an argument, or it refuses or
+            loses the system message.
     """
 
-    def __init__(self, loaded: LoadedModel, system: str | None = None) -> None:
+    def __init__(
+        self, loaded: LoadedModel, system: str | None = None, arguments: Mapping[str, Any] | None = None
+    ) -> None:
         if not loaded.tokenizer.chat_template:
             raise QabiasError(
                 f"chat: the tokenizer of model {loaded.name!r} has no chat template; ask without chat, or use a model "
@@ -46,23 +62,26 @@ class ChatTemplate:
             )
         self._tokenizer = loaded.tokenizer
         self._system = system
+        self._arguments = dict(arguments or {})
+        self._source = loaded.tokenizer.get_chat_template()
         try:
-            rendered = self._apply([self._conversation("?")], tokenize=False)[0]
+            self._known = argument_names(self._source, loaded.tokenizer.special_tokens_map)
+            check_names(loaded.name, self._arguments, self._known)
+            rendered = self._render()
+        except QabiasError:
+            raise
         except Exception as error:  # a template raises whatever it likes
             raise QabiasError(f"chat: the template of model {loaded.name!r} fails: {first_line(error)}") from error
         if system is not None and system.strip() not in rendered:
             raise QabiasError(f"chat: the template of model {loaded.name!r} drops the system message; leave system out")
-        if DATE_FUNCTION in loaded.tokenizer.get_chat_template():
+        self.opening = opens_thinking(_header(rendered)) or ""
+        self.thinks = self._tell_thinking(rendered)
+        if DATE_FUNCTION in self._source:
             warnings.warn(
                 f"chat: the template of model {loaded.name!r} may write today's date, so that prompts change "
                 "from day to day; finish a run on the day it is begun, and compare runs of one day",
                 stacklevel=2,
             )
-
-    @property
-    def thinks(self) -> bool:
-        """Whether the model is made to think before it answers, as far as its template shows."""
-        return any(mark in self._tokenizer.get_chat_template() for mark in _THINKING_MARKS)
 
     def encode_prompts(self, prompts: Iterable[str]) -> dict[str, Tokens]:
         """Tokens of every distinct prompt as the user's turn, up to the end of the assistant's header."""
@@ -83,17 +102,57 @@ class ChatTemplate:
             for request in requests
         ]
 
+    @property
+    def switch(self) -> str:
+        """Name of the argument that turns thinking on and off; "" where there is none."""
+        return next((name for name in SWITCHES if name in self._known), "")
+
+    def _tell_thinking(self, rendered: str) -> bool:
+        """Whether the model thinks after a rendered conversation.
+
+        The header tells it by a mark that it leaves open or closes. Where it has none, thinking is what the prompt with
+        the switch turned off does not say; without a switch, what is mentioned.
+        """
+        opened = opens_thinking(_header(rendered))
+        if opened is not None:
+            return bool(opened)
+        if self.switch:
+            on, off = (self._render_or_fail({self.switch: value}) for value in (True, False))
+            if on != off:
+                return rendered != off
+        return mentions_thinking(rendered) or _CHANNEL in self._source
+
+    def _render(self, changes: Mapping[str, Any] | None = None) -> str:
+        """A conversation as the template writes it, with some arguments changed."""
+        rendered: list[str] = self._apply([self._conversation(_TURN)], tokenize=False, changes=changes)
+        return rendered[0]
+
+    def _render_or_fail(self, changes: Mapping[str, Any]) -> str | None:
+        """As `_render`; None where the template does not take such values."""
+        try:
+            return self._render(changes)
+        except Exception:  # a template raises whatever it likes
+            return None
+
     def _conversation(self, prompt: str) -> list[dict[str, str]]:
         system = [] if self._system is None else [{"role": "system", "content": self._system}]
         return [*system, {"role": "user", "content": prompt}]
 
-    def _apply(self, conversations: list[list[dict[str, str]]], *, tokenize: bool) -> Any:
+    def _apply(
+        self, conversations: list[list[dict[str, str]]], *, tokenize: bool, changes: Mapping[str, Any] | None = None
+    ) -> Any:
         return self._tokenizer.apply_chat_template(
             conversations,
             add_generation_prompt=True,
             tokenize=tokenize,
             tokenizer_kwargs={"verbose": False},
+            **{**self._arguments, **(changes or {})},
         )
+
+
+def _header(rendered: str) -> str:
+    """What the template writes behind the user's turn."""
+    return rendered.rpartition(_TURN)[2]
 
 
 def without_spaces(requests: Sequence[Request]) -> list[Request]:
@@ -101,17 +160,21 @@ def without_spaces(requests: Sequence[Request]) -> list[Request]:
     return [replace(request, options=tuple(option.lstrip() for option in request.options)) for request in requests]
 
 
-def chat_template(loaded: LoadedModel, chat: str, system: str | None) -> ChatTemplate | None:
+def chat_template(
+    loaded: LoadedModel, chat: str, system: str | None, arguments: Mapping[str, Any] | None = None
+) -> ChatTemplate | None:
     """The template by which a model is asked, None for plain texts.
 
     Args:
         loaded: The model.
         chat: `"yes"`, `"no"` or `"auto"`; `"auto"` is yes for a tokenizer with a chat template.
         system: The system message, if any.
+        arguments: Further arguments of the template by name.
 
     Raises:
-        QabiasError: As `ChatTemplate`; also where there is a system message and no template to write it.
+        QabiasError: As `ChatTemplate`; also where there is a system message or an argument and no template for it.
     """
-    if chat == "yes" or (chat == "auto" and (system is not None or loaded.tokenizer.chat_template)):
-        return ChatTemplate(loaded, system)
+    needed = system is not None or bool(arguments)
+    if chat == "yes" or (chat == "auto" and (needed or loaded.tokenizer.chat_template)):
+        return ChatTemplate(loaded, system, arguments)
     return None

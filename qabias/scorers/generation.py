@@ -27,6 +27,7 @@ from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.kind import ASKS
 from qabias.scorers.memory import BatchRunner
 from qabias.scorers.padded_rows import Tokens, check_length, encode_each, n_positions, pad_rows
+from qabias.scorers.written_text import WrittenDecoder
 
 if TYPE_CHECKING:
     import torch
@@ -180,6 +181,7 @@ class GenerationScorer:
         self._seed = seed
         self._loaded = loaded
         self._template = template
+        self._decoder = WrittenDecoder(loaded.tokenizer, template.opening if template else "")
         self._is_limited = max_new_tokens is not None
         self._config = _decoding(loaded, max_new_tokens or self._limit(_DEFAULT_TOKENS))
         self._ends = [] if self._config.eos_token_id is None else np.atleast_1d(self._config.eos_token_id).tolist()
@@ -187,12 +189,13 @@ class GenerationScorer:
 
     @property
     def settings(self) -> dict[str, str]:
-        """How answers are drawn and where they end, for the signature."""
-        return {
+        """How answers are drawn, where they end and whether the model thinks first, for the signature."""
+        settings = {
             "samples": str(self.samples),
             "temperature": f"{self._temperature:g}",
             "max_new_tokens": str(self._config.max_new_tokens),
         }
+        return settings | ({"thinking": "yes"} if self._thinks else {})
 
     def allow(self, new_tokens: int) -> None:
         """Choose the most tokens of an answer, unless they were given; a model that thinks gets `THINKING_TOKENS`.
@@ -202,10 +205,13 @@ class GenerationScorer:
         if not self._is_limited:
             self._config.max_new_tokens = self._limit(new_tokens)
 
+    @property
+    def _thinks(self) -> bool:
+        return self._template is not None and self._template.thinks
+
     def _limit(self, new_tokens: int) -> int:
         positions = n_positions(self._loaded, "decoder")
-        wanted = THINKING_TOKENS if self._template is not None and self._template.thinks else new_tokens
-        return int(min(wanted, positions // 2))
+        return int(min(THINKING_TOKENS if self._thinks else new_tokens, positions // 2))
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
         """Write `samples` answers to every prompt.
@@ -215,7 +221,8 @@ class GenerationScorer:
             keys: For each prompt the stable identity of its question, e.g. `"Age/17"`; seeds its answers.
 
         Returns:
-            For each prompt, in order, its answers without prompt and special tokens, each with why it ended.
+            For each prompt, in order, its answers without prompt and special tokens, each with why it ended and with
+            the thinking before it, which is no part of the text.
 
         Raises:
             QabiasError: If there are not as many keys as prompts, a prompt is empty, too long for the model or does not
@@ -288,8 +295,8 @@ class GenerationScorer:
         new = written[:, n_given:]
         # An answer that met no end token had to stop at the limit.
         ended = np.any(np.isin(new.cpu().numpy(), self._ends), axis=1).tolist()
-        texts = self._loaded.tokenizer.batch_decode(new, skip_special_tokens=True)
-        return [Written(text, "stop" if is_over else "length") for text, is_over in zip(texts, ended, strict=True)]
+        finishes = ["stop" if is_over else "length" for is_over in ended]
+        return [self._decoder.decode(*written) for written in zip(new.tolist(), finishes, strict=True)]
 
 
 class GumbelNoise:

@@ -61,12 +61,19 @@ class Loading:
     journal: Path | None = None
 
     def load_model(self, models: ModelKind) -> LoadedModel:
-        """Load the model, which must be one of a kind.
+        """Load the model, which must be one of a kind, over several devices where the option `device_map` says so.
 
         Raises:
             QabiasError: See `qabias.models.loading.load_model`.
         """
-        return load_model(models, self.model, revision=self.revision, device=self.device, dtype=self.dtype)
+        return load_model(
+            models,
+            self.model,
+            revision=self.revision,
+            device=self.device,
+            dtype=self.dtype,
+            device_map=self.options.get("device_map"),
+        )
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from qabias.errors import QabiasError
-from qabias.models.loading import SEQ2SEQ
+from qabias.models.loading import DEVICE_MAP_OPTION, SEQ2SEQ, check_device_map
 from qabias.scorers.base import OptionScores, Request, Scorer
 from qabias.scorers.generation import WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
 from qabias.scorers.kind import Loading, ScorerKind
@@ -140,14 +140,20 @@ class Seq2SeqScorer:
 
         model, device = self._loaded.model, self._loaded.device
         labels = torch.from_numpy(pad_rows(targets, NO_LABEL)[0]).to(device)
+        # The encoder's last layer may be on another device than the first of a model on several.
+        states = encoded.output.last_hidden_state.to(device)
         chosen = torch.tensor(rows, device=device)
         with torch.inference_mode():
-            logits = model(
-                encoder_outputs=replace(encoded.output, last_hidden_state=encoded.output.last_hidden_state[chosen]),
-                attention_mask=encoded.mask[chosen],
-                decoder_input_ids=model.prepare_decoder_input_ids_from_labels(labels=labels),
-                use_cache=False,
-            ).logits.float()
+            logits = (
+                model(
+                    encoder_outputs=replace(encoded.output, last_hidden_state=states[chosen]),
+                    attention_mask=encoded.mask[chosen],
+                    decoder_input_ids=model.prepare_decoder_input_ids_from_labels(labels=labels),
+                    use_cache=False,
+                )
+                .logits.float()
+                .to(device)
+            )
             scored = logits.gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0] - logits.logsumexp(dim=-1)
             return scored.double().masked_fill(labels == NO_LABEL, 0.0).sum(dim=1).tolist()
 
@@ -201,6 +207,7 @@ def parse_options(options: Mapping[str, str]) -> Writing | None:
     Raises:
         QabiasError: If a value makes no sense.
     """
+    check_device_map(options.get("device_map"))
     return parse_mode("seq2seq", options)
 
 
@@ -219,10 +226,11 @@ KIND = ScorerKind(
     about="log-likelihoods of options, or written answers, of a text-to-text model such as T5",
     ways=("options", "texts"),
     load=_load,
-    options=WRITTEN_OPTIONS,
+    options={**WRITTEN_OPTIONS, **DEVICE_MAP_OPTION},
     asks=asks_of_writers() | {"letter": {}},
     parse_options=parse_options,
     auto_class=SEQ2SEQ.auto_class,
+    passing_options=(*DEVICE_MAP_OPTION,),
     made_for=SEQ2SEQ.made_for,
     lists_options=True,
 )
