@@ -132,6 +132,14 @@ def test_runs_of_a_set_are_compared_by_their_means(runs, folders, tmp_path):
     assert not [table for table in mixed.analysis.tables if table.name.startswith("difference") and table.rows]
 
 
+def test_every_wording_draws_by_itself(tmp_path):
+    found = run(RunArguments("bbq", "baseline:random", config="Age", format=FIVE, limit=80), tmp_path / "run")
+    assert found.scores["spread"]["accuracy_ambig"] > 0
+    facts = load_benchmark("bbq").sample_facts(found.scores)
+    assert facts["Sample"].startswith("80 examples (40 ambiguous, 40 disambiguated)")
+    assert facts["Sample"].endswith("each asked in 5 wordings")
+
+
 def test_a_mean_is_not_pooled_again(runs, tmp_path):
     with pytest.raises(QabiasError, match="is a mean over wordings already; pool runs of single formats"):
         pool([runs[FIVE].folder, runs["letters"].folder])

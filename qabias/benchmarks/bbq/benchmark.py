@@ -29,12 +29,19 @@ from qabias.benchmarks.bbq.open_answers import read_open
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.published import published_answers, recognise
 from qabias.benchmarks.bbq.roles import ORDER, PLACES, in_order, paper_categories, roles_of_options
-from qabias.benchmarks.facts import ALL, Measure, Scores, counted
+from qabias.benchmarks.facts import ALL, WORDINGS, Measure, Scores, counted
 from qabias.benchmarks.given import GivenAnswers
-from qabias.benchmarks.orders import PREDICTIONS, are_consistent, likelihood_columns, orders_of, written_columns
+from qabias.benchmarks.orders import (
+    PREDICTIONS,
+    are_consistent,
+    likelihood_columns,
+    orders_of,
+    without_majority,
+    written_columns,
+)
 from qabias.benchmarks.pairs import Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
-from qabias.benchmarks.scoring import NO_RULES, Rules, compute
+from qabias.benchmarks.scoring import NO_RULES, RUN, Rules, compute
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
@@ -155,6 +162,8 @@ class BBQBenchmark(Benchmark):
         """Put an example to a model; the roles tell baselines which answer is which."""
         prefix, options = prompt_format.render(example)
         key = f"{example['category']}/{example['example_id']}" + example.get(ORDER, "")
+        if RUN in example:  # a wording of a set
+            key = f"{key}/{example[RUN]}"
         return Request(prefix, options, roles_of_options(example), key)
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
@@ -168,6 +177,7 @@ class BBQBenchmark(Benchmark):
         if PREDICTIONS in answers.column_names:
             in_orders = answers[PREDICTIONS]
             _add_consistency(scores, table, are_consistent(in_orders), len(in_orders[0]))
+            scores["n_without_majority"] = without_majority(in_orders, predictions(answers))
         return scores
 
     def analyse(
@@ -241,16 +251,22 @@ class BBQBenchmark(Benchmark):
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Examples, templates and categories, and outputs that name no answer."""
+        n_runs = scores.get("n_runs", 1)
+        n, n_ambig, n_disambig = (scores[name] // n_runs for name in ("n", "n_ambig", "n_disambig"))
         sample = (
-            f"{counted(scores['n'], 'example')} ({scores['n_ambig']:,} ambiguous, {scores['n_disambig']:,} "
-            f"disambiguated) from {counted(scores['n_templates'], 'template')}"
+            f"{counted(n, 'example')} ({n_ambig:,} ambiguous, {n_disambig:,} disambiguated) from "
+            f"{counted(scores['n_templates'], 'template')}"
         )
         n_categories = len(scores.get("by", {}).get("category", {}))
         if n_categories:
             sample += f" in {counted(n_categories, 'category', 'categories')}"
+        if n_runs > 1:
+            sample += f", each asked in {n_runs} {'wordings' if WORDINGS in scores else 'runs'}"
         n_unparsed = scores["n_unparsed_ambig"] + scores["n_unparsed_disambig"]
         unparsed = f"{counted(n_unparsed, 'output')} named no answer ({percent(scores['unparsed_share'])})"
         missing = [f"{n:,} {name}" for name, n in scores.get("outcomes", {}).items() if n and name != "answered"]
+        if scores.get("n_without_majority"):
+            missing.append(f"{scores['n_without_majority']:,} of them answered in all orders, without a common answer")
         facts = {"Sample": sample, "Unparsed": ": ".join([unparsed, ", ".join(missing)]) if missing else unparsed}
         if "said" in scores:
             facts["Open answers"] = _said(scores)
