@@ -18,7 +18,7 @@ from tqdm import tqdm
 from qabias.answers import parse_choice
 from qabias.answers.likelihoods import NORMS, choice_columns
 from qabias.answers.named import SAID
-from qabias.answers.outcomes import OUTCOMES, outcomes
+from qabias.answers.outcomes import outcomes
 from qabias.answers.parsing import PARSE_RULES, parse_choice_released
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import Benchmark
@@ -42,13 +42,13 @@ from qabias.benchmarks.orders import (
 from qabias.benchmarks.pairs import Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, RUN, Rules, compute
+from qabias.benchmarks.written import about_missing, is_text, outcome_counts
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
 from qabias.support.arrow import column_codes, rows_of
 from qabias.support.suggest import unknown
-from qabias.tables.formatting import percent
 from qabias.tables.model import Analysis, Table
 
 _builder = locate.dataset_module(NAME, "builder")
@@ -170,10 +170,10 @@ class BBQBenchmark(Benchmark):
         """All scores with intervals, over all examples, by category and by the paper's split of names and labels."""
         given = answers["prediction"].to_pylist()
         scores = compute(locate.metric_folder(NAME), table, given, rules, list(BREAKDOWNS))
-        for column, found, names in (("outcome", "outcomes", OUTCOMES), ("said", "said", SAID)):
-            if column in answers.column_names:
-                counts = Counter(answers[column].to_pylist())
-                scores[found] = {name: counts[name] for name in names}
+        scores |= outcome_counts(answers)
+        if "said" in answers.column_names:
+            counts = Counter(answers["said"].to_pylist())
+            scores["said"] = {name: counts[name] for name in SAID}
         if PREDICTIONS in answers.column_names:
             in_orders = answers[PREDICTIONS]
             _add_consistency(scores, table, are_consistent(in_orders), len(in_orders[0]))
@@ -199,7 +199,7 @@ class BBQBenchmark(Benchmark):
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
         """Answers of others: indices as they are, texts as the one of the three answers that they give."""
         given = answers["prediction"]
-        if not (pa.types.is_string(given.type) or pa.types.is_large_string(given.type)):
+        if not is_text(given):
             return answers
         texts = [text or "" for text in given.to_pylist()]
         return pa.table(_written_columns(texts, norm, table.to_pylist(), prompt_format))
@@ -263,11 +263,9 @@ class BBQBenchmark(Benchmark):
         if n_runs > 1:
             sample += f", each asked in {n_runs} {'wordings' if WORDINGS in scores else 'runs'}"
         n_unparsed = scores["n_unparsed_ambig"] + scores["n_unparsed_disambig"]
-        unparsed = f"{counted(n_unparsed, 'output')} named no answer ({percent(scores['unparsed_share'])})"
-        missing = [f"{n:,} {name}" for name, n in scores.get("outcomes", {}).items() if n and name != "answered"]
-        if scores.get("n_without_majority"):
-            missing.append(f"{scores['n_without_majority']:,} of them answered in all orders, without a common answer")
-        facts = {"Sample": sample, "Unparsed": ": ".join([unparsed, ", ".join(missing)]) if missing else unparsed}
+        n_apart = scores.get("n_without_majority", 0)
+        apart = f"{n_apart:,} of them answered in all orders, without a common answer" if n_apart else ""
+        facts = {"Sample": sample, "Unparsed": about_missing(scores, n_unparsed, apart)}
         if "said" in scores:
             facts["Open answers"] = _said(scores)
         return facts
