@@ -3,17 +3,20 @@
 import dataclasses
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import yaml
 from huggingface_hub import DatasetCard, ModelCard, parse_eval_result_entries
+from typer.testing import CliRunner
 
 from qabias.benchmarks import benchmark_names, load_benchmark
 from qabias.benchmarks.undefined import reasons
 from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.hub.results import headlines, model_index, result_files, update_card
+from qabias.hub.results import LONGEST_NAME, check_replaceable, headlines, model_index, result_files, update_card
 from qabias.hub.tasks import eval_yaml
+from qabias.measuring.collected import score_otherwise
 from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
 
@@ -229,3 +232,66 @@ def test_every_headline_and_rule_is_a_score(runs):
         scores = scores["sets"]["religion"] if name == "unqover" else scores
         explained = {measure.name for measure in FACTS[name].measures if measure.undefined}
         assert {*FACTS[name].tasks, *explained} <= set(scores)
+
+
+# Names of files
+
+
+def test_runs_that_differ_in_orders_only_have_files_of_their_own(tmp_path):
+    signatures, paths = set(), set()
+    for orders in (1, 3):
+        arguments = RunArguments("bbq", "baseline:oracle", "Age", limit=40, format="letters", orders=orders)
+        signatures.add(run(arguments, tmp_path / str(orders)).signature.replace(f"+orders={orders}", ""))
+        paths.update(result_files(tmp_path / str(orders), MODEL, DATASET, sample=True))
+    assert len(signatures) == 1
+    assert paths == {f".eval_results/bbq-Age-letters{name}-baseline-sample40.yaml" for name in ("", "-orders3")}
+
+
+def _signed(folder, copied, **fields):
+    """A copy of a run whose signature has other fields."""
+    shutil.copytree(folder, copied)
+    run_file = json.loads((copied / "run.json").read_text("utf-8"))
+    parts = [part.partition(":") for part in run_file["signature"].split("|")]
+    changed = [f"{name}:{fields[name]}" if name in fields else f"{name}{colon}{value}" for name, colon, value in parts]
+    signature = "|".join(changed)
+    for name in ("run.json", "scores.json"):
+        content = json.loads((copied / name).read_text("utf-8"))
+        (copied / name).write_text(json.dumps({**content, "signature": signature}), "utf-8")
+    return copied
+
+
+def test_a_name_has_the_options_of_the_scorer_and_how_answers_are_counted(runs, tmp_path):
+    """Also options that are too long for the name of a file."""
+    scorers = ["causal", "causal+max_new_tokens=8", "causal+system=Be brief.", f"causal+system={'Think. ' * 60}"]
+    scorers.append(scorers[-1] + "Stop.")
+    folders = [_signed(runs / "bbq", tmp_path / str(number), scorer=name) for number, name in enumerate(scorers)]
+    folders.append(score_otherwise(runs / "bbq", {"unparsed": "wrong"}, tmp_path / "rules").folder)
+    paths = [path for folder in folders for path in result_files(folder, MODEL, DATASET, sample=True)]
+    assert len(set(paths)) == len(folders)
+    assert max(map(len, paths)) <= len(".eval_results/.yaml") + LONGEST_NAME
+    assert any("unparsed-wrong" in path for path in paths)
+
+
+def test_results_of_another_signature_are_not_replaced(runs, tmp_path):
+    arguments = ["results", str(runs / "bbq"), "--model-id", MODEL, "--dataset", DATASET, "--sample"]
+    arguments += ["--output", str(tmp_path / "clone")]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    [path] = (tmp_path / "clone" / ".eval_results").iterdir()
+    written = path.read_bytes()
+    assert CliRunner().invoke(app, [*arguments, "--source-url", "https://example.org"]).exit_code == 0  # the same run
+    assert path.read_bytes() != written
+    # Another seed chooses other examples; the names of the files are the same.
+    other = _signed(runs / "bbq", tmp_path / "other", seed="1")
+    assert [Path(name).name for name in result_files(other, MODEL, DATASET, sample=True)] == [path.name]
+    kept = path.read_bytes()
+    arguments[1] = str(other)
+    refused = CliRunner().invoke(app, [*arguments, "--model-index"])
+    assert isinstance(refused.exception, QabiasError) or refused.exit_code != 0
+    assert path.read_bytes() == kept
+    assert not (tmp_path / "clone" / "README.md").exists()
+    with pytest.raises(QabiasError, match=r"holds other results \(signature: bbq\|.*seed:0.*\), not those of .*seed:1"):
+        check_replaceable(path, *result_files(other, MODEL, DATASET, sample=True).values())
+    path.write_text("a file of somebody's", encoding="utf-8")
+    with pytest.raises(QabiasError, match="none that can be read"):
+        check_replaceable(path, kept)
+    check_replaceable(path.with_name("new.yaml"), kept)
