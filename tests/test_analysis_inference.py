@@ -167,7 +167,11 @@ def test_bias_by_subtopic_and_domain_is_counted_from_the_rows(bbnli):
         assert row["bias_score"].value == pytest.approx(expected[row["subtopic"]])
         assert [row["n_aligned"], row["n_opposed"], row["n_bias"]] == counts
         assert row["n_neutral"] + row["n_unparsed_bias"] == counts[2] - counts[0] - counts[1]
-        assert row["bias_score"].low < row["bias_score"].value < row["bias_score"].high
+        # A fifth of the answers is missing: all of them may have been with the stereotype, or against it.
+        assert (row["bias_score"].low, row["bias_score"].high) == (None, None)
+        ends = [float(end.replace("−", "-")) for end in row["range_bias_score"].removesuffix("\u00a0%").split(" to ")]
+        lean, missing = counts[0] - counts[1], row["n_unparsed_bias"]
+        assert ends == pytest.approx([100 * (lean + m) / counts[2] for m in (-missing, missing)], abs=0.051)
         assert row["domain"] == "religion"
     assert set(expected) == {row["subtopic"] for row in rows}
     mean = _rows(analysis, "bias_by_subtopic")[-1]
