@@ -12,11 +12,13 @@ from typer.testing import CliRunner
 from qabias.benchmarks import load_benchmark, loadable_benchmarks
 from qabias.benchmarks.facts import Measure, missing_share, possible_range
 from qabias.benchmarks.ranges import READ_RANGES, with_ranges
+from qabias.benchmarks.stacking import stacked
 from qabias.cli import app
 from qabias.comparison import compare
 from qabias.comparison.joined import joined_tables
 from qabias.hub.results import headlines
 from qabias.measuring.run import run
+from qabias.measuring.wordings import with_wordings
 from qabias.pooling import pool
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
@@ -340,6 +342,26 @@ def test_means_and_the_runs_beside_them_have_ranges(where):
     assert [all_of(table, name) for name in ranges] == [in_words((low, 1)) for low in (0.965, 0.96, 0.97)]
     assert all_of(table, "mean") == Estimate(1.0)
     assert all_of(find(found, "accuracy_by_category"), "range_accuracy_disambig") == in_words((0.965, 1))
+
+
+def test_means_over_wordings_and_each_of_them_have_ranges():
+    prompt_format = BBQ.formats["five"]
+    table, right = right_answers(BBQ, "Age", 200)
+    few, _ = without_some(right, np.ones(len(right), bool), 0.2)
+    given = pa.table({"prediction": pa.array(np.concatenate([few, *[right] * 4]))})
+    asked = stacked(table, [wording.name for wording in prompt_format.wordings])
+    scores = BBQ.score(asked, given)
+    analysis = BBQ.analyse(asked, given, scores, prompt_format)
+    _, found = with_wordings(BBQ, asked, given, scores, analysis, prompt_format, {})
+    pooled = find(found.tables, "pooled_accuracy_ambig")
+    names = [column.name for column in pooled.columns]
+    assert names[:6] == ["group", "mean", "range_mean", "spread", "run_1", "range_run_1"]
+    assert names[6:] == ["run_2", "run_3", "run_4", "run_5"]
+    n_missing = (few[table["context_condition"].to_numpy(zero_copy_only=False) == "ambig"] < 0).sum()
+    low = 1 - n_missing / 100
+    assert all_of(pooled, "range_run_1") == in_words((low, 1))
+    assert all_of(pooled, "range_mean") == in_words(((low + 4) / 5, 1))
+    assert all_of(find(found.tables, "accuracy_by_category"), "range_accuracy_ambig") == in_words(((low + 4) / 5, 1))
 
 
 # Orders
