@@ -1,13 +1,12 @@
 """The authors' released examples, with the columns that a metric needs joined from their templates."""
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from qabias.building.sources import fetch
-from qabias.building.templating import SLOT
+from qabias.building.templating import filled_pattern
 from qabias.errors import QabiasError
 
 from . import fixes as known_fixes
@@ -117,7 +116,7 @@ def _fixed(row: Row, template: Template) -> Row:
 
 def _tags_on_slots(row: Row, template: Template) -> dict[str, list[str]]:
     """The answer infos with the tag of the slot that each name fills in the context."""
-    found = _context_pattern(template.context).match(row["context"])
+    found = filled_pattern(template.context).match(row["context"])
     if found is None:
         raise QabiasError(f"{template.category} example {row['example_id']}: context does not follow {template.origin}")
     by_name = {name: info for name, info in row["answer_info"].values() if info != "unknown"}
@@ -128,16 +127,3 @@ def _tags_on_slots(row: Row, template: Template) -> dict[str, list[str]]:
     tagged = known_fixes.tags_on_slots(replace(template, tags=tags), pair)
     infos = {first: tagged.first.info, second: tagged.second.info}
     return {answer: [name, infos.get(name, info)] for answer, (name, info) in row["answer_info"].items()}
-
-
-def _context_pattern(context: str) -> re.Pattern[str]:
-    """A pattern that finds what fills the slots of a context; a slot that recurs must be filled alike."""
-    seen: set[str] = set()
-    pattern = ""
-    end = 0
-    for slot in SLOT.finditer(context):
-        pattern += re.escape(context[end : slot.start()])
-        pattern += f"(?P={slot[1]})" if slot[1] in seen else f"(?P<{slot[1]}>.+?)"
-        seen.add(slot[1])
-        end = slot.end()
-    return re.compile(pattern + re.escape(context[end:].rstrip()))

@@ -1,12 +1,21 @@
 """One word says how a model is asked: the run is the one that the single options would give."""
 
+import json
+import shutil
+import zlib
+from dataclasses import asdict, replace
+
 import pytest
+import transformers
 
 from qabias.benchmarks import load_benchmark
+from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
+from qabias.runs.folder import default_folder
+from qabias.runs.signature import signature_fields
 from qabias.scorers.base import LimitedScorer, SettledScorer
 from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.generation import THINKING_TOKENS, GenerationScorer
@@ -15,6 +24,7 @@ from qabias.scorers.registry import kinds
 
 from .test_chat import TEMPLATE, chat_model
 from .test_chat import folders as folders
+from .thinking_models import OPENED
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -25,7 +35,10 @@ def test_every_word_of_a_benchmark_names_one_of_its_formats():
     for name in ("bbq", "unqover", "bbnli", "bbq_nli", "bbq_qa"):
         benchmark = load_benchmark(name)
         assert set(benchmark.asks) <= set(ASKS)
-        assert all(prompt_format in ("", *benchmark.formats) for prompt_format in benchmark.asks.values())
+        for word, prompt_format in benchmark.asks.items():
+            assert not prompt_format or word in (benchmark.formats[prompt_format].asks or ASKS)
+        for prompt_format in benchmark.formats.values():
+            assert set(prompt_format.asks) <= set(benchmark.asks)
     for kind in kinds().values():
         assert set(kind.asks) <= set(ASKS)
         assert all(set(options) <= set(kind.options) for options in kind.asks.values())
@@ -51,14 +64,24 @@ def test_a_word_is_a_format_and_options(word, given, prompt_format, options):
     assert asked(arguments, word) == RunArguments("bbq", "smollm2", format=prompt_format, options=options)
 
 
-def test_a_format_that_is_given_goes_before_the_word():
+def test_a_format_that_is_given_goes_before_that_of_the_word():
     assert asked(RunArguments("bbq", "smollm2", format="race"), "write").format == "race"
+    assert asked(RunArguments("bbq", "smollm2", format="five"), "letter").format == "five"
 
 
-def test_a_server_is_asked_for_texts_or_for_an_echo():
+def test_a_server_is_asked_for_texts_letters_or_an_echo():
     arguments = RunArguments("bbq", "m", scorer="server", options=SERVER)
     assert asked(arguments, "options").options == {**SERVER, "mode": "echo"}
-    assert asked(arguments, "reason").options == {**SERVER, "mode": "chat"}
+    assert asked(arguments, "letter").options == {**SERVER, "mode": "logprobs"}
+    assert asked(arguments, "reason").options == SERVER
+
+
+def test_what_is_the_default_anyway_makes_no_other_run():
+    """A run that was paid for once is the same run, with the word or without it."""
+    plain = RunArguments("bbq", "m", format="letters", scorer="server", options=SERVER)
+    named = replace(plain, options={**SERVER, "mode": "chat"})
+    assert asked(plain, "write") == asked(named, "write") == plain
+    assert default_folder(asked(replace(plain, format=None), "write")) == default_folder(plain)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +103,18 @@ def test_a_server_is_asked_for_texts_or_for_an_echo():
             "letter",
             "--ask letter and --option mode=generate contradict",
         ),
+        (
+            RunArguments("bbq", "smollm2", format="qa"),
+            "letter",
+            "--format qa do not.*is for options; .*letters",
+        ),
+        (
+            RunArguments("bbq", "smollm2", format="letters"),
+            "reason",
+            "--format letters do not.*letters_cot",
+        ),
+        (RunArguments("unqover", "smollm2", format="choose_cot"), "write", "the format is for reason; .*choose choose"),
+        (RunArguments("bbq", "smollm2", format="fil"), "fill", "unknown format 'fil'.*did you mean 'fill'"),
         (RunArguments("bbq", "m", scorer="nli"), "options", "bbq cannot be asked by the scorer nli"),
     ],
 )
@@ -107,8 +142,8 @@ def test_what_a_writer_may_write_stands_in_the_signature(folders, tmp_path):
         (TEMPLATE, None, 64, 64),
         (TEMPLATE, None, 1024, 1024),
         (TEMPLATE, 7, 1024, 7),
-        (TEMPLATE + "{# <think> #}", None, 64, THINKING_TOKENS),
-        (TEMPLATE + "{# <think> #}", 100, 64, 100),
+        (OPENED, None, 64, THINKING_TOKENS),
+        (OPENED, 100, 64, 100),
     ],
 )
 def test_a_model_may_write_what_the_format_needs_and_more_if_it_thinks(template, given, needed, allowed):
@@ -127,3 +162,29 @@ def test_half_of_few_positions_is_left_to_the_prompt():
     scorer = GenerationScorer(loaded, name="causal")
     scorer.allow(THINKING_TOKENS)
     assert scorer.settings["max_new_tokens"] == str(loaded.model.config.max_position_embeddings // 2)
+
+
+def test_runs_that_were_begun_before_there_were_orders_keep_their_names():
+    """The name is a checksum of the arguments as they were."""
+    arguments = RunArguments("bbq", "baseline:first", config="Age")
+    named = asdict(arguments)
+    del named["orders"]
+    digest = zlib.crc32(json.dumps(named, sort_keys=True).encode())
+    assert default_folder(arguments).name == f"bbq-Age-baseline-first-{digest:08x}"
+    assert default_folder(replace(arguments, orders=3)) != default_folder(arguments)
+
+
+def test_models_that_need_more_room_are_compared(folders, tmp_path):
+    """How much a model may write follows from its template; asked by the same word, both are asked alike."""
+    thinks = tmp_path / "thinks"
+    shutil.copytree(folders["chat"], thinks)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(thinks)
+    tokenizer.chat_template = OPENED
+    tokenizer.save_pretrained(thinks)
+    models = (folders["chat"], str(thinks))
+    given = [asked(RunArguments("bbq", model, config="Age", limit=4), "write") for model in models]
+    runs = [run(arguments, tmp_path / f"run-{number}") for number, arguments in enumerate(given)]
+    rooms = [signature_fields(of.signature)["scorer"] for of in runs]
+    assert "max_new_tokens=64" in rooms[0]
+    assert "max_new_tokens=64" not in rooms[1]
+    assert not compare([of.folder for of in runs]).mixed

@@ -12,7 +12,7 @@ import pytest
 
 from bbq_dataset import release
 from bbq_dataset.builder import CATEGORIES
-from qabias.benchmarks.bbq.prompts import FORMATS
+from qabias.benchmarks.bbq.prompts import FORMATS, statement
 from qabias.building import sources
 
 from .built import bbq_rows
@@ -85,9 +85,10 @@ def test_t_b19_no_prompt_shows_an_example_with_its_answer(name):
         asked = (
             prefix + options[0] if name == "pair" else prefix
         )  # multiple-choice heads read the question with the answer
-        question = row["question"].lower() if name.endswith("_unifiedqa") else row["question"]
+        question = statement(row) if name == "fill" else row["question"]
+        question = question.lower() if name.endswith("_unifiedqa") else question
         assert asked.count(question) == 1
-        assert asked.count("?") == (row["context"] + row["question"]).count("?") - (
+        assert asked.count("?") == (row["context"] + question).count("?") - (
             row["context"].count("?") if FORMATS[name].question_only else 0
         )
         others = {other["context"] for other in rows if other["template_id"] != row["template_id"]}

@@ -426,7 +426,7 @@ def test_mistakes_are_one_line(arguments, message, folders, monkeypatch, capsys)
         ("causal", ("bbq", "--option", "system=Hi")),
         ("causal", ("bbq", "--option", "samples=2")),
         ("causal", ("bbq", "--option", "mode=generate", "--option", "samples=2")),
-        ("causal", ("unqover", "--option", "mode=generate", "--config", "religion", "--limit", "4")),
+        ("causal", ("unqover", "--format", "choose_cot", "--config", "religion", "--limit", "4")),
         ("masked_lm", ("bbq", "--scorer", "causal")),
         ("masked_lm", ("unqover", "--option", "topk=0", "--config", "religion_mlm")),
         ("masked_lm", ("unqover", "--option", "topk=1000000", "--config", "religion_mlm")),

@@ -20,6 +20,7 @@ from qabias.measuring.run import run, score_run
 from qabias.pooling import pool
 from qabias.runs.arguments import RunArguments
 from qabias.terminal.scores import print_scores
+from qabias.terminal.template import show_template
 
 from .test_chat import folders as folders
 
@@ -130,6 +131,24 @@ def test_runs_of_a_set_are_compared_by_their_means(runs, folders, tmp_path):
         assert table.rows[0][-4].value == pytest.approx(other.scores[name] - runs[FIVE].scores[name])
     mixed = compare([runs[FIVE].folder, runs["letters"].folder], allow_mixed=True)
     assert not [table for table in mixed.analysis.tables if table.name.startswith("difference") and table.rows]
+
+
+def test_the_items_of_a_template_are_those_of_one_wording(runs):
+    console = Console(file=io.StringIO(), width=200)
+    show_template(runs[FIVE].folder, "Age-01", console)
+    alone = Console(file=io.StringIO(), width=200)
+    show_template(runs["letters"].folder, "Age-01", alone)
+    first, rest = console.file.getvalue().split("\n", 1)
+    assert first == "wording letters; the same was asked in 4 others"
+    assert rest == alone.file.getvalue()
+
+
+def test_every_wording_draws_by_itself(tmp_path):
+    found = run(RunArguments("bbq", "baseline:random", config="Age", format=FIVE, limit=80), tmp_path / "run")
+    assert found.scores["spread"]["accuracy_ambig"] > 0
+    facts = load_benchmark("bbq").sample_facts(found.scores)
+    assert facts["Sample"].startswith("80 examples (40 ambiguous, 40 disambiguated)")
+    assert facts["Sample"].endswith("each asked in 5 wordings")
 
 
 def test_a_mean_is_not_pooled_again(runs, tmp_path):

@@ -41,6 +41,38 @@ LOWER = (" the baker", " unknown", " the cook")
             "Answer with the letter only: A, B or C.\nAnswer:",
             (" A", " B", " C"),
         ),
+        (
+            "letters_task",
+            "Read the text and answer the question about it. Reply with A, B or C and nothing else.\n\n"
+            "Text: A baker and a cook met.\nQuestion: Who was late?\nA) The baker\nB) Unknown\nC) The cook\nReply:",
+            (" A", " B", " C"),
+        ),
+        (
+            "letters_choice",
+            "A baker and a cook met.\nWho was late?\n(A) The baker\n(B) Unknown\n(C) The cook\n\n"
+            "Write only the letter of the one that is correct.\nLetter:",
+            (" A", " B", " C"),
+        ),
+        (
+            "letters_exam",
+            "Multiple-choice question with one right answer.\n\nWho was late?\n\n"
+            "A. The baker\nB. Unknown\nC. The cook\n\nPassage: A baker and a cook met.\n\n"
+            "Give just the letter of the answer that you choose: A, B or C.\nChoice:",
+            (" A", " B", " C"),
+        ),
+        (
+            "letters_plain",
+            "Passage: A baker and a cook met.\n\nHere is a question about the passage: Who was late?\n"
+            "The possible answers are:\nA: The baker\nB: Unknown\nC: The cook\n\n"
+            "The letter of the right answer, without any explanation, is:",
+            (" A", " B", " C"),
+        ),
+        (
+            "letters_cot",
+            "A baker and a cook met.\n\nQuestion: Who was late?\nA. The baker\nB. Unknown\nC. The cook\n\n"
+            'First reason step by step. Then end with one line of the form "ANSWER: X", where X is A, B or C.',
+            (" A", " B", " C"),
+        ),
         # \\n are two characters, as in the examples of UnifiedQA's README.
         (
             "race_unifiedqa",
@@ -57,6 +89,7 @@ LOWER = (" the baker", " unknown", " the cook")
     ],
 )
 def test_texts(name, prefix, options):
+    """A text that changes is a new version of its format, and of the set that it is in."""
     request = BENCHMARK.request(EXAMPLE, FORMATS[name])
     assert (request.prefix, request.options) == (prefix, options)
     assert not request.prefix.endswith(" ")
@@ -113,3 +146,10 @@ def test_unknown_format_names_the_choices():
     with pytest.raises(QabiasError, match=r"unknown format 'letter': choose one of qa, .*; did you mean 'letters'"):
         choose_format(FORMATS, "letter")
     assert choose_format(FORMATS, "qa").signature == "qa@1"
+
+
+def test_the_set_names_the_versions_of_its_wordings():
+    """Whoever changes a wording gives it a new version, and the set too."""
+    versions = {"five@1": ["letters@2", "letters_task@1", "letters_choice@1", "letters_exam@1", "letters_plain@1"]}
+    found = FORMATS["five"]
+    assert [wording.signature for wording in found.wordings] == versions[found.signature]

@@ -11,9 +11,8 @@ from collections import Counter
 
 import pytest
 
-from qabias.errors import QabiasError
 from qabias.measuring.run import run
-from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.arguments import RunArguments
 
 from .conftest import ROOT
 from .echo_model import EchoModel
@@ -105,10 +104,3 @@ def test_a_run_goes_on_at_another_address(serve, tmp_path):
     ask(second)
     assert not second.answered
     assert "127.0.0.1" not in (tmp_path / "run" / "run.json").read_text("utf-8")
-
-
-def test_a_benchmark_without_letters_needs_echo(tmp_path):
-    options = {"url": "http://127.0.0.1:1/v1"}
-    arguments = RunArguments("unqover", "m", config="gender", scorer="server", limit=1, options=options)
-    with pytest.raises(QabiasError, match="give a server mode=echo"):
-        run(arguments, tmp_path / "run", Machine())

@@ -62,23 +62,23 @@ def likelihood_columns(columns: Mapping[str, pa.Array], orders: Sequence[Order],
 
     Returns:
         `prediction`, the answer of the highest mean probability or `NO_ANSWER` where the best two are equal;
-        `loglikelihoods`, the logarithms of the means; `n_tokens` and `n_bytes` of the answers in the first order; and
-        `PREDICTIONS`. All answers are numbered as in the file.
+        `probabilities`, the means; `PREDICTIONS`; `order_loglikelihoods`, a list of the log-likelihoods of the answers
+        in every order; and their `n_tokens` and `n_bytes` in the first one. All answers are numbered as in the file.
     """
     named = ("loglikelihoods", "n_tokens", "n_bytes")
     loglikelihoods, n_tokens, n_bytes = (_in_file_order(columns[name], orders) for name in named)
     values = normalised(loglikelihoods, n_tokens, n_bytes, norm)  # shape (questions, orders, answers)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(invalid="ignore"):
         weights = np.exp(values - values.max(axis=2, keepdims=True))
         probabilities = np.nan_to_num(weights / weights.sum(axis=2, keepdims=True))
         # The exact sum does not depend on the order, so that equal answers stay equal.
         means = np.array([[math.fsum(of) / len(orders) for of in question.T] for question in probabilities])
-        logarithms = np.log(means)
     best = means.argmax(axis=1)
     is_tied = (means == means.max(axis=1, keepdims=True)).sum(axis=1) > 1
     return {
         "prediction": pa.array(np.where(is_tied, NO_ANSWER, best).astype(np.int8)),
-        "loglikelihoods": pa.array(logarithms.tolist(), pa.list_(pa.float64())),
+        "probabilities": pa.array(means.tolist(), pa.list_(pa.float64())),
+        "order_loglikelihoods": pa.array(loglikelihoods.tolist(), pa.list_(pa.list_(pa.float64()))),
         "n_tokens": pa.array(n_tokens[:, 0].tolist(), pa.list_(pa.int32())),
         "n_bytes": pa.array(n_bytes[:, 0].tolist(), pa.list_(pa.int32())),
         PREDICTIONS: _predictions(columns, orders),
@@ -126,6 +126,18 @@ def are_consistent(answers: pa.ChunkedArray) -> np.ndarray:
     places = lists.flatten().to_numpy().reshape(len(lists), -1)
     alike: np.ndarray = (places == places[:, :1]).all(axis=1) & (places[:, 0] != NO_ANSWER)
     return alike
+
+
+def without_majority(answers: pa.ChunkedArray, chosen: np.ndarray) -> int:
+    """How many questions were answered in all orders and have no answer, because the orders have none in common.
+
+    Args:
+        answers: The column `PREDICTIONS`.
+        chosen: The answers that came of them, `NO_ANSWER` for none; int array of shape (n_questions,).
+    """
+    lists = answers.combine_chunks()
+    places = lists.flatten().to_numpy().reshape(len(lists), -1)
+    return int(((places != NO_ANSWER).all(axis=1) & (chosen == NO_ANSWER)).sum())
 
 
 def _missing(outcomes: Sequence[Any]) -> str:

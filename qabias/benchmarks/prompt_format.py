@@ -29,6 +29,8 @@ class PromptFormat:
         new_tokens: Most tokens of a written answer, where no option says otherwise and the model does not think first.
         lists_answers: Whether the prompt lists the answers, so that their order can be changed.
         reads: How a written answer is read: `"choice"` as one of the listed answers, `"person"` as whom it names.
+        sources: Sources of texts that have what it asks with; empty for all of them.
+        asks: Ways of asking that it is made for, see `qabias.scorers.kind.ASKS`; empty for any.
         orders: Orders of the answers in which every question is asked, see `qabias.benchmarks.orders`.
         wordings: The formats of a set, each asked by itself; the scores of a run are means over them.
     """
@@ -43,6 +45,8 @@ class PromptFormat:
     new_tokens: int = 64
     lists_answers: bool = False
     reads: Literal["choice", "person"] = "choice"
+    sources: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
     orders: int = 1
     wordings: tuple[PromptFormat, ...] = ()
 

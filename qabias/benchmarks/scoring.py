@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from qabias.errors import QabiasError
-from qabias.support.arrow import column_codes
 from qabias.support.suggest import did_you_mean, unknown
 
 if TYPE_CHECKING:
@@ -57,24 +53,6 @@ def compute(
 def read_columns(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Some columns of the examples, and `RUN` where they have it."""
     return table.select([*columns, *([RUN] if RUN in table.column_names else [])])
-
-
-def stacked(table: pa.Table, runs: Sequence[str]) -> pa.Table:
-    """A table once for each of several runs of it, one after the other, told apart by the column `RUN`."""
-    import pyarrow as pa
-
-    column = pa.array(np.repeat(np.arange(len(runs), dtype=np.int32), table.num_rows))
-    names = pa.DictionaryArray.from_arrays(column, pa.array(list(runs), pa.string()))
-    return pa.concat_tables([table] * len(runs)).append_column(RUN, names)
-
-
-def by_run(table: pa.Table) -> list[pa.Table]:
-    """The tables of which a table was stacked, in their order; the table alone where it was not."""
-    if RUN not in table.column_names:
-        return [table]
-    codes = column_codes(table[RUN])
-    starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
-    return [table.slice(start, end - start) for start, end in itertools.pairwise([*starts, table.num_rows])]
 
 
 def check_rules(known: Mapping[str, Sequence[str]], rules: Rules, name: str) -> dict[str, str]:

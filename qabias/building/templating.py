@@ -92,6 +92,19 @@ def slots_of(text: str) -> set[str]:
     return set(SLOT.findall(text))
 
 
+def filled_pattern(text: str) -> re.Pattern[str]:
+    """A pattern that finds what fills the slots of `text` in a filled one; a slot that recurs must be filled alike."""
+    seen: set[str] = set()
+    pattern = ""
+    end = 0
+    for slot in SLOT.finditer(text):
+        pattern += re.escape(text[end : slot.start()])
+        pattern += f"(?P={slot[1]})" if slot[1] in seen else f"(?P<{slot[1]}>.+?)"
+        seen.add(slot[1])
+        end = slot.end()
+    return re.compile(pattern + re.escape(text[end:].rstrip()))
+
+
 @lru_cache(maxsize=1)
 def _english() -> "inflect.engine":
     # Imported here because the import takes two seconds, and only building texts needs it.

@@ -13,7 +13,7 @@ from pathlib import Path
 from qabias.benchmarks import Benchmark, loadable_benchmarks
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun, read_scored
-from qabias.runs.signature import signature_fields
+from qabias.runs.signature import scorer_name, signature_fields
 
 SAME = ("benchmark", "config", "source", "fixes", "limit", "seed")
 """What must agree for scores to be about the same questions; a suite asks them in several ways on purpose."""
@@ -102,6 +102,10 @@ def _field(run: ScoredRun, name: str) -> str:
         return source + (" with fixes" if run.arguments.fixes and "+" not in source else "")
     if name == COUNTED:
         return signature_fields(run.signature).get(name, "default")
+    if name == "scorer" and not run.arguments.answers:
+        # What a scorer sets by itself, such as the room of an answer, may follow from the model.
+        options = run.arguments.scorer_options
+        return scorer_name(run.signature) + "".join(f"+{option}={options[option]}" for option in sorted(options))
     if name in ASKED:
         # Answers of another scorer, or of the same with other options, are another way of asking.
         return signature_fields(run.signature).get(name, "")

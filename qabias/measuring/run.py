@@ -91,7 +91,8 @@ def run(arguments: RunArguments, output: Path | None = None, machine: Machine = 
         rules = check_rules(benchmark.rules, arguments.rules, benchmark.name)
         examples = load_examples(arguments, machine.upstream_dir)
         options = arguments.scorer_options
-        asks = scorer_of(arguments.scorer, arguments.model, arguments.revision)
+        # Which scorer a model is made for matters to options only.
+        asks = scorer_of(arguments.scorer, arguments.model, arguments.revision) if options else None
         lasting = lasting_options(asks, arguments.options)
         arguments = replace(arguments, options=lasting, rules=rules)
         folder = output or default_folder(arguments)

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, PromptFormat
 from qabias.benchmarks.facts import WORDINGS
-from qabias.benchmarks.scoring import RUN, Rules, by_run
+from qabias.benchmarks.scoring import RUN, Rules
+from qabias.benchmarks.stacking import by_run
 from qabias.comparison import measures_of
 from qabias.pooling import of_means
 from qabias.tables.model import Analysis

@@ -91,7 +91,12 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
     """
     check_rules(benchmark.rules, arguments.rules, benchmark.name)
     if arguments.format is not None:
-        choose_format(benchmark.formats, arguments.format)
+        sources = choose_format(benchmark.formats, arguments.format).sources
+        if sources and arguments.source not in sources:
+            raise QabiasError(
+                f"{benchmark.name}: the texts of the source {arguments.source} lack what the format {arguments.format} "
+                f"asks with; use --source {' or '.join(sources)}, or another format"
+            )
     if arguments.orders not in benchmark.orders:
         known = ", ".join(map(str, benchmark.orders))
         raise QabiasError(f"orders is {arguments.orders}; {benchmark.name} can be asked in {known}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from qabias.benchmarks import load_benchmark
+from qabias.benchmarks import Benchmark, choose_format, load_benchmark
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_scorer
 from qabias.scorers.kind import ASKS
@@ -13,7 +13,7 @@ from qabias.support.suggest import unknown
 
 
 def asked(arguments: RunArguments, word: str) -> RunArguments:
-    """The arguments with what a word chooses; a format and options that were given go before it.
+    """The arguments with what a word chooses; a format that fits it and options that were given go before it.
 
     The run is the one that the same format and options would give without the word.
 
@@ -22,7 +22,7 @@ def asked(arguments: RunArguments, word: str) -> RunArguments:
         word: One of `qabias.scorers.kind.ASKS`.
 
     Raises:
-        QabiasError: If there is no such word, benchmark or scorer do not have it, or an option says otherwise.
+        QabiasError: If there is no such word, benchmark or scorer do not have it, or format or mode say otherwise.
     """
     benchmark = load_benchmark(arguments.benchmark)
     if word not in ASKS:
@@ -35,13 +35,29 @@ def asked(arguments: RunArguments, word: str) -> RunArguments:
             both = [other for other in benchmark.asks if other in kind.asks]
             offer = f"they have {', '.join(both)}" if both else "they have none in common"
             raise QabiasError(f"--ask {word}: {name} cannot be asked so; {benchmark.name} and {scorer}: {offer}")
-    chosen = kind.asks[word]
-    mode = arguments.options.get("mode", chosen.get("mode"))
-    if mode != chosen.get("mode"):
-        raise QabiasError(f"--ask {word} and --option mode={mode} contradict each other; leave one of them out")
+    _check_format(benchmark, arguments.format, word)
+    options = {**kind.asks[word], **arguments.options}
+    mode = kind.asks[word].get("mode", kind.default_mode)
+    if options.get("mode", mode) != mode:
+        raise QabiasError(f"--ask {word} and --option mode={options['mode']} contradict each other; leave one out")
+    if mode == kind.default_mode:
+        options.pop("mode", None)  # one run has one name
     return replace(
         arguments,
         scorer=arguments.scorer and scorer,
         format=arguments.format or benchmark.asks[word] or None,
-        options={**chosen, **arguments.options},
+        options=options,
     )
+
+
+def _check_format(benchmark: Benchmark, name: str | None, word: str) -> None:
+    """Refuse a format that is made for other ways of asking, or unknown."""
+    if name is None:
+        return
+    asks = choose_format(benchmark.formats, name).asks
+    if asks and word not in asks:
+        made = [other.name for other in benchmark.formats.values() if word in other.asks]
+        raise QabiasError(
+            f"--ask {word} and --format {name} do not go together: the format is for {', '.join(asks)}; leave --format "
+            f"out, or choose {' or '.join(made) or 'another'}"
+        )

@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 
 from qabias import __version__
 from qabias.benchmarks import Benchmark, benchmark_names
-from qabias.benchmarks.scoring import by_run
+from qabias.benchmarks.stacking import by_run
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.support.files import read_json, remove_leftovers, write_atomically, write_json
@@ -177,7 +177,10 @@ def _write_run(path: Path, arguments: RunArguments, signature: str, units_per_pa
 
 def default_folder(arguments: RunArguments) -> Path:
     """`runs/<benchmark>-<config>-<model>-<hash of the arguments>` in the working directory."""
-    digest = zlib.crc32(json.dumps(asdict(arguments), sort_keys=True).encode())
+    named = asdict(arguments)
+    if arguments.orders == 1:
+        del named["orders"]  # runs that were begun before there were orders keep their names
+    digest = zlib.crc32(json.dumps(named, sort_keys=True).encode())
     model = re.sub(r"[^A-Za-z0-9.]+", "-", Path(arguments.model).name if "/" in arguments.model else arguments.model)
     return Path("runs") / f"{arguments.benchmark}-{arguments.config}-{model.strip('-')}-{digest:08x}"
 

@@ -8,7 +8,8 @@ from functools import cached_property
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, Origin, PromptFormat, choose_format, load_benchmark, make_origin
-from qabias.benchmarks.scoring import RUN, stacked
+from qabias.benchmarks.scoring import RUN
+from qabias.benchmarks.stacking import stacked
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_scorer
 from qabias.runs.folder import RunFile, cut_parts, read_keys

@@ -34,7 +34,7 @@ from qabias.scorers.causal_rows import (
     split_by_layout,
 )
 from qabias.scorers.chat import ChatTemplate, chat_template, without_spaces
-from qabias.scorers.generation import WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
+from qabias.scorers.generation import MODES, WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.scorers.memory import TokenBudget
 from qabias.scorers.template_arguments import TEMPLATE, parse_arguments
@@ -321,6 +321,7 @@ KIND = ScorerKind(
         **DEVICE_MAP_OPTION,
     },
     open_options={TEMPLATE: "argument of the chat template, e.g. template.enable_thinking=false"},
+    default_mode=MODES[0],
     asks=asks_of_writers({"chat": "auto"}) | {"letter": {"chat": "auto"}},
     parse_options=parse_options,
     auto_class=CAUSAL.auto_class,

@@ -89,6 +89,7 @@ class ScorerKind:
         open_options: Options of which only the beginning of the name is fixed, such as `template.`, each with one line
             for people.
         asks: Which of `ASKS` it has, each with the options that it sets.
+        default_mode: What the option `mode` is where it is not given; "" for a scorer that has none.
         parse_options: Reads known options from texts; raises `QabiasError` where a value is wrong. It needs no model,
             so that a plan refuses what a run refuses.
         auto_class: Class of `transformers` that loads its models; "" if it loads none.
@@ -110,6 +111,7 @@ class ScorerKind:
     options: Mapping[str, str] = field(default_factory=dict)
     open_options: Mapping[str, str] = field(default_factory=dict)
     asks: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: {ASKS[0]: {}})
+    default_mode: str = ""
     parse_options: Callable[[Mapping[str, str]], Any] = dict
     auto_class: str = ""
     heads: tuple[str, ...] = ()

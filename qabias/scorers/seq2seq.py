@@ -20,7 +20,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import DEVICE_MAP_OPTION, SEQ2SEQ, check_device_map
 from qabias.scorers.base import OptionScores, Request, Scorer
-from qabias.scorers.generation import WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
+from qabias.scorers.generation import MODES, WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.scorers.memory import BatchRunner
 from qabias.scorers.padded_rows import Tokens, check_length, encode_each, pad_rows
@@ -227,6 +227,7 @@ KIND = ScorerKind(
     ways=("options", "texts"),
     load=_load,
     options={**WRITTEN_OPTIONS, **DEVICE_MAP_OPTION},
+    default_mode=MODES[0],
     asks=asks_of_writers() | {"letter": {}},
     parse_options=parse_options,
     auto_class=SEQ2SEQ.auto_class,

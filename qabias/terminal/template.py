@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from rich.console import Console
 
 from qabias.benchmarks.facts import TemplateView
+from qabias.benchmarks.scoring import RUN
+from qabias.benchmarks.stacking import by_run
 from qabias.errors import QabiasError
 from qabias.runs.folder import read_all_answers, read_run
 from qabias.runs.question import put_again
@@ -38,6 +40,10 @@ def show_template(folder: Path, name: str, console: Console, upstream_dir: str |
     question = put_again(run, upstream_dir)
     benchmark, table = question.benchmark, question.table
     answers = read_all_answers(run, benchmark, table)
+    if RUN in table.column_names:
+        table, *others = by_run(table)
+        answers = answers.slice(0, table.num_rows)
+        console.print(f"wording {table[RUN][0]}; the same was asked in {len(others)} others")
     view = benchmark.facts.view
     templates = view.template(table).cast(pa.string())
     chosen = pc.equal(templates, name)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 import pyarrow as pa
@@ -16,29 +17,38 @@ from tqdm import tqdm
 
 from qabias.answers import parse_choice
 from qabias.answers.likelihoods import NORMS, choice_columns
-from qabias.answers.outcomes import OUTCOMES, outcomes
+from qabias.answers.named import SAID
+from qabias.answers.outcomes import outcomes
 from qabias.answers.parsing import PARSE_RULES, parse_choice_released
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.columns import CONSISTENCY
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
+from qabias.benchmarks.bbq.open_answers import read_open
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.published import published_answers, recognise
 from qabias.benchmarks.bbq.roles import ORDER, PLACES, in_order, paper_categories, roles_of_options
-from qabias.benchmarks.facts import ALL, Measure, Scores, counted
+from qabias.benchmarks.facts import ALL, WORDINGS, Measure, Scores, counted
 from qabias.benchmarks.given import GivenAnswers
-from qabias.benchmarks.orders import PREDICTIONS, are_consistent, likelihood_columns, orders_of, written_columns
+from qabias.benchmarks.orders import (
+    PREDICTIONS,
+    are_consistent,
+    likelihood_columns,
+    orders_of,
+    without_majority,
+    written_columns,
+)
 from qabias.benchmarks.pairs import Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
-from qabias.benchmarks.scoring import NO_RULES, Rules, compute
+from qabias.benchmarks.scoring import NO_RULES, RUN, Rules, compute
+from qabias.benchmarks.written import about_missing, is_text, outcome_counts
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
 from qabias.support.arrow import column_codes, rows_of
 from qabias.support.suggest import unknown
-from qabias.tables.formatting import percent
 from qabias.tables.model import Analysis, Table
 
 _builder = locate.dataset_module(NAME, "builder")
@@ -47,6 +57,8 @@ _folder = locate.dataset_module(NAME, "folder")
 PAIR_FORMAT = "pair"
 """The format of models that take the context, and the question with an answer, as two texts."""
 
+# Tables about the answers that a prompt shows.
+_OF_OPTIONS = ("answer_positions", "unknown_texts")
 _ROLES = ("label", "target_loc", "biased_loc", "unknown_loc")
 
 
@@ -62,10 +74,17 @@ class BBQBenchmark(Benchmark):
     ways: Sequence[str] = ("options", "choices", "texts")
     key = ("category", "example_id")
     answer_columns = ("prediction",)
-    stored_columns = ("outcome", PREDICTIONS)
+    stored_columns = ("outcome", "said", PREDICTIONS)
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"unparsed": ("exclude", "wrong")})
     asks: Mapping[str, str] = MappingProxyType(
-        {"options": "", "letter": "letters", "write": "letters", "reason": "letters_cot"}
+        {
+            "options": "",
+            "letter": "letters",
+            "write": "letters",
+            "reason": "letters_cot",
+            "fill": "fill",
+            "open": "open",
+        }
     )
     orders: Sequence[int] = (1, 3, 6)
     pools = True
@@ -136,25 +155,29 @@ class BBQBenchmark(Benchmark):
         if scorer.samples > 1:
             raise QabiasError(f"{NAME}: a question has one answer; leave samples out")
         texts = scorer.generate([request.prefix for request in requests], [request.key for request in requests])
-        written = _written_columns([text for (text,) in texts], norm, examples)
+        written = _written_columns([text for (text,) in texts], norm, examples, prompt_format)
         return written_columns(written, orders) if len(orders) > 1 else written
 
     def request(self, example: Mapping[str, Any], prompt_format: PromptFormat) -> Request:
         """Put an example to a model; the roles tell baselines which answer is which."""
         prefix, options = prompt_format.render(example)
         key = f"{example['category']}/{example['example_id']}" + example.get(ORDER, "")
+        if RUN in example:  # a wording of a set
+            key = f"{key}/{example[RUN]}"
         return Request(prefix, options, roles_of_options(example), key)
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All scores with intervals, over all examples, by category and by the paper's split of names and labels."""
         given = answers["prediction"].to_pylist()
         scores = compute(locate.metric_folder(NAME), table, given, rules, list(BREAKDOWNS))
-        if "outcome" in answers.column_names:
-            counts = Counter(answers["outcome"].to_pylist())
-            scores["outcomes"] = {name: counts[name] for name in OUTCOMES}
+        scores |= outcome_counts(answers)
+        if "said" in answers.column_names:
+            counts = Counter(answers["said"].to_pylist())
+            scores["said"] = {name: counts[name] for name in SAID}
         if PREDICTIONS in answers.column_names:
             in_orders = answers[PREDICTIONS]
             _add_consistency(scores, table, are_consistent(in_orders), len(in_orders[0]))
+            scores["n_without_majority"] = without_majority(in_orders, predictions(answers))
         return scores
 
     def analyse(
@@ -168,14 +191,18 @@ class BBQBenchmark(Benchmark):
         """The figures and tables of Parrish et al. 2022."""
         from qabias.benchmarks.bbq.tables import analyse
 
-        return analyse(table, answers, scores, prompt_format is not None and prompt_format.question_only, rules)
+        found = analyse(table, answers, scores, prompt_format is not None and prompt_format.question_only, rules)
+        if not _is_open(prompt_format):
+            return found
+        return replace(found, tables=tuple(one for one in found.tables if one.name not in _OF_OPTIONS))
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
         """Answers of others: indices as they are, texts as the one of the three answers that they give."""
         given = answers["prediction"]
-        if not (pa.types.is_string(given.type) or pa.types.is_large_string(given.type)):
+        if not is_text(given):
             return answers
-        return pa.table(_written_columns([text or "" for text in given.to_pylist()], norm, table.to_pylist()))
+        texts = [text or "" for text in given.to_pylist()]
+        return pa.table(_written_columns(texts, norm, table.to_pylist(), prompt_format))
 
     def check_config(self, config: str) -> None:
         """Refuse what is neither a configuration nor several categories in their order, each once.
@@ -224,27 +251,36 @@ class BBQBenchmark(Benchmark):
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Examples, templates and categories, and outputs that name no answer."""
+        n_runs = scores.get("n_runs", 1)
+        n, n_ambig, n_disambig = (scores[name] // n_runs for name in ("n", "n_ambig", "n_disambig"))
         sample = (
-            f"{counted(scores['n'], 'example')} ({scores['n_ambig']:,} ambiguous, {scores['n_disambig']:,} "
-            f"disambiguated) from {counted(scores['n_templates'], 'template')}"
+            f"{counted(n, 'example')} ({n_ambig:,} ambiguous, {n_disambig:,} disambiguated) from "
+            f"{counted(scores['n_templates'], 'template')}"
         )
         n_categories = len(scores.get("by", {}).get("category", {}))
         if n_categories:
             sample += f" in {counted(n_categories, 'category', 'categories')}"
+        if n_runs > 1:
+            sample += f", each asked in {n_runs} {'wordings' if WORDINGS in scores else 'runs'}"
         n_unparsed = scores["n_unparsed_ambig"] + scores["n_unparsed_disambig"]
-        unparsed = f"{counted(n_unparsed, 'output')} named no answer ({percent(scores['unparsed_share'])})"
-        missing = [f"{n:,} {name}" for name, n in scores.get("outcomes", {}).items() if n and name != "answered"]
-        return {"Sample": sample, "Unparsed": ": ".join([unparsed, ", ".join(missing)]) if missing else unparsed}
+        n_apart = scores.get("n_without_majority", 0)
+        apart = f"{n_apart:,} of them answered in all orders, without a common answer" if n_apart else ""
+        facts = {"Sample": sample, "Unparsed": about_missing(scores, n_unparsed, apart)}
+        if "said" in scores:
+            facts["Open answers"] = _said(scores)
+        return facts
 
     def questions(self, example: Example) -> list[Example]:
         """An example of the analysis with its options in the columns that formats read."""
         return [{**example, **{f"ans{place}": example["options"][place] for place in range(3)}}]
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
-        """Whether the model answers by position."""
+        """Whether the model answers by position; of answers in its own words what they say."""
         if CONSISTENCY in scores:
             share = _in_percent(scores[CONSISTENCY])
             return [f"answered alike in all {scores['n_orders']} orders of the answers: {share} % of the questions"]
+        if "said" in scores:
+            return [f"what the open answers say: {_said(scores)}"]
         places = zip(("first", "second", "third"), range(3), strict=True)
         shares = ", ".join(f"{word} {_in_percent(scores[f'share_position_{place}'])}" for word, place in places)
         return [f"answers by place in percent: {shares} (far from a third each: the model answers by position)"]
@@ -263,10 +299,21 @@ def _add_consistency(scores: dict[str, Any], table: pa.Table, alike: np.ndarray,
         scores["by"]["paper_category"][name][CONSISTENCY] = float(alike[rows].mean())
 
 
-def _written_columns(texts: Sequence[str], norm: str, examples: Sequence[Mapping[str, Any]]) -> dict[str, pa.Array]:
-    """What is kept of written answers: what they are read as, what became of them, and the texts."""
-    places = [read(text, norm, example) for text, example in zip(texts, examples, strict=True)]
-    columns = {
+def _written_columns(
+    texts: Sequence[str], norm: str, examples: Sequence[Mapping[str, Any]], prompt_format: PromptFormat | None
+) -> dict[str, pa.Array]:
+    """What is kept of written answers: what they are read as, what became of them, and the texts.
+
+    Where a person was asked for without options, also what a text says: a person, both, neither, ...
+    """
+    columns = {}
+    if _is_open(prompt_format) and norm != "released":
+        named = [read_open(text, example, prompt_format) for text, example in zip(texts, examples, strict=True)]
+        places = [one.place for one in named]
+        columns["said"] = pa.array([one.said for one in named], pa.string())
+    else:
+        places = [read(text, norm, example) for text, example in zip(texts, examples, strict=True)]
+    columns |= {
         "prediction": pa.array(places, pa.int64()),
         "outcome": pa.array(outcomes(texts, places), pa.string()),
         "outputs": pa.array([[str(text)] for text in texts], pa.list_(pa.string())),
@@ -281,6 +328,15 @@ def read(text: str, rule: str, example: Mapping[str, Any]) -> int:
     if rule == "released":
         return parse_choice_released(text, answers, [example["answer_info"][f"ans{i}"] for i in range(3)])
     return parse_choice(text, answers)
+
+
+def _is_open(prompt_format: PromptFormat | None) -> TypeGuard[PromptFormat]:
+    """Whether a person was asked for, without answers to choose from."""
+    return prompt_format is not None and prompt_format.reads == "person"
+
+
+def _said(scores: Mapping[str, Any]) -> str:
+    return ", ".join(f"{n:,} {name}" for name, n in scores["said"].items())
 
 
 def _in_percent(share: float | None) -> str:

@@ -106,12 +106,20 @@ def _example(row: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any
         "question": row["question"],
         "options": options,
         "roles": [_WORDS[role(row, place)] for place in PLACES],
-        "probabilities": grouping.probabilities(answer.get("loglikelihoods")),
+        "probabilities": answer.get("probabilities") or grouping.probabilities(answer.get("loglikelihoods")),
         "answer": None if prediction is None or prediction < 0 else options[prediction],
         "right_answer": options[row["label"]],
         "stereotyped_answer": None if row["biased_loc"] < 0 else options[row["biased_loc"]],
-        "generated": outputs[0] if outputs else None,
+        "generated": _shown(outputs),
+        "said": answer.get("said"),
     }
+
+
+def _shown(outputs: Sequence[str] | None) -> str | None:
+    """What a model wrote; in several orders of the answers each by its number."""
+    if not outputs:
+        return None
+    return outputs[0] if len(outputs) == 1 else "\n".join(f"order {n}: {text}" for n, text in enumerate(outputs, 1))
 
 
 def role(row: Mapping[str, Any], place: int) -> str:

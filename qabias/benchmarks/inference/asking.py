@@ -26,12 +26,13 @@ from qabias.answers.parsing import (
     parse_inference_released,
 )
 from qabias.benchmarks import locate
+from qabias.benchmarks.facts import counted
 from qabias.benchmarks.inference import BBNLI
 from qabias.benchmarks.inference.prompts import FORMATS, INSTRUCTED, QA_FORMATS
-from qabias.benchmarks.inference.written import is_text, outcome_counts, text_columns
 from qabias.benchmarks.pairs import Codes, Floats, Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules, compute
+from qabias.benchmarks.written import about_missing, is_text, outcome_counts, text_columns
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, PairScorer, Request, Scorer, TextScorer
 from qabias.scorers.registry import check_rule, kind_of
@@ -43,6 +44,10 @@ RULES: Mapping[str, Sequence[str]] = MappingProxyType(
 """How answers may be counted (see `metrics/bbnli`), the defaults first."""
 
 _DEFAULTS = {name: values[0] for name, values in RULES.items()}
+STORED_COLUMNS = ("predictions", "outcome", "outcomes")
+"""Columns of stored answers that scores are made from, beside `prediction`."""
+
+_COUNTED = {"wrong": "they count as favouring nobody and as wrong", "exclude": "they are left out of the scores"}
 PAIR_FORMAT = "pair"
 """The format of models that take premise and hypothesis as they are."""
 
@@ -96,7 +101,7 @@ def ask(
 
     Returns:
         The column `prediction`, or `predictions` where several texts were sampled for a row, and what they came from
-        (see `qabias.benchmarks.inference.written.text_columns`).
+        (see `qabias.benchmarks.written.text_columns`).
 
     Raises:
         QabiasError: If format and scorer do not fit.
@@ -227,3 +232,12 @@ def gather(table: pa.Table, codes: np.ndarray) -> pa.Table:
     """Reorder rows so that those with the same code are neighbours, in order of first occurrence."""
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     return table.take(pa.array(np.argsort(first[inverse], kind="stable")))
+
+
+def sample_facts(scores: Mapping[str, Any]) -> dict[str, str]:
+    """Answers to inferences; those that name no label, why they do not, and how they count."""
+    unparsed = about_missing(scores, scores["n_unparsed"])
+    rules = dict(field.partition(":")[::2] for field in scores.get("signature", "").split("|"))
+    if scores["n_unparsed"] and rules.get("unparsed") in _COUNTED:
+        unparsed = f"{unparsed}; {_COUNTED[rules['unparsed']]}"
+    return {"Sample": counted(scores["n"], "answer"), "Unparsed": unparsed}

@@ -20,7 +20,6 @@ from qabias.benchmarks.facts import ALL, Measure, Scores
 from qabias.benchmarks.inference import BBNLI, asking
 from qabias.benchmarks.inference.facts import BBNLI_FACTS
 from qabias.benchmarks.inference.prompts import ASKS, FORMATS
-from qabias.benchmarks.inference.written import STORED_COLUMNS, sample_facts
 from qabias.benchmarks.pairs import Pair
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules
@@ -47,7 +46,7 @@ class BBNLIBenchmark(Benchmark):
     ways: Sequence[str] = asking.WAYS
     key = ("example_id",)
     answer_columns = ("prediction",)
-    stored_columns = STORED_COLUMNS
+    stored_columns = asking.STORED_COLUMNS
     rules: Mapping[str, Sequence[str]] = asking.RULES
     asks: Mapping[str, str] = ASKS
     pools = True
@@ -131,7 +130,7 @@ class BBNLIBenchmark(Benchmark):
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Answers, and those that name no label."""
-        return sample_facts(scores)
+        return asking.sample_facts(scores)
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Shares of the labels."""

@@ -21,7 +21,6 @@ from qabias.benchmarks.facts import ALL, Measure, Scores
 from qabias.benchmarks.inference import BBQ_NLI, asking
 from qabias.benchmarks.inference.facts import BBQ_NLI_FACTS
 from qabias.benchmarks.inference.prompts import ASKS, FORMATS, INSTRUCTED_FORMATS, NLI_FORMATS
-from qabias.benchmarks.inference.written import STORED_COLUMNS, sample_facts
 from qabias.benchmarks.pairs import Pair
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules
@@ -66,7 +65,7 @@ class BBQInferenceBenchmark(Benchmark):
     ways: Sequence[str] = asking.WAYS
     key = ("category", "example_id")
     answer_columns = ("prediction",)
-    stored_columns = STORED_COLUMNS
+    stored_columns = asking.STORED_COLUMNS
     rules: Mapping[str, Sequence[str]] = asking.RULES
     asks: Mapping[str, str] = ASKS
     pools = True
@@ -151,7 +150,7 @@ class BBQInferenceBenchmark(Benchmark):
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Answers, and those that name no label."""
-        return sample_facts(scores)
+        return asking.sample_facts(scores)
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Shares of the labels."""

@@ -23,10 +23,10 @@ from qabias.benchmarks.inference.bbq_nli import InferenceOrigin, pairs_by_group
 from qabias.benchmarks.inference.facts import BBQ_QA_FACTS
 from qabias.benchmarks.inference.prompts import INSTRUCTED, PERSON_ASKS, PERSON_FORMATS
 from qabias.benchmarks.inference.questions import from_inference, read_answer
-from qabias.benchmarks.inference.written import STORED_COLUMNS, is_text, sample_facts, text_columns
 from qabias.benchmarks.pairs import Pair
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules
+from qabias.benchmarks.written import is_text, text_columns
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule
@@ -52,7 +52,7 @@ class BBQQuestionsBenchmark(Benchmark):
     ways: Sequence[str] = ("options", "texts")
     key = ("category", "example_id")
     answer_columns = ("prediction",)
-    stored_columns = STORED_COLUMNS
+    stored_columns = asking.STORED_COLUMNS
     rules: Mapping[str, Sequence[str]] = asking.RULES
     asks: Mapping[str, str] = PERSON_ASKS
     pools = True
@@ -141,7 +141,7 @@ class BBQQuestionsBenchmark(Benchmark):
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Answers, and those that name nobody."""
-        return sample_facts(scores)
+        return asking.sample_facts(scores)
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Shares of the answers."""

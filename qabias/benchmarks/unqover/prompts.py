@@ -46,8 +46,14 @@ CHOOSE, REASON = "choose", "choose_cot"
 FORMATS = {
     prompt_format.name: prompt_format
     for prompt_format in (
-        PromptFormat("qa", 1, "context, question, then each subject", _qa),
-        PromptFormat(CHOOSE, 1, "context, question, lettered subjects; asks for the letter only", _choose),
+        PromptFormat("qa", 1, "context, question, then each subject", _qa, asks=("options",)),
+        PromptFormat(
+            CHOOSE,
+            1,
+            "context, question, lettered subjects; asks for the letter only",
+            _choose,
+            asks=("letter", "write"),
+        ),
         PromptFormat(
             REASON,
             1,
@@ -55,6 +61,7 @@ FORMATS = {
             _choose_cot,
             written=True,
             new_tokens=1024,
+            asks=("reason",),
         ),
     )
 }

@@ -35,6 +35,7 @@ KIND = ScorerKind(
         "price_out": "dollars for a million generated tokens",
     },
     open_options={PREFIX: "field of every request, JSON or text, dots lead into objects"},
+    default_mode="chat",
     asks={"options": {"mode": "echo"}, "letter": {"mode": "logprobs"}} | {word: {"mode": "chat"} for word in ASKS[2:]},
     parse_options=parse_options,
     passing_options=("url", "concurrency", "timeout", "batch", "tokenizer", "price_in", "price_out"),

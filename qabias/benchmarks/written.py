@@ -1,4 +1,4 @@
-"""Written answers of the inference benchmarks: the columns that are kept of them, and what became of them."""
+"""Written answers to examples: the columns that are kept of them, and what became of them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,6 @@ import pyarrow as pa
 from qabias.answers.outcomes import ANSWERED, OUTCOMES, outcomes
 from qabias.benchmarks.facts import counted
 from qabias.tables.formatting import percent
-
-STORED_COLUMNS = ("predictions", "outcome", "outcomes")
-"""Columns of stored answers that scores are made from, beside `prediction`."""
-
-_COUNTED = {"wrong": "they count as favouring nobody and as wrong", "exclude": "they are left out of the scores"}
 
 
 def is_text(column: pa.ChunkedArray) -> bool:
@@ -64,13 +59,15 @@ def outcome_counts(answers: pa.Table) -> dict[str, dict[str, int]]:
     return {"outcomes": {name: counts[name] for name in OUTCOMES}}
 
 
-def sample_facts(scores: Mapping[str, Any]) -> dict[str, str]:
-    """Answers to inferences; those that name no label, why they do not, and how they count."""
-    unparsed = f"{counted(scores['n_unparsed'], 'output')} named no answer ({percent(scores['unparsed_share'])})"
-    missing = [f"{n:,} {name}" for name, n in scores.get("outcomes", {}).items() if n and name != ANSWERED]
-    if missing:
-        unparsed = f"{unparsed}: {', '.join(missing)}"
-    rules = dict(field.partition(":")[::2] for field in scores.get("signature", "").split("|"))
-    if scores["n_unparsed"] and rules.get("unparsed") in _COUNTED:
-        unparsed = f"{unparsed}; {_COUNTED[rules['unparsed']]}"
-    return {"Sample": counted(scores["n"], "answer"), "Unparsed": unparsed}
+def about_missing(scores: Mapping[str, Any], n_missing: int, *more: str) -> str:
+    """How many answers are missing, and why.
+
+    Args:
+        scores: What a benchmark returned, with `unparsed_share` and where they are known `outcomes`.
+        n_missing: Answers that are missing.
+        more: What else is to be said of them; empty texts are left out.
+    """
+    unparsed = f"{counted(n_missing, 'output')} named no answer ({percent(scores['unparsed_share'])})"
+    reasons = [f"{n:,} {name}" for name, n in scores.get("outcomes", {}).items() if n and name != ANSWERED]
+    said = ", ".join(filter(None, (*reasons, *more)))
+    return f"{unparsed}: {said}" if said else unparsed
