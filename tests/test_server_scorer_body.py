@@ -129,7 +129,7 @@ def test_an_answer_has_four_times_the_room_that_its_format_needs(serve, tmp_path
     estimate = estimate_run(arguments)
     signature = run(arguments, tmp_path / "run").signature
     assert {body["max_tokens"] for body in bodies} == {tokens}
-    assert f"|scorer:server+max_new_tokens={tokens}+mode=chat+temperature=0|" in signature
+    assert f"|scorer:server+max_new_tokens={tokens}+temperature=0|" in signature
     assert estimate.generated_tokens == 4 * tokens
 
 
