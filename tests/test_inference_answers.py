@@ -99,6 +99,56 @@ def test_an_inference_is_read_as_a_reader_would(text, label, became):
     assert outcome(text, label) == became
 
 
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        # It cannot be known
+        ("There is no mention of his job in the premise, so it is open.", MAYBE),
+        ("ANSWER: no answer", MAYBE),
+        ("ANSWER: No definitive answer", MAYBE),
+        ("No definitive answer is possible.", MAYBE),
+        ("No one can say", MAYBE),
+        ("no-one could really tell", MAYBE),
+        ("Nobody knows.", MAYBE),
+        ("No conclusion can be drawn.", MAYBE),
+        ("There's no way of telling.", MAYBE),
+        ("There is no clear way to determine that.", MAYBE),
+        ("There is no clear indication either way.", MAYBE),
+        ("No reason is given.", MAYBE),
+        ("No basis for that.", MAYBE),
+        ("No proof.", MAYBE),
+        # Skipped
+        ("With no further details, maybe.", MAYBE),
+        ("With no further details, yes.", YES),
+        ("With no further details.", MAYBE),
+        ("There is no doubt that it is true.", YES),
+        ("No one was late.", NO_ANSWER),
+        ("There is no contradiction.", NO_ANSWER),
+        # The answer, with a mark behind it
+        ("No. Reason: the premise says the opposite.", NO),
+        ("No\n\nReason: the premise says the opposite.", NO),
+        ("**No** (reason: the premise says the opposite)", NO),
+        ("No - evidence of the opposite is given.", NO),
+        ("No, one of them was late.", NO),
+        ("No: no evidence.", NO),
+        ("No. Answer: no", NO),
+        ("The answer is **No** (contradiction).", NO),
+        ("No contradiction", NO),
+        ("No way!", NO),
+        ("It is no longer true.", NO),
+        # The options repeated
+        ("Yes/No", NO_ANSWER),
+        ("yes_no", NO_ANSWER),
+        ("true/false", NO_ANSWER),
+        ("ANSWER: Yes/No", NO_ANSWER),
+        ("Yes/No: No", NO),
+        ("Yes. No evidence is against it.", YES),
+    ],
+)
+def test_no_before_a_noun_is_no_contradiction(text, label):
+    assert parse_inference(text) == label
+
+
 @pytest.mark.parametrize("text", [text for text, *_ in READINGS])
 def test_plain_short_answers_are_read_by_their_first_word(text):
     assert parse_inference(text) == first_label(text)

@@ -132,6 +132,28 @@ def test_options_are_checked_without_a_model():
         check_options(load_kind("causal"), {"layuot": "tree"})
 
 
+@pytest.mark.parametrize(
+    ("scorer", "option", "meant"),
+    [
+        ("server", "boddy.x", "body.x"),
+        ("server", "body", "body.NAME"),
+        ("server", "bdy", "body.NAME"),
+        ("server", "body_x", "body.NAME"),
+        ("causal", "templat.enable_thinking", "template.enable_thinking"),
+        ("causal", "chatt", "chat"),
+        ("server", "modes", "mode"),
+    ],
+)
+def test_an_option_whose_beginning_alone_is_fixed_is_offered_too(scorer, option, meant):
+    with pytest.raises(QabiasError, match=rf"has no option '{option}'; it has .*; did you mean '{meant}'\?$"):
+        check_options(load_kind(scorer), {option: "5"})
+
+
+def test_what_is_behind_the_dot_makes_no_option_close():
+    with pytest.raises(QabiasError, match=r"it has .*template\.NAME$"):
+        check_options(load_kind("causal"), {"xyz.enable_thinking": "5"})
+
+
 def test_only_options_that_determine_answers_last():
     options = {"url": "http://h/v1", "mode": "echo", "concurrency": "3"}
     assert lasting_options("server", options) == {"mode": "echo"}

@@ -14,9 +14,11 @@ import pytest
 
 from qabias.cli import app
 from qabias.errors import QabiasError
+from qabias.measuring import run as measuring
 from qabias.measuring.run import run
 from qabias.planning.server import estimate_run
-from qabias.runs.arguments import RunArguments
+from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.distributed import Processes
 from qabias.scorers.server import batch
 from qabias.scorers.server.batch import BatchClient, RequestFiles, read_results
 from qabias.scorers.server.chat import ServerChatScorer
@@ -229,6 +231,41 @@ def test_request_files_keep_to_the_limits_of_the_service(tmp_path, monkeypatch):
     assert (tmp_path / "other-00001.jsonl").exists()
     assert RequestFiles(tmp_path, "requests").close() == []
     assert not list(tmp_path.glob("requests-*"))
+
+
+def test_a_request_file_holds_json_only(tmp_path):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        RequestFiles(tmp_path, "requests").add("name", {"top_p": math.inf})
+
+
+@pytest.mark.parametrize("what", ["write", "read"])
+def test_a_batch_is_not_shared_out(serve, tmp_path, monkeypatch, what):
+    server = serve()
+    run(arguments(600, batch="write"), tmp_path / "run")
+    out = write(tmp_path / "out.jsonl", answered(server, requests_in(tmp_path / "run")))
+    begun = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    batched = arguments(600, batch={"write": "write", "read": f"read={out}"}[what])
+    for folder in ("run", "other"):
+        with pytest.raises(QabiasError, match=r"by one process for the whole run, .* leave out --shard"):
+            run(batched, tmp_path / folder, Machine(shard=(1, 2)))
+        with monkeypatch.context() as launched:
+            launched.setattr(measuring, "launched_processes", lambda: Launched(rank=0, count=2))
+            with pytest.raises(QabiasError, match="leave out --shard and the launcher"):
+                run(batched, tmp_path / folder)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == begun
+    assert not (tmp_path / "other").exists()
+
+    # Who asks the server itself may share the run out.
+    for shard in range(2):
+        last = run(arguments(600, url=server.url), tmp_path / "asked", Machine(shard=(shard, 2)))
+    assert last.scores is not None
+
+
+class Launched(Processes):
+    """One of two processes that nobody connects."""
+
+    def _gather(self, content):
+        return [content, None]
 
 
 def test_answers_without_status_and_body_are_read_too(serve, tmp_path):

@@ -28,7 +28,8 @@ pytestmark = pytest.mark.usefixtures("surroundings", "one_thread")
         ({"body.seed": "1", "body.top_p": "0.9"}, {"seed": 1, "top_p": 0.9}),
         ({"body.chat_template_kwargs.enable_thinking": "false"}, {"chat_template_kwargs": {"enable_thinking": False}}),
         ({"body.a": '{"b": [1, null]}', "body.a.c": '"1"'}, {"a": {"b": [1, None], "c": "1"}}),
-        ({"body.a": "NaN", "body.b": "{torn", "body.c": ""}, {"a": "NaN", "b": "{torn", "c": ""}),
+        ({"body.a": "NaN and more", "body.b": "{torn", "body.c": ""}, {"a": "NaN and more", "b": "{torn", "c": ""}),
+        ({"body.a": '"Infinity"', "body.b": "1e308"}, {"a": "Infinity", "b": 1e308}),
         ({"body.a.model": "x"}, {"a": {"model": "x"}}),
     ],
 )
@@ -54,6 +55,10 @@ def test_values_are_json_where_they_can_be_and_dots_lead_into_objects(options, b
         ({"body.a": "x\ny"}, "the signature cannot"),
         ({"body.a": "1", "body.a.b": "2"}, "leads into a, which is no object"),
         ({"body.a": '{"b": 1}', "body.a.b": "2"}, "given twice"),
+        *(
+            ({"body.top_p": value}, "body.top_p is .*finite numbers only; give a text by quotation marks")
+            for value in ("1e999", "-1e999", "NaN", "-Infinity", "[1, 1e999]", '{"a": {"b": [NaN]}}')
+        ),
     ],
 )
 def test_fields_that_cannot_be_are_refused(options, message):
@@ -77,6 +82,19 @@ def test_an_echo_takes_fields_too(serve):
     load_scorer("server", "m", scorer_options=options).score([Request("Who?", (" A baker",))])
     assert bodies[0]["add_special_tokens"] is False
     assert "option_length" not in bodies[0]
+
+
+def test_a_field_of_an_echo_does_not_take_the_place_of_the_length_of_an_option(serve):
+    model, bodies = EchoModel(), []
+    server = serve(lambda path, body: bodies.append(body) or model(path, body))
+    options = {"url": server.url, "mode": "echo"}
+    request = Request("Who?", (" A baker", " The cook of the house"))
+    (plain,) = load_scorer("server", "m", scorer_options=options).score([request])
+    (found,) = load_scorer("server", "m", scorer_options={**options, "body.option_length": "3"}).score([request])
+    assert found.loglikelihoods.tolist() == plain.loglikelihoods.tolist()
+    assert found.n_tokens.tolist() == plain.n_tokens.tolist()
+    assert [body.get("option_length") for body in bodies] == [None, None, 3, 3]
+    assert not any("option length" in body for body in bodies)
 
 
 def test_other_fields_are_another_run_and_other_requests(serve, tmp_path):
@@ -111,7 +129,7 @@ def test_an_answer_has_four_times_the_room_that_its_format_needs(serve, tmp_path
     estimate = estimate_run(arguments)
     signature = run(arguments, tmp_path / "run").signature
     assert {body["max_tokens"] for body in bodies} == {tokens}
-    assert f"|scorer:server+max_new_tokens={tokens}+mode=chat+temperature=0|" in signature
+    assert f"|scorer:server+max_new_tokens={tokens}+temperature=0|" in signature
     assert estimate.generated_tokens == 4 * tokens
 
 

@@ -1,7 +1,10 @@
 """Letter probabilities from the first token of a server's answer, in every shape that servers give them."""
 
+import json
 import math
+import re
 import string
+import warnings
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -46,17 +49,26 @@ def scorer(server, **options):
     return load_scorer("server", "m", scorer_options={"url": server.url, "mode": "logprobs", **options})
 
 
+def letter_in(token):
+    """The letter that is all of a token but for spaces and marks; "" where there is none. `<s>` is no letter."""
+    found = re.fullmatch(r"[^\w<>]*([A-Za-z])[^\w<>]*", token)
+    return found[1] if found else ""
+
+
 class LetterModel:
-    """A tiny model that says how likely its next tokens are."""
+    """A tiny model that says how likely its next tokens are, letters more so than a random model would."""
 
     def __init__(self, shape):
         self.model, self.tokenizer = tiny_models.make_model("llama"), tiny_models.make_tokenizer()
+        self.letters = [letter_in(self.tokenizer.decode([token])) for token in range(len(self.tokenizer))]
+        self.liking = torch.tensor([float(letter != "") for letter in self.letters])
         self.shape = shape
         self.bodies = []
 
     def logprobs(self, prompt):
         with torch.inference_mode():
-            return self.model(torch.tensor([self.tokenizer.encode(prompt)])).logits[0, -1].double().log_softmax(-1)
+            logits = self.model(torch.tensor([self.tokenizer.encode(prompt)])).logits[0, -1].double()
+        return (3 * logits + self.liking).log_softmax(-1)
 
     def __call__(self, path, body):
         assert path == "/v1/chat/completions"
@@ -66,29 +78,33 @@ class LetterModel:
         return answer(self.shape(list(zip(tokens, values.tolist(), strict=True))))
 
 
-@pytest.mark.filterwarnings("ignore:server. of")
+@pytest.mark.filterwarnings("ignore:server. after")
 @pytest.mark.parametrize("shape", [content, legacy])
 @pytest.mark.parametrize("top", [20, 200])
 def test_the_probability_of_a_letter_is_that_of_its_tokens_among_the_likeliest(serve, shape, top):
     model = LetterModel(shape)
-    prompts = [f"Who was forgetful? The baker or the carpenter, {number}?" for number in range(6)]
+    prompts = [f"Who was forgetful? The baker or the carpenter, {number}?" for number in range(12)]
     options = tuple(f" {letter}" for letter in string.ascii_letters)
     found = scorer(serve(model), top_logprobs=str(top)).score([Request(prompt, options) for prompt in prompts])
-    some = 0
+    answered = []
     for prompt, scores in zip(prompts, found, strict=True):
         logprobs = model.logprobs(prompt)
         least = logprobs.sort(descending=True).values[top - 1]
+        share = sum(math.exp(logprobs[i]) for i, letter in enumerate(model.letters) if letter and logprobs[i] >= least)
+        answered.append(share >= 0.5)
+        if share < 0.5:
+            assert np.isneginf(scores.loglikelihoods).all()
+            continue
         for place, letter in enumerate(string.ascii_letters):
-            same = [i for i in range(len(logprobs)) if model.tokenizer.decode([i]).strip() == letter]
+            same = [i for i, other in enumerate(model.letters) if other == letter]
             named = [i for i in same if logprobs[i] >= least]
-            some += bool(named)
             expected = math.log(sum(math.exp(logprobs[i]) for i in named)) if named else -math.inf
             assert scores.loglikelihoods[place] == pytest.approx(expected, abs=1e-9)
             # What is not named is not more probable than the least that is, token by token.
             assert all(logprobs[i] <= least for i in same if i not in named)
         assert scores.n_tokens.tolist() == [1] * 52
         assert scores.n_bytes.tolist() == [2] * 52
-    assert some
+    assert 0 < sum(answered) < len(prompts)
     (body,) = {tuple((name, str(value)) for name, value in body.items() if name != "messages") for body in model.bodies}
     assert dict(body) == {
         "model": "m", "max_tokens": "1", "logprobs": "True", "top_logprobs": str(top), "temperature": "0"
@@ -101,6 +117,11 @@ def test_the_probability_of_a_letter_is_that_of_its_tokens_among_the_likeliest(s
         ([("A", 0.5), (" A", 0.2), ("B", 0.1)], LETTERS, [0.7, 0.1, 0]),
         ([("a", 0.5), ("\nB\n", 0.1), ("**", 0.3)], LETTERS, [0, 0.1, 0]),  # "a" is also a word
         ([("a", 0.5), (" the", 0.4)], LETTERS, [0, 0, 0]),
+        ([("(A", 0.5), ("**A", 0.2), ("B", 0.1)], LETTERS, [0.7, 0.1, 0]),
+        ([("A.", 0.3), (' "B"', 0.2), ("\n* B:", 0.1), ("(C)", 0.1), ("“C”,", 0.1)], LETTERS, [0.3, 0.3, 0.2]),
+        ([("(", 0.5), ("**", 0.3), ("AB", 0.1), ("A/B", 0.05)], LETTERS, [0, 0, 0]),
+        ([("(a)", 0.5), ("A", 0.2)], ("(a)", "(b)"), [0.5, 0]),
+        ([("**Yes", 0.5), ("No.", 0.2), ("**", 0.1)], (" no", " maybe", " yes"), [0.2, 0, 0.5]),
         ([("Yes", 0.5), (" yes", 0.2), ("NO", 0.1)], (" no", " maybe", " yes"), [0.1, 0, 0.7]),
         ([("May", 0.5), ("n", 0.2), ("ye", 0.1), ("", 0.1)], (" no", " maybe", " yes"), [0.2, 0.5, 0.1]),
         ([("Mar", 0.5), ("Mark", 0.2), (" M", 0.1)], ("Maria", "Mark"), [0, 0.2]),  # two names begin so
@@ -112,6 +133,52 @@ def test_tokens_belong_to_options(top, options, expected):
     found = sum_options([(token, math.log(value)) for token, value in top], options)
     assert np.exp(found) == pytest.approx(expected)
     assert (found <= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("top", "expected"),
+    [
+        ([("(A", -0.02), ("B", -9)], [-0.02, -9, -math.inf]),
+        ([("A.", -0.01), ("**A", -5), ("B", -6)], [math.log(math.exp(-0.01) + math.exp(-5)), -6, -math.inf]),
+        (
+            [("The", math.log(0.5)), ("A", math.log(0.3)), ("B", math.log(0.2))],
+            [math.log(0.3), math.log(0.2), -math.inf],
+        ),
+    ],
+)
+def test_an_answer_is_what_the_model_says_with_half_of_the_probability(serve, recwarn, top, expected):
+    server = serve(lambda path, body: answer(content(top)))
+    (found,) = scorer(server).score([Request("q", LETTERS)])
+    assert found.loglikelihoods == pytest.approx(expected)
+    assert not [warning for warning in recwarn if "server" in str(warning.message)]
+
+
+def test_letters_that_together_hold_less_than_half_are_no_answer(serve):
+    replies = {
+        "thinks": [("<think>", math.log(0.9)), ("A", math.log(0.09))],
+        "says more": [("The", math.log(0.51)), ("A", math.log(0.3)), ("B", math.log(0.19))],
+        "says A": [("A", math.log(0.6))],
+        "says nothing": [],
+    }
+    named = {prompt: content(top) if top else {"content": []} for prompt, top in replies.items()}
+    asked_one = scorer(serve(lambda path, body: answer(named[body["messages"][0]["content"]])))
+    with pytest.warns(
+        UserWarning, match=r"server: after 3 of 4 prompts .* less than half .* must not think here"
+    ) as told:
+        found = asked_one.score([Request(prompt, LETTERS) for prompt in replies])
+    assert len(told) == 1
+    missing = [np.isneginf(scores.loglikelihoods).all() for scores in found]
+    assert missing == [True, True, False, True]
+
+    # The first warning comes at once, the number at the end once more if it has grown.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asked_one.score([Request("says A", LETTERS), Request("thinks", LETTERS)])
+    with pytest.warns(UserWarning, match="after 4 of 6 prompts"):
+        assert asked_one.hand_over() == ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asked_one.hand_over()
 
 
 def test_an_answer_that_ends_at_once_names_no_token():
@@ -169,7 +236,7 @@ def test_a_run_counts_questions_whose_letters_are_not_named(serve, tmp_path):
     arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=80, options={"url": server.url})
     arguments = asked(arguments, "letter")
     assert estimate_run(arguments).generated_tokens == 80
-    with pytest.warns(UserWarning, match="none is among the 20 likeliest tokens") as told:
+    with pytest.warns(UserWarning, match="of 80 prompts .* counted over the 20 likeliest tokens") as told:
         result = run(arguments, tmp_path / "run")
     assert sum("likeliest" in str(warning.message) for warning in told) == 1
     assert "|format:letters@2|" in result.signature
@@ -195,11 +262,28 @@ def test_a_run_counts_questions_whose_letters_are_not_named(serve, tmp_path):
     assert sum(server.attempts.values()) == 80
 
 
-def test_a_prompt_that_a_filter_refuses_has_no_answer(serve):
-    server = serve(lambda path, body: (400, {"error": {"message": "no", "code": "content_filter"}}, {}))
-    with pytest.warns(UserWarning, match="likeliest"):
-        (found,) = scorer(server).score([Request("q", LETTERS)])
-    assert np.isneginf(found.loglikelihoods).all()
+def test_what_a_filter_held_back_has_no_answer_and_the_journal_says_why(serve, tmp_path):
+    held_back = {"choices": [{"message": {"content": None}, "finish_reason": "content_filter", "logprobs": None}]}
+    replies = {
+        "refused": (400, {"error": {"message": "no", "code": "content_filter"}}, {}),
+        "held back": held_back,
+        "answered": answer(content([("A", -0.1)])),
+    }
+    server = serve(lambda path, body: replies[body["messages"][0]["content"]])
+    requests = [Request(prompt, LETTERS) for prompt in replies]
+    journal = tmp_path / "requests.jsonl"
+    # The second time it comes from the journal, with the same warning.
+    for _ in range(2):
+        options = {"url": server.url, "mode": "logprobs"}
+        loaded = load_scorer("server", "m", scorer_options=options, journal=journal)
+        with pytest.warns(UserWarning, match="a filter of the service held back 2 of 3 prompts") as told:
+            found = loaded.score(requests)
+        assert not any("think" in str(warning.message) for warning in told)
+        assert [np.isneginf(scores.loglikelihoods).all() for scores in found] == [True, True, False]
+    assert sum(server.attempts.values()) == 3
+    kept = [json.loads(line)["answer"] for line in journal.read_text("utf-8").splitlines()]
+    assert kept.count({"finish": "content_filter"}) == 2
+    assert [["A", -0.1]] in kept
 
 
 def test_the_token_field_and_the_temperature_are_those_of_written_answers(serve):

@@ -428,7 +428,9 @@ def test_models_of_the_papers_kinds_are_asked_in_the_papers_ways(tmp_path, paper
         assert tuple(asked[key] for key in ("benchmark", "config", "format", "scorer", "norm", "options")) == way
         assert (asked["source"], asked["limit"]) == ("bundled", 16)
         _, _, prompt_format, scorer, norm, options = way
-        asked_by = "+".join((scorer, *sorted(f"{option}={value}" for option, value in options.items())))
+        settings = {"samples": "1", "temperature": "0", "max_new_tokens": "64"} if "mode" in options else {}
+        named = {**settings, **options}
+        asked_by = "+".join((scorer, *sorted(f"{option}={value}" for option, value in named.items())))
         assert f"|format:{prompt_format}@1|" in made["signature"]
         assert f"|scorer:{asked_by}|norm:{norm}|" in made["signature"]
         assert json.loads((folder / name / "scores.json").read_text("utf-8"))["scores"]

@@ -29,8 +29,10 @@ _SAYS_FINAL = re.compile(
     rf"(?:(?i:\bfinal (?:{_ANSWER_WORDS})\b)|(?:^|\n)[\s{MARKS}#>-]*ANSWER\b|\bANSWER(?=[\s{MARKS}]*[:：]))"
     rf"[\s{MARKS}]*(?:\bis\b|:|=|：|-|—)?[\s{MARKS}]*[:：]?",
 )
+# What "No definitive answer is ..." goes on to say is none.
+_NOT_NO = "".join(rf"(?<!\bno {which})" for which in ("", "clear ", "definite ", "definitive ", "correct ", "right "))
 _SAYS = re.compile(
-    rf"(?:\b(?:{_FINAL_WORDS}) )?(?<![^\W_])(?:{_ANSWER_WORDS})[\s{MARKS}]*"
+    rf"(?<!\bno )(?:\b(?:{_FINAL_WORDS}) )?(?<![^\W_]){_NOT_NO}(?:{_ANSWER_WORDS})[\s{MARKS}]*"
     rf"(?:\b(?:is|would be|must be|should be|was|ist|es|est|è|é|is dus)\b[\s{MARKS}]*[:：]?|[:：=]|은|는|は|\n)",
     re.IGNORECASE,
 )

@@ -43,15 +43,37 @@ _TWO = "|".join(f"{one} (?:or|and|nor) {other}" for one, other in permutations(_
 _THREE = "|".join(f"{one} (?:or )?{other} (?:or|and|nor) {third}" for one, other, third in permutations(_KINDS))
 _NAMES = "|".join(f"{one} (?:or )?{other} (?:or )?{third}" for one, other, third in permutations(LABELS))
 
+# "no" before a noun, where it is not an answer: "no mention of it", "no definitive answer", "no way of telling".
+_WHICH = (
+    r"(?:(?:clear|definitive|definite|conclusive|direct|explicit|specific|sufficient|such|logical|relevant|concrete|"
+    r"certain|other|actual|good|strong|real|further|additional|more) )*"
+)
+_NOT_GIVEN = (
+    r"(?:mention|indications?|hints?|clues?|info|information|evidence|proof|conclusions?|basis|grounds|reason|reasons|"
+    r"details?|context|data|inference|certainty|support|connection|link|relation|relationship|reference|statement|"
+    r"determination|judge?ment|explanation|answer)"
+)
+_FURTHER = r"(?:further|additional|more|other) (?:details?|info|information|context|data|explanation|comment)"
+_KNOWING = r"(?:know|tell|say|determine|answer|conclude|infer|decide|judge|deduce|be (?:sure|certain))"
+_TELLING = r"(?:knowing|telling|saying|determining|answering|concluding|inferring|deciding|being (?:sure|certain))"
+_DENIED_NOUN = r"(?:there is|there's|there was|see|find) no (?:\S+ )?(?:contradiction|entailment)"
+
 # What may be read at a place, in words with one space between. The first that fits counts; None is skipped.
 _READINGS: tuple[tuple[int | None, str], ...] = (
     (None, r"(?:yes|true) (?:(?:or|and) )?(?:no|false) (?:(?:or|and) )?(?:maybe|neither)"),
     (None, rf"{_NAMES}|{_THREE}|{_TWO}"),
+    (None, r"(?:yes no|no yes|true false|false true)(?=$| (?:yes|no|true|false|maybe|answer|question)(?!\S))"),
+    (None, rf"no (?:doubt|question|matter|{_FURTHER})"),
     (NEUTRAL, r"(?:not|isn't) (?:sure|certain|clear|known|necessarily)"),
     (NEUTRAL, rf"(?:cannot|can not|can't) {_TELL}"),
     (NEUTRAL, rf"(?:impossible|not possible|isn't possible|no way) to {_TELL}"),
     (NEUTRAL, r"(?:do not|don't) know"),
-    (NEUTRAL, r"(?:no|not enough|isn't enough) (?:info|information|evidence)"),
+    (NEUTRAL, r"(?:not enough|isn't enough) (?:info|information|evidence)"),
+    (NEUTRAL, rf"no {_WHICH}{_NOT_GIVEN}"),
+    (NEUTRAL, rf"no (?:possible |sure |clear |real )?way (?:of {_TELLING}|to {_KNOWING})"),
+    (NEUTRAL, rf"(?:no one|no-one|nobody) (?:really )?(?:knows|(?:can|could) (?:\S+ )?{_KNOWING})"),
+    (None, r"no one"),
+    (NO_ANSWER, _DENIED_NOUN),
     (NEUTRAL, r"it depends"),
     (CONTRADICTION, r"(?:not|isn't) (?:true|correct)"),
     # Any other denial of an answer, as in "not entailed" or "does not contradict", leaves two.
@@ -67,7 +89,10 @@ _LEAD = re.compile(
     r"(?:(?:is|be|would|should|must|that|it|it's|this|the|a|an|answer|hypothesis|statement|most|likely|clearly|"
     r"definitely|probably|simply|therefore|thus|so|option|label) )*"
 )
-_WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
+# A mark after "no" makes it an answer even before such a noun ("No. Reason: ..."), so it is kept there as a word.
+_BEFORE_NOUN = rf"[\W_]*(?:one|doubt|question|matter|way|{_WHICH}(?:{_NOT_GIVEN}|comment))\b"
+_STOP = rf"(?<=\bno)(?:[^\w\s]|\s*\n|\s+[^\w\s])(?={_BEFORE_NOUN})"
+_WORD = re.compile(rf"[^\W_]+(?:['-][^\W_]+)*|{_STOP}")
 
 
 def parse_inference(text: str) -> int:
@@ -89,9 +114,12 @@ def parse_inference(text: str) -> int:
     - contradiction: no, false, incorrect, untrue, contradict(s/ed), contradiction; "not true", "isn't correct";
     - neutral: maybe, neither, neutral, unknown, unclear, undetermined, possibly, perhaps, unsure, uncertain; phrases
       like "not sure", "not necessarily", "cannot be determined", "can't tell", "impossible to say", "don't know",
-      "not enough information", "no evidence", "it depends";
-    - skipped: the options repeated, as in "yes, no, or maybe", "true or false" or "yes or maybe";
-    - no answer: any other denial of an answer, such as "not entailed", and texts that name no label.
+      "not enough information", "no evidence", "no mention of it", "no way of telling", "no one can say", "no definitive
+      answer", "it depends"; with a mark after "no", as in "No. Reason: ...", it is contradiction;
+    - skipped: the options repeated, as in "yes, no, or maybe", "Yes/No" or "yes or maybe"; "no doubt", "no further
+      details", any other "no one";
+    - no answer: any other denial of an answer, such as "not entailed" or "there is no contradiction", and texts that
+      name no label.
 
     Args:
         text: What the model wrote; a `qabias.answers.outcomes.Written` also says whether it was cut off.

@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.scoring import check_rules
+from qabias.errors import QabiasError
 from qabias.measuring.wordings import with_wordings
 from qabias.report import write_report
 from qabias.runs.arguments import HERE, Machine, RunArguments, check_arguments
@@ -79,7 +80,8 @@ def run(arguments: RunArguments, output: Path | None = None, machine: Machine = 
         machine: Where to compute it.
 
     Raises:
-        QabiasError: If an argument is wrong, the folder holds another run, or a file cannot be read.
+        QabiasError: If an argument is wrong, the folder holds another run, a file cannot be read, or a batch is to be
+            shared out.
         OSError: If the folder cannot be written.
     """
     processes = launched_processes()
@@ -105,10 +107,15 @@ def run(arguments: RunArguments, output: Path | None = None, machine: Machine = 
             scorer_options=options,
             journal=folder / "requests.jsonl",
         )
+        share, n_shares = processes.share(*machine.shard)
+        if n_shares > 1 and isinstance(scorer, PatientScorer) and scorer.is_alone:
+            raise QabiasError(
+                "a batch is written and read by one process for the whole run, because every share would replace the "
+                "request files of the others; leave out --shard and the launcher, or the batch"
+            )
         question = put(examples, arguments, scorer)
     begin = partial(claim, folder, arguments, question.signature, question.units_per_part, alone=machine.shard[1] == 1)
     run_file = processes.on_first(begin)
-    share, n_shares = processes.share(*machine.shard)
     mine = range(share, len(question.parts), n_shares)
     with processes.together():
         missing = [number for number in mine if not _is_there(folder, question, number)]

@@ -115,7 +115,16 @@ class LimitedScorer(Protocol):
 
 @runtime_checkable
 class PatientScorer(Protocol):
-    """A scorer whose answers may come later, in files."""
+    """A scorer whose answers may come later, in files.
+
+    Attributes:
+        is_alone: Whether one process must ask all of a run, because what is left to ask goes into files.
+    """
+
+    @property
+    def is_alone(self) -> bool:
+        """See above."""
+        ...
 
     def is_waiting(self) -> bool:
         """Whether a question since the last call has no answer yet; what was given for it is to be thrown away."""

@@ -19,7 +19,7 @@ from qabias.errors import QabiasError
 from qabias.models.loading import SMOLLM2, architectures, load_pretrained
 from qabias.scorers.base import PairScorer, Scorer, TextScorer
 from qabias.scorers.kind import WAYS, Loading, ScorerKind
-from qabias.support.suggest import did_you_mean
+from qabias.support.suggest import closest, did_you_mean
 
 GROUP = "qabias.scorers"
 BASELINE = "baseline"
@@ -172,8 +172,16 @@ def refuse_options(kind: ScorerKind, options: Iterable[str]) -> None:
         if name not in kind.options and not name.startswith(tuple(kind.open_options)):
             known = [*kind.options, *(f"{prefix}NAME" for prefix in kind.open_options)]
             offer = f"it has {', '.join(known)}" if known else "it has none"
-            meant = did_you_mean(name, kind.options)
-            raise QabiasError(f"the scorer {kind.name} has no option {name!r}; {offer}{meant}")
+            raise QabiasError(f"the scorer {kind.name} has no option {name!r}; {offer}{_meant(kind, name)}")
+
+
+def _meant(kind: ScorerKind, name: str) -> str:
+    """The end of a message: the option that was probably meant. Of an open one the part before the dot tells."""
+    begin, _, rest = name.partition(".")
+    known = {option: option for option in kind.options}
+    known |= {prefix.removesuffix("."): f"{prefix}{rest or 'NAME'}" for prefix in kind.open_options}
+    close = closest(begin, known)
+    return f"; did you mean {known[close[0]]!r}?" if close else ""
 
 
 def check_rule(scorer: Scorer, norm: str) -> None:

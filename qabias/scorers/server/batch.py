@@ -118,9 +118,13 @@ class RequestFiles:
         self._written: list[tuple[Path, int]] = []
 
     def add(self, name: str, body: Body) -> None:
-        """Add a request."""
+        """Add a request.
+
+        Raises:
+            ValueError: If it holds a number that is not finite, which JSON does not have.
+        """
         line = {"custom_id": name, "method": "POST", "url": f"/v1/{PATH}", "body": body}
-        self._add_line(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+        self._add_line(json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
     def _add_line(self, line: bytes) -> None:
         if self._lines and (len(self._lines) == MOST_REQUESTS or self._n_bytes + len(line) > MOST_BYTES):
@@ -164,6 +168,8 @@ class BatchClient(Asker):
     Raises:
         QabiasError: If there is no journal, or a file cannot be read.
     """
+
+    is_alone = True
 
     def __init__(self, journal: Path | None, what: str = WRITE, results: Sequence[Path] = ()) -> None:
         if journal is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from qabias.errors import QabiasError
 
@@ -43,7 +43,7 @@ def parse_body(options: Mapping[str, str], may_set_temperature: bool) -> dict[st
 
     Raises:
         QabiasError: If a name is none, is a field of qabias' own or stands in the way of another, or a value does not
-            fit into the one line of a signature.
+            fit into the one line of a signature or holds a number that is not finite.
     """
     body: dict[str, Any] = {}
     for name in sorted(name for name in options if name.startswith(PREFIX)):
@@ -65,16 +65,19 @@ def parse_body(options: Mapping[str, str], may_set_temperature: bool) -> dict[st
                 raise QabiasError(f"server: {name} leads into {step}, which is no object by another {PREFIX} option")
         if last in place:
             raise QabiasError(f"server: {name} is given twice, also inside of another {PREFIX} option")
-        place[last] = _value(value)
+        place[last] = _value(name, value)
     return body
 
 
-def _value(text: str) -> Any:
+def _value(name: str, text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_refuse)
+        value = json.loads(text)
     except ValueError:
         return text
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not strict JSON")
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        raise QabiasError(
+            f"server: {name} is {text}, and JSON has finite numbers only; give a text by quotation marks around it"
+        ) from None
+    return value

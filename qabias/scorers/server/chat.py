@@ -55,6 +55,11 @@ class ServerScorer:
         self._client = client
         self._body = dict(body)
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether one process must ask all of a run, because what is left to ask goes into files."""
+        return self._client.is_alone
+
     def is_waiting(self) -> bool:
         """Whether a question since the last call has no answer yet, because files bring it."""
         return self._client.is_waiting()

@@ -87,7 +87,13 @@ class _StoppedError(Exception):
 
 
 class Asker:
-    """What scorers need of a client."""
+    """What scorers need of a client.
+
+    Attributes:
+        is_alone: Whether one process must ask all of a run, because what is left to ask goes into files.
+    """
+
+    is_alone = False
 
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
         """Answer requests, each as `ask_one` gives it after `post`; None where an answer comes later.

@@ -20,6 +20,8 @@ from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.server.chat import ServerScorer
 from qabias.scorers.server.client import Asker, Body, RefusedError
 
+# Where the length of an option stands in what identifies a request; no field of a user's has a space in its name.
+_LENGTH = "option length"
 _CHAT_INSTEAD = "a server that gives no log-probabilities of a prompt can be asked with --option mode=chat"
 
 
@@ -43,7 +45,7 @@ class ServerEchoScorer(ServerScorer):
             {
                 "model": self._model,
                 "prompt": request.prefix + option,
-                "option_length": len(request.prefix + option) - len(request.prefix.rstrip()),
+                _LENGTH: len(request.prefix + option) - len(request.prefix.rstrip()),
                 **self._body,
             }
             for request in requests
@@ -53,7 +55,7 @@ class ServerEchoScorer(ServerScorer):
         return [_collect(request, [next(answers) for _ in request.options]) for request in requests]
 
     def _ask_one(self, body: Body) -> dict[str, float]:
-        asked = {name: value for name, value in body.items() if name != "option_length"}
+        asked = {name: value for name, value in body.items() if name != _LENGTH}
         sent = {**asked, "temperature": 0, "echo": True, "logprobs": 1}
         max_tokens = self._max_tokens
         try:
@@ -67,7 +69,7 @@ class ServerEchoScorer(ServerScorer):
                 self._generate_one()
         except RefusedError as error:
             raise QabiasError(f"{error}; {_CHAT_INSTEAD}") from None
-        return sum_option(answer, body["prompt"], body["option_length"], max_tokens)
+        return sum_option(answer, body["prompt"], body[_LENGTH], max_tokens)
 
     def _generate_one(self) -> None:
         if self._max_tokens == 0:

@@ -1,13 +1,15 @@
 """A model behind a server says how likely the letter of each answer is: one token of `/chat/completions`.
 
 The server names the likeliest tokens with their log-probabilities. The probability of an option is the sum over those
-tokens that are the option once spaces are stripped. A single character counts in its own case only, because `a` is also
-a word. A longer word counts in any case, since chat models write `Yes` for `yes`, and so does a token that it alone of
-the options begins with, since a tokenizer may cut it.
+tokens that are the option once spaces and marks around it (`(A`, `**A`, `A.`) are stripped. A single character counts
+in its own case only, because `a` is also a word. A longer word counts in any case, since chat models write `Yes` for
+`yes`, and so does a token that it alone of the options begins with, since a tokenizer may cut it.
 
 An option that is not among the N likeliest tokens has probability 0, the logarithm -inf: what it really has is at most
-the probability of the last token named, for each of its own tokens. Where none of the options is among them, the
-question has no answer, which counts as missing.
+the probability of the last token named, for each of its own tokens. Where all options together have less than half of
+the probability, the model begins its answer otherwise, and which of them has more of the rest is not its choice: the
+question has no answer, all options are -inf, and it counts as missing. So it does where a service's filter held it
+back.
 
 Probabilities are the model's own at temperature 0 and 1; at others some servers divide by it, and none can be chosen.
 """
@@ -16,7 +18,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -24,7 +27,7 @@ import numpy as np
 
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
-from qabias.scorers.server.chat import PATH, ServerScorer, chat_body, is_filtered, temperature_field
+from qabias.scorers.server.chat import FILTERED_FINISH, PATH, ServerScorer, chat_body, is_filtered, temperature_field
 from qabias.scorers.server.client import Asker, Body, RefusedError
 from qabias.scorers.server.options import TEMPERATURES, TOKEN_FIELDS, TOP_LOGPROBS
 
@@ -33,7 +36,24 @@ _INSTEAD = (
     "for the letter itself, with --ask write or --option mode=chat"
 )
 
+LEAST_SHARE = 0.5
+"""What the options of a question must have together of the first token's probability to be its answer."""
+
+# What may stand around an option in a token, as in "(A" and "**A".
+_MARKS = "()[]{}*_`\"'“”‘’.,:;!$#"
+_FILTERED, _ELSEWHERE = "filtered", "elsewhere"
+_LOST = {
+    _FILTERED: "server: a filter of the service held back {n:,} of {asked:,} prompts; {so}",
+    _ELSEWHERE: (
+        "server: after {n:,} of {asked:,} prompts the answers have less than half of the first token's probability, "
+        "counted over the {top} likeliest tokens; {so}. A model must not think here: see body.NAME in docs/scaling.md"
+    ),
+}
+_SO = "such questions have no answer and are counted as missing"
+
 TopTokens = list[tuple[str, float]]
+Kept = TopTokens | dict[str, str]
+"""What the journal keeps of an answer: the likeliest tokens, or `finish` where a filter held it back."""
 
 
 class ServerLogprobScorer(ServerScorer):
@@ -67,10 +87,14 @@ class ServerLogprobScorer(ServerScorer):
             **self._body,
         }
         self.settings = {"temperature": temperature, "top_logprobs": str(top_logprobs)}
-        self._has_warned = False
+        self._n_answered = 0
+        self._lost: Counter[str] = Counter()
+        self._told: Counter[str] = Counter()
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order.
+
+        Warns at the first question that has no answer; `hand_over` says how many there were in the end.
 
         Raises:
             QabiasError: If an option is more than one token, as far as can be told, or the server refuses, fails for
@@ -80,31 +104,53 @@ class ServerLogprobScorer(ServerScorer):
             _check_options(options)
         bodies = [chat_body(self._model, request.prefix, self._fields) for request in requests]
         answers = self._client.ask(bodies, self._ask_one)
-        return [self._scores(request, answer) for request, answer in zip(requests, answers, strict=True)]
+        scores = [self._scores(request, answer) for request, answer in zip(requests, answers, strict=True)]
+        self._warn([loss for loss in _LOST if not self._told[loss]])
+        return scores
 
-    def _ask_one(self, body: Body) -> TopTokens:
+    def hand_over(self) -> str:
+        """See `ServerScorer.hand_over`; warns of the questions without an answer that came after the first warning."""
+        self._warn(_LOST)
+        return super().hand_over()
+
+    def _ask_one(self, body: Body) -> Kept:
         try:
-            return top_tokens(self._client.post(PATH, body))
+            answer = self._client.post(PATH, body)
         except RefusedError as error:
             if is_filtered(error):
-                return []
+                return {"finish": FILTERED_FINISH}
             raise QabiasError(f"{error}; {_INSTEAD}" if error.status in (400, 422) else str(error)) from None
+        return {"finish": FILTERED_FINISH} if _is_held_back(answer) else top_tokens(answer)
 
-    def _scores(self, request: Request, top: TopTokens | None) -> OptionScores:
-        """Scores by the tokens that the server named; None is an answer to come."""
-        loglikelihoods = sum_options(top or [], request.options)
-        if top is not None and not np.isfinite(loglikelihoods).any() and not self._has_warned:
-            self._has_warned = True
-            warnings.warn(
-                f"server: of {request.options} none is among the {self._top_logprobs} likeliest tokens; such questions "
-                "have no answer and are counted so. A model must not think here: see body.NAME in docs/scaling.md",
-                stacklevel=3,
-            )
+    def _scores(self, request: Request, answer: Kept | None) -> OptionScores:
+        """Scores by what the journal keeps; None is an answer to come, which is no loss."""
+        loglikelihoods = sum_options(answer if isinstance(answer, list) else [], request.options)
+        if np.exp(loglikelihoods).sum() < LEAST_SHARE:
+            loglikelihoods = np.full(len(request.options), -math.inf)
+            self._lost[_FILTERED if isinstance(answer, dict) else _ELSEWHERE] += answer is not None
+        self._n_answered += answer is not None
         return OptionScores(
             loglikelihoods=loglikelihoods,
             n_tokens=np.ones(len(request.options), dtype=np.int32),
             n_bytes=np.array([len(option.encode()) for option in request.options], dtype=np.int32),
         )
+
+    def _warn(self, losses: Iterable[str]) -> None:
+        """Warn of the questions that were lost since the last warning."""
+        for loss in losses:
+            n_lost = self._lost[loss]
+            if n_lost > self._told[loss]:
+                self._told[loss] = n_lost
+                told = _LOST[loss].format(n=n_lost, asked=self._n_answered, top=self._top_logprobs, so=_SO)
+                warnings.warn(told, stacklevel=3)
+
+
+def _is_held_back(answer: Mapping[str, Any]) -> bool:
+    """Whether a filter ended an answer, which may then have no log-probabilities."""
+    try:
+        return bool(answer["choices"][0]["finish_reason"] == FILTERED_FINISH)
+    except (KeyError, IndexError, TypeError):
+        return False
 
 
 def _check_options(options: tuple[str, ...]) -> None:
@@ -121,19 +167,24 @@ def sum_options(top: Sequence[tuple[str, float]], options: Sequence[str]) -> np.
 
     Args:
         top: Tokens, each with the logarithm of its probability.
-        options: Options; spaces around them do not count.
+        options: Options; spaces and marks around them, and around the tokens, do not count.
 
     Returns:
         float64 array of shape (n_options,), in [-inf, 0].
     """
     found = np.full(len(options), -math.inf)
-    words = [option.strip() for option in options]
+    words = [_bare(option) for option in options]
     for token, logprob in top:
-        place = _place(token.strip(), words)
+        place = _place(_bare(token), words)
         if place is not None:
             found[place] = np.logaddexp(found[place], logprob)
     # The sum of rounded probabilities may be a little above 1.
     return np.minimum(found, 0.0)
+
+
+def _bare(text: str) -> str:
+    """A text without spaces and marks around it; one of marks alone is left as it is."""
+    return text.strip().strip(_MARKS).strip() or text.strip()
 
 
 def _place(token: str, words: Sequence[str]) -> int | None:
