@@ -35,7 +35,7 @@ ACCURACY = Measure("accuracy", "Accuracy", "share")
 
 
 def invoke(*arguments):
-    result = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
+    result = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "250"})
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, result.output

@@ -25,6 +25,7 @@ from qabias.runs.question import load_examples
 from qabias.tables.model import Analysis, Column, Estimate, Table, find, read_analysis
 from qabias.terminal.scores import print_scores
 
+from .test_outcomes_shown import invoke
 from .test_unqover_written import Writer
 
 BBQ, BBNLI, UNQOVER = (load_benchmark(name) for name in ("bbq", "bbnli", "unqover"))
@@ -267,14 +268,6 @@ def test_tables_of_unqover_have_ranges():
 
 
 # Runs
-
-
-def invoke(*arguments):
-    result = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "250"})
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return " ".join(result.output.split())
 
 
 @pytest.fixture(scope="module")

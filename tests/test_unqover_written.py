@@ -1,5 +1,6 @@
 """UnQover asked of models that write: prompts, readings, known writers, missing answers and the ranges with them."""
 
+import io
 import itertools
 import json
 import math
@@ -384,7 +385,7 @@ def _half_missing(prompt, one, other):
 
 
 def _printed(show, *arguments):
-    console = Console(width=170, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console = Console(width=170, record=True, file=io.StringIO())
     show(*arguments, console)
     return console.export_text()
 
