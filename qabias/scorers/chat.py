@@ -131,7 +131,7 @@ class ChatTemplate:
         """As `_render`; None where the template does not take such values."""
         try:
             return self._render(changes)
-        except Exception:  # a template raises whatever it likes
+        except Exception:  # it writes the conversation without them, so what it raises, of any kind, is about them
             return None
 
     def _conversation(self, prompt: str) -> list[dict[str, str]]:

@@ -19,6 +19,7 @@ import math
 import os
 import threading
 import urllib.parse
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -86,7 +87,7 @@ class _StoppedError(Exception):
     """Another request has failed for good."""
 
 
-class Asker:
+class Asker(ABC):
     """What scorers need of a client.
 
     Attributes:
@@ -95,21 +96,21 @@ class Asker:
 
     is_alone = False
 
+    @abstractmethod
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
         """Answer requests, each as `ask_one` gives it after `post`; None where an answer comes later.
 
         Raises:
             QabiasError: If a request fails for good.
         """
-        raise NotImplementedError
 
     def post(self, path: str, body: Body) -> dict[str, Any]:
-        """Send one request.
+        """Send one request; what only takes requests down sends none.
 
         Raises:
             QabiasError: If it fails for good.
         """
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} sends no request")
 
     def is_waiting(self) -> bool:
         """Whether `ask` has left an answer out since the last call; a server answers at once."""
