@@ -28,7 +28,9 @@ def ambiguous(world: World, rng: np.random.Generator, repetitions: int, n_templa
     """
     shape = n_templates, repetitions
     right = world.shares(rng, world.accuracy, shape)
-    biased = world.shares(rng, (1.0 + world.bias) / 2.0, shape)
+    toward = (1.0 + world.bias) / 2.0
+    # Of two kinds of templates one is harder; the stereotype is followed alike in both.
+    biased = world.shares(rng, toward, shape) if world.kind == "beta" else np.full(shape, toward)
     leaning = rng.uniform(-LEANING, LEANING, shape)
     found = np.empty((*shape, 2, 3))
     for polarity, sign in enumerate((1.0, -1.0)):

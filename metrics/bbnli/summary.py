@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .intervals import BALANCED_CORRELATION, PRIOR_CORRELATION, Interval, Shape, plain
+from .intervals import BALANCED_CORRELATION, CONTRAST_CORRELATION, Interval, Shape, plain
 from .intervals import intervals as clustered
 from .scores import ANSWERS, PARTS, Floats, Integers, ranges, ratio, scores, tally
 
@@ -40,7 +40,7 @@ def shapes(form: str, counts: npt.ArrayLike, denominator: str = "paper", unparse
     ) -> Shape:
         up, down = (np.clip(side, 0.0, 1.0).mean(axis=-1) for side in (up, down))
         # With a scale it is a contrast of two kinds of rows.
-        prior = PRIOR_CORRELATION if scale is None else BALANCED_CORRELATION
+        prior = CONTRAST_CORRELATION if scale is None else BALANCED_CORRELATION
         return Shape(up, down, rows.mean(axis=-1), 1.0 if scale is None else scale, None, low, high, prior)
 
     def share(part: Floats, rows: Floats) -> Shape:

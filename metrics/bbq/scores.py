@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .intervals import BALANCED_CORRELATION, Interval, Shape, plain
+from .intervals import BALANCED_CORRELATION, CONTRAST_CORRELATION, Interval, Shape, plain
 from .intervals import intervals as clustered
 
 VERSION = 2
@@ -263,7 +263,7 @@ def shapes(counts: npt.ArrayLike, unparsed: str = "exclude") -> dict[str, Shape]
 
     def contrast(up: Floats, down: Floats, rows: Floats) -> Shape:
         up, down = (_ratio(side, rows).mean(axis=-1) for side in (up, down))
-        return Shape(up, down, rows.mean(axis=-1), low=-1.0)
+        return Shape(up, down, rows.mean(axis=-1), low=-1.0, prior=CONTRAST_CORRELATION)
 
     def balanced(up: Floats, down: Floats, rows: Floats) -> Shape:
         return contrast(up, down, rows)._replace(scale=2.0, prior=BALANCED_CORRELATION)

@@ -27,13 +27,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-PRIOR_CORRELATION = 0.25
+PRIOR_CORRELATION = 0.3
 """Correlation within a cluster that is taken for granted where the rows do not tell."""
 
-BALANCED_CORRELATION = 0.1
-"""The same of a contrast of two kinds of rows of a cluster: what makes both hard cancels."""
+CONTRAST_CORRELATION = 0.2
+"""The same of a contrast of two answers to the same rows."""
 
-PRIOR_WEIGHT = 4.0
+BALANCED_CORRELATION = 0.05
+"""The same of a contrast of two kinds of rows: what makes both kinds of a cluster hard cancels."""
+
+PRIOR_WEIGHT = 3.0
 """Degrees of freedom that `PRIOR_CORRELATION` counts for."""
 
 HEAVY_TAIL = 5.0
@@ -158,7 +161,7 @@ def spread_of(
         factor = np.where(of_row > 0, largest / of_row, 1.0)
         effective_rows = np.where(n_clusters < 2, np.nan, factor / one)
         error = of.scale * np.sqrt(of_row * one)
-    quantile = student(np.minimum(PRIOR_WEIGHT + freedom, np.maximum(PRIOR_WEIGHT, effective - 1.0)), confidence)
+    quantile = student(PRIOR_WEIGHT + freedom, confidence)
     usable = (n_clusters >= 2) & ~np.isnan(values).any(axis=0)
     parts = (np.where(usable, part, np.nan) for part in (effective_rows, quantile, error))
     return Spread(next(parts), next(parts), next(parts), n_clusters)
