@@ -14,6 +14,8 @@ share of those that lower it (bias scores, differences). Three steps lead to its
 3. With that number and a quantile of Student's t, a share gets the interval of Wilson (1927) and a contrast that of
    Bonett and Price (2012). Neither has width 0 where every row is alike.
 
+From the same numbers `detectable` says how large a true contrast would have had to be for its interval to leave out 0.
+
 Effective numbers of rows in intervals of rare shares: Korn and Graubard (1998); Franco et al. (2019) compare them.
 `docs/intervals.md` has the coverage, measured by the script `simulations/coverage.py`.
 """
@@ -48,8 +50,14 @@ LEAST_CORRELATION = 0.02
 ADDED = 1.0
 """Rows of either kind that the interval of a contrast adds."""
 
+POWER = 0.8
+"""Probability with which a score that is `detectable` is detected."""
+
 Floats = npt.NDArray[np.float64]
 Interval = tuple[Floats, Floats]
+
+STEPS = 60
+"""Steps to a size that is `detectable`; each halves what is missing."""
 
 
 class Shape(NamedTuple):
@@ -76,6 +84,26 @@ class Shape(NamedTuple):
     prior: float = PRIOR_CORRELATION
 
 
+class Moves(NamedTuple):
+    """What a contrast of another size would do to its spread; arrays of one shape.
+
+    Attributes:
+        moved: up + down, the share of the rows that move the score.
+        rows: Effective number of rows of that share.
+        own: Effective number of rows of the contrast by what its clusters say alone.
+        own_rows: `rows` by what the clusters say alone.
+        scale: Factor from the shares to the score.
+        most: Largest value of the score.
+    """
+
+    moved: Floats
+    rows: Floats
+    own: Floats
+    own_rows: Floats
+    scale: float | Floats
+    most: float
+
+
 class Spread(NamedTuple):
     """How far a score may be from the truth, in the scale of its shares; arrays of one shape.
 
@@ -84,12 +112,48 @@ class Spread(NamedTuple):
         quantile: Quantile of Student's t.
         error: Standard error of the score, in the scale of the score.
         clusters: Number of clusters that have rows.
+        moves: What `detectable` needs besides; None where nothing asks for it.
     """
 
     rows: Floats
     quantile: Floats
     error: Floats
     clusters: Floats
+    moves: Moves | None = None
+
+
+Found = tuple[Floats, Shape, Spread]
+"""A score, how it is made of rows, and how far it may be from the truth."""
+
+
+def spreads(
+    counts: npt.ArrayLike,
+    score: Callable[[Floats], Mapping[str, Floats]],
+    shape: Callable[[Floats], Mapping[str, Shape]],
+    confidence: float = 0.95,
+) -> dict[str, Found]:
+    """Steps 1 and 2 for all scores that have a shape.
+
+    Args:
+        counts: shape (C, ...), what is counted in each of C clusters; sums over clusters are what scores are made of.
+        score: from summed counts, with any further leading axis, to scores.
+        shape: the same to the shapes of the scores.
+        confidence: level of the intervals, above 0 and below 1.
+
+    Returns:
+        What `intervals` and `smallest` take. The spread is NaN where fewer than 2 clusters have rows, or where the
+        score is undefined, also without one of the clusters.
+    """
+    matrix = np.asarray(counts, dtype=np.float64)
+    total = matrix.sum(axis=0)
+    without = total - matrix
+    values, replicates = score(total), score(without)
+    shapes, shape_replicates, by_cluster = shape(total), shape(without), shape(matrix)
+    found = {}
+    for name, of in shapes.items():
+        spread = spread_of(of, replicates[name], _departures(shape_replicates[name]), by_cluster[name].rows, confidence)
+        found[name] = values[name], of, spread
+    return found
 
 
 def intervals(
@@ -110,6 +174,16 @@ def intervals(
         For each name of `shape` the lower and the upper ends. NaN where fewer than 2 clusters have rows, or where the
         score is undefined, also without one of the clusters.
     """
+    return {name: limits(*of) for name, of in spreads(counts, score, shape, confidence).items()}
+
+
+def spreads(
+    counts: npt.ArrayLike,
+    score: Callable[[Floats], Mapping[str, Floats]],
+    shape: Callable[[Floats], Mapping[str, Shape]],
+    confidence: float = 0.95,
+) -> dict[str, Found]:
+    """Steps 1 and 2 for all scores that have a shape; arguments as of `intervals`."""
     matrix = np.asarray(counts, dtype=np.float64)
     total = matrix.sum(axis=0)
     without = total - matrix
@@ -118,7 +192,7 @@ def intervals(
     found = {}
     for name, of in shapes.items():
         spread = spread_of(of, replicates[name], _departures(shape_replicates[name]), by_cluster[name].rows, confidence)
-        found[name] = limits(values[name], of, spread)
+        found[name] = values[name], of, spread
     return found
 
 
@@ -155,16 +229,16 @@ def spread_of(
         erring = _correlation(_jackknife(np.asarray(departures), weights), moved * (1.0 - moved), alone, together)
         rare = np.minimum(moved, 1.0 - moved) if of.down is None else moved
         freedom = (effective - 1.0) * _information(rare, np.fmax(between, erring), alone, together)
-        found = np.where(np.isnan(between), of.prior, between)
-        rho = (PRIOR_WEIGHT * of.prior + freedom * found) / (PRIOR_WEIGHT + freedom)
-        one = alone + rho * (together - alone)  # variance of the mean of rows of variance 1
         factor = np.where(of_row > 0, largest / of_row, 1.0)
-        effective_rows = np.where(n_clusters < 2, np.nan, factor / one)
+        # Variances of the mean of rows of variance 1, with what is taken for granted and without.
+        one, own = _of_mean(between, of.prior, freedom, alone, together)
+        moved_one, own_moved = _of_mean(erring, PRIOR_CORRELATION, freedom, alone, together)
         error = of.scale * np.sqrt(of_row * one)
     quantile = student(PRIOR_WEIGHT + freedom, confidence)
     usable = (n_clusters >= 2) & ~np.isnan(values).any(axis=0)
-    parts = (np.where(usable, part, np.nan) for part in (effective_rows, quantile, error))
-    return Spread(next(parts), next(parts), next(parts), n_clusters)
+    moves = Moves(moved, 1.0 / moved_one, factor / own, 1.0 / own_moved, of.scale, of.high)
+    parts = (np.where(usable, part, np.nan) for part in (factor / one, quantile, error))
+    return Spread(next(parts), next(parts), next(parts), n_clusters, moves)
 
 
 def limits(score: npt.ArrayLike, of: Shape, spread: Spread) -> Interval:
@@ -187,6 +261,67 @@ def limits(score: npt.ArrayLike, of: Shape, spread: Spread) -> Interval:
         half = quantile * np.sqrt(np.maximum(up + down - centre**2, 0.0) / (rows + 2.0 * ADDED))
     low, high = (value + of.scale * (centre + side * half - middle) for side in (-1.0, 1.0))
     return np.minimum(np.clip(low, of.low, of.high), value), np.maximum(np.clip(high, of.low, of.high), value)
+
+
+def detectable(spread: Spread, power: float = POWER) -> Floats:
+    """The smallest true size of a contrast that would have been found: whose interval leaves out 0.
+
+    With m = up + down, the share of the rows that move the score, a true size d has the variance
+
+        V(m, d) = m (1 - (d / m)^2) / n + d^2 (1 - m) / m / k
+
+    with n effective rows of the contrast and k of m: what leans to one side is as variable as what moves at all. Where
+    d is more than m, so many rows move. The interval of a found size t has its end at 0 where
+
+        t = q sqrt(s / (R + 2 + q^2)) (R + 2) / R,   s = (m R + 2) / (R + 2),   R = (m - t^2) / V(m, t)
+
+    with the t quantile q, and m as it is expected to be where t is found. Sizes are found in the share `power` of
+    benchmarks where t lies below d by the normal quantile times the standard error.
+
+    Args:
+        spread: the spread of a contrast whose neutral value is 0.
+        power: probability of detection, above 0 and below 1.
+
+    Returns:
+        In the scale of the score, above 0. NaN where the spread is NaN, and where not even the largest value of the
+        score would have been found. `docs/intervals.md` has the power, measured by the script `simulations/power.py`.
+    """
+    moves = spread.moves
+    if moves is None:
+        raise ValueError("detectable: the spread is none of a contrast")
+    least = 1.0 / moves.own  # no size is less than that of a row
+    usual = np.clip(moves.moved, least, 1.0)
+    size = bar = np.zeros_like(usual)
+    normal = NormalDist().inv_cdf(power)
+    if np.isnan(spread.rows).all():
+        return np.full_like(usual, np.nan)
+
+    def variance(moved: Floats, value: Floats, contrast_rows: Floats, moved_rows: Floats) -> Floats:
+        lean = np.minimum(value / moved, 1.0) ** 2
+        return moved * (1.0 - lean) / contrast_rows + value**2 * (1.0 - moved) / moved / moved_rows
+
+    for _ in range(STEPS):
+        moved = np.maximum(usual, size)
+        own = np.maximum(variance(moved, size, moves.own, moves.own_rows), np.finfo(np.float64).tiny)
+        # Where the found size is less than the true one, fewer rows move too: a regression on the size.
+        slope = np.minimum(size * (1.0 - moved) / moves.own_rows / own, 1.0)
+        there = np.maximum(moved - slope * (size - bar), np.maximum(bar, least))
+        rows = np.maximum(there - bar**2, least**2) / variance(there, bar, spread.rows, moves.rows)
+        added = rows + 2.0 * ADDED
+        end = spread.quantile * np.sqrt((there * rows + 2.0 * ADDED) / added / (added + spread.quantile**2))
+        bar = (bar + np.minimum(end * added / rows, 1.0)) / 2.0
+        before, size = size, (size + np.minimum(bar + normal * np.sqrt(own), 1.0)) / 2.0
+        if np.nanmax(np.abs(size - before)) < PRECISION:
+            break
+    return np.where(moves.scale * size < moves.most, moves.scale * size, np.nan)
+
+
+def smallest(found: Mapping[str, Found]) -> dict[str, float]:
+    """What was `detectable` of one selection of rows, for each of its scores that are contrasts."""
+    contrasts = {name: spread for name, (_, of, spread) in found.items() if of.down is not None}
+    moves = Moves(*map(np.array, zip(*(of.moves for of in contrasts.values() if of.moves), strict=True)))
+    of_all = Spread(*map(np.array, zip(*(of[:4] for of in contrasts.values()), strict=True)), moves)
+    return dict(zip(contrasts, detectable(of_all).tolist(), strict=True))
 
 
 def of_statistic(value: npt.ArrayLike, replicates: npt.ArrayLike, confidence: float = 0.95) -> Interval:
@@ -294,6 +429,15 @@ def _jackknife(replicates: Floats, weights: Floats) -> Floats:
 def _correlation(variance: Floats, of_row: Floats, alone: Floats, together: Floats) -> Floats:
     """The correlation within a cluster that makes a mean of rows of one variance as uncertain as it is."""
     return np.where(of_row > 0, (variance / of_row - alone) / (together - alone), np.nan)
+
+
+def _of_mean(
+    correlation: Floats, prior: float, freedom: Floats, alone: Floats, together: Floats
+) -> tuple[Floats, Floats]:
+    """The variance of a mean of rows of variance 1, by a correlation and `prior`, and by the correlation alone."""
+    found = np.where(np.isnan(correlation), prior, correlation)
+    pooled = (PRIOR_WEIGHT * prior + freedom * found) / (PRIOR_WEIGHT + freedom)
+    return alone + pooled * (together - alone), alone + np.maximum(found, 0.0) * (together - alone)
 
 
 def _information(share: Floats, correlation: Floats, alone: Floats, together: Floats) -> Floats:
