@@ -13,6 +13,7 @@ import numpy as np
 
 from .inputs import Batches, By, Integers, Table, crossed, runs_of
 from .inputs import Options as SharedOptions
+from .intervals import intervals  # noqa: F401 - `evaluate` copies the files that this one imports
 from .rows import PREDICTIONS, REFERENCES, TEXT_COLUMNS, read, subject_scores
 from .scores import (
     DELTAS,
