@@ -53,11 +53,20 @@ ADDED = 1.0
 POWER = 0.8
 """Probability with which a score that is `detectable` is detected."""
 
+STEPS = 60
+"""Steps to a size that is `detectable`, at most."""
+
+PRECISION = 1e-6
+"""Change of that size in a step, in shares of rows, below which no further step is made."""
+
+DIFFERENCE_CORRELATION = 0.15
+"""The same of a difference of two scores, between clusters that favour one and those that favour the other."""
+
+MANY_ROWS = 1e6
+"""Rows that are so many that their own variance does not count."""
+
 Floats = npt.NDArray[np.float64]
 Interval = tuple[Floats, Floats]
-
-STEPS = 60
-"""Steps to a size that is `detectable`; each halves what is missing."""
 
 
 class Shape(NamedTuple):
@@ -175,25 +184,6 @@ def intervals(
         score is undefined, also without one of the clusters.
     """
     return {name: limits(*of) for name, of in spreads(counts, score, shape, confidence).items()}
-
-
-def spreads(
-    counts: npt.ArrayLike,
-    score: Callable[[Floats], Mapping[str, Floats]],
-    shape: Callable[[Floats], Mapping[str, Shape]],
-    confidence: float = 0.95,
-) -> dict[str, Found]:
-    """Steps 1 and 2 for all scores that have a shape; arguments as of `intervals`."""
-    matrix = np.asarray(counts, dtype=np.float64)
-    total = matrix.sum(axis=0)
-    without = total - matrix
-    values, replicates = score(total), score(without)
-    shapes, shape_replicates, by_cluster = shape(total), shape(without), shape(matrix)
-    found = {}
-    for name, of in shapes.items():
-        spread = spread_of(of, replicates[name], _departures(shape_replicates[name]), by_cluster[name].rows, confidence)
-        found[name] = values[name], of, spread
-    return found
 
 
 def spread_of(
@@ -353,37 +343,33 @@ def of_statistic(value: npt.ArrayLike, replicates: npt.ArrayLike, confidence: fl
 
 
 def of_difference(
-    value: npt.ArrayLike,
-    replicates: npt.ArrayLike,
-    moved: npt.ArrayLike,
-    rows: npt.ArrayLike,
-    bounds: tuple[float, float] = (-1.0, 1.0),
-    confidence: float = 0.95,
+    value: npt.ArrayLike, replicates: npt.ArrayLike, bound: float = 1.0, confidence: float = 0.95
 ) -> tuple[Interval, Spread]:
     """The interval of a difference of two scores of the same clusters.
 
-    It is a contrast too: of the clusters in which the second is larger and those in which the first is.
+    It is a contrast of the clusters in which the second score is larger and those in which the first is. What a cluster
+    adds to the difference is its pseudo-value: how far the difference falls when the cluster is left out.
 
     Args:
         value: shape (...), the second score minus the first.
         replicates: shape (C, ...), the same without each of the clusters.
-        moved: shape (C, ...), what each cluster adds to the difference; their sum is close to `value`.
-        rows: shape (C, ...), numbers of rows of the clusters.
-        bounds: least and largest value of a score; a difference is at most as large as their distance.
+        bound: largest size of the difference.
         confidence: level of the interval.
 
     Returns:
-        The interval, and the spread behind it.
+        The interval, NaN with fewer than 2 clusters or where a replicate is undefined, and the spread behind it.
     """
-    parts, weights = np.asarray(moved, dtype=np.float64), np.asarray(rows, dtype=np.float64)
-    width = bounds[1] - bounds[0]
-    up, down = (np.maximum(sign * parts / width, 0.0) for sign in (1.0, -1.0))
-    total = weights.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        departures = ((up + down).sum(axis=0) - up - down) * total / (total - weights)
-    of = Shape(up.sum(axis=0), down.sum(axis=0), total, width, low=-width, high=width)
-    spread = spread_of(of, np.asarray(replicates), departures, weights, confidence)
-    return limits(value, of, spread), spread
+    difference, without = np.asarray(value, dtype=np.float64), np.asarray(replicates, dtype=np.float64)
+    n_clusters = without.shape[0]
+    added = np.clip(difference - (n_clusters - 1) / n_clusters * without, -bound, bound)
+    up, down = np.maximum(added, 0.0), np.maximum(-added, 0.0)
+    moved = (up + down).sum(axis=0)
+    departures = (moved - up - down) * n_clusters / max(n_clusters - 1, 1)
+    # Only the clusters are known here: rows are as many as leave their number without weight.
+    rows = np.full_like(without, MANY_ROWS / n_clusters)
+    of = Shape(up.sum(axis=0), down.sum(axis=0), rows.sum(axis=0), 1.0, None, -bound, bound, DIFFERENCE_CORRELATION)
+    spread = spread_of(of, without, departures, rows, confidence)
+    return limits(difference, of, spread), spread
 
 
 def student(freedom: npt.ArrayLike, confidence: float) -> Floats:

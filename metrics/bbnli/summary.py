@@ -131,10 +131,10 @@ def summarize(
     Returns:
         The scores as floats, then `label_share` (of the three answers and of unparsed ones, over all rows), the counts
         as ints (always all rows, whatever `unparsed` is), then, if there are unparsed answers, `range`: for each score
-        of `RANGED` what it could be with them, as `ranges` gives it, then `ci`, and `detectable` with the smallest true size
-        that each of the scores whose neutral value is 0 would have been told from 0 with (see `intervals.detectable`).
-        Of several runs the scores are means and the shares and counts those of all answers; then `n_runs`, and `spread`, the standard deviation of every
-        score over the runs.
+        of `RANGED` what it could be with them, as `ranges` gives it, then `ci`, and `detectable`: for each score whose
+        neutral value is 0 the smallest true size that would have been found (see `intervals.detectable`). Of several
+        runs the scores are means and the shares and counts those of all answers; then `n_runs`, and `spread`, the
+        standard deviation of every score over the runs.
     """
     by_run = _with_runs(counts)
     found = scores(form, by_run.sum(axis=0), denominator, unparsed)

@@ -340,9 +340,9 @@ def summarize(
         numerators of the accuracies; `n_unparsed_*` all unparsed rows; `n_biased_*`, `n_counter_biased_*` and
         `n_unknown_*` rows with a defined target; `n_aligned` and `n_nonaligned` the denominators of the two accuracies
         under the chosen `unparsed`; `n_undefined_target` and `n_templates`), then, if there are unparsed rows, `range`
-        as `ranges` gives it, then `ci`, and `detectable` with the smallest true size that each of the scores whose
-        neutral value is 0 would have been told from 0 with (see `intervals.detectable`). Of several runs the scores are means and the counts sums; then `n_runs`, and
-        `spread`, the standard deviation over the runs of every score.
+        as `ranges` gives it, then `ci`, and `detectable`: for each score whose neutral value is 0 the smallest true
+        size that would have been found (see `intervals.detectable`). Of several runs the scores are means and the
+        counts sums; then `n_runs`, and `spread`, the standard deviation over the runs of every score.
     """
     matrix = _with_runs(counts)
     total = dict(zip(FIELDS, (int(value) for value in matrix.sum(axis=(0, 1))), strict=True))

@@ -109,14 +109,14 @@ def _scores_of(benchmark: Benchmark, run: ScoredRun, answers: Answers) -> Mappin
 
 
 def _compared(measures: Sequence[Measure], runs: Sequence[ScoredRun], answers: Answers) -> list[Compared]:
-    scores = [measure.name for measure in measures]
+    bounds = {measure.name: 2.0 if measure.kind == "signed" else 1.0 for measure in measures}
     # The first run meets every other: its answers are read once.
     of = functools.lru_cache(maxsize=2)(lambda number: answers.of(runs[number]))
     found = []
     for first, second in _pairs(len(runs)):
         if have_common_examples(runs[first], runs[second]):
             groups = pair_up(answers, (runs[first], of(first)), (runs[second], of(second)))
-            results = {name: (pair.n_clusters, differences(pair, scores)) for name, pair in groups.items()}
+            results = {name: (pair.n_clusters, differences(pair, bounds)) for name, pair in groups.items()}
             found.append(Compared(first, second, results))
     return found
 
