@@ -155,19 +155,18 @@ def spread_of(
         moved = np.clip(of.up + down, 0.0, 1.0)
         largest = np.maximum(moved - (of.up - down) ** 2, 0.0)
         square = moved if of.square is None else of.square
-        # Where all rows are alike, one row more of the largest variance keeps the interval from having no width.
-        of_row = (total * np.maximum(square - (of.up - down) ** 2, 0.0) + largest) / (total + 1.0)
-        between = _correlation(variance, of_row, alone, together)
+        within = np.maximum(square - (of.up - down) ** 2, 0.0)
+        between = _correlation(variance, within, alone, together)
         erring = _correlation(_jackknife(np.asarray(departures), weights), moved * (1.0 - moved), alone, together)
         rare = np.minimum(moved, 1.0 - moved) if of.down is None else moved
         freedom = (effective - 1.0) * _information(rare, np.fmax(between, erring), alone, together)
-        found = np.where(np.isnan(between), of.prior, between)
-        rho = (PRIOR_WEIGHT * of.prior + freedom * found) / (PRIOR_WEIGHT + freedom)
-        one = alone + rho * (together - alone)  # variance of the mean of rows of variance 1
-        factor = np.where(of_row > 0, largest / of_row, 1.0)
-        effective_rows = np.where(n_clusters < 2, np.nan, factor / one)
-        error = of.scale * np.sqrt(of_row * one)
-    quantile = student(PRIOR_WEIGHT + freedom, confidence)
+        # Rows that are neither 0 nor 1 vary less; whether all would is as little known as the correlation.
+        typical = (PRIOR_WEIGHT * largest + freedom * within) / (PRIOR_WEIGHT + freedom)
+        taken = alone + of.prior * (together - alone)  # variance of a mean of rows of variance 1
+        blended = (PRIOR_WEIGHT * typical * taken + freedom * variance) / (PRIOR_WEIGHT + freedom)
+        effective_rows = np.where(largest > 0, largest / blended, 1.0 / taken)
+        error = of.scale * np.sqrt(np.where(largest > 0, blended, largest))
+    quantile = student(np.minimum(PRIOR_WEIGHT + freedom, np.maximum(PRIOR_WEIGHT, effective)), confidence)
     usable = (n_clusters >= 2) & ~np.isnan(values).any(axis=0)
     parts = (np.where(usable, part, np.nan) for part in (effective_rows, quantile, error))
     return Spread(next(parts), next(parts), next(parts), n_clusters)
