@@ -67,9 +67,10 @@ def disambiguated(world: World, rng: np.random.Generator, repetitions: int, n_te
     return found
 
 
-def answers(shares: Floats, rows: Integers, rng: np.random.Generator) -> Integers:
+def answers(shares: Floats, rows: Integers, rng: np.random.Generator) -> Floats:
     """How often each answer was given, of the same shape; `rows` are those of either half."""
-    return rng.multinomial(np.broadcast_to(rows, shares.shape[:-1]), shares / shares.sum(axis=-1, keepdims=True))
+    normed = shares / shares.sum(axis=-1, keepdims=True)
+    return rng.multinomial(np.broadcast_to(rows, shares.shape[:-1]), normed).astype(np.float64)
 
 
 def halves(world: World, rng: np.random.Generator, rows: Integers) -> Integers:
@@ -138,14 +139,15 @@ def bbq_pairs(world: World, rng: np.random.Generator, repetitions: int) -> tuple
     """The counts of two models of which the second gives half of the answers of the first, and half of its own."""
     rows = world.rows(rng, repetitions)
     asked = halves(world, rng, rows), np.stack([(rows + 1) // 2] * 2, axis=-1)
-    made: list[list[Integers]] = [[], []]
+    made: list[list[Floats]] = [[], []]
     for draw, numbers in zip((ambiguous, disambiguated), asked, strict=True):
         one, other = (draw(of, rng, repetitions, world.templates) for of in (world, worse(world)))
         kept = rng.binomial(numbers, COPIED)
         common = answers(one, kept, rng)
         made[0].append(common + answers(one, numbers - kept, rng))
         made[1].append(common + answers(other, numbers - kept, rng))
-    return bbq_counts(*made[0]), bbq_counts(*made[1])
+    first, second = (bbq_counts(*of) for of in made)
+    return first, second
 
 
 def bbq_true_differences(world: World, rng: np.random.Generator) -> Mapping[str, float]:

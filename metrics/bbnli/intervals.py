@@ -30,7 +30,7 @@ import numpy.typing as npt
 PRIOR_CORRELATION = 0.3
 """Correlation within a cluster that is taken for granted where the rows do not tell."""
 
-CONTRAST_CORRELATION = 0.2
+CONTRAST_CORRELATION = 0.18
 """The same of a contrast of two answers to the same rows."""
 
 BALANCED_CORRELATION = 0.05
@@ -48,7 +48,7 @@ LEAST_CORRELATION = 0.02
 ADDED = 1.0
 """Rows of either kind that the interval of a contrast adds."""
 
-DIFFERENCE_CORRELATION = 0.15
+DIFFERENCE_CORRELATION = 0.12
 """The same of a difference of two scores, between clusters that favour one and those that favour the other."""
 
 MANY_ROWS = 1e6
