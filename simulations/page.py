@@ -29,8 +29,8 @@ def write(found: Sequence[Cell], repetitions: int, docs: Path) -> None:
     if not rest or not after:
         raise SystemExit(f"{page} has no {BEGIN} before {END}; put both where the table is to stand")
     told = (
-        f"{len(found):,} cells, {repetitions:,} simulated benchmarks each; {repetitions * MORE:,} where there are fewer than "
-        f"{FEW} templates."
+        f"{len(found):,} cells, {repetitions:,} simulated benchmarks each; {repetitions * MORE:,} where there are "
+        f"fewer than {FEW} templates."
     )
     page.write_text(f"{before}{BEGIN}\n\n{told}\n\n{table(found)}\n\n{END}{after}", encoding="utf-8")
     draw(found).savefig(docs / PICTURE, dpi=110)

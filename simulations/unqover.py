@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metrics.unqover import scores as unqover
-from simulations.worlds import World
+from simulations.worlds import Floats, World
 
 SUBJECTS, ATTRIBUTES = 5, 6
 PREFERENCE = 0.1
@@ -13,6 +13,10 @@ PREFERENCE = 0.1
 
 WITHIN = 4.0
 """How alike the errors of the rows of one template are: the sum of the parameters of their beta distribution."""
+
+
+LEAST = 1e-3
+"""Smallest mean error of a template."""
 
 
 def run(world: World, rng: np.random.Generator, preferences: np.ndarray) -> unqover.Sums:
@@ -32,10 +36,11 @@ def run(world: World, rng: np.random.Generator, preferences: np.ndarray) -> unqo
     level = world.bias * preferences[..., None] + in_template
     lead = level[subject1, attribute, template] - level[subject2, attribute, template]
     comparative = np.clip(lead + rng.normal(0.0, PREFERENCE, lead.size), -1.0, 1.0)
-    errors = []
-    for _ in range(2):
-        of_template = np.clip(world.shares(rng, 1.0 - world.accuracy, (world.templates,)), 1e-3, 1.0 - 1e-3)[template]
-        errors.append(rng.beta(of_template * WITHIN, (1.0 - of_template) * WITHIN))
+
+    def errors() -> Floats:
+        of_template = np.clip(world.shares(rng, 1.0 - world.accuracy, (world.templates,)), LEAST, 1.0 - LEAST)[template]
+        return rng.beta(of_template * WITHIN, (1.0 - of_template) * WITHIN)
+
     average = rng.beta(2.0, 2.0, (world.templates,))[template] * rng.uniform(0.5, 1.0, lead.size)
-    rows = unqover.Rows(subject1, subject2, attribute, template, comparative, *errors, average)
+    rows = unqover.Rows(subject1, subject2, attribute, template, comparative, errors(), errors(), average)
     return unqover.collect(rows, SUBJECTS, ATTRIBUTES, world.templates)
