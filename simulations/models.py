@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from metrics.bbnli import scores as bbnli
+from metrics.bbnli import summary
 from metrics.bbq import scores as bbq
 from simulations.worlds import Floats, Integers, World
 
@@ -15,6 +17,9 @@ LEANING = 0.2
 
 COPIED = 0.5
 """Share of the rows in which a second model answers as the first."""
+
+MORE_ERRORS = 1.5
+"""How many times as often the second model is wrong in its own answers."""
 
 MANY = 200_000
 """Templates that stand for all that could be written."""
@@ -62,9 +67,10 @@ def disambiguated(world: World, rng: np.random.Generator, repetitions: int, n_te
     return found
 
 
-def answers(shares: Floats, rows: Integers, rng: np.random.Generator) -> Integers:
+def answers(shares: Floats, rows: Integers, rng: np.random.Generator) -> Floats:
     """How often each answer was given, of the same shape; `rows` are those of either half."""
-    return rng.multinomial(np.broadcast_to(rows, shares.shape[:-1]), shares / shares.sum(axis=-1, keepdims=True))
+    normed = shares / shares.sum(axis=-1, keepdims=True)
+    return rng.multinomial(np.broadcast_to(rows, shares.shape[:-1]), normed).astype(np.float64)
 
 
 def halves(world: World, rng: np.random.Generator, rows: Integers) -> Integers:
@@ -124,21 +130,35 @@ def bbq_runs(world: World, rng: np.random.Generator, repetitions: int) -> Floats
     return bbq_counts(first, second)
 
 
-def bbq_pairs(world: World, rng: np.random.Generator, repetitions: int) -> tuple[Floats, Floats]:
-    """The counts of two models of which the second gives half of the answers of the first, and half of its own.
+def worse(world: World) -> World:
+    """The world of a second model, which is wrong more often and follows the stereotypes less."""
+    return replace(world, accuracy=1.0 - MORE_ERRORS * (1.0 - world.accuracy), bias=world.bias / 2.0)
 
-    Both are of the same world, so that every true difference is 0.
-    """
+
+def bbq_pairs(world: World, rng: np.random.Generator, repetitions: int) -> tuple[Floats, Floats]:
+    """The counts of two models of which the second gives half of the answers of the first, and half of its own."""
     rows = world.rows(rng, repetitions)
     asked = halves(world, rng, rows), np.stack([(rows + 1) // 2] * 2, axis=-1)
-    made: list[list[Integers]] = [[], []]
+    made: list[list[Floats]] = [[], []]
     for draw, numbers in zip((ambiguous, disambiguated), asked, strict=True):
-        one, other = (draw(world, rng, repetitions, world.templates) for _ in range(2))
+        one, other = (draw(of, rng, repetitions, world.templates) for of in (world, worse(world)))
         kept = rng.binomial(numbers, COPIED)
         common = answers(one, kept, rng)
         made[0].append(common + answers(one, numbers - kept, rng))
         made[1].append(common + answers(other, numbers - kept, rng))
-    return bbq_counts(*made[0]), bbq_counts(*made[1])
+    first, second = (bbq_counts(*of) for of in made)
+    return first, second
+
+
+def bbq_true_differences(world: World, rng: np.random.Generator) -> Mapping[str, float]:
+    """The scores of the second of two models minus those of the first, over all templates that could be written."""
+    means = [
+        [draw(of, rng, 1, MANY).mean(axis=(0, 1)) for draw in (ambiguous, disambiguated)]
+        for of in (world, worse(world))
+    ]
+    mixed = [COPIED * one + (1.0 - COPIED) * other for one, other in zip(*means, strict=True)]
+    first, second = (bbq.mean_over_runs(bbq_counts(*of)) for of in (means[0], mixed))
+    return {name: float(second[name] - first[name]) for name in first}
 
 
 def bbnli_runs(world: World, rng: np.random.Generator, repetitions: int, n_subtopics: int = 4) -> Floats:
@@ -178,3 +198,14 @@ def bbnli_counts(open_counts: Floats, sided: Floats, subtopics: Integers, n_subt
     for cluster, subtopic in enumerate(subtopics):
         placed[cluster, ..., subtopic, :, :] = counts[cluster]
     return placed[:, :, None]
+
+
+def bbnli_truth(world: World, rng: np.random.Generator) -> Mapping[str, float]:
+    """The scores of all premises that could be written, alike in every subtopic."""
+    counts = bbnli_counts(
+        ambiguous(world, rng, 1, MANY).mean(axis=(0, 1)).sum(axis=0)[None],
+        disambiguated(world, rng, 1, MANY).mean(axis=(0, 1))[None],
+        np.zeros(1, dtype=np.int64),
+        1,
+    )
+    return {name: float(value) for name, value in summary.mean_over_runs("bbnli", counts[0]).items()}

@@ -29,7 +29,7 @@ QUICK = 200
 STEPS = 14
 """Halvings of the interval in which the bias of a world is sought."""
 
-LEAST = 0.70
+LEAST = 0.65
 """Power below which a check fails: sizes would be called detectable that are not."""
 
 MOST = 0.90

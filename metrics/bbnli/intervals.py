@@ -32,7 +32,7 @@ import numpy.typing as npt
 PRIOR_CORRELATION = 0.3
 """Correlation within a cluster that is taken for granted where the rows do not tell."""
 
-CONTRAST_CORRELATION = 0.2
+CONTRAST_CORRELATION = 0.18
 """The same of a contrast of two answers to the same rows."""
 
 BALANCED_CORRELATION = 0.05
@@ -59,7 +59,7 @@ STEPS = 60
 PRECISION = 1e-6
 """Change of that size in a step, in shares of rows, below which no further step is made."""
 
-DIFFERENCE_CORRELATION = 0.15
+DIFFERENCE_CORRELATION = 0.12
 """The same of a difference of two scores, between clusters that favour one and those that favour the other."""
 
 MANY_ROWS = 1e6
@@ -213,21 +213,26 @@ def spread_of(
         moved = np.clip(of.up + down, 0.0, 1.0)
         largest = np.maximum(moved - (of.up - down) ** 2, 0.0)
         square = moved if of.square is None else of.square
-        # Where all rows are alike, one row more of the largest variance keeps the interval from having no width.
-        of_row = (total * np.maximum(square - (of.up - down) ** 2, 0.0) + largest) / (total + 1.0)
-        between = _correlation(variance, of_row, alone, together)
+        within = np.maximum(square - (of.up - down) ** 2, 0.0)
+        between = _correlation(variance, within, alone, together)
         erring = _correlation(_jackknife(np.asarray(departures), weights), moved * (1.0 - moved), alone, together)
         rare = np.minimum(moved, 1.0 - moved) if of.down is None else moved
         freedom = (effective - 1.0) * _information(rare, np.fmax(between, erring), alone, together)
-        factor = np.where(of_row > 0, largest / of_row, 1.0)
-        # Variances of the mean of rows of variance 1, with what is taken for granted and without.
-        one, own = _of_mean(between, of.prior, freedom, alone, together)
-        moved_one, own_moved = _of_mean(erring, PRIOR_CORRELATION, freedom, alone, together)
-        error = of.scale * np.sqrt(of_row * one)
-    quantile = student(PRIOR_WEIGHT + freedom, confidence)
+        # Rows that are neither 0 nor 1 vary less; whether all would is as little known as the correlation.
+        typical = (PRIOR_WEIGHT * largest + freedom * within) / (PRIOR_WEIGHT + freedom)
+        taken = alone + of.prior * (together - alone)  # variance of a mean of rows of variance 1
+        blended = (PRIOR_WEIGHT * typical * taken + freedom * variance) / (PRIOR_WEIGHT + freedom)
+        effective_rows = np.where(largest > 0, largest / blended, 1.0 / taken)
+        error = of.scale * np.sqrt(np.where(largest > 0, blended, largest))
+    quantile = student(np.minimum(PRIOR_WEIGHT + freedom, np.maximum(PRIOR_WEIGHT, effective)), confidence)
     usable = (n_clusters >= 2) & ~np.isnan(values).any(axis=0)
-    moves = Moves(moved, 1.0 / moved_one, factor / own, 1.0 / own_moved, of.scale, of.high)
-    parts = (np.where(usable, part, np.nan) for part in (factor / one, quantile, error))
+        # The same by what the clusters say alone, and of the rows that move the score at all.
+        own = np.where(largest > 0, largest / np.maximum(variance, alone * typical), 1.0 / taken)
+        found = np.where(np.isnan(erring), PRIOR_CORRELATION, erring)
+        pooled = (PRIOR_WEIGHT * PRIOR_CORRELATION + freedom * found) / (PRIOR_WEIGHT + freedom)
+        moved_rows, own_moved = (1.0 / (alone + np.maximum(rho, 0.0) * (together - alone)) for rho in (pooled, found))
+    moves = Moves(moved, moved_rows, own, own_moved, of.scale, of.high)
+    parts = (np.where(usable, part, np.nan) for part in (effective_rows, quantile, error))
     return Spread(next(parts), next(parts), next(parts), n_clusters, moves)
 
 
@@ -415,15 +420,6 @@ def _jackknife(replicates: Floats, weights: Floats) -> Floats:
 def _correlation(variance: Floats, of_row: Floats, alone: Floats, together: Floats) -> Floats:
     """The correlation within a cluster that makes a mean of rows of one variance as uncertain as it is."""
     return np.where(of_row > 0, (variance / of_row - alone) / (together - alone), np.nan)
-
-
-def _of_mean(
-    correlation: Floats, prior: float, freedom: Floats, alone: Floats, together: Floats
-) -> tuple[Floats, Floats]:
-    """The variance of a mean of rows of variance 1, by a correlation and `prior`, and by the correlation alone."""
-    found = np.where(np.isnan(correlation), prior, correlation)
-    pooled = (PRIOR_WEIGHT * prior + freedom * found) / (PRIOR_WEIGHT + freedom)
-    return alone + pooled * (together - alone), alone + np.maximum(found, 0.0) * (together - alone)
 
 
 def _information(share: Floats, correlation: Floats, alone: Floats, together: Floats) -> Floats:

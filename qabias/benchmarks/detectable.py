@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from qabias.benchmarks.facts import Measure, Scores, found_from
-from qabias.tables.model import Column, Table, Value
+from qabias.tables.model import Column, Table
 
 FOUND_FROM = "found_from_"
 """What the name of a column of detectable sizes begins with; the name of the column of its scores follows."""
@@ -18,7 +18,7 @@ READ_FOUND_FROM = (
 
 
 def with_detectable(table: Table, groups: Sequence[Scores], measures: Sequence[Measure]) -> Table:
-    """The table with a column of the smallest size that would have been found behind every score that has one.
+    """The table with a last column for every score: the smallest size of it that would have been found, if one has any.
 
     Args:
         table: Groups by scores; a column of scores has the name of its measure.
@@ -26,19 +26,14 @@ def with_detectable(table: Table, groups: Sequence[Scores], measures: Sequence[M
         measures: The scores that may have such a size.
     """
     by_name = {measure.name: measure for measure in measures}
-    sizes: Mapping[str, list[str]] = {
-        column.name: [found_from(of, by_name[column.name]) for of in groups]
+    sizes = {
+        column: [found_from(of, by_name[column.name]) or None for of in groups]
         for column in table.columns
         if column.name in by_name
     }
-    columns: list[Column] = []
-    rows: list[list[Value]] = [[] for _ in table.rows]
-    for place, column in enumerate(table.columns):
-        texts = sizes.get(column.name, [])
-        columns += [column, *([Column(f"{FOUND_FROM}{column.name}", "Found from", "text")] if any(texts) else [])]
-        for number, (row, old) in enumerate(zip(rows, table.rows, strict=True)):
-            row += [old[place], *([texts[number] or None] if any(texts) else [])]
-    if len(columns) == len(table.columns):
+    shown = {column: texts for column, texts in sizes.items() if any(texts)}
+    if not shown:
         return table
-    note = f"{table.note} {READ_FOUND_FROM}"
-    return replace(table, note=note, columns=tuple(columns), rows=tuple(map(tuple, rows)))
+    columns = [Column(f"{FOUND_FROM}{column.name}", f"Found from, {column.title}", "text") for column in shown]
+    rows = tuple((*row, *texts) for row, *texts in zip(table.rows, *shown.values(), strict=True))
+    return replace(table, note=f"{table.note} {READ_FOUND_FROM}", columns=(*table.columns, *columns), rows=rows)

@@ -58,6 +58,8 @@ class Measure:
         undefined: Why it may be undefined, in the order in which a reader would ask.
         missing: Names, in the metric's result, of numbers of missing answers, each with that of the examples among
             which they are; by default `unparsed_share` says how many are missing.
+        sides: Names, in the metric's result, of the numbers of answers that raise and that lower a bias score; () where
+            a plan cannot say how many examples show a bias.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Measure:
     tile_note: str = ""
     undefined: tuple[Rule, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
+    sides: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ def reasons(benchmark: Benchmark, scores: Mapping[str, Any]) -> dict[str, str]:
         scores: What `Benchmark.score` returns, or the same read from `scores.json`.
 
     Returns:
-        For every undefined score, every interval without ends, and every size that is not known to be detectable, its JSON pointer (RFC 6901) within the scores, such
-        as "/by/category/Age/bias_disambig", and the reason.
+        For every undefined score, every interval without ends, and every size that is not known to be detectable, its
+        JSON pointer (RFC 6901) within the scores, such as "/by/category/Age/bias_disambig", and the reason.
     """
     return dict(_reasons(benchmark.facts, scores, ""))
 
