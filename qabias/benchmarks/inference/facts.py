@@ -95,6 +95,7 @@ BBNLI_MEASURES = (
         tile="Bias score",
         undefined=(_HYPOTHESES,),
         missing=_MISSING_BIAS,
+        sides=("n_aligned", "n_opposed"),
     ),
     Measure(
         "bias_score_mean_subtopics",
@@ -134,6 +135,7 @@ BBQ_NLI_MEASURES = (
         tile="Bias, ambiguous",
         undefined=(_ROWS_AMBIG,),
         missing=_MISSING_AMBIG,
+        sides=("n_aligned_ambig", "n_opposed_ambig"),
     ),
     Measure(
         "bias_score",
