@@ -110,7 +110,7 @@ class Moves(NamedTuple):
     own: Floats
     own_rows: Floats
     scale: float | Floats
-    most: float
+    most: float | Floats
 
 
 class Spread(NamedTuple):
@@ -314,9 +314,10 @@ def detectable(spread: Spread, power: float = POWER) -> Floats:
 def smallest(found: Mapping[str, Found]) -> dict[str, float]:
     """What was `detectable` of one selection of rows, for each of its scores that are contrasts."""
     contrasts = {name: spread for name, (_, of, spread) in found.items() if of.down is not None}
-    moves = Moves(*map(np.array, zip(*(of.moves for of in contrasts.values() if of.moves), strict=True)))
-    of_all = Spread(*map(np.array, zip(*(of[:4] for of in contrasts.values()), strict=True)), moves)
-    return dict(zip(contrasts, detectable(of_all).tolist(), strict=True))
+    moves = [of.moves for of in contrasts.values() if of.moves is not None]
+    rows, quantile, error, clusters = (np.array([of[part] for of in contrasts.values()]) for part in range(4))
+    of_all = Spread(rows, quantile, error, clusters, Moves(*map(np.array, zip(*moves, strict=True))))
+    return dict(zip(contrasts, map(float, detectable(of_all)), strict=True))
 
 
 def of_statistic(value: npt.ArrayLike, replicates: npt.ArrayLike, confidence: float = 0.95) -> Interval:
