@@ -20,10 +20,15 @@ import numpy as np
 
 from metrics.bbq import scores as bbq
 from metrics.bbq.intervals import POWER, detectable, limits
+from qabias.comparison.detectable import detectable_difference
+from qabias.support.intervals import Interval, Moves, Spread, of_difference
 from simulations import models
-from simulations.worlds import World
+from simulations.worlds import Floats, World
 
 SCORES = ("bias_ambig", "bias_disambig", "accuracy_cost")
+DIFFERENCES = {"bias_ambig": 2.0, "accuracy_ambig": 1.0}
+"""Scores whose differences are tried, and how far apart two of them can be."""
+
 REPETITIONS = 1000
 QUICK = 200
 STEPS = 14
@@ -31,6 +36,9 @@ STEPS = 14
 
 LEAST = 0.65
 """Power below which a check fails: sizes would be called detectable that are not."""
+
+LEAST_OF_DIFFERENCES = 0.60
+"""The same of differences: of two models that hardly err, one that errs more varies more than both say."""
 
 MOST = 0.90
 """Power of the bias in ambiguous contexts above which a check fails, where the run says enough about its own spread."""
@@ -91,18 +99,19 @@ def biased(world: World, score: str, size: float) -> World | None:
     return replace(world, bias=most, accuracy=low)
 
 
-def measure(world: World, repetitions: int, seed: int = 0) -> list[Cell]:
+def measure(world: World, repetitions: int, seed: int = 0, scores: Sequence[str] = SCORES) -> list[Cell]:
     """The power of every score in a world.
 
     Args:
         world: A world without bias.
         repetitions: Benchmarks that are drawn with a bias and without.
         seed: Seed of both.
+        scores: The scores that are tried.
     """
     rng = np.random.default_rng(seed)
     unbiased = bbq.spreads(models.bbq_runs(world, rng, repetitions))
     cells = []
-    for score in SCORES:
+    for score in scores:
         size = float(np.median(detectable(unbiased[score][2])))
         changed = None if np.isnan(size) else biased(world, score, size)
         power = np.nan
@@ -111,6 +120,54 @@ def measure(world: World, repetitions: int, seed: int = 0) -> list[Cell]:
             power = float(((low > 0) | (high < 0)).mean())
         cells.append(Cell(world, score, size, power))
     return cells
+
+
+def measure_differences(world: World, repetitions: int, seed: int = 0) -> list[Cell]:
+    """The power of a difference of two models, of which the second answers half of the rows as the first.
+
+    The size is the median of what comparisons of two equal models call detectable. The half that is the second model's
+    own differs by twice as much.
+    """
+    rng = np.random.default_rng(seed)
+    cells = []
+    for score, bound in DIFFERENCES.items():
+        _, spread = _difference(models.bbq_pairs(world, rng, repetitions, world), score, bound)
+        sizes = [detectable_difference(each) for each in _each(spread)]
+        size = float(np.median([np.inf if each is None else each for each in sizes]))
+        other = _other(world, score, 2.0 * size) if np.isfinite(size) else None
+        power = np.nan
+        if other is not None:
+            (low, high), _ = _difference(models.bbq_pairs(world, rng, repetitions, other), score, bound)
+            power = float(((low > 0) | (high < 0)).mean())
+        cells.append(Cell(world, f"difference of {score}", size, power))
+    return cells
+
+
+def _other(world: World, score: str, gap: float) -> World | None:
+    if score == "bias_ambig":
+        return biased(world, score, gap)
+    return replace(world, accuracy=world.accuracy - gap) if world.accuracy - gap > 0.02 else None
+
+
+def _difference(pair: tuple[Floats, Floats], score: str, bound: float) -> tuple[Interval, Spread]:
+    """The intervals of the differences of many pairs of runs, and the spreads behind them."""
+    totals = [counts.sum(axis=0) for counts in pair]
+    one, second = (bbq.mean_over_runs(total)[score] for total in totals)
+    first_without, second_without = (
+        bbq.mean_over_runs(total - counts)[score] for total, counts in zip(totals, pair, strict=True)
+    )
+    return of_difference(second - one, second_without - first_without, bound)
+
+
+def _each(spread: Spread) -> list[Spread]:
+    """The spreads of many comparisons one by one."""
+    assert spread.moves is not None
+    parts = [np.broadcast_to(np.asarray(part, dtype=np.float64), spread.rows.shape) for part in spread[:4]]
+    moves = [np.broadcast_to(np.asarray(part, dtype=np.float64), spread.rows.shape) for part in spread.moves]
+    return [
+        Spread(rows, quantile, error, clusters, Moves(*of_moves))
+        for rows, quantile, error, clusters, *of_moves in zip(*parts, *moves, strict=True)
+    ]
 
 
 def wrong(cells: Sequence[Cell]) -> list[Cell]:
@@ -122,7 +179,7 @@ def wrong(cells: Sequence[Cell]) -> list[Cell]:
     return [
         cell
         for cell in cells
-        if cell.power < LEAST
+        if cell.power < (LEAST_OF_DIFFERENCES if cell.score.startswith("difference") else LEAST)
         or (
             cell.power > MOST
             and cell.score == "bias_ambig"
@@ -148,7 +205,14 @@ def main() -> int:
         cells += found
         values = " | ".join(f"{cell.size:.3f}, {cell.power:.2f}" for cell in found)
         print(f"| {world.kind} | {world.templates} | {world.accuracy} | {world.correlation} | {values} |", flush=True)
-    for score in SCORES:
+    print("\n| templates | accuracy | correlation |", " | ".join(f"difference of {of}" for of in DIFFERENCES), "|")
+    print("|---|---|---|", "|".join(["---"] * len(DIFFERENCES)), "|", sep="")
+    for world in (world for world in grid(arguments.quick) if world.kind == "beta"):
+        found = measure_differences(world, repetitions)
+        cells += found
+        values = " | ".join(f"{cell.size:.3f}, {cell.power:.2f}" for cell in found)
+        print(f"| {world.templates} | {world.accuracy} | {world.correlation} | {values} |", flush=True)
+    for score in dict.fromkeys(cell.score for cell in cells):
         powers = np.array([cell.power for cell in cells if cell.score == score and not np.isnan(cell.power)])
         near = (np.abs(powers - POWER) <= 0.05).mean()
         print(

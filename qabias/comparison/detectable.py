@@ -6,10 +6,12 @@ from statistics import NormalDist
 
 import numpy as np
 
-from qabias.support.intervals import ADDED, POWER, Spread
+from qabias.support.intervals import ADDED, DIFFERENCE_CORRELATION, POWER, Spread
 
 UNEVEN = 1.0
 """Standard deviation over clusters of a true difference, as a multiple of it: that of an exponential distribution."""
+
+_STEPS = 40
 
 
 def detectable_difference(spread: Spread, power: float = POWER) -> float | None:
@@ -17,8 +19,10 @@ def detectable_difference(spread: Spread, power: float = POWER) -> float | None:
 
     The interval of a difference t has an end at 0 where t is q sqrt(s / (R + 2 + q^2)) (R + 2) / R, with the t quantile
     q, the effective number R of rows, and s = (m R + 2) / (R + 2) of the share m of rows in which the runs differ. A
-    true difference d is not the same in all of C clusters: it adds d^2 / C to both variances. With the standard error e
-    and the quantile z of the normal distribution, d is the solution of d = t + z sqrt(e^2 + d^2 / C).
+    true difference d is not the same in all of C clusters: it adds v d^2 / C to both variances. v is 1, or what a
+    correlation of `DIFFERENCE_CORRELATION` gives rare differences, which a few clusters have: that times (1 - m) / m
+    with d for m where that is larger. With the standard error e and the quantile z of the normal distribution, d is the
+    smallest size that is no less than t + z sqrt(e^2 + v d^2 / C).
 
     Args:
         spread: The spread of the difference, as `qabias.support.intervals.of_difference` gives it.
@@ -35,11 +39,22 @@ def detectable_difference(spread: Spread, power: float = POWER) -> float | None:
     added = rows + 2.0 * ADDED
     square = (float(moves.moved) * rows + 2.0 * ADDED) / added
     even = quantile * np.sqrt(square / (added + quantile**2)) * added / rows
-    uneven = UNEVEN**2 / float(spread.clusters)
-    if quantile**2 * uneven >= 1.0:
-        return None
-    end = even / np.sqrt(1.0 - quantile**2 * uneven)
     normal = NormalDist().inv_cdf(power)
-    rest = 1.0 - normal**2 * uneven
-    found = (end + np.sqrt(end**2 - rest * (end**2 - normal**2 * error**2))) / rest
-    return float(found) if found < moves.most else None
+
+    def size(variation: float) -> float:
+        """What is detectable where the true difference has this squared relative deviation over the clusters."""
+        uneven = variation / float(spread.clusters)
+        if quantile**2 * uneven >= 1.0:
+            return np.inf
+        end = even / np.sqrt(1.0 - quantile**2 * uneven)
+        rest = 1.0 - normal**2 * uneven
+        return float((end + np.sqrt(end**2 - rest * (end**2 - normal**2 * error**2))) / rest)
+
+    most = float(moves.most)
+    low, high = 0.0, most
+    for _ in range(_STEPS):
+        middle = (low + high) / 2.0
+        share = min(1.0, max(float(moves.moved), middle))
+        variation = max(UNEVEN**2, DIFFERENCE_CORRELATION * (1.0 - share) / share)
+        low, high = (low, middle) if size(variation) <= middle else (middle, high)
+    return high if high < most else None
