@@ -211,10 +211,10 @@ def difference_tables(
             by_run = [benchmark.groups(scores[number], measure) for number in (pair.first, pair.second)]
             columns += [
                 Column(key, title, kind),
-                Column(f"{DETECTABLE}{key}", f"{WOULD_BE_FOUND} ({title})", "share" if kind == "signed" else kind),
                 Column(f"p_{key}", f"p ({title})", "p"),
                 Column(f"p_adjusted_{key}", f"adjusted p ({title})", "p"),
                 Column(f"n_templates_{key}", f"{benchmark.facts.clusters[0].capitalize()} ({title})", "count"),
+                Column(f"{DETECTABLE}{key}", f"{WOULD_BE_FOUND} ({title})", "share" if kind == "signed" else kind),
             ]
             found = {row: pair.groups[row][1][measure.name] if row in pair.groups else None for row in rows}
             family = [row for row in rows if row != ALL]
@@ -224,10 +224,10 @@ def difference_tables(
                 of = found[row]
                 cells[row] += [
                     Estimate(*of[:3]) if of else None,
-                    of.detectable if of and not _lacks_answers(by_run, row, measure) else None,
                     of.p if of else None,
                     adjusted.get(row),
                     pair.groups[row][0] if of else 0,
+                    of.detectable if of and not _lacks_answers(by_run, row, measure) else None,
                 ]
         tables.append(
             Table(

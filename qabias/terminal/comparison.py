@@ -63,7 +63,7 @@ def _pairs(table: Table) -> Iterator[Table]:
     label, rest = table.columns[0], table.columns[1:]
     for start in range(0, len(rest), _COLUMNS):
         columns = rest[start : start + _COLUMNS]
-        titles = ("difference", "found from", "p", "adjusted p", columns[-1].title.partition(" (")[0].lower())
+        titles = ("difference", "p", "adjusted p", columns[3].title.partition(" (")[0].lower(), "found from")
         short = [replace(column, title=title) for column, title in zip(columns, titles, strict=True)]
         yield Table(
             table.name,
