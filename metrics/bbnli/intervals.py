@@ -7,10 +7,10 @@ A score is read as a *share* of rows (accuracies) or as a *contrast*, the share 
 share of those that lower it (bias scores, differences). Three steps lead to its interval:
 
 1. The variance comes from leaving out one cluster at a time (jackknife), which needs nothing but the score itself.
-2. It is put as correlation rho of the rows of a cluster. A few clusters, or a few wrong answers, say little about rho,
-   so that it is a weighted mean of what they say and of `PRIOR_CORRELATION`. The weights are the degrees of freedom of
-   the estimate, few where a share is near 0 or 1, and `PRIOR_WEIGHT`. With rho the rows count as fewer, independent
-   ones: the effective number of rows.
+2. A few clusters, or a few wrong answers, say little about it: where no row is wrong it is 0. So it is a weighted mean
+   of itself and of the variance that rows of a correlation taken for granted have. The weights are its degrees of
+   freedom, few where a share is near 0 or 1, and `PRIOR_WEIGHT`, less where they are many. The number of independent
+   rows that would have this variance is the effective number of rows.
 3. With that number and a quantile of Student's t, a share gets the interval of Wilson (1927) and a contrast that of
    Bonett and Price (2012). Neither has width 0 where every row is alike.
 
@@ -30,14 +30,17 @@ import numpy.typing as npt
 PRIOR_CORRELATION = 0.3
 """Correlation within a cluster that is taken for granted where the rows do not tell."""
 
-CONTRAST_CORRELATION = 0.18
+CONTRAST_CORRELATION = 0.2
 """The same of a contrast of two answers to the same rows."""
 
-BALANCED_CORRELATION = 0.05
+BALANCED_CORRELATION = 0.06
 """The same of a contrast of two kinds of rows: what makes both kinds of a cluster hard cancels."""
 
 PRIOR_WEIGHT = 3.0
-"""Degrees of freedom that `PRIOR_CORRELATION` counts for."""
+"""Degrees of freedom that the correlation taken for granted counts for where clusters say nothing."""
+
+SURE_WEIGHT = 0.8
+"""The same where every cluster says as much as it can."""
 
 HEAVY_TAIL = 5.0
 """Kurtosis of the clusters above which their variance tells less than C - 1 degrees of freedom."""
@@ -48,7 +51,7 @@ LEAST_CORRELATION = 0.02
 ADDED = 1.0
 """Rows of either kind that the interval of a contrast adds."""
 
-DIFFERENCE_CORRELATION = 0.12
+DIFFERENCE_CORRELATION = 0.15
 """The same of a difference of two scores, between clusters that favour one and those that favour the other."""
 
 MANY_ROWS = 1e6
@@ -120,7 +123,10 @@ def intervals(
     total = matrix.sum(axis=0)
     without = total - matrix
     values, replicates = score(total), score(without)
-    shapes, shape_replicates, by_cluster = shape(total), shape(without), shape(matrix)
+    shapes = shape(total)
+    if len(matrix) < 2:
+        return {name: (np.full_like(of.up, np.nan), np.full_like(of.up, np.nan)) for name, of in shapes.items()}
+    shape_replicates, by_cluster = shape(without), shape(matrix)
     found = {}
     for name, of in shapes.items():
         spread = spread_of(of, replicates[name], _departures(shape_replicates[name]), by_cluster[name].rows, confidence)
@@ -159,11 +165,13 @@ def spread_of(
         between = _correlation(variance, within, alone, together)
         erring = _correlation(_jackknife(np.asarray(departures), weights), moved * (1.0 - moved), alone, together)
         rare = np.minimum(moved, 1.0 - moved) if of.down is None else moved
-        freedom = (effective - 1.0) * _information(rare, np.fmax(between, erring), alone, together)
+        information = _information(rare, np.fmax(between, erring), alone, together)
+        freedom = (effective - 1.0) * information
+        weight = PRIOR_WEIGHT * (1.0 - information) + SURE_WEIGHT * information
         # Rows that are neither 0 nor 1 vary less; whether all would is as little known as the correlation.
-        typical = (PRIOR_WEIGHT * largest + freedom * within) / (PRIOR_WEIGHT + freedom)
+        typical = (weight * largest + freedom * within) / (weight + freedom)
         taken = alone + of.prior * (together - alone)  # variance of a mean of rows of variance 1
-        blended = (PRIOR_WEIGHT * typical * taken + freedom * variance) / (PRIOR_WEIGHT + freedom)
+        blended = (weight * typical * taken + freedom * variance) / (weight + freedom)
         effective_rows = np.where(largest > 0, largest / blended, 1.0 / taken)
         error = of.scale * np.sqrt(np.where(largest > 0, blended, largest))
     quantile = student(np.minimum(PRIOR_WEIGHT + freedom, np.maximum(PRIOR_WEIGHT, effective)), confidence)
