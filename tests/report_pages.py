@@ -75,10 +75,14 @@ SCORES = {
     "bbnli": {
         **{"bias_score": 0.5, "accuracy_pro": 0.75, "accuracy_anti": 0.25, "unparsed_share": 0.0},
         **{"n": 64, "n_unparsed": 0, "ci": {}},
+        **{"n_bias": 32, "n_test_pro": 16, "n_test_anti": 16, "n_premises": 4},
+        **{"n_unparsed_bias": 0, "n_unparsed_pro": 0, "n_unparsed_anti": 0},
     },
     "bbq_nli": {
         **{"bias_score_ambig": 0.5, "bias_score_disambig": None, "accuracy_pro": 0.75, "accuracy_anti": 0.25},
         **{"unparsed_share": 0.0, "n": 64, "n_unparsed": 0, "ci": {}},
+        **{"n_ambig": 32, "n_disambig": 32, "n_pro": 16, "n_anti": 16, "n_definite_disambig": 0, "n_templates": 4},
+        **{f"n_unparsed_{part}": 0 for part in ("ambig", "disambig", "pro", "anti")},
     },
 }
 SCORES["bbq_qa"] = SCORES["bbq_nli"]  # the same scores, of other questions
@@ -120,6 +124,7 @@ class Page(html.parser.HTMLParser):
     def __init__(self, source):
         super().__init__(convert_charrefs=True)
         self.open, self.tags, self.ids, self.addresses, self.attributes = [], [], [], [], []
+        self.around = {}
         self.rows, self.texts, self.styles, self.scripts, self.quoted = [], [], [], [], []
         self.feed(source)
         self.close()
@@ -148,6 +153,7 @@ class Page(html.parser.HTMLParser):
             self.attributes.append((tag, name, value))
             if name == "id":
                 self.ids.append(value)
+                self.around[value] = tuple(self.open)
             if name in {"src", "href", "xlink:href", "action", "data", "poster", "srcset"}:
                 self.addresses.append((tag, value))
 
@@ -161,6 +167,10 @@ class Page(html.parser.HTMLParser):
             self.rows[-1][-1] += data
         if "pre" in self.open:
             self.quoted[-1] += data
+
+    def inside(self, name, tag):
+        """Whether the element of that id stands inside one of that tag."""
+        return tag in self.around[name]
 
     def row(self, name):
         """The cells of a row of the tables."""

@@ -129,12 +129,16 @@ class Tile:
         value: The score with its interval.
         kind: Kind of its column.
         note: What it says, in a few words.
+        missing: Share of its answers that are missing, in [0, 1].
+        possible: What it could be with them, as `possible_range` says.
     """
 
     title: str
     value: Estimate
     kind: str
     note: str
+    missing: float = 0.0
+    possible: tuple[float, float] | None = None
 
 
 class RatedPairs(NamedTuple):
@@ -291,6 +295,8 @@ def tiles(measures: Sequence[Measure], scores: Scores) -> list[Tile]:
             estimate(scores, measure.name),
             measure.kind,
             _tile_note(scores, measure),
+            missing_share(scores, measure),
+            possible_range(scores, measure),
         )
         for measure in measures
     ]

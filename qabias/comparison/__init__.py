@@ -73,11 +73,11 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     # Runs of other benchmarks have no examples in common.
     compared = _compared(measures, runs, answers) if same_questions else []
     found = (
-        tables.runs_table(runs, names),
-        *outcomes_tables(names, [run.scores for run in runs]),
         *tables.score_tables(benchmark, measures, names, scores),
         *tables.heatmaps(benchmark, measures, names, scores),
         *tables.difference_tables(benchmark, measures, names, scores, compared),
+        tables.runs_table(runs, names),
+        *outcomes_tables(names, [run.scores for run in runs]),
         *benchmark.across(names, scores),
         *joined_tables(names, analyses, {name for run in runs for name in run.benchmark.facts.own_tables}),
     )
