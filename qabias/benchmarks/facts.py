@@ -17,7 +17,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    *("ALL", "Facts", "HubTexts", "Measure", "QuestionOnly", "RatedPairs", "Rule", "Scores", "TemplateView", "Tile"),
+    *(
+        "ALL",
+        "Facts",
+        "Found",
+        "HubTexts",
+        "Measure",
+        "QuestionOnly",
+        "RatedPairs",
+        "Rule",
+        "Scores",
+        "TemplateView",
+        "Tile",
+    ),
     *("counted", "missing_share", "possible_range", "run_column", "tiles", "union"),
 ]
 
@@ -141,6 +153,19 @@ class Tile:
     possible: tuple[float, float] | None = None
 
 
+class Found(NamedTuple):
+    """What the sentences about a run are made of.
+
+    Attributes:
+        by: The breakdown in the metric's result whose groups are named; every example is in one of them at most.
+        measures: Names of bias scores, above 0 where answers follow the stereotypes, each with what stands before its
+            sentence, such as "Ambiguous contexts"; "" for nothing.
+    """
+
+    by: str
+    measures: Mapping[str, str]
+
+
 class RatedPairs(NamedTuple):
     """How people rate examples that are pairs of sentences with a label.
 
@@ -207,6 +232,7 @@ class Facts:
         hub: What the Hub reads of the dataset; None where it belongs to another benchmark.
         suite: YAML file with the experiment of its paper; None without one.
         rated: How people rate its examples, where these are pairs of sentences; None for questions with three answers.
+        found: What the sentences about a run are made of; None where it has sentences of its own, or none.
     """
 
     dataset: str
@@ -240,6 +266,7 @@ class Facts:
     hub: HubTexts | None = None
     suite: Path | None = None
     rated: RatedPairs | None = None
+    found: Found | None = None
 
     def measure(self, name: str) -> Measure:
         """The score of that name."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from qabias.benchmarks import Benchmark, Measure
 from qabias.benchmarks.base import meaningful
+from qabias.benchmarks.findings import findings
 from qabias.comparison import tables
 from qabias.comparison.comparable import are_question_only, common_benchmark, mixed_fields, read_runs, run_names
 from qabias.comparison.joined import joined_tables
@@ -37,6 +38,7 @@ class Comparison(NamedTuple):
         measures: The scores that are compared.
         scores: The scores of the runs, all of that benchmark.
         analysis: The tables.
+        findings: What every run found, in sentences that begin with its name.
     """
 
     benchmark: Benchmark
@@ -46,6 +48,7 @@ class Comparison(NamedTuple):
     measures: Sequence[Measure]
     scores: Sequence[Mapping[str, Any]]
     analysis: Analysis
+    findings: Sequence[str]
 
 
 def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str | None = None) -> Comparison:
@@ -85,7 +88,13 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     notes = [*_notes(runs, mixed), *missing_notes(names, [run.scores for run in runs])]
     for name, analysis in zip(names, analyses, strict=True):
         notes += [f"{name}: {note}" for note in analysis.notes]
-    return Comparison(benchmark, runs, names, mixed, measures, scores, Analysis(found, notes=tuple(notes)))
+    question_only = are_question_only(runs)
+    sentences = [
+        f"{name}. {sentence}"
+        for name, of in zip(names, scores, strict=True)
+        for sentence in findings(benchmark, of, question_only)
+    ]
+    return Comparison(benchmark, runs, names, mixed, measures, scores, Analysis(found, notes=tuple(notes)), sentences)
 
 
 def measures_of(benchmark: Benchmark, question_only: bool = False) -> tuple[Measure, ...]:

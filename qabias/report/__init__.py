@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from qabias.benchmarks.findings import findings
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import are_question_only, run_names
 from qabias.errors import QabiasError
@@ -118,6 +119,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
         intro=comparison_intro(comparison.benchmark, [run.benchmark for run in runs]),
         analysis=write_analysis(comparison.analysis, folder / ANALYSIS_FILE),
         kicker="Comparison",
+        findings=comparison.findings,
         headlines=[_headline_of(comparison)],
         appendix={"Signatures": dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
     )
@@ -156,6 +158,7 @@ def write_pool(pool: Pool, folder: Path) -> Path:
         kicker=pool.benchmark.title,
         signature=pool.signature,
         tiles=pool.benchmark.tiles(strict(pool.scores), pool.is_question_only),
+        findings=findings(pool.benchmark, pool.scores, pool.is_question_only),
         appendix={"Signatures": dict(zip(pool.names, (run.signature for run in pool.runs), strict=True))},
         bundled=pool.runs[0].arguments.source == "bundled",
     )
@@ -164,7 +167,7 @@ def write_pool(pool: Pool, folder: Path) -> Path:
 
 def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
     check_analysis(run.folder / ANALYSIS_FILE, analysis)
-    facts, tiles = make_head(run)
+    facts, tiles, found = make_head(run)
     arguments = asdict(run.arguments)
     versions = {name: _plain(value) for name, value in run.file.versions.items()}
     pinned = {"Revision": revision(run)} if revision(run) else {}
@@ -181,6 +184,7 @@ def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
         kicker=run.benchmark.title,
         signature=run.signature,
         tiles=tiles,
+        findings=found,
         appendix={
             "Arguments": {name: _plain(value) for name, value in arguments.items()},
             "Versions": {"qabias": run.file.qabias_version, **versions},

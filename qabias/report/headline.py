@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from qabias.benchmarks.facts import Tile
+from qabias.benchmarks.findings import findings
 from qabias.benchmarks.ranges import READ_RANGES, ends_in_words, range_column
 from qabias.report.checks import check_scores
 from qabias.runs.folder import SCORES_FILE
@@ -15,19 +16,21 @@ from qabias.tables.model import Column, Estimate, Table, Value
 
 
 class Head(NamedTuple):
-    """Facts and headline scores of a run.
+    """Facts, headline scores and findings of a run.
 
     Attributes:
         facts: Label -> text.
         tiles: The headline scores.
+        findings: What was found, in sentences.
     """
 
     facts: Mapping[str, str]
     tiles: Sequence[Tile]
+    findings: Sequence[str]
 
 
 def make_head(run: ScoredRun) -> Head:
-    """Facts and tiles of a run.
+    """Facts, tiles and findings of a run.
 
     Raises:
         QabiasError: If the scores are damaged.
@@ -41,12 +44,13 @@ def make_head(run: ScoredRun) -> Head:
             check_scores(file, f"scores{pointer.replace('/', '.')}", scores, kinds, benchmark.facts.counts)
         facts = benchmark.sample_facts(run.scores)
         tiles = benchmark.tiles(run.scores, run.is_question_only)
+        found = findings(benchmark, run.scores, run.is_question_only)
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(file, f"scores lack {error}") from error
     limit = run.arguments.limit
     if limit is not None:
         facts["Limit"] = f"this run was limited ({limit}): {benchmark.facts.limit_note}"
-    return Head(facts, tiles)
+    return Head(facts, tiles, found)
 
 
 def revision(run: ScoredRun) -> str:

@@ -48,6 +48,8 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
             "of a table except All.",
             markup=False,
         )
+    for sentence in comparison.findings:
+        console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
 def _pairs(table: Table) -> Iterator[Table]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.roles import role
-from qabias.benchmarks.facts import Facts, HubTexts, Measure, QuestionOnly, Rule, TemplateView
+from qabias.benchmarks.facts import Facts, Found, HubTexts, Measure, QuestionOnly, Rule, TemplateView
 
 CITATION = (
     "Alicia Parrish, Angelica Chen, Nikita Nangia, Vishakh Padmakumar, Jason Phang, Jana Thompson, Phu Mon Htut and "
@@ -201,4 +201,5 @@ FACTS = Facts(
         "Parrish et al.",
     ),
     suite=_FOLDER / "paper.yaml",
+    found=Found("paper_category", {"bias_ambig": "Ambiguous contexts", "bias_disambig": "Disambiguated contexts"}),
 )

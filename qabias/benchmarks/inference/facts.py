@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from qabias.answers.parsing import LABELS
 from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.benchmarks.bbq.facts import CITATION as BBQ_CITATION
-from qabias.benchmarks.facts import Facts, HubTexts, Measure, RatedPairs, Rule, TemplateView
+from qabias.benchmarks.facts import Facts, Found, HubTexts, Measure, RatedPairs, Rule, TemplateView
 from qabias.benchmarks.inference import BBNLI, BBQ_QA
 from qabias.benchmarks.inference.asking import score, varied
 from qabias.benchmarks.inference.questions import ANSWERS, said
@@ -300,6 +300,8 @@ BBNLI_FACTS = Facts(
     suite=_FOLDER / "paper.yaml",
     # "Two senior doctoral students independently annotated 20 %" (Section 2.2.1).
     rated=RatedPairs(_rated_pairs, LABELS, share=0.2),
+    # A subtopic has few premises, too few to be told apart from nothing among sixteen.
+    found=Found("domain", {"bias_score": ""}),
 )
 
 BBQ_NLI_FACTS = Facts(
@@ -337,6 +339,9 @@ BBQ_NLI_FACTS = Facts(
     ),
     # Tables 4 and 5 of the paper set questions and inferences side by side.
     rescored={BBQ: _of_questions, BBQ_QA: _of_varied_questions},
+    found=Found(
+        "category", {"bias_score_ambig": "Ambiguous contexts", "bias_score_disambig": "Disambiguated contexts"}
+    ),
 )
 
 BBQ_QA_FACTS = replace(

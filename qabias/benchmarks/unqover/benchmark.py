@@ -270,6 +270,12 @@ class UnQoverBenchmark(Benchmark):
             for name, of in scores["sets"].items()
         ]
 
+    def findings(self, scores: Mapping[str, Any]) -> list[str]:
+        """Which reasoning errors exceed the preferences; of these no run can tell alone that there are any."""
+        from qabias.benchmarks.unqover.findings import findings
+
+        return findings(self, scores)
+
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Subjects that a masked model does not know, and the strongest associations."""
         left_out = [
