@@ -69,6 +69,7 @@ class Measure:
         undefined: Why it may be undefined, in the order in which a reader would ask.
         missing: Names, in the metric's result, of numbers of missing answers, each with that of the examples among
             which they are; by default `unparsed_share` says how many are missing.
+        best: Its best value, by which runs are ranked; None for a score that ranks nothing.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Measure:
     tile_note: str = ""
     undefined: tuple[Rule, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
+    best: float | None = None
 
 
 @dataclass(frozen=True)
