@@ -12,8 +12,9 @@ from qabias.benchmarks.findings import findings, listed
 from qabias.benchmarks.student import t_quantile
 from qabias.comparison import compare
 from qabias.report import write_combined_report, write_comparison, write_report_of
+from qabias.tables.model import find
 
-from .compared_runs import called
+from .compared_runs import called, changed
 from .report_pages import SCORES, fill_folder, read_page, run_of
 
 BBQ, BBNLI, UNQOVER = (load_benchmark(name) for name in ("bbq", "bbnli", "unqover"))
@@ -184,4 +185,56 @@ def test_run_show_and_compare_end_with_it(compared_runs, tmp_path, capsys, monke
     others = (folder, compared_runs / "bbq-unknown")
     assert f"baseline:random. {sentence}" in called(capsys, monkeypatch, "compare", *others)
     page = read_page(write_comparison(compare(others), tmp_path / "compared")).flat
-    assert page.index(f"baseline:random. {sentence}") < page.index("Headline scores")
+    assert page.index("Headline scores") < page.index(f"baseline:random. {sentence}") < page.index("Scores by run")
+    assert page.index("no difference is shown between baseline:random and baseline:unknown") < page.index("Headline")
+
+
+# How runs differ
+
+
+def test_of_two_runs_the_groups_are_named_in_which_they_differ(compared_runs):
+    ambiguous, disambiguated = compare([compared_runs / f"bbq-{name}" for name in ("stereotyped", "random")]).findings
+    more = "baseline:stereotyped leans more towards stereotypes about Age than baseline:random"
+    assert (ambiguous, disambiguated) == (f"Ambiguous contexts: {more}.", f"Disambiguated contexts: {more}.")
+    _, undefined = compare([compared_runs / f"bbq-{name}" for name in ("random", "unknown")]).findings
+    assert undefined == "Disambiguated contexts: no statement about Age (undefined in one of the runs)."
+    (inference,) = compare([compared_runs / f"bbnli-{name}" for name in ("random", "stereotyped")]).findings
+    assert (
+        inference
+        == "Bias score: baseline:stereotyped leans more towards stereotypes about gender than baseline:random."
+    )
+
+
+def test_a_difference_is_named_if_its_adjusted_p_value_in_the_table_is_small(compared_runs):
+    folders = [compared_runs / f"bbnli-{name}" for name in ("stereotyped", "random")]
+    comparison = compare(folders)
+    (sentence,) = comparison.findings
+    (adjusted,) = [
+        row[3] for row in find(comparison.analysis.tables, "difference_bias_score").rows if row[0] == "gender"
+    ]
+    assert ("leans more" in sentence) == (adjusted < 0.05)
+
+
+def test_answers_that_are_missing_leave_no_difference_to_name(compared_runs, tmp_path):
+    def lose(content):
+        scores = content["scores"]["by"]["paper_category"]["Age"]
+        scores["n_unparsed_ambig"] = scores["n_ambig"] // 4
+        scores["range"] = {"bias_ambig": [-0.5, 0.5]}
+
+    few = changed(compared_runs / "bbq-random", tmp_path / "few", scores=lose)
+    ambiguous, disambiguated = compare([compared_runs / "bbq-stereotyped", few]).findings
+    assert ambiguous == "Ambiguous contexts: no statement about Age (25.0\u00a0% of the answers of a run are missing)."
+    assert "leans more" in disambiguated
+
+
+def test_of_more_runs_the_first_of_the_ranking_is_named(compared_runs):
+    names = ("stereotyped", "random", "unknown")
+    ambiguous, disambiguated = compare([compared_runs / f"bbq-{name}" for name in names]).findings
+    assert ambiguous == (
+        "Ambiguous contexts: baseline:unknown is nearest to 0, not told apart from the next, baseline:random; 1 of 2 "
+        "neighbours in the ranking are told apart."
+    )
+    assert disambiguated == (
+        "Disambiguated contexts: baseline:random is nearest to 0, and told apart from the next, baseline:stereotyped; "
+        "1 of 1 neighbours in the ranking are told apart; no statement about baseline:unknown (undefined)."
+    )

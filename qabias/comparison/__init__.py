@@ -15,6 +15,7 @@ from qabias.benchmarks.findings import findings
 from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
 from qabias.comparison.comparable import are_question_only, common_benchmark, mixed_fields, read_runs, run_names
+from qabias.comparison.differing import about_many, about_two
 from qabias.comparison.joined import joined_tables
 from qabias.comparison.outcomes import missing_notes, outcomes_tables
 from qabias.comparison.paired import Answers, have_common_examples, pair_up
@@ -40,7 +41,8 @@ class Comparison(NamedTuple):
         measures: The scores that are compared.
         scores: The scores of the runs, all of that benchmark.
         analysis: The tables.
-        findings: What every run found, in sentences that begin with its name.
+        findings: How the runs differ, in sentences.
+        by_run: What every run found, in sentences that begin with its name.
     """
 
     benchmark: Benchmark
@@ -51,6 +53,7 @@ class Comparison(NamedTuple):
     scores: Sequence[Mapping[str, Any]]
     analysis: Analysis
     findings: Sequence[str]
+    by_run: Sequence[str]
 
 
 def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str | None = None) -> Comparison:
@@ -99,7 +102,9 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
         for name, of in zip(names, scores, strict=True)
         for sentence in findings(benchmark, of, question_only)
     ]
-    return Comparison(benchmark, runs, names, mixed, measures, scores, Analysis(found, notes=tuple(notes)), sentences)
+    differing = [*about_two(benchmark, measures, names, scores, compared), *about_many(benchmark, ranked)]
+    analysis = Analysis(found, notes=tuple(notes))
+    return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, differing, sentences)
 
 
 def measures_of(benchmark: Benchmark, question_only: bool = False) -> tuple[Measure, ...]:

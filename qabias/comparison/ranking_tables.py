@@ -13,7 +13,7 @@ from qabias.benchmarks.facts import Scores, missing_share, possible_range
 from qabias.benchmarks.pairs import Floats, Pair
 from qabias.benchmarks.ranges import shown_estimate, with_ranges
 from qabias.comparison.paired_tests import differences, holm
-from qabias.comparison.ranking import FEWEST_CLUSTERS, N_DRAWS, Joint, distances, joint, nearer, places, weights
+from qabias.comparison.ranking import FEWEST_CLUSTERS, Joint, distances, joint, nearer, places, weights
 from qabias.tables.formatting import percent
 from qabias.tables.model import Column, Estimate, Figure, Table, Value
 
@@ -21,17 +21,16 @@ FEWEST_RUNS = 3
 APART = 0.05
 """Neighbours are told apart below this adjusted p-value."""
 
+TOLD_APART, NOT_TOLD_APART, NOT_RANKED = "told apart", "not told apart", "not ranked: "
+"""What the column `next` says; the reason follows the last."""
+
 RANKING = "Ranking of the runs"
 """Section of the rankings."""
 
 _NOTE = (
-    "{best} is best. The interval of a rank (95 %) and the probability of coming first say what would change with "
-    "other {clusters}: the same {draws:,} random weightings of them for all runs (Bayesian bootstrap, Rubin 1981); "
-    "equal runs share the probability. They know no other {clusters} than these: of few they are too sure, and of "
-    "fewer than {fewest} there are none. A run that is steadily near the best value comes before one that is there on "
-    "average. Whether that is more than chance says the p-value, of a permutation test of a run and the next one, of "
-    "how far each is from the best value, adjusted (Holm) for the neighbours of this table: where it is {apart} or "
-    "more, their order is not shown."
+    "{best} is best. Rank and probability of coming first on other {clusters} of the same kind; with fewer than "
+    "{fewest} {clusters} there is no probability, and no interval. The p-value is of a paired test of a run and the "
+    "next one, adjusted for all neighbours: where it is {apart} or more, their order is not shown."
 )
 
 Pairs = Callable[[int, int], Mapping[str, Pair]]
@@ -128,15 +127,13 @@ def _table(
         adjusted: list[float | None] = [*holm(tests), None]
         for run, p in zip(order, adjusted, strict=True):
             place = found[run]
-            verdict = None if p is None else "told apart" if p < APART else "not told apart"
+            verdict = None if p is None else TOLD_APART if p < APART else NOT_TOLD_APART
             score = shown_estimate(of_runs[run], measure)
             rows.append((names[run], score, Estimate(place.rank, place.low, place.high), place.first, p, verdict))
     for run, text in left_out.items():
-        rows.append((names[run], shown_estimate(of_runs[run], measure), None, None, None, f"not ranked: {text}"))
+        rows.append((names[run], shown_estimate(of_runs[run], measure), None, None, None, f"{NOT_RANKED}{text}"))
     best = "The highest" if measure.kind == "share" and measure.best == 1 else f"Nearest to {measure.best:g}"
-    note = _NOTE.format(
-        best=best, clusters=benchmark.facts.clusters[0], draws=N_DRAWS, fewest=FEWEST_CLUSTERS, apart=APART
-    )
+    note = _NOTE.format(best=best, clusters=benchmark.facts.clusters[0], fewest=FEWEST_CLUSTERS, apart=APART)
     table = Table(
         f"ranking_{name}" if group == ALL else f"ranking_{name}_{group}",
         f"Ranking: {measure.title}" if group == ALL else f"Ranking: {measure.title}, {group}",

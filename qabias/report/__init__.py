@@ -120,6 +120,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
         analysis=write_analysis(comparison.analysis, folder / ANALYSIS_FILE),
         kicker="Comparison",
         findings=comparison.findings,
+        by_run=comparison.by_run,
         headlines=[_headline_of(comparison)],
         appendix={"Signatures": dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
     )

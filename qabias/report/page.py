@@ -78,6 +78,7 @@ class Chapter:
         tiles: Headline scores.
         findings: What was found, in sentences.
         headlines: Tables of headline scores, where there is more than one run.
+        by_run: What each of several runs found, in sentences.
         appendix: How it was made: heading -> label -> text.
         bundled: Whether the texts are qabias' own.
     """
@@ -91,6 +92,7 @@ class Chapter:
     tiles: Sequence[Tile] = ()
     findings: Sequence[str] = ()
     headlines: Sequence[Table] = ()
+    by_run: Sequence[str] = ()
     appendix: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     bundled: bool = False
 

@@ -53,7 +53,7 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
             "of a table except All.",
             markup=False,
         )
-    for sentence in comparison.findings:
+    for sentence in [*comparison.by_run, *comparison.findings]:
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
