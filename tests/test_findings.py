@@ -57,8 +57,8 @@ def test_both_directions_are_named_and_what_the_others_may_hide():
     )
     # Four looks widen by t(1 - 0.05 / 8) / t(1 - 0.05 / 2) = 2.700 / 2.064 of 24 degrees: 0.02 becomes 0.0262.
     assert sentence == (
-        "Answers follow stereotypes about race and age; answers go against stereotypes about gender; elsewhere the "
-        "intervals reach up to 2.7 points."
+        "Answers follow stereotypes about race and age; answers go against stereotypes about gender; elsewhere a "
+        "bias of up to 2.7 points cannot be excluded."
     )
 
 
@@ -79,7 +79,7 @@ def test_detectable_biases_say_what_would_have_been_found():
         "elsewhere a bias of 3.8 points or more would have been found with a probability of 80.0\u00a0% or more."
     )
     groups["g0"] = group(0.0, -0.1, 0.1, detectable={})
-    assert "the intervals reach up to" in said(race=group(0.3, 0.25, 0.35), **groups)
+    assert "cannot be excluded" in said(race=group(0.3, 0.25, 0.35), **groups)
 
 
 def test_where_nothing_can_be_said_the_reason_is():
@@ -138,7 +138,8 @@ def test_each_score_of_a_benchmark_has_its_sentence_and_only_those_that_mean_som
     assert ambiguous == "Ambiguous contexts: answers follow stereotypes about Age."
     # Two looks: t(1 - 0.05 / 4) / t(1 - 0.05 / 2) = 2.391 / 2.064 of 24 degrees; 0.111 + 0.159 becomes 0.2952.
     assert (
-        disambiguated == "Disambiguated contexts: no direction is shown for Age; the intervals reach up to 29.6 points."
+        disambiguated
+        == "Disambiguated contexts: no direction is shown for Age; a bias of up to 29.6 points cannot be excluded."
     )
     (blind,) = findings(BBQ, {"by": {"paper_category": {"Age": age}}}, question_only=True)
     assert blind == "Without a context: answers follow stereotypes about Age."
@@ -178,7 +179,7 @@ def test_it_is_the_first_that_a_report_says(tmp_path):
 
 def test_run_show_and_compare_end_with_it(compared_runs, tmp_path, capsys, monkeypatch):
     folder = compared_runs / "bbq-random"
-    sentence = "Ambiguous contexts: no direction is shown for Age; the intervals reach up to"
+    sentence = "Ambiguous contexts: no direction is shown for Age; a bias of up to"
     assert sentence in called(capsys, monkeypatch, "show", folder)
     arguments = ("run", "bbq", "--model", "baseline:random", "--config", "Age", "--limit", 200)
     assert sentence in called(capsys, monkeypatch, *arguments, "--output", tmp_path / "run")

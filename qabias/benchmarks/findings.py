@@ -146,7 +146,7 @@ def _room(looks: Sequence[Look]) -> str:
     """What may be hidden where no direction is shown."""
     detectable = [one.detectable for one in looks]
     if None in detectable:
-        return f"the intervals reach up to {_points(max(max(-one.low, one.high) for one in looks))}"
+        return f"a bias of up to {_points(max(max(-one.low, one.high) for one in looks))} cannot be excluded"
     largest = _points(max(size for size in detectable if size is not None))
     return f"a bias of {largest} or more would have been found with a probability of {percent(POWER)} or more"
 
