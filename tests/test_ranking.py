@@ -116,8 +116,8 @@ def test_neighbours_are_tested_by_their_distance_from_the_best_value():
 
     towards = np.linspace(0.2, 0.4, 12)[:, None] / 12
     pair = pair_of_counts([towards, -towards], bias)
-    assert differences(pair, ["bias"])["bias"].p < 0.001
-    found = differences(nearer(pair, {"bias": 0.0}), ["bias"])["bias"]
+    assert differences(pair, {"bias": 2.0})["bias"].p < 0.001
+    found = differences(nearer(pair, {"bias": 0.0}), {"bias": 2.0})["bias"]
     assert found.value == pytest.approx(0)
     assert found.p == 1
 

@@ -51,7 +51,7 @@ LEAST_CORRELATION = 0.02
 ADDED = 1.0
 """Rows of either kind that the interval of a contrast adds."""
 
-DIFFERENCE_CORRELATION = 0.15
+DIFFERENCE_CORRELATION = 0.07
 """The same of a difference of two scores, between clusters that favour one and those that favour the other."""
 
 MANY_ROWS = 1e6
@@ -249,13 +249,13 @@ def of_difference(
     """
     difference, without = np.asarray(value, dtype=np.float64), np.asarray(replicates, dtype=np.float64)
     n_clusters = without.shape[0]
-    added = np.clip(difference - (n_clusters - 1) / n_clusters * without, -bound, bound)
+    added = np.clip((difference - (n_clusters - 1) / n_clusters * without) / bound, -1.0, 1.0)
     up, down = np.maximum(added, 0.0), np.maximum(-added, 0.0)
     moved = (up + down).sum(axis=0)
     departures = (moved - up - down) * n_clusters / max(n_clusters - 1, 1)
     # Only the clusters are known here: rows are as many as leave their number without weight.
     rows = np.full_like(without, MANY_ROWS / n_clusters)
-    of = Shape(up.sum(axis=0), down.sum(axis=0), rows.sum(axis=0), 1.0, None, -bound, bound, DIFFERENCE_CORRELATION)
+    of = Shape(up.sum(axis=0), down.sum(axis=0), rows.sum(axis=0), bound, None, -bound, bound, DIFFERENCE_CORRELATION)
     spread = spread_of(of, without, departures, rows, confidence)
     return limits(difference, of, spread), spread
 
