@@ -73,7 +73,7 @@ def by_template(folder: Path, upstream_dir: str | None) -> dict[str, dict[str, A
         predictions=answers["prediction"].to_pylist(),
         references=question.table,
         by=["template_id"],
-        n_bootstrap=0,
+        confidence=None,
     )
     return scores["by"]["template_id"]
 

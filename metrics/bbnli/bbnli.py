@@ -15,6 +15,9 @@ from .answers import answer_codes
 from .forms import form_of, read
 from .inputs import Batches, By, Factor, Table, crossed, runs_of
 from .inputs import Options as SharedOptions
+
+# Nothing here uses it: `evaluate` copies the files that this one imports, and no others.
+from .intervals import Interval as Interval
 from .rows import INDEX_COLUMNS, REFERENCES, TEXT_COLUMNS
 from .scores import DENOMINATORS, FORMS, UNPARSED_RULES, VERSION, count
 from .summary import summarize

@@ -14,6 +14,9 @@ import numpy as np
 from .answers import ANSWERS, MATCHES, answer_indices
 from .inputs import Batches, By, Factor, Table, runs_of
 from .inputs import Options as SharedOptions
+
+# Nothing here uses it: `evaluate` copies the files that this one imports, and no others.
+from .intervals import Interval as Interval
 from .rows import INDEX_COLUMNS, REFERENCES, TEXT_COLUMNS, group, read
 from .scores import UNPARSED_RULES, VERSION, count, summarize
 
