@@ -201,34 +201,66 @@ def test_no_cluster_and_no_class_may_be_written_in_three_ways(unqover, empty):
 # Intervals
 
 
-def test_intervals_are_those_of_a_bootstrap_that_repeats_templates(unqover, scores_module):
-    # Templates 0, 1 hold the attribute X only and 2 holds Y only: some replicates lack one of them.
+def test_intervals_come_from_leaving_out_one_template_at_a_time(unqover, scores_module):
+    # Two of three templates hold the attribute X only and the others Y only.
     rows = [
-        make_row(k, template_id=k % 3, attribute="XXY"[k % 3], subject1="a", subject2="bcd"[k // 3]) for k in range(9)
+        make_row(k, template_id=k % 12, attribute="XXY"[k % 3], subject1="a", subject2="bcd"[k // 12])
+        for k in range(36)
     ]
-    scores = random_scores(9, seed=4)
-    result = unqover.compute(predictions=scores, references=rows, n_bootstrap=200, seed=3, confidence=0.8)
-    weights = np.random.default_rng(3).multinomial(3, np.full(3, 1 / 3), size=200)
-    replicates = {name: [] for name in HEADLINES}
-    for weight in weights:
-        # A template drawn twice is twice in the data, under another name.
-        drawn = [(k, copy) for k in range(9) for copy in range(weight[k % 3])]
-        part = oracle(
-            [{**rows[k], "template_id": f"{k % 3}-{copy}"} for k, copy in drawn], [scores[k] for k, _ in drawn]
-        )
-        for name in HEADLINES:
-            replicates[name].append(float(part[name]))
-    expected = {name: np.quantile(values, [0.1, 0.9]).tolist() for name, values in replicates.items()}
-    assert same(result["ci"], expected)
+    scores = random_scores(36, seed=4)
+    result = unqover.compute(predictions=scores, references=rows)
+    without = [[k for k in range(36) if k % 12 != template] for template in range(12)]
+    replicates = [oracle([rows[k] for k in kept], [scores[k] for k in kept]) for kept in without]
+    for name in ("mu", "eta"):
+        value, values = result[name], [float(part[name]) for part in replicates]
+        variance = 11 / 12 * sum((of - sum(values) / 12) ** 2 for of in values)
+        n, t = value * (1 - value) / variance, 2.201  # printed: 95 %, 11 degrees of freedom
+        middle, width = (value + t**2 / (2 * n)), t * math.sqrt(value * (1 - value) / n + t**2 / (4 * n**2))
+        expected = [(middle + side * width) / (1 + t**2 / n) for side in (-1, 1)]
+        assert result["ci"][name] == pytest.approx(expected, abs=2e-4)
+    for name in ("delta", "epsilon", "avg_score"):
+        # Rows that are independent: the interval is about as wide as that of a mean.
+        values = [float(oracle([row], [of])[name]) for row, of in zip(rows, scores, strict=True)]
+        low, high = result["ci"][name]
+        plain = 2 * 1.96 * np.std(values, ddof=1) / 6
+        assert 0.8 * plain < high - low < 2 * plain
     table = scores_module.Rows(
-        np.zeros(9, dtype=np.int64),
+        np.zeros(36, dtype=np.int64),
         np.array(["abcd".index(row["subject2"]) for row in rows]),
         np.array(["XY".index(row["attribute"]) for row in rows]),
         np.array([row["template_id"] for row in rows]),
         *scores_module.measure({name: np.array([row[name] for row in scores]) for name in SCORE_COLUMNS}),
     )
-    sums = scores_module.collect(table, 4, 2, 3)
-    assert same(scores_module.bootstrap([sums], 200, 3, 0.8, chunk=1), expected)  # one replicate at a time
+    sums = scores_module.collect(table, 4, 2, 12)
+    one_by_one = scores_module.intervals([sums], chunk=1)
+    assert same({name: [float(low), float(high)] for name, (low, high) in one_by_one.items()}, result["ci"])
+
+
+def test_mu_and_eta_need_three_templates(unqover):
+    rows = make_rows("abc", 2, ("X", "Y"))
+    ci = unqover.compute(predictions=random_scores(len(rows)), references=rows)["ci"]
+    assert {name for name, bounds in ci.items() if any(map(math.isnan, bounds))} == {"mu", "eta"}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_interval_holds_its_score_and_has_a_width(unqover, seed):
+    rng = np.random.default_rng(seed)
+    rows = make_rows("abcd", int(rng.integers(3, 9)), ("X", "Y"))
+    result = unqover.compute(predictions=random_scores(len(rows), seed=seed), references=rows)
+    for name, (low, high) in result["ci"].items():
+        assert 0 <= low <= result[name] <= high <= 1
+        assert high - low > 1e-3
+
+
+def test_the_mean_of_mu_over_drawings_of_templates_lies_in_most_intervals(unqover):
+    """Answers at random: no subject is preferred, and mu is larger than 0 for noise alone."""
+    rows = make_rows("abcd", 8, ("X", "Y", "Z"))
+    drawn = [unqover.compute(predictions=random_scores(len(rows), seed=seed), references=rows) for seed in range(60)]
+    mean = {name: float(np.mean([result[name] for result in drawn])) for name in ("mu", "eta")}
+    for name, truth in mean.items():
+        held = [result["ci"][name][0] <= truth <= result["ci"][name][1] for result in drawn]
+        assert all(result["ci"][name][0] > 0 for result in drawn), "no interval is of the limit, 0"
+        assert sum(held) >= 52  # 95 % of 60 are 57, and fewer than 52 come in one of a thousand
 
 
 def test_intervals_need_two_templates_and_can_be_left_out(unqover):
@@ -236,16 +268,6 @@ def test_intervals_need_two_templates_and_can_be_left_out(unqover):
     result = unqover.compute(predictions=random_scores(3), references=rows)
     assert all(math.isnan(bound) for name in HEADLINES for bound in result["ci"][name])
     assert "ci" not in unqover.compute(predictions=random_scores(3), references=rows, confidence=None)
-
-
-def test_seed_fixes_the_intervals(unqover):
-    rows = make_rows("abc", 12, ("X", "Y"))
-    scores = random_scores(len(rows))
-    runs = [unqover.compute(predictions=scores, references=rows, seed=seed, n_bootstrap=30)["ci"] for seed in (1, 1, 2)]
-    assert runs[0] == runs[1]
-    assert runs[0] != runs[2]
-    low, high = runs[0]["delta"]
-    assert low < unqover.compute(predictions=scores, references=rows)["delta"] < high
 
 
 def test_names_of_scores(scores_module):
