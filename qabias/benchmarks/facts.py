@@ -57,6 +57,7 @@ class Measure:
         undefined: Why it may be undefined, in the order in which a reader would ask.
         missing: Names, in the metric's result, of numbers of missing answers, each with that of the examples among
             which they are; by default `unparsed_share` says how many are missing.
+        fewest_clusters: How many templates its interval needs, or what else it is over.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Measure:
     tile_note: str = ""
     undefined: tuple[Rule, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
+    fewest_clusters: int = 2
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ class Facts:
         group: The same in a comparison.
         unit: What a score is multiplied by in the terminal: 100 for percent.
         digits: Digits behind the point there.
-        clusters: What the bootstrap draws, in the plural, with the count of them in the metric's result.
+        clusters: What intervals are over, in the plural, with the count of them in the metric's result.
         own_tables: Names of its tables whose scores a comparison shows itself, or that show single items.
         means: Names of its tables that the paper has as means over prompts or formats; only these are the paper's in a
             pool of runs.
