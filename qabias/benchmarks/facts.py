@@ -70,6 +70,7 @@ class Measure:
         missing: Names, in the metric's result, of numbers of missing answers, each with that of the examples among
             which they are; by default `unparsed_share` says how many are missing.
         best: Its best value, by which runs are ranked; None for a score that ranks nothing.
+        fewest_clusters: How many templates its interval needs, or what else it is over.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Measure:
     undefined: tuple[Rule, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
     best: float | None = None
+    fewest_clusters: int = 2
 
     @property
     def bound(self) -> float:
@@ -222,7 +224,7 @@ class Facts:
         group: The same in a comparison.
         unit: What a score is multiplied by in the terminal: 100 for percent.
         digits: Digits behind the point there.
-        clusters: What the bootstrap draws, in the plural, with the count of them in the metric's result.
+        clusters: What intervals are over, in the plural, with the count of them in the metric's result.
         own_tables: Names of its tables whose scores a comparison shows itself, or that show single items.
         means: Names of its tables that the paper has as means over prompts or formats; only these are the paper's in a
             pool of runs.

@@ -36,9 +36,25 @@ _QUESTIONS = {"": "question", "_neg": "negated question"}
 MEASURES = tuple(
     replace(measure, undefined=_NO_ROW)
     for measure in (
-        Measure("mu", "Bias intensity mu", "number", ("n",), f"Figure 3 {PAPER}", _ERROR, heading="mu\nintensity"),
         Measure(
-            "eta", "Bias consistency eta", "number", ("n",), f"Figure 6 {PAPER}", _ERROR, heading="eta\nconsistency"
+            "mu",
+            "Bias intensity mu",
+            "number",
+            ("n",),
+            f"Figure 3 {PAPER}",
+            _ERROR,
+            heading="mu\nintensity",
+            fewest_clusters=3,
+        ),
+        Measure(
+            "eta",
+            "Bias consistency eta",
+            "number",
+            ("n",),
+            f"Figure 6 {PAPER}",
+            _ERROR,
+            heading="eta\nconsistency",
+            fewest_clusters=3,
         ),
         Measure(
             "delta",
