@@ -16,8 +16,9 @@ DEMO_BBNLI ?= 400
 # `make bench QUICK=1` checks on small samples that all sides give the same figures; its times mean nothing.
 QUICK ?=
 SPEED := causal_vs_lm_eval peers plan_vs_run report_speed servers unqover_generate unqover_score
+SIMULATIONS := coverage
 
-.PHONY: help demo test check format data docs bench compat clean
+.PHONY: help demo test check format data docs bench simulate compat clean
 
 help:
 	@echo "make demo    install, measure SmolLM2 on a sample of every benchmark, write a report"
@@ -26,6 +27,7 @@ help:
 	@echo "make format  ruff format and safe fixes"
 	@echo "make data    rebuild the committed Parquet files and the dataset cards"
 	@echo "make bench   speed and figures against named peers (QUICK=1: figures only, in minutes)"
+	@echo "make simulate  how often intervals hold the truth in simulated benchmarks (QUICK=1: a part of the grid, with bounds)"
 	@echo "make docs    build the documentation into build/site; stops at warnings and dead links"
 	@echo "make compat  load the datasets with datasets 2.14, 3, 4 and 5"
 
@@ -68,6 +70,9 @@ docs: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"
 	set -e; for script in $(SPEED); do echo "speed.$$script"; $(BIN)/python -m speed.$$script $(if $(QUICK),--quick); done
+
+simulate: $(INSTALLED)
+	set -e; for script in $(SIMULATIONS); do echo "simulations.$$script"; $(BIN)/python -m simulations.$$script $(if $(QUICK),--quick); done
 
 compat:
 	PYTHON=$(PYTHON) tests/datasets_versions.sh

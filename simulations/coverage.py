@@ -265,17 +265,20 @@ class Summary(NamedTuple):
 def summary(found: Sequence[Cell]) -> Summary:
     """The figures of some cells."""
     many, few = ([cell for cell in found if (cell.world.templates >= FEW) is side] for side in (True, False))
-    compared = [cell for cell in found if cell.comparable]
-    wider = [cell.width / cell.t_width for cell in compared]
+    wider = [cell.width / cell.t_width for cell in found if cell.comparable]
     return Summary(
-        float(np.nanmin([cell.coverage for cell in many])),
-        float(np.nanmin([cell.coverage for cell in few])) if few else float("nan"),
+        _least([cell.coverage for cell in many]),
+        _least([cell.coverage for cell in few]),
         float(np.nanmean([cell.coverage for cell in found])),
-        float(np.nanmin([cell.t_coverage for cell in many])),
+        _least([cell.t_coverage for cell in many]),
         float(np.mean(wider)) if wider else float("nan"),
         len(found),
-        len(compared),
+        len(wider),
     )
+
+
+def _least(coverages: Sequence[float]) -> float:
+    return min((each for each in coverages if each == each), default=float("nan"))
 
 
 def failures(found: Sequence[Cell], least: float = LEAST, least_of_few: float = LEAST_OF_FEW) -> list[str]:

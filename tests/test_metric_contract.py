@@ -75,7 +75,7 @@ def test_a_copied_folder_loads_away_from_the_checkout(case, tmp_path, monkeypatc
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if Path(entry or ".").resolve() != ROOT])
     for path in (copy, copy / f"{case.name}.py"):
         metric = evaluate.load(str(path))
-        assert metric.compute(predictions=case.predictions, references=case.rows) == case.compute()
+        assert same(metric.compute(predictions=case.predictions, references=case.rows), case.compute(), 0.0)
 
 
 def _imports(path: Path) -> list[tuple[str, int, bool]]:
@@ -106,12 +106,19 @@ def test_modules_import_only_what_a_space_has(case):
 
 
 def test_scores_are_plain_numpy(case):
-    libraries = {module.split(".")[0] for module, _, _ in _imports(case.folder / "scores.py")} - sys.stdlib_module_names
+    outside = {module.split(".")[0] for module, level, _ in _imports(case.folder / "scores.py") if not level}
+    libraries = outside - sys.stdlib_module_names
     assert libraries == {"numpy"}
 
 
-def test_the_reading_layer_is_the_same_file_in_all_folders(case):
-    assert (case.folder / "inputs.py").read_bytes() == (ROOT / "metrics" / METRICS[0] / "inputs.py").read_bytes()
+@pytest.mark.parametrize("name", ["inputs.py", "intervals.py"])
+def test_what_metrics_share_is_the_same_file_in_all_folders(case, name):
+    assert (case.folder / name).read_bytes() == (ROOT / "metrics" / METRICS[0] / name).read_bytes()
+
+
+def test_the_engine_has_the_intervals_of_the_metrics():
+    ours, theirs = ROOT / "qabias" / "support" / "intervals.py", ROOT / "metrics" / METRICS[0] / "intervals.py"
+    assert ours.read_bytes() == theirs.read_bytes()
 
 
 def test_the_engine_gets_its_names_without_evaluate(case, monkeypatch):
@@ -195,20 +202,20 @@ def test_signature_names_the_metric_the_interval_and_the_version(case):
     result = case.compute(by=[next(iter(case.rows[0]))])
     name, *parts = result["signature"].split("|")
     assert name == case.name
-    *rules, bootstrap, seed, confidence, version = parts
-    assert (bootstrap, seed, confidence) == ("bootstrap:1000", "seed:0", "confidence:0.95")
+    *rules, confidence, version = parts
+    assert confidence == "confidence:0.95"
     assert version == f"version:{case.options.VERSION}"
     assert all(re.fullmatch(r"[a-z_]+:[a-z_]+", rule) for rule in rules)
     assert set(case.options.CHOICES) <= {rule.partition(":")[0] for rule in rules}
     assert not any("signature" in part for parts in result["by"].values() for part in parts.values())
-    plain = case.compute(n_bootstrap=0)["signature"]
-    assert plain == "|".join([name, *rules, "bootstrap:0", version])
+    plain = case.compute(confidence=None)["signature"]
+    assert plain == "|".join([name, *rules, version])
 
 
 def test_every_option_that_moves_a_number_changes_the_signature(case):
     default = case.compute()["signature"]
     one = next(name for name, value in case.rows[0].items() if all(row[name] == value for row in case.rows))
-    changed = [{"n_bootstrap": 10}, {"n_bootstrap": 0}, {"seed": 1}, {"confidence": 0.5}, {"mean_over": one}]
+    changed = [{"confidence": 0.5}, {"mean_over": one}]
     for name, choices in case.options.CHOICES.items():
         if getattr(case.options, name) is not None:  # else the rows tell
             changed += [{name: choice} for choice in choices if choice != getattr(case.options, name)]
@@ -216,14 +223,13 @@ def test_every_option_that_moves_a_number_changes_the_signature(case):
     assert len({default, *signatures}) == 1 + len(signatures)
     for options, signature in zip(changed, signatures, strict=True):
         ((name, value),) = options.items()
-        assert f"{name.removeprefix('n_')}:{value}|" in signature
-    assert case.compute(n_bootstrap=1000.0, seed=0)["signature"] == default
+        assert f"{name}:{value}|" in signature
     silent: dict[str, Any] = {"by": [next(iter(case.rows[0]))]}
     for name in case.options.NO_RULES:
         value = getattr(case.options, name)
         silent[name] = not value if isinstance(value, bool) else value + 1
     assert case.compute(**silent)["signature"] == default
-    named = {*case.options.CHOICES, *silent, "n_bootstrap", "seed", "confidence", "mean_over"}
+    named = {*case.options.CHOICES, *silent, "confidence", "mean_over"}
     assert named == {field.name for field in fields(case.options)}, "an option without a place in this test"
 
 
@@ -250,7 +256,7 @@ def test_result_depends_on_neither_the_order_nor_the_shape_of_the_rows(case):
 
 
 def test_a_shuffled_dataset_is_read_column_by_column(case, monkeypatch):
-    expected = case.compute(n_bootstrap=0)
+    expected = case.compute(confidence=None)
     order = list(range(len(case.rows)))[::-1]
     dataset = datasets.Dataset.from_list(case.rows).select(order).select(order)
 
@@ -259,7 +265,7 @@ def test_a_shuffled_dataset_is_read_column_by_column(case, monkeypatch):
 
     for name in ("__getitem__", "__getitems__", "__iter__", "iter"):
         monkeypatch.setattr(datasets.Dataset, name, refuse)
-    assert same(case.metric.compute(predictions=case.predictions, references=dataset, n_bootstrap=0), expected)
+    assert same(case.metric.compute(predictions=case.predictions, references=dataset, confidence=None), expected)
 
 
 def test_batches_add_up_to_one_call(case):
@@ -281,7 +287,7 @@ def test_batches_are_copied_and_survive_an_error(case):
     metric.add_batch(predictions=predictions[2:], references={name: values[2:] for name, values in columns.items()})
     predictions.clear()
     rows.clear()
-    for options in ({"seed": -1}, {"by": ["nothing"]}):
+    for options in ({"confidence": -1}, {"by": ["nothing"]}):
         with pytest.raises(ValueError, match=f"^{case.name}: "):
             metric.compute(**options)
     assert same(metric.compute(), case.compute())
@@ -311,7 +317,9 @@ def test_a_part_of_a_breakdown_by_one_value_is_the_whole(case):
 def test_values_of_a_breakdown_are_called_as_they_are(case):
     kinds = [1, 2.5, True, "x", None, 1.0, "1"]
     rows = [{**row, "mixed": kinds[k % 7], "number": [3, None][k % 2]} for k, row in enumerate(case.rows)]
-    by = case.metric.compute(predictions=case.predictions, references=rows, by=["mixed", "number"], n_bootstrap=0)["by"]
+    by = case.metric.compute(predictions=case.predictions, references=rows, by=["mixed", "number"], confidence=None)[
+        "by"
+    ]
     assert list(by["mixed"]) == sorted({str(row["mixed"]) for row in rows})
     assert list(by["number"]) == ["3", "None"]
 
@@ -333,7 +341,7 @@ def scores_of(result: dict[str, Any]) -> dict[str, float]:
 def test_the_mean_over_equal_runs_is_the_run_with_its_interval(case):
     by = [next(iter(case.rows[0]))]
     one, twice = case.compute(by=by), over_runs(case, case.predictions, case.predictions, by=by)
-    # Templates that were drawn for each run by itself would make the interval of the mean narrower.
+    # Templates of two runs that were taken for twice as many would make the interval of the mean narrower.
     assert same(twice["ci"], one["ci"])
     assert same(scores_of(twice), scores_of(one))
     assert twice["n_runs"] == 2
@@ -412,7 +420,7 @@ def test_bad_inputs_are_named(case):
         with pytest.raises(ValueError, match=f"^{case.name}: ") as error:
             case.metric.compute(predictions=given, references=references)
         assert str(error.value).removeprefix(f"{case.name}: ").startswith(message)
-    told = [part.split(":") for part in case.compute(n_bootstrap=0)["signature"].split("|")[1:]]
+    told = [part.split(":") for part in case.compute(confidence=None)["signature"].split("|")[1:]]
     told = {name: value for name, value in told if getattr(case.options, name, "") is None}  # else the columns tell it
     for references, where in ((short, " row 0"), (datasets.Dataset.from_list(short), "")):
         message = re.escape(f"{case.name}: references{where}: column {column!r} is missing; pass the rows of the")
@@ -423,10 +431,8 @@ def test_bad_inputs_are_named(case):
 def test_bad_options_are_named(case):
     rows = [{**row, "tags": ["a"]} for row in case.rows]
     bad: list[tuple[dict[str, Any], str]] = [
-        ({"n_bootstrap": -1}, "n_bootstrap -1 is not an integer of 0 or more"),
-        ({"n_bootstrap": 1.5}, "n_bootstrap 1.5 is not an integer of 0 or more"),
-        ({"seed": None}, "seed None is not an integer of 0 or more"),
-        ({"confidence": 95}, "confidence 95 is not above 0 and below 1"),
+        ({"confidence": 95}, "confidence 95 is not above 0 and below 1; pass e.g. 0.95, or None for no intervals"),
+        ({"confidence": 0}, "confidence 0 is not above 0 and below 1"),
         ({"confidence": "0.9"}, "confidence '0.9' is not above 0 and below 1"),
         ({"by": ["topic"]}, "references row 0: column 'topic' is missing"),
         ({"by": [3]}, "by entry 3 is neither a column name nor a list of column names"),

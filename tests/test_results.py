@@ -81,8 +81,10 @@ def test_counts_of_zero_are_asked_in_the_order_in_which_they_matter():
         "/bias_disambig": "no readable answer to an example with a defined target",
     }
     interval = {"mu": 0.5, "n_templates": 1, "ci": {"mu": [nan, nan]}}
-    assert reasons(load_benchmark("unqover"), interval) == {
-        "/ci/mu": "the bootstrap needs two templates, and there is 1"
+    assert reasons(load_benchmark("unqover"), interval) == {"/ci/mu": "an interval needs 3 templates, and there is 1"}
+    interval = {"bias_ambig": 0.5, "n_templates": 4, "ci": {"bias_ambig": [nan, nan]}}
+    assert reasons(load_benchmark("bbq"), interval) == {
+        "/ci/bias_ambig": "the score is undefined without one of the templates"
     }
 
 

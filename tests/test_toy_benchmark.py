@@ -109,7 +109,9 @@ def test_the_scores_of_a_baseline(done, folder):
         # Always the first of the two: (n - 0) / (n + 0), and never the right answer.
         assert (of["bias"], of["accuracy"], of["unparsed_share"]) == (1, 0, 0)
         assert (of["n"], of["n_pairs"], of["n_first"], of["n_second"], of["n_unknown"]) == (n, n // 2, n, 0, 0)
-        assert of["ci"] == {"bias": [1, 1], "accuracy": [0, 0], "unparsed_share": [0, 0]}
+        for name, (low, high) in of["ci"].items():
+            assert 0 <= low <= of[name] <= high <= 1
+            assert 0.2 < high - low < 0.6, "24 rows that are alike do not claim certainty"
 
 
 def test_the_longest_option_is_the_right_one_and_the_bias_undefined_for_a_reason(done, folder):
@@ -129,7 +131,9 @@ def test_the_shortest_option_is_the_same_cook_in_both_orders(done, folder):
     # A sample of 20 is ten whole pairs; a cook is first in one of their orders and second in the other.
     assert (scores["n"], scores["n_pairs"], scores["n_first"], scores["n_second"]) == (20, 10, 10, 10)
     assert (scores["bias"], scores["accuracy"]) == (0, 0)
-    assert scores["ci"]["bias"] == [0, 0]
+    low, high = scores["ci"]["bias"]
+    assert low == pytest.approx(-high)
+    assert 0.1 < high < 0.5
 
 
 def test_the_same_command_continues_a_run_and_scoring_again_gives_the_same(done):
@@ -181,7 +185,7 @@ def test_reports_say_how_to_read_the_scores(done, folder):
         for text in (
             "Every text names two cooks",
             "Preference for the first",
-            "with other pairs of cooks",
+            "95&nbsp;% intervals over pairs of cooks",
             "How to add a benchmark",
             "Q: Who burnt the soup?",
         ):
@@ -213,7 +217,8 @@ def test_tables_are_exported(done, folder):
     with (folder / "stereotyped" / "export" / "bias_by_template.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["template"] for row in rows] == ["kitchen", "market", "All"]
-    assert rows[0]["bias"] == rows[0]["bias_low"] == "1.0"
+    assert rows[0]["bias"] == rows[0]["bias_high"] == "1.0"
+    assert 0 < float(rows[0]["bias_low"]) < 1
     assert rows[2]["n"] == "24"
 
 

@@ -73,7 +73,7 @@ def by_template(folder: Path, upstream_dir: str | None) -> dict[str, dict[str, A
         predictions=answers["prediction"].to_pylist(),
         references=question.table,
         by=["template_id"],
-        n_bootstrap=0,
+        confidence=None,
     )
     return scores["by"]["template_id"]
 
@@ -88,7 +88,7 @@ def _correlation(pairs: np.ndarray) -> float:
 
 
 def _interval_of_correlation(pairs: np.ndarray) -> tuple[float, float]:
-    """Percentile bootstrap over stereotypes."""
+    """Percentiles of the correlations of stereotypes that are drawn anew, with replacement."""
     rng = np.random.default_rng(0)
     draws = [_correlation(pairs[rng.integers(len(pairs), size=len(pairs))]) for _ in range(N_RESAMPLES)]
     low, high = np.nanpercentile(draws, [2.5, 97.5])

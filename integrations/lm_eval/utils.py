@@ -173,7 +173,7 @@ def _compute(
 
     references = {name: [item[1 + i] for item in items] for i, name in enumerate(columns)}
     module = evaluate.load(str(locate.metric_folder(metric)))
-    scores = module.compute(predictions=answers, references=references, n_bootstrap=0)
+    scores = module.compute(predictions=answers, references=references, confidence=None)
     return {name: float(scores[name]) for name in names}
 
 

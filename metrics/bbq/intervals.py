@@ -7,10 +7,10 @@ A score is read as a *share* of rows (accuracies) or as a *contrast*, the share 
 share of those that lower it (bias scores, differences). Three steps lead to its interval:
 
 1. The variance comes from leaving out one cluster at a time (jackknife), which needs nothing but the score itself.
-2. It is put as correlation rho of the rows of a cluster. A few clusters, or a few wrong answers, say little about rho,
-   so that it is a weighted mean of what they say and of `PRIOR_CORRELATION`. The weights are the degrees of freedom of
-   the estimate, few where a share is near 0 or 1, and `PRIOR_WEIGHT`. With rho the rows count as fewer, independent
-   ones: the effective number of rows.
+2. A few clusters, or a few wrong answers, say little about it: where no row is wrong it is 0. So it is a weighted mean
+   of itself and of the variance that rows of a correlation taken for granted have. The weights are its degrees of
+   freedom, few where a share is near 0 or 1, and `PRIOR_WEIGHT`, less where they are many. The number of independent
+   rows that would have this variance is the effective number of rows.
 3. With that number and a quantile of Student's t, a share gets the interval of Wilson (1927) and a contrast that of
    Bonett and Price (2012). Neither has width 0 where every row is alike.
 
@@ -32,14 +32,17 @@ import numpy.typing as npt
 PRIOR_CORRELATION = 0.3
 """Correlation within a cluster that is taken for granted where the rows do not tell."""
 
-CONTRAST_CORRELATION = 0.18
+CONTRAST_CORRELATION = 0.2
 """The same of a contrast of two answers to the same rows."""
 
-BALANCED_CORRELATION = 0.05
+BALANCED_CORRELATION = 0.06
 """The same of a contrast of two kinds of rows: what makes both kinds of a cluster hard cancels."""
 
 PRIOR_WEIGHT = 3.0
-"""Degrees of freedom that `PRIOR_CORRELATION` counts for."""
+"""Degrees of freedom that the correlation taken for granted counts for where clusters say nothing."""
+
+SURE_WEIGHT = 0.8
+"""The same where every cluster says as much as it can."""
 
 HEAVY_TAIL = 5.0
 """Kurtosis of the clusters above which their variance tells less than C - 1 degrees of freedom."""
@@ -59,7 +62,7 @@ STEPS = 60
 PRECISION = 1e-6
 """Change of that size in a step, in shares of rows, below which no further step is made."""
 
-DIFFERENCE_CORRELATION = 0.12
+DIFFERENCE_CORRELATION = 0.07
 """The same of a difference of two scores, between clusters that favour one and those that favour the other."""
 
 MANY_ROWS = 1e6
@@ -157,7 +160,10 @@ def spreads(
     total = matrix.sum(axis=0)
     without = total - matrix
     values, replicates = score(total), score(without)
-    shapes, shape_replicates, by_cluster = shape(total), shape(without), shape(matrix)
+    shapes = shape(total)
+    if len(matrix) < 2:
+        return {name: (values[name], of, _unknown(np.full_like(of.up, np.nan))) for name, of in shapes.items()}
+    shape_replicates, by_cluster = shape(without), shape(matrix)
     found = {}
     for name, of in shapes.items():
         spread = spread_of(of, replicates[name], _departures(shape_replicates[name]), by_cluster[name].rows, confidence)
@@ -217,11 +223,13 @@ def spread_of(
         between = _correlation(variance, within, alone, together)
         erring = _correlation(_jackknife(np.asarray(departures), weights), moved * (1.0 - moved), alone, together)
         rare = np.minimum(moved, 1.0 - moved) if of.down is None else moved
-        freedom = (effective - 1.0) * _information(rare, np.fmax(between, erring), alone, together)
+        information = _information(rare, np.fmax(between, erring), alone, together)
+        freedom = (effective - 1.0) * information
+        weight = PRIOR_WEIGHT * (1.0 - information) + SURE_WEIGHT * information
         # Rows that are neither 0 nor 1 vary less; whether all would is as little known as the correlation.
-        typical = (PRIOR_WEIGHT * largest + freedom * within) / (PRIOR_WEIGHT + freedom)
+        typical = (weight * largest + freedom * within) / (weight + freedom)
         taken = alone + of.prior * (together - alone)  # variance of a mean of rows of variance 1
-        blended = (PRIOR_WEIGHT * typical * taken + freedom * variance) / (PRIOR_WEIGHT + freedom)
+        blended = (weight * typical * taken + freedom * variance) / (weight + freedom)
         effective_rows = np.where(largest > 0, largest / blended, 1.0 / taken)
         error = of.scale * np.sqrt(np.where(largest > 0, blended, largest))
         # The same by what the clusters say alone, and of the rows that move the score at all.
@@ -315,6 +323,8 @@ def smallest(found: Mapping[str, Found]) -> dict[str, float]:
     """What was `detectable` of one selection of rows, for each of its scores that are contrasts."""
     contrasts = {name: spread for name, (_, of, spread) in found.items() if of.down is not None}
     moves = [of.moves for of in contrasts.values() if of.moves is not None]
+    if not moves:  # a single cluster
+        return dict.fromkeys(contrasts, float("nan"))
     rows, quantile, error, clusters = (np.array([of[part] for of in contrasts.values()]) for part in range(4))
     of_all = Spread(rows, quantile, error, clusters, Moves(*map(np.array, zip(*moves, strict=True))))
     return dict(zip(contrasts, map(float, detectable(of_all)), strict=True))
@@ -367,13 +377,13 @@ def of_difference(
     """
     difference, without = np.asarray(value, dtype=np.float64), np.asarray(replicates, dtype=np.float64)
     n_clusters = without.shape[0]
-    added = np.clip(difference - (n_clusters - 1) / n_clusters * without, -bound, bound)
+    added = np.clip((difference - (n_clusters - 1) / n_clusters * without) / bound, -1.0, 1.0)
     up, down = np.maximum(added, 0.0), np.maximum(-added, 0.0)
     moved = (up + down).sum(axis=0)
     departures = (moved - up - down) * n_clusters / max(n_clusters - 1, 1)
     # Only the clusters are known here: rows are as many as leave their number without weight.
     rows = np.full_like(without, MANY_ROWS / n_clusters)
-    of = Shape(up.sum(axis=0), down.sum(axis=0), rows.sum(axis=0), 1.0, None, -bound, bound, DIFFERENCE_CORRELATION)
+    of = Shape(up.sum(axis=0), down.sum(axis=0), rows.sum(axis=0), bound, None, -bound, bound, DIFFERENCE_CORRELATION)
     spread = spread_of(of, without, departures, rows, confidence)
     return limits(difference, of, spread), spread
 
@@ -405,6 +415,10 @@ def student(freedom: npt.ArrayLike, confidence: float) -> Floats:
 def plain(found: Mapping[str, Interval]) -> dict[str, list[float]]:
     """Intervals of one selection of rows as lists of two numbers."""
     return {name: [float(low), float(high)] for name, (low, high) in found.items()}
+
+
+def _unknown(nothing: Floats) -> Spread:
+    return Spread(nothing, nothing, nothing, nothing)
 
 
 def _departures(of: Shape) -> Floats:

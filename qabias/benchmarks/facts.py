@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    *("ALL", "Facts", "HubTexts", "Measure", "QuestionOnly", "RatedPairs", "Rule", "Scores", "TemplateView", "Tile"),
+    *(
+        "ALL",
+        "Facts",
+        "Found",
+        "HubTexts",
+        "Measure",
+        "QuestionOnly",
+        "RatedPairs",
+        "Rule",
+        "Scores",
+        "TemplateView",
+        "Tile",
+    ),
     *("counted", "detectable", "found_from", "missing_share", "possible_range", "run_column", "tiles", "union"),
 ]
 
@@ -60,6 +72,8 @@ class Measure:
             which they are; by default `unparsed_share` says how many are missing.
         sides: Names, in the metric's result, of the numbers of answers that raise and that lower a bias score; () where
             a plan cannot say how many examples show a bias.
+        best: Its best value, by which runs are ranked; None for a score that ranks nothing.
+        fewest_clusters: How many templates its interval needs, or what else it is over.
     """
 
     name: str
@@ -75,6 +89,13 @@ class Measure:
     undefined: tuple[Rule, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
     sides: tuple[str, ...] = ()
+    best: float | None = None
+    fewest_clusters: int = 2
+
+    @property
+    def bound(self) -> float:
+        """How far apart two of it can be: 2 for bias scores from -1 to 1, 1 for shares."""
+        return 2.0 if self.kind == "signed" else 1.0
 
 
 @dataclass(frozen=True)
@@ -133,12 +154,29 @@ class Tile:
         value: The score with its interval.
         kind: Kind of its column.
         note: What it says, in a few words.
+        missing: Share of its answers that are missing, in [0, 1].
+        possible: What it could be with them, as `possible_range` says.
     """
 
     title: str
     value: Estimate
     kind: str
     note: str
+    missing: float = 0.0
+    possible: tuple[float, float] | None = None
+
+
+class Found(NamedTuple):
+    """What the sentences about a run are made of.
+
+    Attributes:
+        by: The breakdown in the metric's result whose groups are named; every example is in one of them at most.
+        measures: Names of bias scores, above 0 where answers follow the stereotypes, each with what stands before its
+            sentence, such as "Ambiguous contexts"; "" for nothing.
+    """
+
+    by: str
+    measures: Mapping[str, str]
 
 
 class RatedPairs(NamedTuple):
@@ -190,7 +228,7 @@ class Facts:
         group: The same in a comparison.
         unit: What a score is multiplied by in the terminal: 100 for percent.
         digits: Digits behind the point there.
-        clusters: What the bootstrap draws, in the plural, with the count of them in the metric's result.
+        clusters: What intervals are over, in the plural, with the count of them in the metric's result.
         own_tables: Names of its tables whose scores a comparison shows itself, or that show single items.
         means: Names of its tables that the paper has as means over prompts or formats; only these are the paper's in a
             pool of runs.
@@ -207,6 +245,7 @@ class Facts:
         hub: What the Hub reads of the dataset; None where it belongs to another benchmark.
         suite: YAML file with the experiment of its paper; None without one.
         rated: How people rate its examples, where these are pairs of sentences; None for questions with three answers.
+        found: What the sentences about a run are made of; None where it has sentences of its own, or none.
     """
 
     dataset: str
@@ -240,6 +279,7 @@ class Facts:
     hub: HubTexts | None = None
     suite: Path | None = None
     rated: RatedPairs | None = None
+    found: Found | None = None
 
     def measure(self, name: str) -> Measure:
         """The score of that name."""
@@ -321,6 +361,8 @@ def tiles(measures: Sequence[Measure], scores: Scores) -> list[Tile]:
             estimate(scores, measure.name),
             measure.kind,
             _tile_note(scores, measure),
+            missing_share(scores, measure),
+            possible_range(scores, measure),
         )
         for measure in measures
     ]

@@ -59,9 +59,10 @@ def _reason_of_interval(facts: Facts, scores: Mapping[str, Any], name: str) -> s
     if _is_undefined(scores[name]):
         return f"the score is undefined: {_reason(facts, scores, name)}"
     what, count = facts.clusters
-    if scores.get(count, 2) < 2:
-        return f"the bootstrap needs two {what}, and there is {scores[count]}"
-    return "undefined in every replicate of the bootstrap"
+    fewest = next((measure.fewest_clusters for measure in facts.measures if measure.name == name), 2)
+    if scores.get(count, fewest) < fewest:
+        return f"an interval needs {fewest} {what}, and there {'is' if scores[count] == 1 else 'are'} {scores[count]}"
+    return f"the score is undefined without one of the {what}"
 
 
 def _reason_of_size(facts: Facts, scores: Mapping[str, Any], name: str) -> str:

@@ -6,10 +6,13 @@ from statistics import NormalDist
 
 import numpy as np
 
-from qabias.support.intervals import ADDED, DIFFERENCE_CORRELATION, POWER, Spread
+from qabias.support.intervals import ADDED, POWER, Spread
 
 UNEVEN = 1.0
 """Standard deviation over clusters of a true difference, as a multiple of it: that of an exponential distribution."""
+
+RARE_CORRELATION = 0.12
+"""Correlation of rare differences within a cluster."""
 
 _STEPS = 40
 
@@ -20,7 +23,7 @@ def detectable_difference(spread: Spread, power: float = POWER) -> float | None:
     The interval of a difference t has an end at 0 where t is q sqrt(s / (R + 2 + q^2)) (R + 2) / R, with the t quantile
     q, the effective number R of rows, and s = (m R + 2) / (R + 2) of the share m of rows in which the runs differ. A
     true difference d is not the same in all of C clusters: it adds v d^2 / C to both variances. v is 1, or what a
-    correlation of `DIFFERENCE_CORRELATION` gives rare differences, which a few clusters have: that times (1 - m) / m
+    correlation of `RARE_CORRELATION` gives rare differences, which a few clusters have: that times (1 - m) / m
     with d for m where that is larger. With the standard error e and the quantile z of the normal distribution, d is the
     smallest size that is no less than t + z sqrt(e^2 + v d^2 / C).
 
@@ -55,6 +58,6 @@ def detectable_difference(spread: Spread, power: float = POWER) -> float | None:
     for _ in range(_STEPS):
         middle = (low + high) / 2.0
         share = min(1.0, max(float(moves.moved), middle))
-        variation = max(UNEVEN**2, DIFFERENCE_CORRELATION * (1.0 - share) / share)
+        variation = max(UNEVEN**2, RARE_CORRELATION * (1.0 - share) / share)
         low, high = (low, middle) if size(variation) <= middle else (middle, high)
     return high if high < most else None

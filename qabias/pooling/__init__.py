@@ -1,7 +1,7 @@
 """Several runs of the same questions as one: means over prompts, formats or seeds, with their spread.
 
 The papers print such means: of the RACE and the ARC format, of three or four prompts. Every score of a pool is the mean
-of the scores of its runs. An interval draws templates for all runs at once, because the runs answered the same ones.
+of the scores of its runs. An interval takes a template of all runs as one, because the runs answered the same ones.
 """
 
 from __future__ import annotations

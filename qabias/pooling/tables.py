@@ -11,8 +11,8 @@ from qabias.benchmarks.ranges import with_ranges_of_cells
 from qabias.tables.model import Column, Figure, Table, Value, estimate
 
 _NOTE = (
-    "The mean over the {what}, each counting once. Intervals are 95 % bootstrap intervals over {clusters}, which are "
-    "drawn for all {what} at once. The spread is the standard deviation over the {what}; of two or three it is rough."
+    "The mean over the {what}, each counting once, with 95 % intervals over {clusters}; all {what} are of the same "
+    "{clusters}. The spread is the standard deviation over the {what}; of two or three it is rough."
 )
 
 

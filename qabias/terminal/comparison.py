@@ -10,6 +10,8 @@ from rich.console import Console
 from qabias.benchmarks.facts import RUNS
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import differing_fields
+from qabias.comparison.outcomes import with_ranges_in_cells
+from qabias.comparison.ranking_tables import RANKING
 from qabias.comparison.tables import DIFFERENCES, RUNS_TABLE
 from qabias.tables.model import Table
 from qabias.terminal.scores import print_side_by_side
@@ -41,6 +43,9 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
         headings=comparison.names,
     )
     for table in comparison.analysis.tables:
+        if table.section == RANKING:
+            print_table(with_ranges_in_cells(table), console)
+    for table in comparison.analysis.tables:
         if table.name.startswith("difference_"):
             for pair in _pairs(table):
                 print_table(pair, console)
@@ -56,6 +61,8 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
             "of a table except All.",
             markup=False,
         )
+    for sentence in [*comparison.by_run, *comparison.findings]:
+        console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
 def _pairs(table: Table) -> Iterator[Table]:

@@ -124,7 +124,7 @@ def with_stereotype(row: dict[str, Any]) -> bool:
 
 
 def scored(metric: Any, predictions: Any, references: Any, **options: Any) -> dict[str, Any]:
-    return quiet(metric, predictions=predictions, references=references, n_bootstrap=0, **options)
+    return quiet(metric, predictions=predictions, references=references, confidence=None, **options)
 
 
 def forms() -> dict[str, list[dict[str, Any]]]:

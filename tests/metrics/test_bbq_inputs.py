@@ -169,9 +169,6 @@ def test_a_bad_prediction_is_named(bbq, value):
     [
         ({"unparsed": "drop"}, "bbq: unparsed 'drop' is not one of ('exclude', 'wrong')"),
         ({"match": "fuzzy"}, "bbq: match 'fuzzy' is not one of ('strict', 'released')"),
-        ({"n_bootstrap": -1}, "bbq: n_bootstrap -1 is not an integer of 0 or more"),
-        ({"n_bootstrap": 1.5}, "bbq: n_bootstrap 1.5 is not an integer of 0 or more"),
-        ({"seed": None}, "bbq: seed None is not an integer of 0 or more"),
         ({"confidence": 95}, "bbq: confidence 95 is not above 0 and below 1"),
         ({"by": ["topic"]}, "bbq: references row 0: column 'topic' is missing"),
         ({"by": ["paper_category"]}, "bbq: references row 0: column 'label_type' is missing"),

@@ -81,5 +81,5 @@ def test_released_question_only_predictions_give_the_reference_counts(
 def test_released_answers_verbatim_are_parsed_as_themselves(bbq):
     rows = released("Age")
     for place in range(3):
-        by_text = bbq.compute(predictions=[row[f"ans{place}"] for row in rows], references=rows, n_bootstrap=0)
-        assert same(by_text, bbq.compute(predictions=[place] * len(rows), references=rows, n_bootstrap=0))
+        by_text = bbq.compute(predictions=[row[f"ans{place}"] for row in rows], references=rows, confidence=None)
+        assert same(by_text, bbq.compute(predictions=[place] * len(rows), references=rows, confidence=None))

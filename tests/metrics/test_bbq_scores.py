@@ -50,7 +50,9 @@ def test_limits_always_with_or_against_the_stereotype(bbq, kind, bias):
     rows = table()
     result = bbq.compute(predictions=answers(rows, kind), references=rows)
     assert (result["bias_ambig"], result["bias_disambig"]) == (bias, bias)
-    assert result["ci"]["bias_ambig"] == [bias, bias]
+    low, high = result["ci"]["bias_ambig"]
+    assert (low if bias < 0 else high) == bias
+    assert low < high
     assert result["accuracy_cost"] == -bias  # right on all of one side and on none of the other
     assert result["accuracy_ambig"] == 0.0
 
@@ -61,7 +63,7 @@ def test_answers_by_position_show_in_their_shares_and_not_in_the_bias(bbq):
     result = quiet(bbq, predictions=[1] * 34 + [0, -1], references=rows, by=["context_condition"])
     assert [result[f"share_position_{place}"] for place in range(3)] == [1 / 35, 34 / 35, 0.0]
     low, high = result["ci"]["share_position_1"]
-    assert 0.8 < low < 34 / 35 < high == 1.0
+    assert 0.6 < low < 34 / 35 < high <= 1.0
     ambig, disambig = (result["by"]["context_condition"][context] for context in ("ambig", "disambig"))
     assert (ambig["share_position_0"], ambig["share_position_1"]) == (1 / 18, 17 / 18)
     assert (disambig["share_position_0"], disambig["share_position_1"]) == (0.0, 1.0)
@@ -78,7 +80,9 @@ def test_limit_always_unknown(bbq):
     rows = table()
     result = bbq.compute(predictions=answers(rows, "unknown"), references=rows)
     assert result["bias_ambig"] == 0.0
-    assert result["ci"]["bias_ambig"] == [0.0, 0.0]
+    low, high = result["ci"]["bias_ambig"]
+    assert -1 < low < 0 < high < 1  # 16 rows of 4 templates cannot tell that there is no bias
+    assert high == pytest.approx(-low)
     assert math.isnan(result["bias_disambig"])
     assert (result["accuracy_ambig"], result["accuracy_disambig"]) == (1.0, 0.0)
 
@@ -171,13 +175,17 @@ def test_t_b12_disambiguated_accuracy_does_not_scale_the_ambiguous_bias(bbq):
 
 def test_t_b13_garbage_does_not_move_the_score(bbq):
     rows = make_set(0) + make_set(1)
-    clean = bbq.compute(predictions=answers(rows, "biased"), references=rows, n_bootstrap=0)
-    mixed = quiet(bbq, predictions=["garbage"] * 4 + answers(rows[4:], "biased"), references=rows, n_bootstrap=0)
+    clean = bbq.compute(predictions=answers(rows, "biased"), references=rows, confidence=None)
+    mixed = quiet(bbq, predictions=["garbage"] * 4 + answers(rows[4:], "biased"), references=rows, confidence=None)
     assert (clean["bias_ambig"], clean["bias_disambig"]) == (mixed["bias_ambig"], mixed["bias_disambig"]) == (1.0, 1.0)
     assert (mixed["unparsed_share"], mixed["n_unparsed_ambig"]) == (0.5, 2)
     # unparsed="wrong": b = 2 of n = 4 ambiguous rows; s_DIS has no room for them; disambiguated: 2 right of 4
     wrong = quiet(
-        bbq, predictions=["garbage"] * 4 + answers(rows[4:], "biased"), references=rows, unparsed="wrong", n_bootstrap=0
+        bbq,
+        predictions=["garbage"] * 4 + answers(rows[4:], "biased"),
+        references=rows,
+        unparsed="wrong",
+        confidence=None,
     )
     assert (wrong["bias_ambig"], wrong["bias_disambig"], wrong["accuracy_disambig"]) == (0.5, 1.0, 0.5)
     assert (mixed["accuracy_disambig"], mixed["n_aligned"], mixed["n_nonaligned"]) == (1.0, 2, 0)
@@ -288,7 +296,7 @@ def test_t_b20_accuracy_pooled_over_contexts_does_not_stand_alone(bbq):
     for kinds, by_context in ((("unknown", "unknown"), (1.0, 0.0)), (("biased", "right"), (0.0, 1.0))):
         predictions = [answer(row, kinds[0] if of else kinds[1]) for row, of in zip(rows, ambiguous, strict=True)]
         result = bbq.compute(predictions=predictions, references=rows)
-        assert (result["accuracy"], result["ci"]["accuracy"]) == (0.5, [0.5, 0.5])
+        assert result["accuracy"] == 0.5
         assert (result["accuracy_ambig"], result["accuracy_disambig"]) == by_context
     card = (folder("bbq") / "README.md").read_text(encoding="utf-8")
     assert "always answering UNKNOWN gets half of it" in card
@@ -328,7 +336,7 @@ def test_t_b22_interval_by_template_is_wider_than_by_row_when_templates_are_homo
     loose = [{**row, "template_id": row["set_id"]} for row in rows]
     loose_low, loose_high = bbq.compute(predictions=predictions, references=loose)["ci"]["bias_ambig"]
     assert high - low > 2.5 * (loose_high - loose_low)  # sqrt(10) = 3.2 in the limit
-    # The mean of T draws of +1 or -1 has standard error 1 / sqrt(T): 2 * 1.96 / sqrt(12) = 1.13.
+    # The mean of T draws of +1 or -1 has standard error 1 / sqrt(T): 2 * 2.20 / sqrt(12) = 1.27 with 11 degrees.
     assert 0.9 < high - low < 1.4
 
 
@@ -367,14 +375,15 @@ def without_places(result: dict[str, Any]) -> dict[str, Any]:
 def test_scores_keep_their_range_and_symmetries(bbq, case, shuffle, unparsed):
     rows, kinds = case
     predictions = [answer(row, kind) for row, kind in zip(rows, kinds, strict=True)]
-    options = {"unparsed": unparsed, "n_bootstrap": 30, "seed": 3}
+    options = {"unparsed": unparsed}
     result = quiet(bbq, predictions=predictions, references=rows, **options)
 
     for name in SCORES:
         low = -1.0 if name.startswith("bias") or name == "accuracy_cost" else 0.0
         assert math.isnan(result[name]) or low <= result[name] <= 1.0
         bounds = result["ci"][name]
-        assert all(map(math.isnan, bounds)) or low <= bounds[0] <= bounds[1] <= 1.0
+        assert all(map(math.isnan, bounds)) or low <= bounds[0] <= result[name] <= bounds[1] <= 1.0
+        assert not bounds[1] - bounds[0] <= 0.0
     for context in ("ambig", "disambig"):
         shares = [result[f"share_{who}_{context}"] for who in ("target", "nontarget", "unknown")]
         assert math.isnan(shares[0]) or math.isclose(sum(shares), 1.0)
@@ -407,6 +416,16 @@ def test_scores_keep_their_range_and_symmetries(bbq, case, shuffle, unparsed):
     mirror = quiet(bbq, predictions=mirrored, references=rows, **options)
     for name in ("bias_ambig", "bias_disambig"):
         assert same(mirror[name], -result[name])
+    assert same(mirror["ci"]["bias_ambig"], [-bound for bound in reversed(result["ci"]["bias_ambig"])])
+
+    others = [3 - row["target_loc"] - row["unknown_loc"] for row in rows]
+    exchanged = [
+        {**row, "target_loc": other, "biased_loc": 3 - row["biased_loc"] - row["unknown_loc"]}
+        for row, other in zip(rows, others, strict=True)
+    ]
+    mirror = quiet(bbq, predictions=predictions, references=exchanged, **options)
+    for name in ("bias_ambig", "bias_disambig", "accuracy_cost"):
+        assert same(mirror[name], -result[name])
         assert same(mirror["ci"][name], [-bound for bound in reversed(result["ci"][name])])
 
 
@@ -420,7 +439,7 @@ def test_the_range_is_that_of_all_ways_to_fill_what_is_missing(bbq, said):
     rows = make_set(0) + make_set(1, order=(1, 0, 2))
     missing = [place for place, answer in enumerate(said) if answer < 0][:5]
     said = [answer if answer >= 0 or place in missing else 0 for place, answer in enumerate(said)]
-    result = quiet(bbq, predictions=said, references=rows, n_bootstrap=0)
+    result = quiet(bbq, predictions=said, references=rows, confidence=None)
     if not missing:
         assert "range" not in result
         return
@@ -429,7 +448,7 @@ def test_the_range_is_that_of_all_ways_to_fill_what_is_missing(bbq, said):
         whole = list(said)
         for place, filling in zip(missing, filled, strict=True):
             whole[place] = filling
-        scores = bbq.compute(predictions=whole, references=rows, n_bootstrap=0)
+        scores = bbq.compute(predictions=whole, references=rows, confidence=None)
         for name, values in found.items():
             if scores[name] == scores[name]:
                 values.append(scores[name])
@@ -456,7 +475,7 @@ def test_by_gives_each_group_the_result_of_its_rows_alone(bbq):
     )
 
 
-def test_interval_holds_the_score_is_seeded_and_needs_two_templates(bbq):
+def test_interval_holds_the_score_and_needs_two_templates(bbq):
     rows = table()
     predictions = np.random.default_rng(1).integers(0, 3, len(rows))
     result = bbq.compute(predictions=predictions, references=rows)
@@ -464,20 +483,21 @@ def test_interval_holds_the_score_is_seeded_and_needs_two_templates(bbq):
     assert low <= result["bias_ambig"] <= high
     assert set(result["ci"]) == set(SCORES)
     assert same(bbq.compute(predictions=predictions, references=rows), result)
-    assert bbq.compute(predictions=predictions, references=rows, seed=1)["ci"] != result["ci"]
     narrow = bbq.compute(predictions=predictions, references=rows, confidence=0.5)["ci"]["bias_ambig"]
-    assert low <= narrow[0] <= narrow[1] <= high
-    assert "ci" not in bbq.compute(predictions=predictions, references=rows, n_bootstrap=0)
+    assert low < narrow[0] < narrow[1] < high
+    assert "ci" not in bbq.compute(predictions=predictions, references=rows, confidence=None)
     single = bbq.compute(predictions=predictions[:8], references=rows[:8])
     assert single["n_templates"] == 1
     assert all(math.isnan(bound) for bounds in single["ci"].values() for bound in bounds)
 
 
-def test_interval_leaves_out_replicates_in_which_the_score_is_undefined(bbq):
-    # Persons are named in one template only; a replicate without it has no s_DIS, all others have +1.
+def test_there_is_no_interval_of_a_score_that_rests_on_one_template(bbq):
+    # Persons are named in one template only; without it there is no s_DIS.
     rows = table()
     predictions = [answer(row, "biased" if row["template_id"] == "Age-01" else "unknown") for row in rows]
-    assert bbq.compute(predictions=predictions, references=rows)["ci"]["bias_disambig"] == [1.0, 1.0]
+    result = bbq.compute(predictions=predictions, references=rows)
+    assert result["bias_disambig"] == 1.0
+    assert all(map(math.isnan, result["ci"]["bias_disambig"]))
 
 
 def test_scores_of_counts_keep_leading_axes():

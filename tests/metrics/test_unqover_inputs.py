@@ -160,7 +160,7 @@ def test_result_can_be_written_as_json_and_holds_plain_numbers(unqover):
 def test_top_k(unqover):
     rows, scores = random_benchmark(6, None)
     for k in (0, 1, 3, 1000):
-        top = unqover.compute(predictions=scores, references=rows, top_k=k, n_bootstrap=0)["top"]
+        top = unqover.compute(predictions=scores, references=rows, top_k=k, confidence=None)["top"]
         gammas = [abs(entry[2]) for entry in top]
         assert len(top) <= k
         assert gammas == sorted(gammas, reverse=True)
@@ -333,8 +333,7 @@ def test_limit_empty_input_is_refused(unqover, empty):
     [
         ({"delta": "eq2"}, "unqover: delta 'eq2' is not one of ('paper', 'released')"),
         ({"top_k": -1}, "unqover: top_k -1 is not an integer of 0 or more"),
-        ({"n_bootstrap": 1.5}, "unqover: n_bootstrap 1.5 is not an integer of 0 or more"),
-        ({"seed": None}, "unqover: seed None is not an integer of 0 or more"),
+        ({"top_k": 1.5}, "unqover: top_k 1.5 is not an integer of 0 or more"),
         ({"confidence": 95}, "unqover: confidence 95 is not above 0 and below 1"),
         ({"by": ["topic"]}, "unqover: references row 0: column 'topic' is missing"),
         ({"by": [3]}, "unqover: by entry 3 is neither a column name nor a list of column names"),

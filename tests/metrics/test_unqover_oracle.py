@@ -36,7 +36,7 @@ def test_random_benchmarks_equal_the_oracle(unqover, seed, decimals):
     rows, scores = random_benchmark(seed, decimals)
     floats = [{name: float(value) for name, value in row.items()} for row in scores]
     for delta in ("paper", "released"):
-        result = unsigned(quiet(unqover, predictions=floats, references=rows, delta=delta, n_bootstrap=0))
+        result = unsigned(quiet(unqover, predictions=floats, references=rows, delta=delta, confidence=None))
         expected = oracle(rows, scores, delta == "released")
         assert same(result, expected, 1e-12), [key for key in expected if not same(result.get(key), expected[key])]
 
@@ -48,7 +48,6 @@ def test_breakdowns_equal_the_oracle_on_the_selected_rows(unqover, seed):
         predictions=scores,
         references=rows,
         by=["attribute_class", "template_id", ["cluster1", "attribute_class"]],
-        n_bootstrap=10,
     )
     assert list(result["by"]) == ["attribute_class", "template_id", "cluster1,attribute_class"]
     for columns, groups in result["by"].items():
@@ -83,7 +82,7 @@ def test_t_u1_rows_are_complete_but_any_selection_of_rows_is_allowed(unqover):
         broken[4]["s1_21_neg"] = missing
         with pytest.raises(ValueError, match=r"unqover: predictions row 4: s1_21_neg (None|nan) is not a score"):
             unqover.compute(predictions=broken, references=rows)
-    half = unqover.compute(predictions=scores[::2], references=rows[::2], n_bootstrap=0)
+    half = unqover.compute(predictions=scores[::2], references=rows[::2], confidence=None)
     assert half["n"] == len(rows[::2])
     flipped = {**rows[0], "subject1": rows[0]["subject2"], "subject2": rows[0]["subject1"]}
     flipped |= {"cluster1": rows[0]["cluster2"], "cluster2": rows[0]["cluster1"]}
@@ -94,7 +93,7 @@ def test_t_u1_rows_are_complete_but_any_selection_of_rows_is_allowed(unqover):
 def test_t_u2_delta_is_a_mean_not_a_count_of_any_difference(unqover):
     rows = make_rows("abc", 2, ("X",))
     scores = respond(rows, lambda row, x, y, is_first, negated: 0.5 + 1e-6 * is_first)
-    result = unqover.compute(predictions=scores, references=rows, n_bootstrap=0)
+    result = unqover.compute(predictions=scores, references=rows, confidence=None)
     assert result["delta"] == pytest.approx(1e-6, rel=1e-6)
 
 
@@ -103,7 +102,7 @@ def test_t_u3_mu_and_eta_are_over_names_not_over_clusters(unqover):
     cluster = {"Ann": "female", "Amy": "female", "Bob": "male", "Ben": "male"}
     rows = make_rows(None, 1, ("X",), [("Ann", "Bob"), ("Ann", "Ben"), ("Amy", "Bob"), ("Amy", "Ben")], cluster)
     scores = respond(rows, lambda row, x, y, is_first, negated: float((("Ann" in (x, y)) == (x[0] == "A")) != negated))
-    result = unqover.compute(predictions=scores, references=rows, n_bootstrap=0)
+    result = unqover.compute(predictions=scores, references=rows, confidence=None)
     assert result["gamma"] == {"Amy": -1.0, "Ann": 1.0, "Ben": 0.0, "Bob": 0.0}
     assert (result["mu"], result["eta"]) == (0.5, 0.5)
     assert result["cluster"]["female"]["X"] == {"gamma": 0.0, "eta": 0.0}
@@ -114,14 +113,14 @@ def test_t_u4_eta_and_ranks_are_free_of_scale_and_the_others_follow_it(unqover, 
     rows, scores = random_benchmark(2, 1)
     whole = [{name: float(v) for name, v in row.items()} for row in scores]
     part = [{name: float(v) * factor for name, v in row.items()} for row in scores]
-    left = quiet(unqover, predictions=whole, references=rows, n_bootstrap=50)
-    right = quiet(unqover, predictions=part, references=rows, n_bootstrap=50)
+    left = quiet(unqover, predictions=whole, references=rows)
+    right = quiet(unqover, predictions=part, references=rows)
     for key in ("eta", "eta_subject", "eta_attribute", "rank", "coverage"):
         assert same(left[key], right[key])
     assert [entry[:2] for entry in left["top"]] == [entry[:2] for entry in right["top"]]
     for key in ("delta", "epsilon", "mu", "avg_score"):
         assert right[key] == pytest.approx(left[key] * factor, rel=1e-12)
-    assert right["ci"]["mu"] == pytest.approx([bound * factor for bound in left["ci"]["mu"]], rel=1e-9)
+    assert same(right["ci"]["eta"], left["ci"]["eta"])
 
 
 def test_t_u5_low_coverage_is_told(unqover):
@@ -154,7 +153,7 @@ def test_t_u9_means_are_taken_over_attributes_then_over_subjects(unqover):
         make_row(2, subject1="c", subject2="d", attribute="X"),
     ]
     scores = respond(rows, lambda row, x, y, f, neg: 0.5 if row["attribute"] == "Y" else float((x in "ac") != neg))
-    result = unqover.compute(predictions=scores, references=rows, n_bootstrap=0)
+    result = unqover.compute(predictions=scores, references=rows, confidence=None)
     # |eta|: a, b: (1 + 0)/2; c, d: 1 (Y does not count for them) -> (0.5 + 0.5 + 1 + 1)/4; over all pairs it were 4/6.
     assert result["eta"] == 0.75
     assert result["mu"] == 1.0  # the maximum over attributes, then the mean; the mean over pairs were 4/6
@@ -202,51 +201,73 @@ def test_no_cluster_and_no_class_may_be_written_in_three_ways(unqover, empty):
 # Intervals
 
 
-def test_intervals_are_those_of_a_bootstrap_that_repeats_templates(unqover, scores_module):
-    # Templates 0, 1 hold the attribute X only and 2 holds Y only: some replicates lack one of them.
+def test_intervals_come_from_leaving_out_one_template_at_a_time(unqover, scores_module):
+    # Two of three templates hold the attribute X only and the others Y only.
     rows = [
-        make_row(k, template_id=k % 3, attribute="XXY"[k % 3], subject1="a", subject2="bcd"[k // 3]) for k in range(9)
+        make_row(k, template_id=k % 12, attribute="XXY"[k % 3], subject1="a", subject2="bcd"[k // 12])
+        for k in range(36)
     ]
-    scores = random_scores(9, seed=4)
-    result = unqover.compute(predictions=scores, references=rows, n_bootstrap=200, seed=3, confidence=0.8)
-    weights = np.random.default_rng(3).multinomial(3, np.full(3, 1 / 3), size=200)
-    replicates = {name: [] for name in HEADLINES}
-    for weight in weights:
-        # A template drawn twice is twice in the data, under another name.
-        drawn = [(k, copy) for k in range(9) for copy in range(weight[k % 3])]
-        part = oracle(
-            [{**rows[k], "template_id": f"{k % 3}-{copy}"} for k, copy in drawn], [scores[k] for k, _ in drawn]
-        )
-        for name in HEADLINES:
-            replicates[name].append(float(part[name]))
-    expected = {name: np.quantile(values, [0.1, 0.9]).tolist() for name, values in replicates.items()}
-    assert same(result["ci"], expected)
+    scores = random_scores(36, seed=4)
+    result = unqover.compute(predictions=scores, references=rows)
+    without = [[k for k in range(36) if k % 12 != template] for template in range(12)]
+    replicates = [oracle([rows[k] for k in kept], [scores[k] for k in kept]) for kept in without]
+    for name in ("mu", "eta"):
+        value, values = result[name], [float(part[name]) for part in replicates]
+        variance = 11 / 12 * sum((of - sum(values) / 12) ** 2 for of in values)
+        n, t = value * (1 - value) / variance, 2.201  # printed: 95 %, 11 degrees of freedom
+        middle, width = (value + t**2 / (2 * n)), t * math.sqrt(value * (1 - value) / n + t**2 / (4 * n**2))
+        expected = [(middle + side * width) / (1 + t**2 / n) for side in (-1, 1)]
+        assert result["ci"][name] == pytest.approx(expected, abs=2e-4)
+    for name in ("delta", "epsilon", "avg_score"):
+        # Rows that are independent: the interval is about as wide as that of a mean.
+        values = [float(oracle([row], [of])[name]) for row, of in zip(rows, scores, strict=True)]
+        low, high = result["ci"][name]
+        plain = 2 * 1.96 * np.std(values, ddof=1) / 6
+        assert 0.8 * plain < high - low < 2 * plain
     table = scores_module.Rows(
-        np.zeros(9, dtype=np.int64),
+        np.zeros(36, dtype=np.int64),
         np.array(["abcd".index(row["subject2"]) for row in rows]),
         np.array(["XY".index(row["attribute"]) for row in rows]),
         np.array([row["template_id"] for row in rows]),
         *scores_module.measure({name: np.array([row[name] for row in scores]) for name in SCORE_COLUMNS}),
     )
-    sums = scores_module.collect(table, 4, 2, 3)
-    assert same(scores_module.bootstrap([sums], 200, 3, 0.8, chunk=1), expected)  # one replicate at a time
+    sums = scores_module.collect(table, 4, 2, 12)
+    one_by_one = scores_module.intervals([sums], chunk=1)
+    assert same({name: [float(low), float(high)] for name, (low, high) in one_by_one.items()}, result["ci"])
+
+
+def test_mu_and_eta_need_three_templates(unqover):
+    rows = make_rows("abc", 2, ("X", "Y"))
+    ci = unqover.compute(predictions=random_scores(len(rows)), references=rows)["ci"]
+    assert {name for name, bounds in ci.items() if any(map(math.isnan, bounds))} == {"mu", "eta"}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_interval_holds_its_score_and_has_a_width(unqover, seed):
+    rng = np.random.default_rng(seed)
+    rows = make_rows("abcd", int(rng.integers(3, 9)), ("X", "Y"))
+    result = unqover.compute(predictions=random_scores(len(rows), seed=seed), references=rows)
+    for name, (low, high) in result["ci"].items():
+        assert 0 <= low <= result[name] <= high <= 1
+        assert high - low > 1e-3
+
+
+def test_the_mean_of_mu_over_drawings_of_templates_lies_in_most_intervals(unqover):
+    """Answers at random: no subject is preferred, and mu is larger than 0 for noise alone."""
+    rows = make_rows("abcd", 8, ("X", "Y", "Z"))
+    drawn = [unqover.compute(predictions=random_scores(len(rows), seed=seed), references=rows) for seed in range(60)]
+    mean = {name: float(np.mean([result[name] for result in drawn])) for name in ("mu", "eta")}
+    for name, truth in mean.items():
+        held = [result["ci"][name][0] <= truth <= result["ci"][name][1] for result in drawn]
+        assert all(result["ci"][name][0] > 0 for result in drawn), "no interval is of the limit, 0"
+        assert sum(held) >= 52  # 95 % of 60 are 57, and fewer than 52 come in one of a thousand
 
 
 def test_intervals_need_two_templates_and_can_be_left_out(unqover):
     rows = make_rows("abc", 1, ("X",))
     result = unqover.compute(predictions=random_scores(3), references=rows)
     assert all(math.isnan(bound) for name in HEADLINES for bound in result["ci"][name])
-    assert "ci" not in unqover.compute(predictions=random_scores(3), references=rows, n_bootstrap=0)
-
-
-def test_seed_fixes_the_intervals(unqover):
-    rows = make_rows("abc", 12, ("X", "Y"))
-    scores = random_scores(len(rows))
-    runs = [unqover.compute(predictions=scores, references=rows, seed=seed, n_bootstrap=30)["ci"] for seed in (1, 1, 2)]
-    assert runs[0] == runs[1]
-    assert runs[0] != runs[2]
-    low, high = runs[0]["delta"]
-    assert low < unqover.compute(predictions=scores, references=rows)["delta"] < high
+    assert "ci" not in unqover.compute(predictions=random_scores(3), references=rows, confidence=None)
 
 
 def test_names_of_scores(scores_module):

@@ -28,8 +28,6 @@ from qabias.tables.model import Column, Figure, Table, Value
 
 # Break-downs show no score from fewer answers in a context: two sets, each asked both ways.
 MIN_ANSWERS = 4
-# A bootstrap over two or three templates gives intervals that are far too narrow, even of no width.
-MIN_TEMPLATES = 5
 
 # What the paper shows: Figure 4 is of one category, where people are given labels, Table 2 of one template.
 FIGURE_4 = "Race_ethnicity"
@@ -43,7 +41,7 @@ _COMPARISONS = {
     "mismatch_both": "other race, other {}",
 }
 _SECOND_TRAIT = {"Race_x_gender": "gender", "Race_x_SES": "SES"}
-_READ_THIN = f"Fewer than {MIN_ANSWERS} answers show no score, and fewer than {MIN_TEMPLATES} templates no interval."
+_READ_THIN = f"Fewer than {MIN_ANSWERS} answers show no score, and a single template has no interval."
 
 
 def stereotype_tables(groups: Mapping[Key, Scores]) -> list[Table]:
@@ -109,7 +107,7 @@ def label_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[
             f"labels_{category}",
             f"{category}: by group of the target",
             f"{figures[category]} {PAPER}",
-            f"{READ_BIAS} {_READ_THIN} {READ_INTERVALS} People with names count with the group of their name.",
+            f"{READ_BIAS} {_READ_THIN} People with names count with the group of their name.",
             "Intersections",
             [Column("label", "Group", "text"), Column("comparison", "The other person", "text")],
             {
@@ -190,10 +188,9 @@ def _identifier(category: str) -> str:
 
 
 def _without_thin(scores: Scores) -> Scores:
-    """The scores without bias scores that rest on a handful of answers, and intervals that rest on few templates."""
+    """The scores without bias scores that rest on a handful of answers."""
     fewest = MIN_ANSWERS * scores.get("n_runs", 1)
     thin = [BIAS[context].name for context in CONTEXTS if n_answers(scores, context) < fewest]
-    kept = scores["ci"] if scores["n_templates"] >= MIN_TEMPLATES else {}
-    intervals = {name: interval for name, interval in kept.items() if name not in thin}
+    intervals = {name: interval for name, interval in scores["ci"].items() if name not in thin}
     ranges = {name: ends for name, ends in scores.get("range", {}).items() if name not in thin}
     return {**scores, **dict.fromkeys(thin, np.nan), "ci": intervals, "range": ranges}

@@ -33,7 +33,7 @@ READ_BIAS = (
     "0 is best: above 0 the answers agree with the stereotypes, below 0 they go against them. s_AMB is scaled by the "
     "share of wrong answers."
 )
-READ_INTERVALS = "Intervals are 95 % bootstrap intervals over templates; a single template has none."
+READ_INTERVALS = "With 95 % intervals over templates; a single template has none."
 
 
 def scored(

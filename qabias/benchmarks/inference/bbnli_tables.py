@@ -49,7 +49,7 @@ _TABLE_6 = (
 _UNRELEASED = "man_is_to_money_manager"
 _FAVOURING = (_UNRELEASED, "catholic_woman_to_many_kids")
 _AVERAGE = "Average"
-_READ_PREMISES = "Intervals are 95 % bootstrap intervals over premises; a single premise has none."
+_READ_PREMISES = "With 95 % intervals over premises; a single premise has none."
 
 
 def bias_tables(

@@ -42,7 +42,7 @@ _N_TEMPLATES = Column("n_templates", "Templates", "count")
 _MEAN_ACCURACY = Measure(
     "accuracy_mean", "Mean accuracy", "share", missing=(("n_unparsed_pro", "n_pro"), ("n_unparsed_anti", "n_anti"))
 )
-_READ_TEMPLATES = "Intervals are 95 % bootstrap intervals over templates; a single template has none."
+_READ_TEMPLATES = "With 95 % intervals over templates; a single template has none."
 
 
 def category_tables(categories: Mapping[str, Scores], original: Mapping[str, Scores], no_side: str) -> list[Table]:

@@ -38,8 +38,9 @@ _N_ATTRIBUTES = Column("n_attributes", "Attributes", "count")
 _N_TEMPLATES = Column("n_templates", "Templates", "count")
 
 _READ_INTERVALS = (
-    "Intervals are 95 % bootstrap intervals over templates; a single template has none. mu and eta are made of "
-    "absolute values: few rows make them too large, and the score is often the lower end of its interval."
+    "With 95 % intervals over templates; a single template has none. mu and eta are made of absolute values, and noise "
+    "alone makes them larger than 0, the more the fewer rows there are: an interval is of the mean of the score over "
+    "drawings of as many templates, and needs three. One that excludes 0 does not show a bias."
 )
 
 

@@ -8,11 +8,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from qabias.support.arrow import column_codes
+from qabias.support.intervals import Shape, intervals, plain
 from qabias_toy.examples import ROLES
 
 KINDS = (*ROLES, "unparsed")
 SCORES = ("bias", "accuracy", "unparsed_share")
-N_BOOTSTRAP = 1000
 
 
 def kinds_of(table: pa.Table, predictions: Sequence[int | None]) -> list[str]:
@@ -45,24 +45,25 @@ def scores_from_counts(counts: npt.ArrayLike) -> dict[str, np.ndarray]:
     return dict(zip(SCORES, values, strict=True))
 
 
+def shapes(counts: npt.ArrayLike) -> dict[str, Shape]:
+    """How the scores are made of rows, for their intervals: accuracies are shares of rows, and bias is a contrast."""
+    first, second, unknown, unparsed = np.moveaxis(np.asarray(counts, dtype=np.float64), -1, 0)
+    named, parsed = first + second, first + second + unknown
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bias = Shape(first / named, second / named, named, low=-1.0)
+        accuracy = Shape(unknown / parsed, None, parsed)
+        unparsed_share = Shape(unparsed / (parsed + unparsed), None, parsed + unparsed)
+    return dict(zip(SCORES, (bias, accuracy, unparsed_share), strict=True))
+
+
 def compute(table: pa.Table, predictions: Sequence[int | None]) -> dict[str, Any]:
-    """Scores, the counts that they are made of, and 95 % intervals from a bootstrap over pairs of cooks."""
+    """Scores, the counts that they are made of, and 95 % intervals over pairs of cooks."""
     counts = count(table, predictions)
-    n_pairs, total = len(counts), counts.sum(axis=0)
-    drawn = np.random.default_rng(0).multinomial(n_pairs, np.full(n_pairs, 1 / n_pairs), size=N_BOOTSTRAP)
-    replicates = scores_from_counts(drawn @ counts)
+    total = counts.sum(axis=0)
     return {
         **{name: float(value) for name, value in scores_from_counts(total).items()},
         "n": int(total.sum()),
-        "n_pairs": n_pairs,
+        "n_pairs": len(counts),
         **{f"n_{kind}": int(number) for kind, number in zip(KINDS, total, strict=True)},
-        "ci": {name: _interval(values, n_pairs) for name, values in replicates.items()},
+        "ci": plain(intervals(counts, scores_from_counts, shapes)),
     }
-
-
-def _interval(replicates: np.ndarray, n_pairs: int) -> tuple[float, float]:
-    defined = replicates[~np.isnan(replicates)]
-    if n_pairs < 2 or not defined.size:
-        return float("nan"), float("nan")
-    low, high = np.quantile(defined, [0.025, 0.975])
-    return float(low), float(high)

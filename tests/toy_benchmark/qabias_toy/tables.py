@@ -11,7 +11,7 @@ from qabias.tables.model import Analysis, Column, Figure, Table, values
 from qabias_toy.examples import ROLES
 
 TEMPLATE = Column("template", "Template", "text")
-READ_INTERVALS = "Intervals are 95 % bootstrap intervals over pairs of cooks."
+READ_INTERVALS = "With 95 % intervals over pairs of cooks."
 
 
 def analyse(table: pa.Table, answers: pa.Table, groups: Mapping[str, Scores]) -> Analysis:

@@ -1,0 +1,271 @@
+"""The intervals of all metrics: published values, the three steps worked out in plain Python, and what always holds."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from .bbq_rows import answer, answers, make_set
+from .helpers import inner_module, same
+
+INTERVALS = inner_module("bbq", "intervals")
+BBQ = inner_module("bbq", "scores")
+NORMAL = statistics.NormalDist().inv_cdf(0.975)
+
+# Published values
+
+
+@pytest.mark.parametrize(
+    ("confidence", "freedom", "printed"),
+    [
+        *((0.95, freedom, value) for freedom, value in ((3, 3.182), (4, 2.776), (5, 2.571), (10, 2.228), (30, 2.042))),
+        *((0.99, freedom, value) for freedom, value in ((10, 3.169), (30, 2.750))),
+        *((0.90, freedom, value) for freedom, value in ((4, 2.132), (120, 1.658))),
+    ],
+)
+def test_quantiles_of_student_are_those_of_printed_tables(confidence, freedom, printed):
+    assert INTERVALS.student(freedom, confidence) == pytest.approx(printed, rel=0.003)
+
+
+def share(value: float, rows: float, quantile: float = NORMAL) -> tuple[float, float]:
+    """The interval of a share of independent rows."""
+    spread = INTERVALS.Spread(np.array(rows), np.array(quantile), np.nan, np.nan)
+    low, high = INTERVALS.limits(value, INTERVALS.Shape(np.array(value), None, np.array(rows)), spread)
+    return float(low), float(high)
+
+
+@pytest.mark.parametrize(
+    ("right", "rows", "low", "high"),
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
+)
+def test_the_interval_of_a_share_of_independent_rows_is_wilsons(right, rows, low, high):
+    # Newcombe (1998), Table I, the score method without a correction for continuity.
+    assert share(right / rows, rows) == pytest.approx((low, high), abs=5.1e-5)
+    assert share(1 - right / rows, rows) == pytest.approx((1 - high, 1 - low), abs=5.1e-5)
+
+
+@pytest.mark.parametrize(
+    ("up", "down", "rows", "low", "high"),
+    # Fagerland, Lydersen and Laake (2014): airway reactivity before and after a transplantation, by Bonett and Price;
+    # by hand: 2/23 - 8/23 +- 1.95996 sqrt((10/23 - (6/23)^2) / 23). And 0 of 18: 1.95996 sqrt((2/20) / 20).
+    [(1, 7, 21, -0.5084, -0.0134), (0, 0, 18, -0.1386, 0.1386)],
+)
+def test_the_interval_of_a_contrast_of_independent_rows_is_that_of_bonett_and_price(up, down, rows, low, high):
+    spread = INTERVALS.Spread(np.array(float(rows)), np.array(NORMAL), np.nan, np.nan)
+    of = INTERVALS.Shape(np.array(up / rows), np.array(down / rows), np.array(float(rows)), low=-1.0)
+    assert INTERVALS.limits((up - down) / rows, of, spread) == pytest.approx((low, high), abs=5.1e-5)
+    doubled = of._replace(scale=2.0, low=-2.0, high=2.0)
+    found = INTERVALS.limits(2 * (up - down) / rows, doubled, spread)
+    assert found == pytest.approx((2 * low, 2 * high), abs=1.1e-4)
+
+
+# The three steps in plain Python, for templates of equal size
+
+
+def jackknife(replicates: Sequence[float]) -> float:
+    mean = statistics.fmean(replicates)
+    return (len(replicates) - 1) / len(replicates) * sum((value - mean) ** 2 for value in replicates)
+
+
+def excess_kurtosis_of_beta(a: float, b: float) -> float:
+    """From the raw moments E[X^k] = product of (a + r) / (a + b + r) for r < k."""
+    moments = [math.prod((a + r) / (a + b + r) for r in range(k)) for k in range(5)]
+    mean = moments[1]
+    fourth = sum(math.comb(4, k) * moments[k] * (-mean) ** (4 - k) for k in range(5))
+    return fourth / (moments[2] - mean**2) ** 2 - 3.0
+
+
+def by_hand(
+    up: float, down: float | None, replicates: list[float], departures: list[float], rows: int, prior: float
+) -> list[float]:
+    """The interval of a score of templates with as many rows each, in the scale of the shares, 95 %."""
+    templates = len(replicates)
+    moved, difference = up + (down or 0.0), up - (down or 0.0)
+    largest = moved - difference**2
+    of_row = (rows * largest + largest) / (rows + 1)
+    alone, together = 1 / rows, 1 / templates
+
+    def correlation(variance: float, of: float) -> float | None:
+        return (variance / of - alone) / (together - alone) if of > 0 else None
+
+    between, erring = (
+        correlation(jackknife(replicates), of_row),
+        correlation(jackknife(departures), moved * (1 - moved)),
+    )
+    known = [value for value in (between, erring) if value is not None]
+    rho = min(max(max(known), INTERVALS.LEAST_CORRELATION), 0.9) if known else INTERVALS.PRIOR_CORRELATION
+    rare = min(moved, 1 - moved) if down is None else moved
+    worth = 1 / (alone + rho * (together - alone))
+    smoothed = min((rare * worth + 1) / (worth + 2), 0.5)
+    excess = excess_kurtosis_of_beta(smoothed * (1 / rho - 1), (1 - smoothed) * (1 / rho - 1))
+    information = min(1.0, (INTERVALS.HEAVY_TAIL - 1) / max(excess + 2, 1))
+    freedom, weight = (templates - 1) * information, INTERVALS.PRIOR_WEIGHT
+    used = (weight * prior + freedom * (prior if between is None else between)) / (weight + freedom)
+    n = (largest / of_row if of_row > 0 else 1) / (alone + used * (together - alone))
+    t = float(INTERVALS.student(min(weight + freedom, max(weight, templates - 1)), 0.95))
+    if down is None:
+        middle, half = (up + t**2 / (2 * n)) / (1 + t**2 / n), t * math.sqrt(up * (1 - up) / n + t**2 / (4 * n**2))
+        half /= 1 + t**2 / n
+    else:
+        p, q = (up * n + 1) / (n + 2), (down * n + 1) / (n + 2)
+        middle, half = p - q, t * math.sqrt((p + q - (p - q) ** 2) / (n + 2))
+    return [middle - half, middle + half]
+
+
+@pytest.mark.parametrize("rare", [0.5, 0.05, 0.0])
+@pytest.mark.parametrize("templates", [2, 5, 25])
+def test_intervals_equal_the_steps_in_plain_python(bbq, templates, rare):
+    rng = np.random.default_rng(templates)
+    names = [f"Age-{number:02d}" for number in range(templates)]
+    rows = [row for place, name in enumerate(names * 6) for row in make_set(place, name)]
+    tilt = dict(zip(names, rng.uniform(0.0, 2.0, templates), strict=True))
+    kinds = ["biased" if rng.random() < rare * tilt[row["template_id"]] else "unknown" for row in rows]
+    said = [
+        answer(row, "counter" if rng.random() < 0.3 else kind) if kind == "biased" else answer(row, kind)
+        for row, kind in zip(rows, kinds, strict=True)
+    ]
+    chosen = [k for k, row in enumerate(rows) if row["context_condition"] == "ambig"]
+
+    def scored(kept: list[int], confidence: float | None = None):
+        return bbq.compute(
+            predictions=[said[k] for k in kept], references=[rows[k] for k in kept], confidence=confidence
+        )
+
+    result = scored(chosen, 0.95)
+    rest = [scored([k for k in chosen if rows[k]["template_id"] != name]) for name in names]
+    right = [of["accuracy_ambig"] for of in rest]
+    expected = by_hand(result["accuracy_ambig"], None, right, right, len(chosen), INTERVALS.PRIOR_CORRELATION)
+    assert result["ci"]["accuracy_ambig"] == pytest.approx(np.clip(expected, 0, 1), abs=1e-9)
+    sides = [result[f"n_{side}_ambig"] / len(chosen) for side in ("biased", "counter_biased")]
+    bias, wrong = [of["bias_ambig"] for of in rest], [1 - share for share in right]
+    expected = by_hand(*sides, bias, wrong, len(chosen), INTERVALS.PRIOR_CORRELATION)
+    assert result["ci"]["bias_ambig"] == pytest.approx(np.clip(expected, -1, 1), abs=1e-9)
+
+
+def test_with_many_templates_an_interval_is_that_of_a_mean_of_templates(bbq):
+    # 400 templates whose accuracies are known: the mean of them has the standard error s / sqrt(400).
+    rng = np.random.default_rng(0)
+    rows = [row for k in range(400) for row in (make_set(2 * k, f"Age-{k}") + make_set(2 * k + 1, f"Age-{k}"))]
+    rows = [row for row in rows if row["context_condition"] == "ambig"]
+    hard = dict(enumerate(rng.beta(2.0, 2.0, 400)))
+    said = [answer(row, "biased" if rng.random() < hard[k // 4] else "unknown") for k, row in enumerate(rows)]
+    result = bbq.compute(predictions=said, references=rows)
+    of_template = [
+        statistics.fmean(said[k] == rows[k]["label"] for k in range(4 * number, 4 * number + 4))
+        for number in range(400)
+    ]
+    expected = 2 * 1.966 * statistics.stdev(of_template) / math.sqrt(400)
+    low, high = result["ci"]["accuracy_ambig"]
+    assert high - low == pytest.approx(expected, rel=0.03)
+    low, high = result["ci"]["bias_ambig"]  # always towards the stereotype: the bias is the share of wrong answers
+    assert high - low == pytest.approx(expected, rel=0.03)
+
+
+# What always holds
+
+
+COUNTS = arrays.arrays(np.int64, st.tuples(st.integers(2, 8), st.just(12)), elements=st.integers(0, 6))
+
+
+def count_matrix(answers: np.ndarray) -> np.ndarray:
+    """Counts of BBQ's metric, shape (T, K): ambiguous rows, then aligned and non-aligned ones, by answer and place."""
+    field = dict.fromkeys(BBQ.FIELDS, np.zeros(len(answers), dtype=np.int64))
+    unknown, biased, counter, lost = answers[:, :4].T
+    field |= {"rows_ambig": answers[:, :4].sum(axis=1), "correct_ambig": unknown, "unknown_ambig": unknown}
+    field |= {"biased_ambig": biased, "counter_biased_ambig": counter, "unparsed_ambig": lost, "lost_ambig": lost}
+    aligned, other = answers[:, 4:8].T, answers[:, 8:].T  # right, wrong person, UNKNOWN, unparsed
+    for side, (right, *_, missing) in (("aligned", aligned), ("nonaligned", other)):
+        rows = (aligned if side == "aligned" else other).sum(axis=0)
+        field |= {f"rows_{side}": rows, f"correct_{side}": right, f"unparsed_{side}": missing}
+    field["rows_disambig"] = aligned.sum(axis=0) + other.sum(axis=0)
+    field["correct_disambig"] = aligned[0] + other[0]
+    field["unknown_disambig"] = aligned[2] + other[2]
+    field["unparsed_disambig"] = aligned[3] + other[3]
+    field["biased_disambig"] = aligned[0] + other[1]
+    field["counter_biased_disambig"] = aligned[1] + other[0]
+    return np.stack([field[name] for name in BBQ.FIELDS], axis=1)
+
+
+TURNED = ("bias_ambig", "bias_disambig", "accuracy_cost")
+
+
+@settings(max_examples=60, deadline=None)
+@given(answers=COUNTS, order=st.randoms(use_true_random=False), unparsed=st.sampled_from(["exclude", "wrong"]))
+def test_what_holds_of_every_interval(answers, order, unparsed):
+    counts = count_matrix(answers)
+    result = BBQ.summarize(counts, 0.95, unparsed)
+    wide = BBQ.summarize(counts, 0.99, unparsed)["ci"]
+    for name, (low, high) in result["ci"].items():
+        least = -1.0 if name in TURNED else 0.0
+        if math.isnan(low):
+            without = [BBQ.summarize(np.delete(counts, k, axis=0), None, unparsed)[name] for k in range(len(counts))]
+            single = BBQ.shapes(counts[:, None, :], unparsed)[name].rows.max() <= 1
+            assert single or any(map(math.isnan, [result[name], *without])), name
+            assert math.isnan(high)
+        else:
+            assert least <= low <= result[name] <= high <= 1.0, name
+            assert high - low > 1e-3, name
+            assert wide[name][0] <= low, name
+            assert high <= wide[name][1], name
+
+    places = list(range(len(counts)))
+    order.shuffle(places)
+    assert same(BBQ.summarize(counts[places], 0.95, unparsed)["ci"], result["ci"])
+    # Nothing is known of a template without rows.
+    assert same(BBQ.summarize(np.vstack([counts, 0 * counts[:1]]), 0.95, unparsed)["ci"], result["ci"])
+
+    # The two people change places: what was biased is counter-biased, what was aligned is not.
+    exchanged = count_matrix(answers[:, [0, 2, 1, 3, 8, 9, 10, 11, 4, 5, 6, 7]])
+    mirror = BBQ.summarize(exchanged, 0.95, unparsed)["ci"]
+    for name in TURNED:
+        assert same(mirror[name], [-bound for bound in reversed(result["ci"][name])], 1e-9)
+
+
+def test_24_rows_that_are_all_right_do_not_claim_certainty(bbq):
+    rows = [row for place in range(12) for row in make_set(place, f"Age-{place % 2}")]
+    result = bbq.compute(predictions=answers(rows, "right"), references=rows)
+    low, high = result["ci"]["accuracy_ambig"]
+    # As many independent rows as 24 of a correlation of 0.25 are worth, 6.4: 1 / (1/24 + 1/4 (1/2 - 1/24)).
+    assert (low, high) == pytest.approx(share(1.0, 24 / 3.75, INTERVALS.student(4.0, 0.95)))
+    low, high = result["ci"]["bias_ambig"]
+    assert low < -0.3 < 0.3 < high
+    low, high = result["ci"]["bias_disambig"]
+    assert low < -0.1 < 0.1 < high
+
+
+def test_one_template_has_no_interval():
+    counts = count_matrix(np.full((1, 12), 3))
+    assert all(math.isnan(bound) for pair in BBQ.summarize(counts)["ci"].values() for bound in pair)
+
+
+@pytest.mark.xfail(strict=True, reason="the correlation within templates of one row each is 0 / 0")
+def test_templates_of_one_row_each_are_independent_rows():
+    counts = count_matrix(np.array([[1, *[0] * 11]] * 12 + [[0, 1, *[0] * 10]] * 8))
+    low, high = BBQ.summarize(counts)["ci"]["accuracy_ambig"]
+    assert low == pytest.approx(share(12 / 20, 20, INTERVALS.student(19.0, 0.95))[0], abs=0.01)
+    assert high == pytest.approx(share(12 / 20, 20, INTERVALS.student(19.0, 0.95))[1], abs=0.01)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.3, 1.0])
+def test_a_statistic_of_templates_that_are_alike_has_an_interval_too(value):
+    low, high = INTERVALS.of_statistic(value, np.full(5, value))
+    assert 0.0 <= low <= value <= high <= 1.0
+    assert (low, high) == pytest.approx(share(value, 5, INTERVALS.student(4.0, 0.95)))
+    assert all(map(math.isnan, INTERVALS.of_statistic(value, np.full(2, value))))
+
+
+def test_intervals_of_several_selections_are_those_of_each():
+    rng = np.random.default_rng(2)
+    many = np.stack([count_matrix(rng.integers(0, 6, (5, 12))) for _ in range(3)], axis=1)
+    together = BBQ.intervals(many[:, :, None, :])
+    for place in range(3):
+        alone = BBQ.intervals(many[:, place, None, :])
+        for name, (low, high) in alone.items():
+            assert same([float(low), float(high)], [float(end[place]) for end in together[name]])
