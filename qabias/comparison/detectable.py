@@ -20,12 +20,16 @@ _STEPS = 40
 def detectable_difference(spread: Spread, power: float = POWER) -> float | None:
     """How large a true difference would have had to be for its interval to leave out 0.
 
-    The interval of a difference t has an end at 0 where t is q sqrt(s / (R + 2 + q^2)) (R + 2) / R, with the t quantile
-    q, the effective number R of rows, and s = (m R + 2) / (R + 2) of the share m of rows in which the runs differ. A
-    true difference d is not the same in all of C clusters: it adds v d^2 / C to both variances. v is 1, or what a
-    correlation of `RARE_CORRELATION` gives rare differences, which a few clusters have: that times (1 - m) / m
-    with d for m where that is larger. With the standard error e and the quantile z of the normal distribution, d is the
-    smallest size that is no less than t + z sqrt(e^2 + v d^2 / C).
+    In shares of its bound, the interval of a difference t has an end at 0 where t is
+
+        q sqrt(s / (R + 2 + q^2)) (R + 2) / R,   s = (m R + 2) / (R + 2)
+
+    with the t quantile q, the effective number R of rows, and the share m of rows in which the runs differ. A true
+    difference d is not the same in all of C clusters: it adds v d^2 / C to both variances. v is `UNEVEN` squared, or
+    what a correlation of `RARE_CORRELATION` gives rare differences, which a few clusters have: that times (1 - r) / r,
+    r being d, or how large the differences of the clusters are on average, where that is more. With the standard error
+    e and the quantile z of the normal distribution, d is the smallest size that is no less than
+    t + z sqrt(e^2 + v d^2 / C).
 
     Args:
         spread: The spread of the difference, as `qabias.support.intervals.of_difference` gives it.
@@ -41,7 +45,8 @@ def detectable_difference(spread: Spread, power: float = POWER) -> float | None:
         return None
     added = rows + 2.0 * ADDED
     square = (float(moves.moved) * rows + 2.0 * ADDED) / added
-    even = quantile * np.sqrt(square / (added + quantile**2)) * added / rows
+    scale = float(moves.scale)
+    even = scale * quantile * np.sqrt(square / (added + quantile**2)) * added / rows
     normal = NormalDist().inv_cdf(power)
 
     def size(variation: float) -> float:
@@ -57,7 +62,7 @@ def detectable_difference(spread: Spread, power: float = POWER) -> float | None:
     low, high = 0.0, most
     for _ in range(_STEPS):
         middle = (low + high) / 2.0
-        share = min(1.0, max(float(moves.moved), middle))
+        share = min(1.0, max(scale * float(moves.moved), middle))
         variation = max(UNEVEN**2, RARE_CORRELATION * (1.0 - share) / share)
         low, high = (low, middle) if size(variation) <= middle else (middle, high)
     return high if high < most else None
