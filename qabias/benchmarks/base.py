@@ -292,7 +292,7 @@ def lacking(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:
     except KeyError as error:
         name = error.args[0]
         return [f"by.{name}" if "by" in scores and name not in scores["by"] else str(name)]
-    measures = benchmark.facts.chosen(benchmark.facts.compared)
+    measures = [measure for measure in benchmark.facts.chosen(benchmark.facts.compared) if not measure.lacks]
     needed = [*(name for measure in measures for name in (measure.name, *measure.counts)), *benchmark.facts.needed]
     return [name for name in dict.fromkeys(needed) if any(name not in of for of in groups)]
 

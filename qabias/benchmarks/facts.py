@@ -57,6 +57,9 @@ class Measure:
         undefined: Why it may be undefined, in the order in which a reader would ask.
         missing: Names, in the metric's result, of numbers of missing answers, each with that of the examples among
             which they are; by default `unparsed_share` says how many are missing.
+        parts: Names of the counts that a comparison shows beside it in place of the sum of `counts`, with their titles.
+        bound: Name of the score that says how large its absolute value can be.
+        lacks: Why a result may be without it; "" where no result is. A comparison shows it where all runs have it.
     """
 
     name: str
@@ -71,6 +74,9 @@ class Measure:
     tile_note: str = ""
     undefined: tuple[Rule, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
+    parts: tuple[tuple[str, str], ...] = ()
+    bound: str = ""
+    lacks: str = ""
 
 
 @dataclass(frozen=True)
@@ -302,7 +308,19 @@ def _tile_note(scores: Scores, measure: Measure) -> str:
     if missing and estimate(scores, measure.name).value is not None:
         return missing
     meaning = measure.tile_note or _leaning(scores, measure.name)
-    return "; ".join(filter(None, (meaning, missing)))
+    return "; ".join(filter(None, (_about_bound(scores, measure), meaning, missing)))
+
+
+def bound_of(scores: Scores, measure: Measure) -> float | None:
+    """How large the absolute value of a score can be; None where there is no bound, or it is undefined."""
+    return estimate(scores, measure.bound).value if measure.bound in scores else None
+
+
+def _about_bound(scores: Scores, measure: Measure) -> str:
+    bound = bound_of(scores, measure)
+    if bound is None or estimate(scores, measure.name).value is None:
+        return ""
+    return f"of at most {show(bound, 'share')} at this accuracy"
 
 
 def _about_missing(scores: Scores, measure: Measure) -> str:

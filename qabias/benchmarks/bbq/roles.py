@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,9 +33,36 @@ def score(
     """The metric's result by some rules, broken down by groups of rows (see `grouping.score`)."""
 
     def metric(table: pa.Table, answers: pa.Table, by: Sequence[str]) -> dict[str, Any]:
-        return compute(locate.metric_folder(NAME), table, answers["prediction"].to_pylist(), rules, list(by))
+        return scores_of(table, answers, rules, by)
 
     return grouping.score(read_columns(table, _METRIC_COLUMNS), answers, groupings, metric)
+
+
+def scores_of(table: pa.Table, answers: pa.Table, rules: Rules, by: Sequence[str]) -> dict[str, Any]:
+    """The metric's result for examples and their stored answers, broken down by columns of the examples."""
+    given = answers["prediction"].to_pylist()
+    return compute(
+        locate.metric_folder(NAME), table, given, rules, list(by), {"probabilities": probabilities_of(answers)}
+    )
+
+
+def probabilities_of(answers: pa.Table) -> np.ndarray | None:
+    """The probabilities of the three answers, as the metric takes them.
+
+    Args:
+        answers: Stored answers; those of scorers that give likelihoods have the column `probabilities`.
+
+    Returns:
+        float64 array of shape (n, 3), rows with a sum of 1, or of NaN where there are none; None without the column.
+        Of several orders of the answers it is the mean over those orders in which any answer has a probability.
+    """
+    if "probabilities" not in answers.column_names:
+        return None
+    lists = answers["probabilities"].combine_chunks()
+    found = np.full((len(lists), len(PLACES)), np.nan)
+    found[lists.is_valid().to_numpy(zero_copy_only=False)] = lists.flatten().to_numpy().reshape(-1, len(PLACES))
+    total = found.sum(axis=1, keepdims=True)  # below 1 where an order has no probabilities
+    return np.divide(found, total, out=np.full_like(found, np.nan), where=total > 0)
 
 
 def paper_categories(table: pa.Table) -> list[str]:
@@ -106,7 +134,7 @@ def _example(row: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any
         "question": row["question"],
         "options": options,
         "roles": [_WORDS[role(row, place)] for place in PLACES],
-        "probabilities": answer.get("probabilities") or grouping.probabilities(answer.get("loglikelihoods")),
+        "probabilities": grouping.probabilities(answer.get("loglikelihoods")) or answer.get("probabilities"),
         "answer": None if prediction is None or prediction < 0 else options[prediction],
         "right_answer": options[row["label"]],
         "stereotyped_answer": None if row["biased_loc"] < 0 else options[row["biased_loc"]],
