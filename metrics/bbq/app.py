@@ -69,7 +69,7 @@ def read(text: str, path: str | None = None) -> list[dict[str, Any]]:
 def _cell(name: str, cell: str) -> Any:
     if name in NUMBERS and _NUMBER.fullmatch(cell):
         return int(cell) if cell.lstrip("-").isdecimal() else float(cell)
-    return None if name in ("prediction", *PROBABILITIES) and not cell else cell
+    return None if name == "prediction" and not cell else cell
 
 
 def look_up(rows: list[dict[str, Any]], dataset: Any) -> list[dict[str, Any]]:
@@ -105,7 +105,7 @@ def compute(rows: list[dict[str, Any]], dataset: Any = None, by: str = "") -> di
         raise ValueError("bbq: the table has no column prediction")
     predictions = [row["prediction"] for row in rows]
     found = [[row.get(name) for name in PROBABILITIES] for row in rows]
-    probabilities = [None if of_row == [None] * 3 else of_row for of_row in found]
+    probabilities = [None if all(value in (None, "") for value in of_row) else of_row for of_row in found]
     return dict(
         metric().compute(predictions=predictions, references=references, by=columns, probabilities=probabilities)
     )

@@ -80,9 +80,8 @@ def probability_column(columns: Mapping[str, pa.Array], norm: str) -> pa.Array:
     best = values.max(axis=1, keepdims=True)
     is_possible = np.isfinite(best[:, 0])
     weights = np.exp(values[is_possible] - best[is_possible])
-    found = np.empty(len(values), dtype=object)
-    found[is_possible] = list(weights / weights.sum(axis=1, keepdims=True))
-    return pa.array(found, pa.list_(pa.float64()))
+    shares = iter((weights / weights.sum(axis=1, keepdims=True)).tolist())
+    return pa.array([next(shares) if one else None for one in is_possible], pa.list_(pa.float64()))
 
 
 def choice_columns(scores: Sequence[OptionScores], norm: str) -> dict[str, pa.Array]:

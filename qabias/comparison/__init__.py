@@ -98,12 +98,13 @@ def measures_of(
     Args:
         benchmark: The benchmark.
         question_only: Whether no model saw a context.
-        scores: The scores of the runs; what one of them may be without is compared where all have it.
+        scores: The scores of the runs: what a result may be without is compared where all of them have it, and not
+            where none are given.
     """
     measures = tuple(
         measure
         for measure in meaningful(benchmark, question_only)
-        if not measure.lacks or all(measure.name in of for of in scores)
+        if not measure.lacks or (scores and all(measure.name in of for of in scores))
     )
     about = benchmark.facts.question_only
     if not question_only or about is None:

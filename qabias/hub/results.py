@@ -182,7 +182,7 @@ def model_index(run_folder: Path, model_id: str, dataset_id: str, *, sample: boo
 
 
 def _about(score: Headline) -> dict[str, Any]:
-    """What stands beside a score: its interval, or the range that it could take with many missing answers; its bound."""
+    """What stands beside a score: its bound, and its interval or with many missing answers its possible range."""
     found: dict[str, Any] = {} if score.answered is None else {"answered": score.answered}
     if score.bound is not None:
         found["bound"] = score.bound
