@@ -110,7 +110,11 @@ def measures_of(
     if not question_only or about is None:
         return measures
     return tuple(
-        replace(measure, source=about.source, note=" ".join(filter(None, (about.note, measure.note))))
+        replace(
+            measure,
+            source=about.source if measure.source else "",
+            note=" ".join(filter(None, (about.note, measure.note))),
+        )
         for measure in measures
     )
 
