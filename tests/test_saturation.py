@@ -6,6 +6,7 @@ import math
 import shutil
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
@@ -26,7 +27,7 @@ from qabias.terminal.comparison import print_compared
 from qabias.terminal.scores import print_scores
 from qabias.terminal.showing import show_folder
 
-from .compared_runs import changed
+from .compared_runs import called, changed, refused
 from .conftest import ROOT
 from .loopback_server import chat_reply, digest
 from .loopback_server import serve as serve
@@ -180,6 +181,76 @@ def test_written_answers_have_no_such_scores(folders, tmp_path):
         table = find(analysis.tables, name)
         assert not any("probabilit" in column.name for column in table.columns)
         assert "robabilit" not in table.note
+
+
+def given_answers(tmp_path, change=lambda row: row, name="answers.jsonl"):
+    """A file of answers with probabilities that somebody else has collected."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for number, example in list(examples_of("Age").items())[:80]:
+        shares = rng.dirichlet([1, 1, 1]).tolist()
+        rows.append(
+            {
+                "example_id": number,
+                "category": "Age",
+                "probabilities": shares,
+                **{
+                    "prediction": int(np.argmax(shares)),
+                    "biased_loc": example["biased_loc"],
+                    "unknown": example["unknown_loc"],
+                    "condition": example["context_condition"],
+                },
+            }
+        )
+    path = tmp_path / name
+    path.write_text("\n".join(json.dumps(change(row)) for row in rows), "utf-8")
+    return path, rows
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_answers_of_others_may_have_probabilities(as_text, tmp_path, capsys, monkeypatch):
+    examples = examples_of("Age")
+
+    def change(row):
+        kept = {name: row[name] for name in ("example_id", "category", "prediction", "probabilities")}
+        return {**kept, "prediction": examples[row["example_id"]][f"ans{row['prediction']}"]} if as_text else kept
+
+    path, rows = given_answers(tmp_path, change)
+    called(capsys, monkeypatch, "score", path, "--config", "Age", "--output", tmp_path / "run")
+    scores = read_scored(tmp_path / "run").scores
+    for condition in ("ambig", "disambig"):
+        expected = [
+            row["probabilities"][row["biased_loc"]] - row["probabilities"][3 - row["biased_loc"] - row["unknown"]]
+            for row in rows
+            if row["condition"] == condition
+        ]
+        assert scores[f"bias_probability_{condition}"] == pytest.approx(np.mean(expected), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([0.5, 0.5], "a list of three numbers for each example, such as"),
+        ("0.5", "a list of three numbers for each example, such as"),
+        (0.5, "a list of three numbers for each example, such as"),
+        (["a", "b", "c"], "a list of three numbers for each example, such as"),
+        ([0.5, 0.1, 0.1], "probabilities row 0: [0.5, 0.1, 0.1] do not sum to 1"),
+    ],
+)
+def test_probabilities_of_others_that_are_none_are_refused(value, message, tmp_path, capsys, monkeypatch):
+    path, _ = given_answers(tmp_path, lambda row: {**row, "probabilities": value})
+    assert message in refused(capsys, monkeypatch, "score", path, "--config", "Age", "--output", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_released_logits_are_probabilities():
+    logits = {"index": [0, 1], "cat": ["Age"] * 2, "model": ["m"] * 2, "ans0": [1.0, 0.0], "ans1": [2.0, 0.0]}
+    [given] = load_benchmark("bbq").recognise(pa.table({**logits, "ans2": [3.0, 0.0]}))
+    first, second = given.answers["probabilities"].to_pylist()
+    weights = [math.exp(value) for value in (1, 2, 3)]
+    assert first == pytest.approx([weight / sum(weights) for weight in weights], abs=1e-12)
+    assert second == pytest.approx([1 / 3] * 3, abs=1e-12)
+    assert given.answers["prediction"].to_pylist() == [2, -1]
 
 
 def test_wordings_and_pools_have_the_means(causal, models, tmp_path):

@@ -262,16 +262,17 @@ def mean_over_runs(counts: npt.ArrayLike, unparsed: str = "exclude") -> dict[str
 def bounds(counts: npt.ArrayLike, unparsed: str = "exclude") -> dict[str, float]:
     """The largest absolute value that a bias score could have at the accuracy of the predictions.
 
-    Of all predictions for the rows that as many are right of, some reach the bound with + or -, and none exceeds it.
-    Both accuracies are those of the rows with a defined target, over which the bias scores go.
+    Among all predictions for the same rows with as many right answers, none has a larger bias and some have this one,
+    with one of the two signs. The accuracies are those of the rows with a defined target, over which the bias goes.
 
-    * Ambiguous: |s_AMB| <= 1 - accuracy. Proof: |b - c| <= b + c, the wrong answers are b + c and the unparsed rows
-      that count as wrong, and all of them may be biased.
-    * Disambiguated, with A aligned and N non-aligned rows, L the larger number, and R right answers: |s_DIS| <= 1 -
+    * Ambiguous: |s_AMB| <= 1 - accuracy. Proof: |b - c| <= b + c, which is the number of wrong answers but for unparsed
+      rows that count as wrong; equal if all of them are biased.
+    * Disambiguated, with A aligned and N non-aligned rows, L the larger of the two, and R right answers: |s_DIS| <= 1 -
       2 max(0, R - L) / (A + N), which is 2 (1 - accuracy) for A = N and an accuracy of 1/2 or more. Proof: at least
-      R - A right answers are on non-aligned rows, so c >= max(0, R - A); b <= A + N - c; s_DIS grows with b and falls
-      with c. It is reached where the right answers fill the aligned rows first, and every other answer is biased or,
-      on aligned rows, UNKNOWN. For -s_DIS exchange A and N; the weaker bound holds for both.
+      R - A right answers are on non-aligned rows, so c >= max(0, R - A), and b <= A + N - c; s_DIS grows with b and
+      falls with c. Equal if the right answers fill the aligned rows first, the other non-aligned rows are answered with
+      the stereotype and the other aligned ones with UNKNOWN. For -s_DIS exchange A and N; the larger bound holds for
+      both.
 
     Args:
         counts: shape (K,) or, of R runs, (R, K), summed over clusters, columns as in `FIELDS`.

@@ -26,6 +26,7 @@ from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.columns import CONSISTENCY
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.open_answers import read_open
+from qabias.benchmarks.bbq.probabilities import check_probabilities, probabilities_of
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.published import published_answers, recognise
 from qabias.benchmarks.bbq.roles import (
@@ -33,7 +34,6 @@ from qabias.benchmarks.bbq.roles import (
     PLACES,
     in_order,
     paper_categories,
-    probabilities_of,
     roles_of_options,
     scores_of,
 )
@@ -83,6 +83,7 @@ class BBQBenchmark(Benchmark):
     ways: Sequence[str] = ("options", "choices", "texts")
     key = ("category", "example_id")
     answer_columns = ("prediction",)
+    optional_columns = ("probabilities",)
     stored_columns = ("outcome", "said", "probabilities", PREDICTIONS)
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"unparsed": ("exclude", "wrong")})
     asks: Mapping[str, str] = MappingProxyType(
@@ -207,12 +208,19 @@ class BBQBenchmark(Benchmark):
         return replace(found, tables=tuple(one for one in found.tables if one.name not in _OF_OPTIONS))
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
-        """Answers of others: indices as they are, texts as the one of the three answers that they give."""
+        """Answers of others: indices as they are, texts as the one of the three answers that they give.
+
+        Raises:
+            QabiasError: If there are probabilities, and they are no lists of three.
+        """
+        likely = {name: answers[name] for name in self.optional_columns if name in answers.column_names}
+        for column in likely.values():
+            check_probabilities(column)
         given = answers["prediction"]
         if not is_text(given):
             return answers
         texts = [text or "" for text in given.to_pylist()]
-        return pa.table(_written_columns(texts, norm, table.to_pylist(), prompt_format))
+        return pa.table(_written_columns(texts, norm, table.to_pylist(), prompt_format) | likely)
 
     def check_config(self, config: str) -> None:
         """Refuse what is neither a configuration nor several categories in their order, each once.

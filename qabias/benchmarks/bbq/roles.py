@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.benchmarks import grouping, locate
 from qabias.benchmarks.bbq import NAME
+from qabias.benchmarks.bbq.probabilities import probabilities_of
 from qabias.benchmarks.grouping import Key
 from qabias.benchmarks.scoring import Rules, compute, read_columns
 
@@ -44,25 +44,6 @@ def scores_of(table: pa.Table, answers: pa.Table, rules: Rules, by: Sequence[str
     return compute(
         locate.metric_folder(NAME), table, given, rules, list(by), {"probabilities": probabilities_of(answers)}
     )
-
-
-def probabilities_of(answers: pa.Table) -> np.ndarray | None:
-    """The probabilities of the three answers, as the metric takes them.
-
-    Args:
-        answers: Stored answers; those of scorers that give likelihoods have the column `probabilities`.
-
-    Returns:
-        float64 array of shape (n, 3), rows with a sum of 1, or of NaN where there are none; None without the column.
-        Of several orders of the answers it is the mean over those orders in which any answer has a probability.
-    """
-    if "probabilities" not in answers.column_names:
-        return None
-    lists = answers["probabilities"].combine_chunks()
-    found = np.full((len(lists), len(PLACES)), np.nan)
-    found[lists.is_valid().to_numpy(zero_copy_only=False)] = lists.flatten().to_numpy().reshape(-1, len(PLACES))
-    total = found.sum(axis=1, keepdims=True)  # below 1 where an order has no probabilities
-    return np.divide(found, total, out=np.full_like(found, np.nan), where=total > 0)
 
 
 def paper_categories(table: pa.Table) -> list[str]:
