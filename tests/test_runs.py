@@ -304,6 +304,7 @@ def test_run_folder_is_complete(tmp_path):
         "loglikelihoods",
         "n_tokens",
         "n_bytes",
+        "probabilities",
     ]
     assert "<html" in (folder / "report.html").read_text("utf-8")
     assert not [path for path in folder.rglob(".*")]

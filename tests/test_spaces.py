@@ -76,6 +76,26 @@ def test_a_breakdown_is_shown_by_value(bbq):
     assert groups["template_id = Age-02", "accuracy_aligned"] == "undefined"
 
 
+def test_a_table_may_have_probabilities(bbq):
+    head, *lines = bbq.SAMPLE.splitlines()
+    shares = ["0.5,0.25,0.25"] * (len(lines) - 1) + [",,"]
+    text = "\n".join(
+        [f"{head},probability_0,probability_1,probability_2", *map(",".join, zip(lines, shares, strict=True))]
+    )
+    rows = bbq.read(text)
+    given = [[0.5, 0.25, 0.25]] * (len(lines) - 1) + [None]
+    metric = evaluate.load(str(bbq.Path(bbq.__file__).parent))
+    with pytest.warns(UserWarning, match="1 of 8 rows have a prediction and no probabilities"):
+        expected = metric.compute(predictions=_predictions(bbq, rows), references=rows, probabilities=given)
+    table, message = bbq.show(text, None, "", "", "")
+    shown = {score: value for _, score, value, _, _ in table}
+    for name in ("bias_probability_ambig", "bias_probability_disambig", "n_without_probabilities_disambig"):
+        assert shown[name] == pytest.approx(expected[name], abs=5e-5)
+    assert "1 of 8 rows have a prediction and no probabilities" in message
+    _, message = bbq.show(text.replace("0.5,0.25,0.25", "0.5,x,0.25", 1), None, "", "", "")
+    assert message.startswith("Error: bbq: probabilities row 0: [0.5, 'x', 0.25] are not three numbers")
+
+
 def test_the_other_columns_are_looked_up_in_the_dataset(bbq):
     path = ROOT / "bbq_dataset" / "data" / "Age" / "test-00000-of-00001.parquet"
     dataset = datasets.Dataset(pq.read_table(path))
