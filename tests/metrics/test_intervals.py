@@ -53,7 +53,7 @@ def test_the_interval_of_a_share_of_independent_rows_is_wilsons(right, rows, low
 
 @pytest.mark.parametrize(
     ("up", "down", "rows", "low", "high"),
-    # The formula of Bonett and Price by hand. 1 and 7 of 21 (the data of an example of Fagerland, Lydersen and Laake 2014):
+    # Their formula by hand. 1 and 7 of 21 (data of an example of Fagerland, Lydersen and Laake 2014):
     # 2/23 - 8/23 +- 1.95996 sqrt((10/23 - (6/23)^2) / 23). 0 and 0 of 18: +- 1.95996 sqrt((2/20) / 20).
     [(1, 7, 21, -0.5084, -0.0134), (0, 0, 18, -0.1386, 0.1386)],
 )
