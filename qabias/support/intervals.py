@@ -214,8 +214,8 @@ def of_statistic(value: npt.ArrayLike, replicates: npt.ArrayLike, confidence: fl
         confidence: level of the interval.
 
     Returns:
-        Wilson's interval with as many independent rows as give the variance of the jackknife, of which a little is taken
-        for granted, and C - 1 degrees of freedom; NaN with fewer than 3 clusters or where a replicate is undefined.
+        Wilson's interval with as many independent rows as give the variance of the jackknife, with a little taken for
+        granted, and C - 1 degrees of freedom; NaN with fewer than 3 clusters or where a replicate is undefined.
     """
     share, without = np.asarray(value, dtype=np.float64), np.asarray(replicates, dtype=np.float64)
     n_clusters = without.shape[0]
