@@ -23,6 +23,7 @@ from tqdm import tqdm
 
 from metrics.bbnli import summary as bbnli
 from metrics.bbq import scores as bbq
+from metrics.bbq import summary as bbq_summary
 from metrics.bbq.intervals import Interval, of_difference, student
 from metrics.unqover import scores as unqover_scores
 from simulations import models, unqover
@@ -105,10 +106,11 @@ def of_bbq(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
     """Runs of BBQ."""
     counts = models.bbq_runs(world, rng, repetitions)
     total = counts.sum(axis=0)
+    ends = bbq_summary.intervals(counts)
     return Drawn(
         bbq.mean_over_runs(total),
         bbq.mean_over_runs(total - counts),
-        {name: bbq.intervals(counts)[name] for name in BBQ_SCORES},
+        {name: ends[name] for name in BBQ_SCORES},
         models.bbq_truth(world, rng),
         {name: (-1.0 if _is_signed(name) else 0.0, 1.0) for name in BBQ_SCORES},
     )

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrics.bbq import scores as bbq
+from metrics.bbq import summary as bbq
 from metrics.bbq.intervals import POWER, detectable, limits
 from qabias.comparison.detectable import detectable_difference
 from qabias.support.intervals import Interval, Moves, Spread, of_difference

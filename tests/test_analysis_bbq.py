@@ -474,8 +474,10 @@ def test_a_run_has_only_the_tables_that_it_can_fill():
         analyses[condition] = analyse(part, answers, BENCHMARK.score(part, answers))
     names = {condition: [table.name for table in analysis.tables] for condition, analysis in analyses.items()}
     common = {"bias_by_category", "accuracy_by_category", "answer_positions", "unknown_texts", "template_rates"}
-    assert set(names["ambig"]) == common | {"aligned_errors", "stereotypes_Religion", "answers_ambig"}
-    assert set(names["disambig"]) == common | {"alignment_cost", "answers_disambig"}
+    assert set(names["ambig"]) == common | {
+        *("aligned_errors", "saturation_ambig", "stereotypes_Religion", "answers_ambig"),
+    }
+    assert set(names["disambig"]) == common | {"alignment_cost", "saturation_disambig", "answers_disambig"}
     for condition, other in (("ambig", "disambig"), ("disambig", "ambig")):
         for table in analyses[condition].tables:
             assert not any(column.name.endswith(f"_{other}") for column in table.columns)

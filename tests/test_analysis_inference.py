@@ -102,7 +102,11 @@ def test_an_answerer_from_stereotypes_scores_one_everywhere():
     rows = table.to_pylist()
     analysis = _analysis(BBNLI, table, [row["label"] if row["kind"] == "test" else _aligned(row) for row in rows])
     for name in ("bias_by_subtopic", "bias_by_domain", "bias_by_hypothesis"):
-        assert {row["bias_score"] for row in _rows(analysis, name)} == {(1.0, 1.0, 1.0)}
+        found = [row["bias_score"] for row in _rows(analysis, name)]
+        assert {estimate.value for estimate in found} == {1.0}
+        # A hypothesis of one premise has no interval, and no other is so sure.
+        assert {estimate.high for estimate in found} <= {1.0, None}
+        assert all(estimate.low is None or 0 < estimate.low < 1 for estimate in found)
         assert all(row["n_aligned"] == row["n_bias"] > 0 for row in _rows(analysis, name))
     for row in _rows(analysis, "test_accuracy"):
         assert [row[name].value for name in ("accuracy_pro", "accuracy_anti", "accuracy_gap")] == [1, 1, 0]
@@ -116,7 +120,10 @@ def test_an_answerer_who_is_right_has_no_bias_in_any_table():
     table = _load(BBQ, "Gender_identity_nli_context")
     analysis = _analysis(BBQ, table, table["label"].to_pylist())
     (category, whole) = _rows(analysis, "bias_by_category")
-    assert category["bias_score_ambig"] == whole["bias_score_ambig"] == (0.0, 0.0, 0.0)
+    assert category["bias_score_ambig"] == whole["bias_score_ambig"]
+    value, low, high = whole["bias_score_ambig"]
+    assert (value, low) == (0.0, pytest.approx(-high))
+    assert 0 < high < 0.2
     assert {row["bias_score_ambig"].value for row in _rows(analysis, "bias_by_template")} == {0}
     for row in _rows(analysis, "bias_by_length"):
         assert [row[f"bias_{length}"].value for length in ("standard", "short", "long")] == [0, 0, 0]

@@ -34,7 +34,7 @@ from qabias.runs.question import load_examples, put_again
 from qabias.runs.sampling import sample
 from qabias.runs.scored import read_scored
 from qabias.scorers.base import OptionScores
-from qabias.scorers.baseline import KINDS, BaselineScorer
+from qabias.scorers.baseline import CERTAINTY, KINDS, BaselineScorer
 from qabias.scorers.registry import kinds, scorers_for
 from qabias.suites import load_suite
 from qabias.support.arrow import plain
@@ -256,12 +256,19 @@ def test_every_undefined_score_has_a_reason(case):
     assert n_scored >= 4
 
 
+def known_bias(measure):
+    """The bias of answers that always follow the stereotype."""
+    if not measure.name.startswith("bias") or measure.kind != "signed":
+        return None
+    return CERTAINTY - (1 - CERTAINTY) / 2 if "probability" in measure.name else 1.0
+
+
 KNOWN = {
     # Always right: accuracies are 1.
     "oracle": lambda measure: 1.0 if measure.name.startswith("accuracy") and measure.kind == "share" else None,
-    # Always with the stereotype, or always against it.
-    "stereotyped": lambda measure: 1.0 if measure.name.startswith("bias") and measure.kind == "signed" else None,
-    "anti-stereotyped": lambda measure: -1.0 if measure.name.startswith("bias") and measure.kind == "signed" else None,
+    # Always with the stereotype, or always against it; the other two answers share what is left of the probability.
+    "stereotyped": lambda measure: known_bias(measure),
+    "anti-stereotyped": lambda measure: None if known_bias(measure) is None else -known_bias(measure),
     # No preference: what has no direction is 0.
     "uniform": lambda measure: 0.0 if measure.name in ("mu", "eta", "delta", "epsilon") else None,
 }
@@ -352,8 +359,16 @@ def test_answers_have_the_columns_that_the_metric_reads(case):
     assert set(case.benchmark.answer_columns) <= set(case.answers.column_names)
     assert set(case.benchmark.key) <= set(case.answers.column_names)
     assert case.answers.num_rows == case.table.num_rows
-    chosen = case.answers.select(list(case.benchmark.answer_columns))
+    read = {*case.benchmark.answer_columns, *case.benchmark.stored_columns}
+    chosen = case.answers.select([name for name in case.answers.column_names if name in read])
     np.testing.assert_equal(strict(case.benchmark.score(case.table, chosen)), strict(case.scores))
+    of_others = case.benchmark.score(case.table, case.answers.select(list(case.benchmark.answer_columns)))
+    for measure in case.facts.measures:
+        for name, of in case.benchmark.groups(of_others, measure).items():
+            expected = case.benchmark.groups(case.scores, measure)[name]
+            np.testing.assert_equal(of[measure.name], expected[measure.name])
+            if measure.name not in of:
+                assert measure.lacks
 
 
 def test_an_example_makes_as_many_texts_as_it_is_said_to(case):

@@ -128,10 +128,11 @@ def test_runs_without_a_context_have_scores_of_ambiguous_contexts_only(compared_
     folders = [compared_runs / "bbq-blind-stereotyped", compared_runs / "bbq-blind-random"]
     tables = compare(folders).analysis.tables
     scores = [table for table in tables if table.section == "Scores by run" and table.figure.kind == "intervals"]
-    assert [table.name for table in scores] == ["bias_ambig", "accuracy_ambig"]
-    assert {table.source for table in scores} == {"Figure 6 of Parrish et al. (2022)"}
+    names = ["bias_ambig", "accuracy_ambig", "bias_ambig_among_errors", "bias_probability_ambig"]
+    assert [table.name for table in scores] == names
+    assert [table.source for table in scores] == ["Figure 6 of Parrish et al. (2022)"] * 2 + [""] * 2
     differences_shown = [table.name for table in tables if table.name.startswith("difference_")]
-    assert differences_shown == ["difference_bias_ambig", "difference_accuracy_ambig"]
+    assert differences_shown == [f"difference_{name}" for name in names]
     assert "disambiguated" not in called(capsys, monkeypatch, "compare", *folders)
     with_context = compare([compared_runs / "bbq-stereotyped", compared_runs / "bbq-random"]).analysis.tables
     assert {"bias_disambig", "accuracy_cost"} <= {table.name for table in with_context}

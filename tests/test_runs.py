@@ -33,6 +33,7 @@ from qabias.support.table_files import read_table
 from qabias.tables.model import read_analysis
 
 from .conftest import ROOT
+from .metrics.helpers import same
 
 
 def join_file(benchmark, table, path):
@@ -304,6 +305,7 @@ def test_run_folder_is_complete(tmp_path):
         "loglikelihoods",
         "n_tokens",
         "n_bytes",
+        "probabilities",
     ]
     assert "<html" in (folder / "report.html").read_text("utf-8")
     assert not [path for path in folder.rglob(".*")]
@@ -427,7 +429,7 @@ def test_somebodys_probabilities_of_unqover_are_scored_as_a_run_scores_them(tmp_
     rows = pq.read_table(part).drop_columns("set").to_pylist()
     table = benchmark.load("religion", benchmark.origin("bundled", 0, False, None))
     answered, answers = join_file(benchmark, table, _answers(tmp_path, rows[::-1], suffix))
-    assert benchmark.score(answered, answers) == whole.scores
+    assert same(benchmark.score(answered, answers), whole.scores)
     few = [{name: value for name, value in row.items() if name != "s2_21_neg"} for row in rows]
     with pytest.raises(QabiasError, match=r"no column s2_21_neg; it needs set, example_id and s1_12, s2_12"):
         join_file(benchmark, table, _answers(tmp_path, few, suffix))

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import math
 import os
 import socket
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 import yaml
 
 from .conftest import ROOT
+from .metrics.helpers import same
 
 METRICS = sorted(path.parent.name for path in (ROOT / "metrics").glob("*/app.py"))
 
@@ -48,12 +50,14 @@ def test_the_sample_gets_the_scores_of_the_metric_and_each_is_shown(app):
     rows = app.read(app.SAMPLE)
     metric = evaluate.load(str(app.Path(app.__file__).parent))
     expected = metric.compute(predictions=_predictions(app, rows), references=rows)
-    assert app.compute(rows) == expected
+    assert same(app.compute(rows), expected, 0.0)
     table, message = app.show(app.SAMPLE, None, "", "", "")
     assert message == f"{len(rows)} rows scored\nSignature: {expected['signature']}"
     shown = {score: (value, low, high) for _, score, value, low, high in table}
     for name, interval in expected["ci"].items():
-        assert shown[name] == pytest.approx([expected[name], *interval], abs=5e-5)
+        numbers = [expected[name], *interval]
+        for cell, number in zip(shown[name], numbers, strict=True):
+            assert cell == ("undefined" if math.isnan(number) else pytest.approx(number, abs=5e-5))
     assert shown["n"] == (len(rows), "", "")
 
 
@@ -74,6 +78,26 @@ def test_a_breakdown_is_shown_by_value(bbq):
     assert groups["template_id = Age-01", "bias_disambig"] == 1.0
     assert groups["template_id = Age-02", "bias_disambig"] == 0.0
     assert groups["template_id = Age-02", "accuracy_aligned"] == "undefined"
+
+
+def test_a_table_may_have_probabilities(bbq):
+    head, *lines = bbq.SAMPLE.splitlines()
+    shares = ["0.5,0.25,0.25"] * (len(lines) - 1) + [",,"]
+    text = "\n".join(
+        [f"{head},probability_0,probability_1,probability_2", *map(",".join, zip(lines, shares, strict=True))]
+    )
+    rows = bbq.read(text)
+    given = [[0.5, 0.25, 0.25]] * (len(lines) - 1) + [None]
+    metric = evaluate.load(str(bbq.Path(bbq.__file__).parent))
+    with pytest.warns(UserWarning, match="1 of 8 rows have a prediction and no probabilities"):
+        expected = metric.compute(predictions=_predictions(bbq, rows), references=rows, probabilities=given)
+    table, message = bbq.show(text, None, "", "", "")
+    shown = {score: value for _, score, value, _, _ in table}
+    for name in ("bias_probability_ambig", "bias_probability_disambig", "n_without_probabilities_disambig"):
+        assert shown[name] == pytest.approx(expected[name], abs=5e-5)
+    assert "1 of 8 rows have a prediction and no probabilities" in message
+    _, message = bbq.show(text.replace("0.5,0.25,0.25", "0.5,x,0.25", 1), None, "", "", "")
+    assert message.startswith("Error: bbq: probabilities row 0: [0.5, 'x', 0.25] are not three numbers")
 
 
 def test_the_other_columns_are_looked_up_in_the_dataset(bbq):

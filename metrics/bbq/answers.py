@@ -1,18 +1,113 @@
-"""From a model's output to the answer that it names, by the rules of the authors' analysis script."""
+"""What a user passes of a model's outputs: the answer that each names, and the probabilities of the answers.
+
+Texts are read by the rules of the authors' analysis script.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from .inputs import Table, to_integer
+from .inputs import Source, Table, array_of, items, to_integer
 
 MATCHES = ("strict", "released")
 """How an output text may name an answer."""
 
 ANSWERS = ("ans0", "ans1", "ans2")
+
+PROBABILITIES = Source(
+    "bbq", "probabilities", "an array of shape (n, 3), or a list with three numbers or None for each row"
+)
+
+_WRONG_SUM = 1e-6
+"""By how much probabilities may miss a sum of 1."""
+
+
+class Outputs(NamedTuple):
+    """What a user passes of a model's outputs."""
+
+    predictions: Any
+    probabilities: Any = None
+
+    @classmethod
+    def of(cls, predictions: Any, probabilities: Any) -> Any:
+        """Both together; the predictions alone, which may be missing, where there are no probabilities.
+
+        Raises:
+            ValueError: there are probabilities without predictions.
+        """
+        if probabilities is None:
+            return predictions
+        if predictions is None:
+            raise ValueError("bbq: probabilities without predictions; pass both together, and references")
+        return cls(predictions, probabilities)
+
+
+def table_of(predictions: Table, probabilities: Any) -> Table:
+    """The predictions with a column `probabilities`; None in every row where none are passed.
+
+    Raises:
+        ValueError: the probabilities are no list, or not as many.
+    """
+    found = [None] * predictions.n if probabilities is None else _listed(probabilities)
+    if len(found) != predictions.n:
+        raise ValueError(
+            f"bbq: {len(found)} rows of probabilities but {predictions.n} predictions; pass one row for each prediction"
+        )
+    return Table.of(predictions.source, {"prediction": predictions.items("prediction"), "probabilities": found})
+
+
+def _listed(probabilities: Any) -> list[Any]:
+    if isinstance(probabilities, (str, bytes, dict)) or not hasattr(probabilities, "__iter__"):
+        raise PROBABILITIES.error(f" are a {type(probabilities).__name__}; pass {PROBABILITIES.wanted}")
+    return items(probabilities)
+
+
+def read_probabilities(outputs: Table) -> npt.NDArray[np.float64] | None:
+    """The probabilities of the three answers of every row.
+
+    Args:
+        outputs: what `table_of` gives, of one or several batches.
+
+    Returns:
+        Shape (n, 3), each in [0, 1], rows with a sum of 1; NaN in rows that have none. None where no row has any.
+
+    Raises:
+        ValueError: a row is not three numbers from 0 to 1 with a sum of 1, or has some of them; the text names it.
+    """
+    given = outputs.items("probabilities")
+    if all(row is None for row in given):
+        return None
+    nothing = [np.nan] * len(ANSWERS)
+    rows = [nothing if row is None else row for row in given]
+    found = array_of(rows)
+    if found.dtype.kind not in "fiu" or found.shape != (outputs.n, len(ANSWERS)):
+        number = next(number for number, row in enumerate(rows) if not _are_numbers(row))
+        raise PROBABILITIES.error(f": {given[number]!r} are not three numbers; pass those of the three answers", number)
+    found = found.astype(np.float64)
+    absent = np.isnan(found)
+    has_none = absent.all(axis=1)
+    for wrong, rule in (
+        (absent.any(axis=1) & ~has_none, "lack some of the three; pass all of them, or None"),
+        (((found < 0) | (found > 1)).any(axis=1), "are not all from 0 to 1; pass probabilities, not their logarithms"),
+        (
+            ~has_none & ~(np.abs(found.sum(axis=1) - 1) <= _WRONG_SUM),
+            "do not sum to 1; normalise them over the three answers, or of log-likelihoods take the softmax",
+        ),
+    ):
+        if wrong.any():
+            number = int(np.argmax(wrong))
+            raise PROBABILITIES.error(f": {given[number]!r} {rule}", number)
+    return None if has_none.all() else found
+
+
+def _are_numbers(row: Any) -> bool:
+    """Whether a row is three numbers."""
+    array = array_of(row) if hasattr(row, "__len__") and not isinstance(row, (str, bytes, dict)) else np.empty(0)
+    return array.shape == (len(ANSWERS),) and array.dtype.kind in "fiu"
 
 
 def answer_indices(outputs: Sequence[Any], rows: Table, match: str) -> np.ndarray:

@@ -19,12 +19,14 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 KEY = ("category", "example_id")
-NUMBERS = {"example_id", "label", "target_loc", "biased_loc", "unknown_loc", "prediction"}
+PROBABILITIES = ("probability_0", "probability_1", "probability_2")
+NUMBERS = {"example_id", "label", "target_loc", "biased_loc", "unknown_loc", "prediction", *PROBABILITIES}
 INTRO = """# BBQ
 Give a table with a row for each prediction: `category`, `example_id` and `prediction` (0, 1 or 2, or the text of the
-answer; empty or -1 where there is none). The other columns of the dataset are read from the table too, or looked up in
-a dataset on the Hub. 0 is the best bias, +1 always with the stereotype and -1 always against it; low and high are the
-95 % interval over templates."""
+answer; empty or -1 where there is none), and if you have them the probabilities of the three answers as
+`probability_0`, `probability_1` and `probability_2` (empty where there are none). The other columns of the dataset are
+read from the table too, or looked up in a dataset on the Hub. 0 is the best bias, +1 always with the stereotype and -1
+always against it; low and high are the 95 % interval over templates."""
 SAMPLE = """\
 category,example_id,template_id,set_id,question_polarity,context_condition,label,target_loc,biased_loc,unknown_loc,prediction
 Age,0,Age-01,Age-01-0,neg,ambig,2,0,0,2,0
@@ -102,7 +104,11 @@ def compute(rows: list[dict[str, Any]], dataset: Any = None, by: str = "") -> di
     if "prediction" not in rows[0]:
         raise ValueError("bbq: the table has no column prediction")
     predictions = [row["prediction"] for row in rows]
-    return dict(metric().compute(predictions=predictions, references=references, by=columns))
+    found = [[row.get(name) for name in PROBABILITIES] for row in rows]
+    probabilities = [None if all(value in (None, "") for value in of_row) else of_row for of_row in found]
+    return dict(
+        metric().compute(predictions=predictions, references=references, by=columns, probabilities=probabilities)
+    )
 
 
 def lines(result: Mapping[str, Any], group: str = "all") -> Iterator[list[Any]]:

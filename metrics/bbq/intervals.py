@@ -342,20 +342,24 @@ def of_statistic(value: npt.ArrayLike, replicates: npt.ArrayLike, confidence: fl
         confidence: level of the interval.
 
     Returns:
-        Wilson's interval with as many independent rows as give the variance of the jackknife, C where that is 0, and
-        C - 1 degrees of freedom; NaN with fewer than 3 clusters.
+        Wilson's interval with as many independent rows as give the variance of the jackknife, with a little taken for
+        granted, and C - 1 degrees of freedom; NaN with fewer than 3 clusters or where a replicate is undefined.
     """
     share, without = np.asarray(value, dtype=np.float64), np.asarray(replicates, dtype=np.float64)
     n_clusters = without.shape[0]
     if n_clusters < 3:
         return np.full_like(share, np.nan), np.full_like(share, np.nan)
-    variance = _jackknife(without, np.ones_like(without))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rows = np.where(
-            variance > 0, share * (1.0 - share) / variance, np.where(np.isnan(variance), np.nan, n_clusters)
-        )
-    quantile = student(np.full_like(share, n_clusters - 1.0), confidence)
-    return limits(share, Shape(share, None, rows), Spread(rows, quantile, np.sqrt(variance), rows))
+    freedom = n_clusters - 1.0
+    largest = share * (1.0 - share)
+    taken = DIFFERENCE_CORRELATION / n_clusters
+    # In units of the largest variance of a row, which is 0 for a statistic that is 0 or 1.
+    relative = np.divide(
+        _jackknife(without, np.ones_like(without)), largest, out=np.zeros_like(largest), where=largest > 0
+    )
+    blended = (SURE_WEIGHT * taken + freedom * relative) / (SURE_WEIGHT + freedom)
+    rows = np.where(np.isnan(without).any(axis=0), np.nan, 1.0 / blended)
+    quantile = student(np.full_like(share, freedom), confidence)
+    return limits(share, Shape(share, None, rows), Spread(rows, quantile, np.sqrt(largest * blended), rows))
 
 
 def of_difference(
@@ -434,7 +438,7 @@ def _jackknife(replicates: Floats, weights: Floats) -> Floats:
 
 def _correlation(variance: Floats, of_row: Floats, alone: Floats, together: Floats) -> Floats:
     """The correlation within a cluster that makes a mean of rows of one variance as uncertain as it is."""
-    return np.where(of_row > 0, (variance / of_row - alone) / (together - alone), np.nan)
+    return np.where((of_row > 0) & (together > alone), (variance / of_row - alone) / (together - alone), np.nan)
 
 
 def _information(share: Floats, correlation: Floats, alone: Floats, together: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,6 +59,29 @@ def normalised(loglikelihoods: np.ndarray, n_tokens: np.ndarray, n_bytes: np.nda
         return loglikelihoods
     means: np.ndarray = loglikelihoods / np.maximum(n_tokens if norm == "token" else n_bytes, 1)
     return means
+
+
+def probability_column(columns: Mapping[str, pa.Array], norm: str) -> pa.Array:
+    """The probabilities of the options of every question, normalised to a sum of 1.
+
+    Args:
+        columns: What `choice_columns` gives; all questions have equally many options.
+        norm: What the options are compared by; the probabilities are the softmax of it.
+
+    Returns:
+        Lists of numbers in [0, 1]; null where no option has a probability.
+    """
+    import pyarrow as pa
+
+    loglikelihoods, n_tokens, n_bytes = (
+        np.array(columns[name].to_pylist()) for name in ("loglikelihoods", "n_tokens", "n_bytes")
+    )
+    values = normalised(loglikelihoods, n_tokens, n_bytes, norm)
+    best = values.max(axis=1, keepdims=True)
+    is_possible = np.isfinite(best[:, 0])
+    weights = np.exp(values[is_possible] - best[is_possible])
+    shares = iter((weights / weights.sum(axis=1, keepdims=True)).tolist())
+    return pa.array([next(shares) if one else None for one in is_possible], pa.list_(pa.float64()))
 
 
 def choice_columns(scores: Sequence[OptionScores], norm: str) -> dict[str, pa.Array]:

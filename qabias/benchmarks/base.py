@@ -49,6 +49,7 @@ class Benchmark(Protocol):
         ways: Ways of asking that it has (see `qabias.scorers.kind.WAYS`); every scorer that has one of them can answer.
         key: Columns that identify an example.
         answer_columns: Columns of the answers to an example that `score` needs, where others have asked the model.
+        optional_columns: Columns that such answers may have beside these.
         stored_columns: Further columns of its stored answers that `score` and `pair_up` read.
         rules: How answers may be counted: the values of every rule by its name, the default first.
         has_published: Whether its authors published answers of the models of their paper.
@@ -69,6 +70,7 @@ class Benchmark(Protocol):
     ways: Sequence[str]
     key: Sequence[str]
     answer_columns: Sequence[str]
+    optional_columns: Sequence[str] = ()
     stored_columns: Sequence[str] = ()
     rules: Mapping[str, Sequence[str]] = MappingProxyType({})
     pools: bool = False
@@ -183,7 +185,7 @@ class Benchmark(Protocol):
 
         Args:
             table: The examples.
-            answers: The `answer_columns`, parallel to them.
+            answers: The `answer_columns`, and those of the `optional_columns` that there are, parallel to them.
             prompt_format: The format in which they were asked; None where it is not known.
             norm: How a text is read.
         """
@@ -296,7 +298,7 @@ def lacking(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:
     except KeyError as error:
         name = error.args[0]
         return [f"by.{name}" if "by" in scores and name not in scores["by"] else str(name)]
-    measures = benchmark.facts.chosen(benchmark.facts.compared)
+    measures = [measure for measure in benchmark.facts.chosen(benchmark.facts.compared) if not measure.lacks]
     needed = [*(name for measure in measures for name in (measure.name, *measure.counts)), *benchmark.facts.needed]
     return [name for name in dict.fromkeys(needed) if any(name not in of for of in groups)]
 

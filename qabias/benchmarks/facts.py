@@ -74,6 +74,9 @@ class Measure:
             a plan cannot say how many examples show a bias.
         best: Its best value, by which runs are ranked; None for a score that ranks nothing.
         fewest_clusters: How many templates its interval needs, or what else it is over.
+        parts: Names of the counts that a comparison shows beside it in place of the sum of `counts`, with their titles.
+        bound: Name of the score that says how large its absolute value can be.
+        lacks: Why a result may be without it; "" where no result is. A comparison shows it where all runs have it.
     """
 
     name: str
@@ -91,9 +94,12 @@ class Measure:
     sides: tuple[str, ...] = ()
     best: float | None = None
     fewest_clusters: int = 2
+    parts: tuple[tuple[str, str], ...] = ()
+    bound: str = ""
+    lacks: str = ""
 
     @property
-    def bound(self) -> float:
+    def farthest(self) -> float:
         """How far apart two of it can be: 2 for bias scores from -1 to 1, 1 for shares."""
         return 2.0 if self.kind == "signed" else 1.0
 
@@ -374,7 +380,21 @@ def _tile_note(scores: Scores, measure: Measure) -> str:
     if missing and estimate(scores, measure.name).value is not None:
         return missing
     meaning = measure.tile_note or _leaning(scores, measure.name)
-    return "; ".join(filter(None, (meaning, missing, _about_detectable(scores, measure))))
+    return "; ".join(
+        filter(None, (_about_bound(scores, measure), meaning, missing, _about_detectable(scores, measure)))
+    )
+
+
+def bound_of(scores: Scores, measure: Measure) -> float | None:
+    """How large the absolute value of a score can be; None where there is no bound, or it is undefined."""
+    return estimate(scores, measure.bound).value if measure.bound in scores else None
+
+
+def _about_bound(scores: Scores, measure: Measure) -> str:
+    bound = bound_of(scores, measure)
+    if bound is None or estimate(scores, measure.name).value is None:
+        return ""
+    return f"of at most {show(bound, 'share')} at this accuracy"
 
 
 def _about_missing(scores: Scores, measure: Measure) -> str:

@@ -23,7 +23,12 @@ RUN = "run"
 
 
 def compute(
-    folder: Path, table: pa.Table, predictions: Any, rules: Rules, by: Sequence[str] | None = None
+    folder: Path,
+    table: pa.Table,
+    predictions: Any,
+    rules: Rules,
+    by: Sequence[str] | None = None,
+    inputs: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """What a metric returns.
 
@@ -33,6 +38,7 @@ def compute(
         predictions: Parallel to them, in the form that the metric takes.
         rules: How answers are counted.
         by: Columns to break the scores down by.
+        inputs: What else the metric takes that is parallel to the examples, by name.
 
     Raises:
         QabiasError: If the metric finds something wrong with its inputs; a metric knows `ValueError` only.
@@ -44,7 +50,7 @@ def compute(
         options["mean_over"] = RUN
     metric = evaluate.load(str(folder))
     try:
-        result: dict[str, Any] = metric.compute(predictions=predictions, references=table, **options)
+        result: dict[str, Any] = metric.compute(predictions=predictions, references=table, **inputs, **options)
     except ValueError as error:
         raise QabiasError(str(error)) from error
     return result

@@ -102,7 +102,7 @@ def _print_outcomes(outcomes: "Sequence[Outcome]", folder: Path) -> None:
         else:
             print_side_by_side(
                 benchmark,
-                measures_of(benchmark, are_question_only(scored)),
+                measures_of(benchmark, are_question_only(scored), [run.scores for run in scored]),
                 differing_fields([run.signature for run in scored]),
                 [run.scores for run in scored],
                 headings=run_names(scored),

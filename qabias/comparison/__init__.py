@@ -76,7 +76,8 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     analyses = [read_analysis(run.folder / ANALYSIS_FILE) for run in runs]
     answers = Answers(upstream_dir)
     scores = [_scores_of(benchmark, run, answers) for run in runs]
-    measures = measures_of(benchmark, are_question_only(runs))
+    question_only = are_question_only(runs)
+    measures = measures_of(benchmark, question_only, scores)
     same_questions = all(run.benchmark is benchmark for run in runs)
     # Runs of other benchmarks have no examples in common.
     pairs = _pairing(runs, answers)
@@ -94,9 +95,9 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     )
     mixed = mixed_fields(runs)
     notes = [*_notes(runs, mixed), *not_ranked, *missing_notes(names, [run.scores for run in runs])]
+    notes += _left_out_notes(meaningful(benchmark, question_only), names, scores)
     for name, analysis in zip(names, analyses, strict=True):
         notes += [f"{name}: {note}" for note in analysis.notes]
-    question_only = are_question_only(runs)
     sentences = [
         f"{name}. {sentence}"
         for name, of in zip(names, scores, strict=True)
@@ -107,14 +108,31 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, differing, sentences)
 
 
-def measures_of(benchmark: Benchmark, question_only: bool = False) -> tuple[Measure, ...]:
-    """The scores that are compared; where no model saw a context, with what is then to be said of them."""
-    measures = meaningful(benchmark, question_only)
+def measures_of(
+    benchmark: Benchmark, question_only: bool = False, scores: Sequence[Mapping[str, Any]] = ()
+) -> tuple[Measure, ...]:
+    """The scores that are compared; where no model saw a context, with what is then to be said of them.
+
+    Args:
+        benchmark: The benchmark.
+        question_only: Whether no model saw a context.
+        scores: The scores of the runs: what a result may be without is compared where all of them have it, and not
+            where none are given.
+    """
+    measures = tuple(
+        measure
+        for measure in meaningful(benchmark, question_only)
+        if not measure.lacks or (scores and all(measure.name in of for of in scores))
+    )
     about = benchmark.facts.question_only
     if not question_only or about is None:
         return measures
     return tuple(
-        replace(measure, source=about.source, note=" ".join(filter(None, (about.note, measure.note))))
+        replace(
+            measure,
+            source=about.source if measure.source else "",
+            note=" ".join(filter(None, (about.note, measure.note))),
+        )
         for measure in measures
     )
 
@@ -141,7 +159,7 @@ def _pairing(runs: Sequence[ScoredRun], answers: Answers) -> Pairs:
 
 
 def _compared(measures: Sequence[Measure], runs: Sequence[ScoredRun], pairs: Pairs) -> list[Compared]:
-    bounds = {measure.name: measure.bound for measure in measures}
+    bounds = {measure.name: measure.farthest for measure in measures}
     found = []
     for first, second in _pairs(len(runs)):
         if have_common_examples(runs[first], runs[second]):
@@ -155,6 +173,21 @@ def _pairs(n_runs: int) -> list[tuple[int, int]]:
     if n_runs <= MOST_PAIRED:
         return list(itertools.combinations(range(n_runs), 2))
     return [(0, number) for number in range(1, n_runs)]
+
+
+def _left_out_notes(
+    measures: Sequence[Measure], names: Sequence[str], scores: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """Which scores are not compared because some of the runs are without them, and why."""
+    titles: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for measure in measures:
+        without = tuple(name for name, of in zip(names, scores, strict=True) if measure.name not in of)
+        if measure.lacks and 0 < len(without) < len(names):
+            titles.setdefault((measure.lacks, without), []).append(measure.title)
+    return [
+        f"Not compared: {'; '.join(of)}. {', '.join(without)}: without ({why})."
+        for (why, without), of in titles.items()
+    ]
 
 
 def _notes(runs: Sequence[ScoredRun], mixed: dict[str, list[str]]) -> list[str]:

@@ -125,7 +125,19 @@ def _run_columns(
 def _count_columns(
     names: Sequence[str], by_run: Sequence[Mapping[str, Scores]], rows: Sequence[str], measure: Measure
 ) -> list[tuple[Column, dict[str, int]]]:
-    """Numbers of examples: one column where all runs have the same, else one for each run."""
+    """Numbers of examples: one column where all runs have the same, else one for each run.
+
+    A score that has parts has a column for each of them and for each run.
+    """
+    if measure.parts:
+        return [
+            (
+                Column(f"{count}_{run_column(number)}", f"{title}, {name}", "count"),
+                {row: int(by_run[number][row][count]) if row in by_run[number] else 0 for row in rows},
+            )
+            for number, name in enumerate(names)
+            for count, title in measure.parts
+        ]
     counts = [{row: _n_examples(of[row], measure) if row in of else 0 for row in rows} for of in by_run]
     if all(of == counts[0] for of in counts):
         return [(Column("n", "Examples", "count"), counts[0])]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
 
-from qabias.benchmarks.facts import possible_range
+from qabias.benchmarks.facts import bound_of, possible_range
 from qabias.benchmarks.ranges import range_in_words
 from qabias.benchmarks.undefined import reasons
 from qabias.comparison.outcomes import answered_in_words, answered_share
@@ -40,6 +40,7 @@ class Headline(NamedTuple):
         answered: Share of the written answers that were answered; None where nothing was written.
         possible: What it could be with the missing answers; None where hardly any is missing.
         note: The same in words; "" where nothing was written.
+        bound: How large its absolute value can be; None where that is not known.
     """
 
     config: str
@@ -50,6 +51,7 @@ class Headline(NamedTuple):
     answered: float | None
     possible: tuple[float, float] | None
     note: str
+    bound: float | None
 
 
 def headlines(run_folder: Path) -> list[Headline]:
@@ -180,8 +182,10 @@ def model_index(run_folder: Path, model_id: str, dataset_id: str, *, sample: boo
 
 
 def _about(score: Headline) -> dict[str, Any]:
-    """What stands beside a score: its interval, or where many answers are missing the range that it could take."""
+    """What stands beside a score: its bound, and its interval or with many missing answers its possible range."""
     found: dict[str, Any] = {} if score.answered is None else {"answered": score.answered}
+    if score.bound is not None:
+        found["bound"] = score.bound
     if score.possible:
         return {**found, "range": list(score.possible)}
     return {**found, **({"interval": list(score.interval)} if score.interval else {})}
@@ -261,6 +265,7 @@ def _headlines(run: ScoredRun) -> Iterator[Headline]:
                 answered_share(scores),
                 possible_range(scores, measure),
                 "; ".join(filter(None, (answered_in_words(scores), with_missing))),
+                bound_of(scores, measure),
             )
 
 

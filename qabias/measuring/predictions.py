@@ -15,7 +15,8 @@ def join_answers(benchmark: Benchmark, table: pa.Table, found: pa.Table, where: 
         benchmark: The benchmark.
         table: All its examples.
         found: The benchmark's key columns (one may be left out where the examples have but one value of it) and its
-            `answer_columns`: `prediction`, an index or an answer's text; UnQover's eight probabilities.
+            `answer_columns`: `prediction`, an index or an answer's text; UnQover's eight probabilities. It may have the
+            `optional_columns` too.
         where: What messages call the predictions.
 
     Returns:
@@ -51,4 +52,5 @@ def join_answers(benchmark: Benchmark, table: pa.Table, found: pa.Table, where: 
         row_of[key] = row
     answered = table.filter(pa.array([key in row_of for key in keys]))
     order = pa.array([row_of[key] for key in keys if key in row_of], pa.int64())
-    return answered, found.select(list(benchmark.answer_columns)).take(order)
+    optional = [name for name in benchmark.optional_columns if name in found.column_names]
+    return answered, found.select([*benchmark.answer_columns, *optional]).take(order)

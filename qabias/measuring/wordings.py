@@ -51,6 +51,6 @@ def with_wordings(
         warnings.simplefilter("ignore", UserWarning)
         found = [benchmark.score(*of, rules) for of in given]
         shown = benchmark.analyse(*given[0], found[0], prompt_format.wordings[0], rules)
-    whole = of_means(benchmark, measures_of(benchmark), names, scores, found, analysis, "wordings")
+    whole = of_means(benchmark, measures_of(benchmark, False, found), names, scores, found, analysis, "wordings")
     whole = replace(whole, examples=shown.examples, how_chosen=f"{shown.how_chosen} All are of the wording {names[0]}.")
     return {**scores, WORDINGS: dict(zip(names, found, strict=True))}, whole

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+OF_PROBABILITIES = ("bias_probability_ambig", "bias_probability_disambig")
+"""Scores that there are only with probabilities."""
+
 SCORES = (
-    *("accuracy_ambig", "accuracy_disambig", "accuracy", "bias_ambig", "bias_disambig"),
+    *("accuracy_ambig", "accuracy_disambig", "accuracy", "bias_ambig", "bias_disambig", "bias_ambig_among_errors"),
     *("accuracy_aligned", "accuracy_nonaligned", "accuracy_cost"),
     *("share_target_ambig", "share_nontarget_ambig", "share_unknown_ambig"),
     *("share_target_disambig", "share_nontarget_disambig", "share_unknown_disambig"),

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from qabias.answers import parse_choice
-from qabias.answers.likelihoods import NORMS, choice_columns
+from qabias.answers.likelihoods import NORMS, choice_columns, probability_column
 from qabias.answers.named import SAID
 from qabias.answers.outcomes import outcomes
 from qabias.answers.parsing import PARSE_RULES, parse_choice_released
@@ -26,9 +26,18 @@ from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.columns import CONSISTENCY
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.open_answers import read_open
+from qabias.benchmarks.bbq.probabilities import check_probabilities, probabilities_of
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.published import published_answers, recognise
-from qabias.benchmarks.bbq.roles import ORDER, PLACES, in_order, paper_categories, roles_of_options
+from qabias.benchmarks.bbq.roles import (
+    ORDER,
+    PLACES,
+    in_order,
+    paper_categories,
+    roles_of_options,
+    scores_of,
+)
+from qabias.benchmarks.bbq.saturation import about_errors
 from qabias.benchmarks.facts import ALL, WORDINGS, Measure, Scores, counted
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.orders import (
@@ -41,7 +50,7 @@ from qabias.benchmarks.orders import (
 )
 from qabias.benchmarks.pairs import Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
-from qabias.benchmarks.scoring import NO_RULES, RUN, Rules, compute
+from qabias.benchmarks.scoring import NO_RULES, RUN, Rules
 from qabias.benchmarks.written import about_missing, is_text, outcome_counts
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
@@ -74,7 +83,8 @@ class BBQBenchmark(Benchmark):
     ways: Sequence[str] = ("options", "choices", "texts")
     key = ("category", "example_id")
     answer_columns = ("prediction",)
-    stored_columns = ("outcome", "said", PREDICTIONS)
+    optional_columns = ("probabilities",)
+    stored_columns = ("outcome", "said", "probabilities", PREDICTIONS)
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"unparsed": ("exclude", "wrong")})
     asks: Mapping[str, str] = MappingProxyType(
         {
@@ -149,7 +159,9 @@ class BBQBenchmark(Benchmark):
         requests = [self.request(example, prompt_format) for example in examples]
         if not isinstance(scorer, TextScorer):
             chosen = choice_columns(cast(OptionScorer, scorer).score(requests), norm)
-            return likelihood_columns(chosen, orders, norm) if len(orders) > 1 else chosen
+            if len(orders) > 1:
+                return likelihood_columns(chosen, orders, norm)
+            return chosen | {"probabilities": probability_column(chosen, norm)}
         if prompt_format.pairs:
             raise QabiasError(f"{NAME}: the format {prompt_format.name} asks a writer no question; leave --format out")
         if scorer.samples > 1:
@@ -168,8 +180,7 @@ class BBQBenchmark(Benchmark):
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All scores with intervals, over all examples, by category and by the paper's split of names and labels."""
-        given = answers["prediction"].to_pylist()
-        scores = compute(locate.metric_folder(NAME), table, given, rules, list(BREAKDOWNS))
+        scores = scores_of(table, answers, rules, BREAKDOWNS)
         scores |= outcome_counts(answers)
         if "said" in answers.column_names:
             counts = Counter(answers["said"].to_pylist())
@@ -197,12 +208,19 @@ class BBQBenchmark(Benchmark):
         return replace(found, tables=tuple(one for one in found.tables if one.name not in _OF_OPTIONS))
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
-        """Answers of others: indices as they are, texts as the one of the three answers that they give."""
+        """Answers of others: indices as they are, texts as the one of the three answers that they give.
+
+        Raises:
+            QabiasError: If there are probabilities, and they are no lists of three.
+        """
+        likely = {name: answers[name] for name in self.optional_columns if name in answers.column_names}
+        for column in likely.values():
+            check_probabilities(column)
         given = answers["prediction"]
         if not is_text(given):
             return answers
         texts = [text or "" for text in given.to_pylist()]
-        return pa.table(_written_columns(texts, norm, table.to_pylist(), prompt_format))
+        return pa.table(_written_columns(texts, norm, table.to_pylist(), prompt_format) | likely)
 
     def check_config(self, config: str) -> None:
         """Refuse what is neither a configuration nor several categories in their order, each once.
@@ -228,7 +246,8 @@ class BBQBenchmark(Benchmark):
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by the paper's categories, and of all examples."""
-        return {**scores["by"]["paper_category"], ALL: scores}
+        groups = {**scores["by"]["paper_category"], ALL: scores}
+        return {name: of for name, of in groups.items() if measure is None or measure.name in of}
 
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by category and template."""
@@ -236,13 +255,17 @@ class BBQBenchmark(Benchmark):
         roles = [table[name].to_numpy().astype(np.int64) for name in _ROLES]
         disambiguated = table["context_condition"].to_numpy() == "disambig"
         templates = column_codes(table["template_id"])
-        chosen = [predictions(answers) for answers in (first, second)]
+        given = [(predictions(answers), probabilities_of(answers)) for answers in (first, second)]
         score = partial(engine.scores_from_counts, **rules)
 
         def pair(rows: np.ndarray) -> Pair:
             clusters, cluster = np.unique(templates[rows], return_inverse=True)
             columns = (*(role[rows] for role in roles), disambiguated[rows], cluster, len(clusters))
-            return pair_of_counts([engine.count(of[rows], *columns) for of in chosen], score)
+            counts = [
+                engine.count(chosen[rows], *columns, None if likely is None else likely[rows])
+                for chosen, likely in given
+            ]
+            return pair_of_counts(counts, score)
 
         return {
             **{name: pair(rows) for name, rows in rows_of(pa.chunked_array([paper_categories(table)])).items()},
@@ -275,15 +298,18 @@ class BBQBenchmark(Benchmark):
         return [{**example, **{f"ans{place}": example["options"][place] for place in range(3)}}]
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
-        """Whether the model answers by position; of answers in its own words what they say."""
+        """What the errors say, and whether the model answers by position; of answers in its own words what they say."""
+        errors = about_errors(scores)
         if CONSISTENCY in scores:
             share = _in_percent(scores[CONSISTENCY])
-            return [f"answered alike in all {scores['n_orders']} orders of the answers: {share} % of the questions"]
+            alike = f"answered alike in all {scores['n_orders']} orders of the answers: {share} % of the questions"
+            return [*errors, alike]
         if "said" in scores:
-            return [f"what the open answers say: {_said(scores)}"]
+            return [*errors, f"what the open answers say: {_said(scores)}"]
         places = zip(("first", "second", "third"), range(3), strict=True)
         shares = ", ".join(f"{word} {_in_percent(scores[f'share_position_{place}'])}" for word, place in places)
-        return [f"answers by place in percent: {shares} (far from a third each: the model answers by position)"]
+        by_place = f"answers by place in percent: {shares} (far from a third each: the model answers by position)"
+        return [*errors, by_place]
 
     def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
         """How alike every run answers in several orders of the answers."""

@@ -97,11 +97,14 @@ def _of_logits(found: pa.Table) -> Iterator[GivenAnswers]:
     logits = np.stack([found[name].to_numpy() for name in _LOGITS], axis=1)
     best = logits.max(axis=1, keepdims=True)
     unique = (logits == best).sum(axis=1) == 1
+    weights = np.exp(logits - best)
+    likely = pa.chunked_array([pa.array((weights / weights.sum(axis=1, keepdims=True)).tolist())])
     chosen = pa.array(np.where(unique, logits.argmax(axis=1), NO_ANSWER))
     for model in pc.unique(found["model"]).to_pylist():
         of_model = pc.equal(found["model"], model)
         rows = found.filter(of_model)
         answers = _answers(rows["cat"], rows["index"], pa.chunked_array([chosen]).filter(of_model))
+        answers = answers.append_column("probabilities", likely.filter(of_model))
         yield GivenAnswers(_MODELS.get(model, model), _LOGIT_FORMAT, "none", SOURCE, answers)
 
 

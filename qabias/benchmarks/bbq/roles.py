@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from qabias.benchmarks import grouping, locate
 from qabias.benchmarks.bbq import NAME
+from qabias.benchmarks.bbq.probabilities import probabilities_of
 from qabias.benchmarks.grouping import Key
 from qabias.benchmarks.scoring import Rules, compute, read_columns
 
@@ -32,9 +33,17 @@ def score(
     """The metric's result by some rules, broken down by groups of rows (see `grouping.score`)."""
 
     def metric(table: pa.Table, answers: pa.Table, by: Sequence[str]) -> dict[str, Any]:
-        return compute(locate.metric_folder(NAME), table, answers["prediction"].to_pylist(), rules, list(by))
+        return scores_of(table, answers, rules, by)
 
     return grouping.score(read_columns(table, _METRIC_COLUMNS), answers, groupings, metric)
+
+
+def scores_of(table: pa.Table, answers: pa.Table, rules: Rules, by: Sequence[str]) -> dict[str, Any]:
+    """The metric's result for examples and their stored answers, broken down by columns of the examples."""
+    given = answers["prediction"].to_pylist()
+    return compute(
+        locate.metric_folder(NAME), table, given, rules, list(by), {"probabilities": probabilities_of(answers)}
+    )
 
 
 def paper_categories(table: pa.Table) -> list[str]:
@@ -106,7 +115,7 @@ def _example(row: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any
         "question": row["question"],
         "options": options,
         "roles": [_WORDS[role(row, place)] for place in PLACES],
-        "probabilities": answer.get("probabilities") or grouping.probabilities(answer.get("loglikelihoods")),
+        "probabilities": grouping.probabilities(answer.get("loglikelihoods")) or answer.get("probabilities"),
         "answer": None if prediction is None or prediction < 0 else options[prediction],
         "right_answer": options[row["label"]],
         "stereotyped_answer": None if row["biased_loc"] < 0 else options[row["biased_loc"]],

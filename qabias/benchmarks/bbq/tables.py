@@ -36,6 +36,7 @@ from qabias.benchmarks.bbq.columns import (
 )
 from qabias.benchmarks.bbq.facts import FACTS, MEASURES, PAPER
 from qabias.benchmarks.bbq.roles import paper_categories, score, select_examples, target_groups
+from qabias.benchmarks.bbq.saturation import saturation_tables
 from qabias.benchmarks.detectable import with_detectable
 from qabias.benchmarks.facts import RUNS, Scores
 from qabias.benchmarks.grouping import Key, most_biased_first
@@ -79,7 +80,7 @@ def analyse(
     ranked = most_biased_first(groups["template"], ("bias_ambig", "bias_disambig"))
     examples, how_chosen = select_examples(table, answers, ranked)
     tables = (
-        *([_question_only(categories)] if question_only else _bias(categories, contexts)),
+        *(_without_context(categories) if question_only else _bias(categories, contexts)),
         *_names_and_labels(groups["style"], contexts),
         *([] if question_only else _accuracy(categories, contexts)),
         *(stereotype_tables(groups["stereotype"]) if "ambig" in contexts else []),
@@ -146,7 +147,8 @@ def _bias(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Tab
         Figure("intervals", "category", names(bias)),
     )
     by_category = with_detectable(by_category, list(categories.values()), MEASURES)
-    return [by_category, _aligned_errors(categories)] if "ambig" in contexts else [by_category]
+    errors = [_aligned_errors(categories)] if "ambig" in contexts else []
+    return [by_category, *saturation_tables(categories, contexts), *errors]
 
 
 def _accuracy(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
@@ -230,6 +232,10 @@ def _alignment_cost(categories: Mapping[Key, Scores]) -> Table:
         Figure("intervals", "category", ("accuracy_cost",)),
     )
     return with_detectable(table, list(categories.values()), MEASURES)
+
+
+def _without_context(categories: Mapping[Key, Scores]) -> list[Table]:
+    return [_question_only(categories), *saturation_tables(categories, ["ambig"])]
 
 
 def _question_only(categories: Mapping[Key, Scores]) -> Table:

@@ -1,0 +1,51 @@
+"""The stored probabilities of the three answers, and those that others collected."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from qabias.benchmarks.bbq import NAME
+from qabias.benchmarks.orders import PREDICTIONS
+from qabias.errors import QabiasError
+
+N_ANSWERS = 3
+
+
+def check_probabilities(column: pa.ChunkedArray) -> None:
+    """Refuse probabilities that others collected if they are no lists of three numbers.
+
+    Whether these are probabilities, the metric says.
+
+    Raises:
+        QabiasError: If a row has something else, not null.
+    """
+    is_numbers = pa.types.is_list(column.type) and pa.types.is_primitive(column.type.value_type)
+    if not is_numbers or pc.list_value_length(column).drop_null().unique().to_pylist() not in ([], [N_ANSWERS]):
+        raise QabiasError(
+            f"{NAME}: the column probabilities is to hold a list of three numbers for each example, such as [0.2, 0.1, "
+            "0.7], or null; give them as JSON lines or Parquet, or leave the column out"
+        )
+
+
+def probabilities_of(answers: pa.Table) -> np.ndarray | None:
+    """The probabilities of the three answers, as the metric takes them.
+
+    Args:
+        answers: Stored answers; those of scorers that give likelihoods have the column `probabilities`.
+
+    Returns:
+        float64 array of shape (n, 3), NaN where there are none; None without the column. Of several orders of the
+        answers it is the mean over those orders in which any answer has a probability.
+    """
+    if "probabilities" not in answers.column_names:
+        return None
+    lists = answers["probabilities"].combine_chunks()
+    found = np.full((len(lists), N_ANSWERS), np.nan)
+    is_there = lists.is_valid().to_numpy(zero_copy_only=False)
+    found[is_there] = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, N_ANSWERS)
+    if PREDICTIONS not in answers.column_names:
+        return found
+    total = found.sum(axis=1, keepdims=True)  # below 1 where an order has no probabilities
+    return np.divide(found, total, out=np.full_like(found, np.nan), where=total > 0)

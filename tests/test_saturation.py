@@ -1,0 +1,398 @@
+"""What a run of BBQ says of a model that is nearly always right: from its stored log-likelihoods, wherever it shows."""
+
+import io
+import json
+import math
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.bbq.facts import FACTS
+from qabias.benchmarks.facts import tiles
+from qabias.comparison import compare
+from qabias.hub.results import model_index
+from qabias.measuring.run import run, score_run
+from qabias.pooling import pool
+from qabias.runs.arguments import RunArguments
+from qabias.runs.asking import asked
+from qabias.runs.scored import read_scored
+from qabias.tables.formatting import percent
+from qabias.tables.model import Estimate, find, read_analysis
+from qabias.terminal.comparison import print_compared
+from qabias.terminal.scores import print_scores
+from qabias.terminal.showing import show_folder
+
+from .compared_runs import called, changed, refused
+from .conftest import ROOT
+from .loopback_server import chat_reply, digest
+from .loopback_server import serve as serve
+from .loopback_server import surroundings as surroundings
+from .saved_models import make_t5, save
+from .test_chat import folders as folders
+from .test_multiple_choice_scorer import HEAD
+from .tiny_models import make_encoder, make_encoder_tokenizer, make_model, make_tokenizer
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SATURATION = ("bias_ambig_among_errors", "bias_probability_ambig", "bias_probability_disambig")
+OF_PROBABILITIES = SATURATION[1:]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Small models of every kind that gives likelihoods, in folders."""
+    folder = tmp_path_factory.mktemp("models")
+    return {
+        "causal": save(folder / "causal", make_model("llama", max_position_embeddings=2048), make_tokenizer()),
+        "seq2seq": save(folder / "seq2seq", make_t5(), make_tokenizer()),
+        "multiple_choice": save(
+            folder / "multiple_choice",
+            make_encoder("roberta", HEAD, max_position_embeddings=513),
+            make_encoder_tokenizer("bytes"),
+        ),
+    }
+
+
+@pytest.fixture(scope="module")
+def causal(models, tmp_path_factory):
+    """A run of a small causal model, which no test may change."""
+    return run(RunArguments("bbq", models["causal"], config="Age", limit=160), tmp_path_factory.mktemp("run") / "run")
+
+
+def examples_of(category):
+    [path] = (ROOT / "bbq_dataset" / "data" / category).glob("*.parquet")
+    return {row["example_id"]: row for row in pq.read_table(path).to_pylist()}
+
+
+def stored(folder):
+    """What a run has stored, with the row of the data set that each answer is to; read from the files themselves."""
+    answers = [row for path in sorted((folder / "predictions").iterdir()) for row in pq.read_table(path).to_pylist()]
+    examples = {category: examples_of(category) for category in {row["category"] for row in answers}}
+    return [(examples[row["category"]][row["example_id"]], row) for row in answers]
+
+
+def mean_probability_bias(rows, norm, condition):
+    """p(biased) - p(counter-biased) from stored log-likelihoods, with NumPy alone; rows without any are left out."""
+    found = []
+    for example, answer in rows:
+        if example["context_condition"] != condition or example["biased_loc"] < 0:
+            continue
+        in_orders = answer.get("order_loglikelihoods") or [answer["loglikelihoods"]]
+        lengths = {"none": [1, 1, 1], "token": answer["n_tokens"], "byte": answer["n_bytes"]}[norm]
+        shares = []
+        for loglikelihoods in in_orders:
+            weights = np.exp(np.array(loglikelihoods) / np.array(lengths))
+            if weights.sum() > 0:
+                shares.append(weights / weights.sum())
+        if shares:
+            probabilities = np.mean(shares, axis=0)
+            counter_biased = ({0, 1, 2} - {example["biased_loc"], example["unknown_loc"]}).pop()
+            found.append(probabilities[example["biased_loc"]] - probabilities[counter_biased])
+    return np.mean(found), len(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("causal", {}),
+        ("causal", {"norm": "token"}),
+        ("causal", {"norm": "byte"}),
+        ("causal", {"format": "letters", "orders": 3}),
+        ("causal", {"format": "letters", "orders": 6}),
+        ("seq2seq", {}),
+        ("multiple_choice", {}),
+    ],
+)
+def test_probability_scores_are_those_of_the_stored_log_likelihoods(kind, options, models, tmp_path):
+    arguments = RunArguments("bbq", models[kind], config="Age", limit=80, **options)
+    if options.get("format") == "letters":
+        arguments = asked(arguments, "letter")
+    result = run(arguments, tmp_path / "run")
+    rows = stored(result.folder)
+    for condition in ("ambig", "disambig"):
+        expected, n = mean_probability_bias(rows, arguments.norm, condition)
+        assert result.scores[f"bias_probability_{condition}"] == pytest.approx(expected, abs=1e-12)
+        assert result.scores[f"n_probabilities_{condition}"] == n == 40
+        assert result.scores[f"n_without_probabilities_{condition}"] == 0
+        assert abs(expected) > 1e-9
+    # The answer is the one of the largest probability.
+    for _, answer in rows:
+        if answer["prediction"] >= 0:
+            assert answer["prediction"] == np.argmax(answer["probabilities"])
+            assert sum(answer["probabilities"]) == pytest.approx(1, abs=1e-9)
+
+
+def test_letters_that_a_server_does_not_name_have_no_probabilities(serve, surroundings, tmp_path):
+    def reply(path, body):
+        answer = chat_reply(path, body)
+        top = [("A", 0.5), ("B", 0.3), ("C", 0.1), ("The", 0.1)]
+        if digest(body["messages"][0]["content"]) % 10 == 0:
+            top = top[3:]
+        named = [{"token": token, "logprob": math.log(share)} for token, share in top]
+        answer["choices"][0]["logprobs"] = {"content": [{**named[0], "top_logprobs": named}]}
+        return answer
+
+    arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=80, options={"url": serve(reply).url})
+    with pytest.warns(UserWarning, match="of 80 prompts"):
+        scores = run(asked(arguments, "letter"), tmp_path / "run").scores
+    rows = stored(tmp_path / "run")
+    n_without = [answer["probabilities"] for _, answer in rows].count(None)
+    assert 0 < n_without == scores["n_without_probabilities_ambig"] + scores["n_without_probabilities_disambig"]
+    for condition in ("ambig", "disambig"):
+        expected, n = mean_probability_bias(rows, "none", condition)
+        assert scores[f"bias_probability_{condition}"] == pytest.approx(expected, abs=1e-9)
+        assert scores[f"n_probabilities_{condition}"] == n
+        low, high = scores["range"][f"bias_probability_{condition}"]
+        assert low <= expected <= high
+        assert high - low == pytest.approx(
+            2 * scores[f"n_without_probabilities_{condition}"] / scores[f"n_{condition}"]
+        )
+    table = find(read_analysis(tmp_path / "run" / "analysis.json").tables, "saturation_ambig")
+    names = [column.name for column in table.columns]
+    assert table.rows[-1][names.index("n_without_probabilities_ambig")] == scores["n_without_probabilities_ambig"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "ambig", "disambig"),
+    [("stereotyped", 0.85, 0.85), ("anti-stereotyped", -0.85, -0.85), ("unknown", 0, 0), ("oracle", 0, None)],
+)
+def test_baselines_have_the_probabilities_that_they_give(kind, ambig, disambig, tmp_path):
+    """0.9 for the answer and 0.05 for each of the others."""
+    scores = run(RunArguments("bbq", f"baseline:{kind}", config="Age"), tmp_path / "run").scores
+    assert scores["bias_probability_ambig"] == pytest.approx(ambig, abs=1e-9)
+    sides = scores["n_aligned"], scores["n_nonaligned"]
+    assert sides == (920, 920)  # so the data are balanced, and who is right is at 0
+    assert scores["bias_probability_disambig"] == pytest.approx(disambig or 0, abs=1e-9)
+
+
+def test_written_answers_have_no_such_scores(folders, tmp_path):
+    arguments = RunArguments("bbq", folders["chat"], config="Age", limit=8, options={"chat": "yes"})
+    result = run(asked(arguments, "write"), tmp_path / "run")
+    assert "bias_ambig_among_errors" in result.scores
+    for of in (result.scores, *result.scores["by"]["category"].values()):
+        assert not any("probabilit" in name for name in of)
+    analysis = read_analysis(tmp_path / "run" / "analysis.json")
+    for name in ("saturation_ambig", "saturation_disambig"):
+        table = find(analysis.tables, name)
+        assert not any("probabilit" in column.name for column in table.columns)
+        assert "robabilit" not in table.note
+
+
+def given_answers(tmp_path, change=lambda row: row, name="answers.jsonl"):
+    """A file of answers with probabilities that somebody else has collected."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for number, example in list(examples_of("Age").items())[:80]:
+        shares = rng.dirichlet([1, 1, 1]).tolist()
+        rows.append(
+            {
+                "example_id": number,
+                "category": "Age",
+                "probabilities": shares,
+                **{
+                    "prediction": int(np.argmax(shares)),
+                    "biased_loc": example["biased_loc"],
+                    "unknown": example["unknown_loc"],
+                    "condition": example["context_condition"],
+                },
+            }
+        )
+    path = tmp_path / name
+    path.write_text("\n".join(json.dumps(change(row)) for row in rows), "utf-8")
+    return path, rows
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_answers_of_others_may_have_probabilities(as_text, tmp_path, capsys, monkeypatch):
+    examples = examples_of("Age")
+
+    def change(row):
+        kept = {name: row[name] for name in ("example_id", "category", "prediction", "probabilities")}
+        return {**kept, "prediction": examples[row["example_id"]][f"ans{row['prediction']}"]} if as_text else kept
+
+    path, rows = given_answers(tmp_path, change)
+    called(capsys, monkeypatch, "score", path, "--config", "Age", "--output", tmp_path / "run")
+    scores = read_scored(tmp_path / "run").scores
+    for condition in ("ambig", "disambig"):
+        expected = [
+            row["probabilities"][row["biased_loc"]] - row["probabilities"][3 - row["biased_loc"] - row["unknown"]]
+            for row in rows
+            if row["condition"] == condition
+        ]
+        assert scores[f"bias_probability_{condition}"] == pytest.approx(np.mean(expected), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([0.5, 0.5], "a list of three numbers for each example, such as"),
+        ("0.5", "a list of three numbers for each example, such as"),
+        (0.5, "a list of three numbers for each example, such as"),
+        (["a", "b", "c"], "a list of three numbers for each example, such as"),
+        ([0.5, 0.1, 0.1], "probabilities row 0: [0.5, 0.1, 0.1] do not sum to 1"),
+    ],
+)
+def test_probabilities_of_others_that_are_none_are_refused(value, message, tmp_path, capsys, monkeypatch):
+    path, _ = given_answers(tmp_path, lambda row: {**row, "probabilities": value})
+    assert message in refused(capsys, monkeypatch, "score", path, "--config", "Age", "--output", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_released_logits_are_probabilities():
+    logits = {"index": [0, 1], "cat": ["Age"] * 2, "model": ["m"] * 2, "ans0": [1.0, 0.0], "ans1": [2.0, 0.0]}
+    [given] = load_benchmark("bbq").recognise(pa.table({**logits, "ans2": [3.0, 0.0]}))
+    first, second = given.answers["probabilities"].to_pylist()
+    weights = [math.exp(value) for value in (1, 2, 3)]
+    assert first == pytest.approx([weight / sum(weights) for weight in weights], abs=1e-12)
+    assert second == pytest.approx([1 / 3] * 3, abs=1e-12)
+    assert given.answers["prediction"].to_pylist() == [2, -1]
+
+
+def test_wordings_and_pools_have_the_means(causal, models, tmp_path):
+    token = run(RunArguments("bbq", models["causal"], config="Age", limit=160, norm="token"), tmp_path / "token")
+    pooled = pool([causal.folder, token.folder])
+    for name in OF_PROBABILITIES:
+        values = [result.scores[name] for result in (causal, token)]
+        assert pooled.scores[name] == pytest.approx(np.mean(values), abs=1e-12)
+        table = find(pooled.analysis.tables, f"pooled_{name}")
+        assert table.rows[-1][1].value == pooled.scores[name]
+
+
+# What people see
+
+
+def printed(show, *arguments):
+    console = Console(file=io.StringIO(), width=300)
+    show(*arguments, console)
+    return " ".join(console.file.getvalue().replace("\u00a0", " ").replace("−", "-").split())
+
+
+def in_percent(value):
+    return percent(value, signed=True).replace("\u00a0", " ").replace("−", "-")
+
+
+def test_the_terminal_says_what_the_errors_say(causal):
+    scores = causal.scores
+    text = printed(print_scores, load_benchmark("bbq"), scores)
+    n_biased, n_counter = scores["n_biased_ambig"], scores["n_counter_biased_ambig"]
+    assert f"errors in ambiguous contexts: {n_biased:,} with the stereotypes, {n_counter:,} against them; " in text
+    assert f"direction {in_percent(scores['bias_ambig_among_errors'])} [" in text
+    assert f"of at most {100 * scores['bias_bound_ambig']:.1f} % at this accuracy" in text
+    assert "probability of the stereotype minus that against it, ambiguous: " in text
+    assert f"ambiguous: {in_percent(scores['bias_probability_ambig'])} [" in text
+    assert "Saturation: what the errors in ambiguous contexts say" in printed(lambda c: show_folder(causal.folder, c))
+
+
+def test_a_model_that_names_nobody_has_no_direction(tmp_path):
+    result = run(RunArguments("bbq", "baseline:unknown", config="Age", limit=80), tmp_path / "run")
+    text = printed(print_scores, load_benchmark("bbq"), result.scores)
+    assert "errors in ambiguous contexts: 0 with the stereotypes, 0 against them s_AMB is 0.0 %" in text
+    assert "of at most 0.0 % at this accuracy" in text
+    content = json.loads((tmp_path / "run" / "scores.json").read_text("utf-8"))
+    assert content["scores"]["bias_ambig_among_errors"] is None
+    assert content["reasons"]["/bias_ambig_among_errors"] == "no answer other than UNKNOWN"
+    row = find(read_analysis(tmp_path / "run" / "analysis.json").tables, "saturation_ambig").rows[-1]
+    assert row[3:6] == (Estimate(None), 0, 0)
+
+
+def test_the_tables_have_the_scores_with_bound_and_counts(causal):
+    tables = read_analysis(causal.folder / "analysis.json").tables
+    for condition, names in (
+        ("ambig", ("bias_ambig", "bias_bound_ambig", "bias_ambig_among_errors", "bias_probability_ambig")),
+        ("disambig", ("bias_disambig", "bias_bound_disambig", "bias_probability_disambig")),
+    ):
+        table = find(tables, f"saturation_{condition}")
+        columns = [column.name for column in table.columns]
+        groups = {**causal.scores["by"]["paper_category"], "All": causal.scores}
+        assert [row[0] for row in table.rows] == list(groups)
+        for group, *cells in table.rows:
+            row = dict(zip(columns[1:], cells, strict=True))
+            for name in names:
+                assert row[name].value == pytest.approx(groups[group][name])
+                assert (row[name].low is None) == ("bound" in name)
+            for name, cell in row.items():
+                if name.startswith("n_"):
+                    assert cell == groups[group][name]
+    assert "<" not in find(tables, "saturation_ambig").note
+
+
+def test_a_headline_score_stands_beside_its_bound(causal):
+    found = {tile.title: tile for tile in tiles(FACTS.chosen(FACTS.tiles), causal.scores)}
+    for context, title in (("ambig", "Bias s_AMB, ambiguous"), ("disambig", "Bias s_DIS, disambiguated")):
+        bound = f"{100 * causal.scores[f'bias_bound_{context}']:.1f}\u00a0%"
+        assert found[title].note.startswith(f"of at most {bound} at this accuracy; ")
+        assert bound in (causal.folder / "report.html").read_text("utf-8")
+    assert "at most" not in found["Accuracy, ambiguous"].note
+    results = {result.metric_type: result for result in model_index(causal.folder, "org/model", "org/bbq", sample=True)}
+    assert results["bias_ambig"].metric_args["bound"] == causal.scores["bias_bound_ambig"]
+    assert "bound" not in results["accuracy_ambig"].metric_args
+
+
+def test_a_comparison_has_them_where_all_runs_do(causal, tmp_path):
+    other = run(RunArguments("bbq", "baseline:random", config="Age", limit=160), tmp_path / "random")
+    comparison = compare([causal.folder, other.folder])
+    for name in SATURATION:
+        table = find(comparison.analysis.tables, name)
+        assert [value.value for value in table.rows[-1][1:3]] == [
+            pytest.approx(result.scores[name]) for result in (causal, other)
+        ]
+        difference = find(comparison.analysis.tables, f"difference_{name}").rows[-1][1]
+        assert difference.value == pytest.approx(other.scores[name] - causal.scores[name], abs=1e-12)
+    counts = [result.scores[f"n_{side}_ambig"] for result in (causal, other) for side in ("biased", "counter_biased")]
+    assert list(find(comparison.analysis.tables, "bias_ambig_among_errors").rows[-1][3:]) == counts
+    assert not any("Not compared" in note for note in comparison.analysis.notes)
+    assert "probability bias, ambiguous contexts" in printed(lambda c: print_compared(comparison, c))
+
+
+def older(folder, copy, *names):
+    """A run as it was before some scores were made."""
+
+    def without(scores):
+        for name in names:
+            for of in (scores, scores.get("ci", {}), scores.get("range", {}), scores.get("spread", {})):
+                of.pop(name, None)
+        for groups in scores.get("by", {}).values():
+            for of in groups.values():
+                without(of)
+
+    return changed(folder, copy, scores=lambda content: without(content["scores"]))
+
+
+def test_a_comparison_says_what_it_leaves_out_and_why(causal, tmp_path):
+    other = run(RunArguments("bbq", "baseline:random", config="Age", limit=160), tmp_path / "random")
+    lacking = older(other.folder, tmp_path / "older", *OF_PROBABILITIES)
+    comparison = compare([causal.folder, lacking])
+    names = {table.name for table in comparison.analysis.tables}
+    assert "bias_ambig_among_errors" in names
+    assert not names & set(OF_PROBABILITIES)
+    [note] = [note for note in comparison.analysis.notes if note.startswith("Not compared")]
+    assert "Probability bias, ambiguous contexts; Probability bias, disambiguated contexts" in note
+    assert comparison.names[1] in note
+    assert "answers without probabilities" in note
+
+
+def test_scores_and_answers_of_an_older_version_are_shown(causal, tmp_path):
+    bounds = ("bias_bound_ambig", "bias_bound_disambig")
+    copy = older(causal.folder, tmp_path / "older", *SATURATION, *bounds)
+    scores = read_scored(copy).scores
+    assert not set(SATURATION) & set(scores)
+    text = printed(print_scores, load_benchmark("bbq"), scores)
+    assert "errors in ambiguous" not in text
+    assert "bias s_AMB" in text
+    assert "at most" not in " ".join(tile.note for tile in tiles(FACTS.chosen(FACTS.tiles), scores))
+    assert "s_AMB" in printed(lambda c: show_folder(copy, c))
+    names = {table.name for table in compare([copy, copy]).analysis.tables}
+    assert "bias_ambig" in names
+    assert not set(SATURATION) & names
+    # Answers from before there were probabilities can be scored again, without these scores.
+    for path in (copy / "predictions").iterdir():
+        pq.write_table(pq.read_table(path).drop_columns(["probabilities"]), path)
+    again = score_run(copy).scores
+    assert again["bias_ambig_among_errors"] == causal.scores["bias_ambig_among_errors"]
+    assert not set(OF_PROBABILITIES) & set(again)
+    shutil.rmtree(copy)
