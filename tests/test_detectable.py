@@ -61,7 +61,7 @@ def test_with_many_even_templates_it_is_the_size_of_the_textbook():
 
 def test_every_selection_says_it_of_the_scores_that_are_0_without_a_bias():
     found = summary(World(25, 0.9, 0.0, 0.1))
-    assert NEUTRAL == {name for name, size in found["detectable"].items() if not math.isnan(size)}
+    assert {name for name, size in found["detectable"].items() if not math.isnan(size)} == NEUTRAL
     assert set(found["detectable"]) - NEUTRAL == {f"bias_probability_{context}" for context in ("ambig", "disambig")}
     assert all(0 < found["detectable"][name] < 1 for name in NEUTRAL)
     assert "detectable" not in summary(World(25, 0.9, 0.0, 0.1), confidence=None)
