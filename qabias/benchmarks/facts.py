@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    *("ALL", "Facts", "HubTexts", "Measure", "QuestionOnly", "RatedPairs", "Rule", "Scores", "TemplateView", "Tile"),
+    *("ALL", "Facts", "HubTexts", "Measure", "ParallelForms", "QuestionOnly", "RatedPairs", "Rule", "Scores"),
+    *("Stereotype", "TemplateView", "Tile"),
     *("counted", "missing_share", "possible_range", "run_column", "tiles", "union"),
 ]
 
@@ -152,6 +153,39 @@ class RatedPairs(NamedTuple):
     share: float
 
 
+class Stereotype(NamedTuple):
+    """A stereotype that several forms of a benchmark test; equal ones are the same.
+
+    Attributes:
+        name: Its short name, e.g. that of the template.
+        groups: Whom it is about.
+    """
+
+    name: str
+    groups: str
+
+
+class ParallelForms(NamedTuple):
+    """Which sources of a benchmark test the same stereotypes with other texts.
+
+    Attributes:
+        published: Sources of texts that models may have been trained on.
+        parallel: The source of texts that were written anew.
+        stereotypes: From examples to the stereotype of every row, in the same names for all of these sources.
+        topic: Column of the examples of the source `parallel` that says what a stereotype is about.
+        texts: From examples to the texts that a model may have met as they stand, one of every row; "" for a row
+            without such a text, or whose text another row has with more behind it.
+        basis: What says that two forms test the same stereotype, in a sentence.
+    """
+
+    published: tuple[str, ...]
+    parallel: str
+    stereotypes: Callable[[pa.Table], list[Stereotype]]
+    topic: str
+    texts: Callable[[pa.Table], list[str]]
+    basis: str
+
+
 class HubTexts(NamedTuple):
     """What the Hub reads of a dataset.
 
@@ -203,6 +237,7 @@ class Facts:
         hub: What the Hub reads of the dataset; None where it belongs to another benchmark.
         suite: YAML file with the experiment of its paper; None without one.
         rated: How people rate its examples, where these are pairs of sentences; None for questions with three answers.
+        forms: Which of its sources are forms of each other; None where none are.
     """
 
     dataset: str
@@ -236,6 +271,7 @@ class Facts:
     hub: HubTexts | None = None
     suite: Path | None = None
     rated: RatedPairs | None = None
+    forms: ParallelForms | None = None
 
     def measure(self, name: str) -> Measure:
         """The score of that name."""

@@ -13,13 +13,14 @@ from qabias.benchmarks import Benchmark, Measure
 from qabias.benchmarks.base import meaningful
 from qabias.comparison import tables
 from qabias.comparison.comparable import are_question_only, common_benchmark, mixed_fields, read_runs, run_names
+from qabias.comparison.forms import TwoForms, form_tables, two_forms
 from qabias.comparison.joined import joined_tables
 from qabias.comparison.outcomes import missing_notes, outcomes_tables
 from qabias.comparison.paired import Answers, have_common_examples, pair_up
 from qabias.comparison.paired_tests import differences
 from qabias.comparison.tables import Compared
 from qabias.runs.folder import ANALYSIS_FILE
-from qabias.runs.scored import ScoredRun, check_complete
+from qabias.runs.scored import ScoredRun, check_complete, read_scored
 from qabias.tables.model import Analysis, read_analysis
 
 MOST_PAIRED = 4
@@ -37,6 +38,7 @@ class Comparison(NamedTuple):
         measures: The scores that are compared.
         scores: The scores of the runs, all of that benchmark.
         analysis: The tables.
+        are_forms: Whether the runs are a published and a parallel form of the same questions to one model.
     """
 
     benchmark: Benchmark
@@ -46,10 +48,11 @@ class Comparison(NamedTuple):
     measures: Sequence[Measure]
     scores: Sequence[Mapping[str, Any]]
     analysis: Analysis
+    are_forms: bool = False
 
 
 def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str | None = None) -> Comparison:
-    """Compare runs of a benchmark.
+    """Compare runs of a benchmark; of one model on published and on parallel texts, the two forms.
 
     Args:
         folders: Run folders with scores, at least two.
@@ -59,6 +62,9 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     Raises:
         QabiasError: If a folder holds no whole run, or runs differ in what must agree.
     """
+    forms = two_forms([read_scored(folder) for folder in folders]) if len(folders) == 2 and not allow_mixed else None
+    if forms is not None:
+        return _compare_forms(forms, upstream_dir)
     runs = read_runs(folders, allow_mixed)
     names = run_names(runs)
     benchmark = common_benchmark(runs)
@@ -86,6 +92,19 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     for name, analysis in zip(names, analyses, strict=True):
         notes += [f"{name}: {note}" for note in analysis.notes]
     return Comparison(benchmark, runs, names, mixed, measures, scores, Analysis(found, notes=tuple(notes)))
+
+
+def _compare_forms(forms: TwoForms, upstream_dir: str | None) -> Comparison:
+    runs = (forms.published, forms.parallel)
+    for run in runs:
+        check_complete(run)
+    benchmark = runs[0].benchmark
+    measures = measures_of(benchmark, are_question_only(runs))
+    found, notes = form_tables(forms, measures, upstream_dir)
+    scores = [run.scores for run in runs]
+    outcomes = outcomes_tables(forms.names, scores)
+    analysis = Analysis((*found, *outcomes), notes=(*notes, *missing_notes(forms.names, scores)))
+    return Comparison(benchmark, runs, forms.names, {}, measures, scores, analysis, are_forms=True)
 
 
 def measures_of(benchmark: Benchmark, question_only: bool = False) -> tuple[Measure, ...]:

@@ -10,10 +10,14 @@ from rich.console import Console
 from qabias.benchmarks.facts import RUNS
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import differing_fields
+from qabias.comparison.forms import STEREOTYPES_TABLE
 from qabias.comparison.tables import DIFFERENCES, RUNS_TABLE
 from qabias.tables.model import Table
 from qabias.terminal.scores import print_side_by_side
 from qabias.terminal.table import print_table
+
+MOST_STEREOTYPES = 10
+"""Rows of the table of single stereotypes that are printed."""
 
 
 def print_compared(comparison: Comparison, console: Console | None = None) -> None:
@@ -26,6 +30,9 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
     console = console or Console()
     for note in comparison.analysis.notes:
         console.print(note, markup=False)
+    if comparison.are_forms:
+        _print_forms(comparison, console)
+        return
     for table in comparison.analysis.tables:
         if table.section == RUNS and table.name != RUNS_TABLE:
             print_table(table, console)
@@ -48,6 +55,23 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
             "of a table except All.",
             markup=False,
         )
+
+
+def _print_forms(comparison: Comparison, console: Console) -> None:
+    """The differences of the two forms; of the stereotypes the first ones."""
+    for name, run in zip(comparison.names, comparison.runs, strict=True):
+        console.print(f"{name}: {run.signature}", markup=False)
+    for table in comparison.analysis.tables:
+        if table.name != RUNS_TABLE:
+            n_left = print_table(table, console, MOST_STEREOTYPES if table.name == STEREOTYPES_TABLE else None)
+            if n_left:
+                console.print(f"{n_left} more in analysis.json and on the page (--output)", markup=False)
+    console.print(
+        "p: permutation test that exchanges the two forms of a stereotype; adjusted (Holm) for the rows of a table "
+        "except All. A difference may be one of wording or difficulty, and no difference proves nothing: see "
+        "docs/contamination.md.",
+        markup=False,
+    )
 
 
 def _pairs(table: Table) -> Iterator[Table]:

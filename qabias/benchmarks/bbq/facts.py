@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.benchmarks.bbq import NAME
+from qabias.benchmarks.bbq.forms import FORMS
 from qabias.benchmarks.bbq.roles import role
 from qabias.benchmarks.facts import Facts, HubTexts, Measure, QuestionOnly, Rule, TemplateView
 
@@ -201,4 +202,5 @@ FACTS = Facts(
         "Parrish et al.",
     ),
     suite=_FOLDER / "paper.yaml",
+    forms=FORMS,
 )
