@@ -118,6 +118,17 @@ def test_the_differences_are_those_of_the_scores_of_the_two_runs(two_runs):
         assert [rows["Age"][4], rows["Religion"][4]] == holm([rows["Age"][3], rows["Religion"][3]])
 
 
+def test_all_scores_come_first_with_p_values_adjusted_for_their_number(two_runs):
+    tables = two_runs.comparison.analysis.tables
+    assert [table.name for table in tables][:3] == ["runs", "forms_overall", "forms_bias_ambig"]
+    rows = find(tables, "forms_overall").rows
+    for measure, row in zip(MEASURES, rows, strict=True):
+        of_all = find(tables, f"forms_{measure.name}").rows[-1]
+        assert row[:5] == (measure.title, *of_all[1:5])
+        assert row[6] == of_all[6] == 50
+    assert [row[5] for row in rows] == holm([row[4] for row in rows])
+
+
 def test_the_differences_by_stereotype_are_those_of_the_metric_by_template(two_runs, upstream):
     by_form = []
     metric = evaluate.load(str(metric_folder("bbq")))

@@ -13,7 +13,7 @@ from qabias.benchmarks import Benchmark, Measure
 from qabias.benchmarks.base import meaningful
 from qabias.comparison import tables
 from qabias.comparison.comparable import are_question_only, common_benchmark, mixed_fields, read_runs, run_names
-from qabias.comparison.forms import TwoForms, form_tables, two_forms
+from qabias.comparison.forms import TwoForms, familiarity_of, form_tables, two_forms
 from qabias.comparison.joined import joined_tables
 from qabias.comparison.outcomes import missing_notes, outcomes_tables
 from qabias.comparison.paired import Answers, have_common_examples, pair_up
@@ -103,7 +103,9 @@ def _compare_forms(forms: TwoForms, upstream_dir: str | None) -> Comparison:
     found, notes = form_tables(forms, measures, upstream_dir)
     scores = [run.scores for run in runs]
     outcomes = outcomes_tables(forms.names, scores)
-    analysis = Analysis((*found, *outcomes), notes=(*notes, *missing_notes(forms.names, scores)))
+    familiarity, about_familiarity = familiarity_of(forms)
+    notes += [*about_familiarity, *missing_notes(forms.names, scores)]
+    analysis = Analysis((*found, *familiarity, *outcomes), notes=tuple(notes))
     return Comparison(benchmark, runs, forms.names, {}, measures, scores, analysis, are_forms=True)
 
 

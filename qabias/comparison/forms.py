@@ -18,6 +18,7 @@ from qabias.benchmarks.facts import RUNS, ParallelForms, Stereotype
 from qabias.benchmarks.pairs import Floats, Form, Pair, mean_of_pairs
 from qabias.benchmarks.stacking import by_run
 from qabias.comparison.comparable import mixed_fields
+from qabias.comparison.familiarity import FAMILIARITY_FILE, familiarity_tables, read_familiarity
 from qabias.comparison.paired import Answers
 from qabias.comparison.paired_tests import Difference, differences, holm
 from qabias.comparison.tables import RUNS_TABLE
@@ -28,6 +29,9 @@ from qabias.tables.model import Column, Estimate, Figure, Table, Value
 
 SECTION = "Published minus parallel form"
 """Section of the differences by category."""
+
+OVERALL_TABLE = "forms_overall"
+"""Name of the table of all scores over all stereotypes."""
 
 BY_STEREOTYPE = "By stereotype"
 """Section of the differences by stereotype."""
@@ -45,6 +49,11 @@ _READ_DIFFERENCES = (
     "together. The p-value is of a permutation test that exchanges the two forms of one stereotype at a time; the "
     "adjusted one (Holm) is for the many rows of a column except All. With C stereotypes no p-value is below 2 to the "
     "power of 1 - C."
+)
+_READ_OVERALL = (
+    "Every score on the published texts minus the same on the parallel ones, over all stereotypes that both runs were "
+    "asked about. Read this table first: its adjusted p-values (Holm) are for the number of scores, so that one below "
+    "0.05 is not to be expected among them by chance. The tables below show where a difference lies."
 )
 _READ_STEREOTYPES = (
     "Published minus parallel for every stereotype, those with the largest difference first. One stereotype is one "
@@ -172,11 +181,34 @@ def form_tables(
     benchmark = runs[0].benchmark
     tables = [
         _runs_table(forms),
+        _overall_table(measures, pairs[ALL], found[ALL]),
         *(_difference_table(benchmark, measure, pairs, found) for measure in measures),
         _agreement_table(measures, *by_stereotype),
         _stereotypes_table(measures, shared, *by_stereotype),
     ]
     return tables, notes
+
+
+def familiarity_of(forms: TwoForms) -> tuple[list[Table], list[str]]:
+    """The tables of `familiarity.json` in the folder that holds both runs, and why they are left out if they are.
+
+    Args:
+        forms: The two runs.
+
+    Raises:
+        QabiasError: If the file is damaged.
+    """
+    folder = forms.published.folder.resolve().parent
+    path = folder / FAMILIARITY_FILE
+    if forms.parallel.folder.resolve().parent != folder or not path.exists():
+        return [], []
+    found = read_familiarity(path)
+    fields = [signature_fields(run.signature) for run in (forms.published, forms.parallel)]
+    ours = (forms.published.file.benchmark, fields[0]["config"], fields[0]["model"], *(of["source"] for of in fields))
+    theirs = (found.benchmark, found.config, found.model, *found.sources)
+    if ours != theirs:
+        return [], [f"Familiarity is left out: {path} is of {', '.join(theirs)}, not of {', '.join(ours)}."]
+    return familiarity_tables(found), []
 
 
 def _pairs(benchmark: Benchmark, first: Form, second: Form, rules: Mapping[str, str]) -> dict[str, Pair]:
@@ -219,6 +251,30 @@ def _runs_table(forms: TwoForms) -> Table:
     return Table(RUNS_TABLE, "The runs", "", note, columns, rows, None, RUNS)
 
 
+def _overall_table(measures: Sequence[Measure], pair: Pair, found: Mapping[str, Difference]) -> Table:
+    """All scores in both forms over all stereotypes, with p-values adjusted for their number."""
+    once = np.ones((1, pair.n_clusters))
+    published, parallel = pair.second(once), pair.first(once)
+    adjusted = holm([found[measure.name].p for measure in measures])
+    rows: list[tuple[Value, ...]] = []
+    for measure, p_adjusted in zip(measures, adjusted, strict=True):
+        difference = found[measure.name]
+        both = (_defined(of[measure.name][0]) for of in (published, parallel))
+        rows.append((measure.title, *both, Estimate(*difference[:3]), difference.p, p_adjusted, pair.n_clusters))
+    kinds = {_kind_of_difference(measure) for measure in measures}
+    kind = kinds.pop() if len(kinds) == 1 else "number"
+    return Table(
+        OVERALL_TABLE,
+        "Published minus parallel: all scores",
+        "",
+        _READ_OVERALL,
+        (Column("score", "Score", "text"), *_difference_columns(kind, kind)),
+        tuple(rows),
+        Figure("intervals", "score", ("difference",)),
+        SECTION,
+    )
+
+
 def _difference_table(
     benchmark: Benchmark,
     measure: Measure,
@@ -250,12 +306,7 @@ def _difference_table(
         " ".join(filter(None, (measure.note, _READ_DIFFERENCES))),
         (
             Column("group", benchmark.facts.group, "text"),
-            Column("published", "Published", measure.kind),
-            Column("parallel", "Parallel", measure.kind),
-            Column("difference", "Published − parallel", _kind_of_difference(measure)),
-            Column("p", "p", "p"),
-            Column("p_adjusted", "adjusted p", "p"),
-            Column("n_stereotypes", "Stereotypes", "count"),
+            *_difference_columns(measure.kind, _kind_of_difference(measure)),
         ),
         tuple(rows),
         Figure("intervals", "group", ("difference",)),
@@ -326,6 +377,18 @@ def _stereotypes_table(
         rows,
         None,
         BY_STEREOTYPE,
+    )
+
+
+def _difference_columns(kind: str, kind_of_difference: str) -> tuple[Column, ...]:
+    """The columns of a score in both forms, its difference and tests."""
+    return (
+        Column("published", "Published", kind),
+        Column("parallel", "Parallel", kind),
+        Column("difference", "Published − parallel", kind_of_difference),
+        Column("p", "p", "p"),
+        Column("p_adjusted", "adjusted p", "p"),
+        Column("n_stereotypes", "Stereotypes", "count"),
     )
 
 

@@ -59,7 +59,7 @@ def differences(pair: Pair, names: Sequence[str], seed: int = 0, confidence: flo
     n = pair.n_clusters
     drawn = rng.multinomial(n, np.full(n, 1 / n), size=N_BOOTSTRAP).astype(np.float64)
     replicates = _subtract(pair.second(drawn), pair.first(drawn), names)
-    first, second = pair.exchanged(_exchanges(n, rng))
+    first, second = pair.exchanged(exchanges(n, rng))
     exchanged = _subtract(second, first, names)
     return {
         name: Difference(
@@ -86,7 +86,7 @@ def _interval(replicates: Floats, n_clusters: int, confidence: float) -> tuple[f
     return float(low), float(high)
 
 
-def _exchanges(n_clusters: int, rng: np.random.Generator) -> Floats:
+def exchanges(n_clusters: int, rng: np.random.Generator) -> Floats:
     """Which clusters keep their run: 0 or 1, shape (R, C); all 2 ** C ways if these are few."""
     if n_clusters <= MOST_EXACT:
         numbers = np.arange(2**n_clusters)[:, None]

@@ -19,7 +19,7 @@ from qabias.measuring.run import RunResult, run
 from qabias.report import check_output, write_comparison
 from qabias.runs.arguments import HERE, Machine, RunArguments
 from qabias.runs.distributed import is_first
-from qabias.runs.folder import check_free, default_folder
+from qabias.runs.folder import default_folder
 from qabias.support.suggest import unknown
 
 COMPARISON_FOLDER = "comparison"
@@ -118,8 +118,6 @@ def run_forms(arguments: RunArguments, output: Path | None = None, machine: Mach
     both = arguments_of_forms(arguments)
     folder = forms_folder(arguments, output)
     check_output(folder)
-    if not any((folder / of.source).is_dir() for of in both):
-        check_free(folder)
     results = [run(of, folder / of.source, machine) for of in both]
     if not is_first() or any(result.scores is None for result in results):
         return FormsResult(folder, results)

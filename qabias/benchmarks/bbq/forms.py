@@ -41,6 +41,7 @@ FORMS = ParallelForms(
     published=("official", "release"),
     parallel="bundled",
     stereotypes=stereotypes,
+    groups=paper_categories,
     topic="social_value",
     texts=contexts,
     basis="Each bundled template was written for the published template of the same category and number, about the "
