@@ -110,9 +110,8 @@ def concrete(command, stand_ins, server_url, page, number):
     words = [stand_ins.get(word, word).replace("http://localhost:8000/v1", server_url) for word in command]
     if words[1] in ("run", "familiarity"):
         words += ["--limit", str(LIMIT)]
-    if words[1] == "run":
-        if "--output" not in words and "--shard" not in words:
-            words += ["--output", f"done/{page.stem}-{number}"]
+    if words[1] == "run" and "--output" not in words and "--shard" not in words:
+        words += ["--output", f"done/{page.stem}-{number}"]
     if words[1] == "push":
         words += ["--dry-run"]
     if words[1] == "plan":

@@ -166,19 +166,19 @@ def form_tables(
     """
     answers = Answers(upstream_dir)
     runs = (forms.published, forms.parallel)
+    benchmark = runs[0].benchmark
     examples = [answers.examples(run) for run in runs]
     shared = shared_stereotypes(forms.facts, examples[0], examples[1])
     whole = [
         Form(table, answers.of(run), clusters)
         for run, table, clusters in zip(runs, examples, shared.clusters, strict=True)
     ]
-    pairs = _pairs(runs[0].benchmark, whole[1], whole[0], runs[0].arguments.rules)
+    pairs = _pairs(benchmark, whole[1], whole[0], runs[0].arguments.rules)
     notes = [_about_pairing(forms.facts, shared, whole)]
     names = [measure.name for measure in measures]
     found = {group: differences(pair, names) for group, pair in pairs.items()}
     single = np.eye(pairs[ALL].n_clusters)
     by_stereotype = pairs[ALL].second(single), pairs[ALL].first(single)
-    benchmark = runs[0].benchmark
     tables = [
         _runs_table(forms),
         _overall_table(measures, pairs[ALL], found[ALL]),

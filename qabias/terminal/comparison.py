@@ -10,7 +10,7 @@ from rich.console import Console
 from qabias.benchmarks.facts import RUNS
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import differing_fields
-from qabias.comparison.familiarity import FAMILIAR_STEREOTYPES_TABLE, Familiarity, familiarity_tables
+from qabias.comparison.familiarity import FAMILIAR_STEREOTYPES_TABLE, FAMILIARITY_FILE, Familiarity, familiarity_tables
 from qabias.comparison.forms import STEREOTYPES_TABLE
 from qabias.comparison.tables import DIFFERENCES, RUNS_TABLE
 from qabias.tables.model import Table
@@ -87,7 +87,9 @@ def print_familiarity(found: Familiarity, console: Console | None = None) -> Non
     console = console or Console()
     console.print(found.signature, markup=False)
     for table in familiarity_tables(found):
-        print_table(table, console, MOST_STEREOTYPES if table.name in _LONG else None)
+        n_left = print_table(table, console, MOST_STEREOTYPES if table.name in _LONG else None)
+        if n_left:
+            console.print(f"{n_left} more in {FAMILIARITY_FILE}", markup=False)
     console.print(
         "In nats per token, above 0: the published texts are likelier. p: test that exchanges the two forms of a "
         "stereotype. What it can and cannot prove: docs/contamination.md.",
