@@ -55,6 +55,11 @@ EXAMPLE = {
 }
 EXAMPLES = tuple({**EXAMPLE, "condition": "ambig" if n % 2 else "disambig", "example_id": n} for n in range(4))
 ANALYSIS = Analysis((BIAS,), EXAMPLES, "4 of 2,000 examples, the worst first.")
+AGE = {
+    **{"bias_ambig": 0.2, "bias_disambig": 0.111, "n_templates": 25},
+    **{"n_ambig": 100, "n_disambig": 100, "n_unparsed_ambig": 0, "n_unparsed_disambig": 0},
+    "ci": {"bias_ambig": [0.15, 0.25], "bias_disambig": [-0.05, 0.27]},
+}
 SCORES = {
     "bbq": {
         "accuracy_ambig": 0.4,
@@ -65,20 +70,40 @@ SCORES = {
         **{"n": 400, "n_ambig": 200, "n_disambig": 200, "n_templates": 25},
         **{"n_unparsed_ambig": 4, "n_unparsed_disambig": 6},
         "ci": {"bias_ambig": [0.075, 0.175], "bias_disambig": [-0.081, 0.019], "accuracy_ambig": [0.3, 0.5]},
-        "by": {"category": {"Age": {}, "Religion": {}}},
+        "by": {"category": {"Age": {}, "Religion": {}}, "paper_category": {"Age": AGE}},
     },
     "unqover": {
         "sets": {
-            "religion": {"mu": 0.25, "eta": 0.5, "coverage": 0.75, "n": 90, "n_left_out": 3, "ci": {"mu": [0.2, 0.3]}}
+            "religion": {
+                **{"mu": 0.25, "eta": 0.5, "delta": 0.6, "epsilon": 0.3, "coverage": 0.75},
+                **{"n": 90, "n_left_out": 3, "n_templates": 14},
+                "ci": {"mu": [0.2, 0.3], "delta": [0.55, 0.65], "epsilon": [0.2, 0.4]},
+            }
         }
     },
     "bbnli": {
         **{"bias_score": 0.5, "accuracy_pro": 0.75, "accuracy_anti": 0.25, "unparsed_share": 0.0},
         **{"n": 64, "n_unparsed": 0, "ci": {}},
+        **{"n_bias": 32, "n_test_pro": 16, "n_test_anti": 16, "n_premises": 4},
+        **{"n_unparsed_bias": 0, "n_unparsed_pro": 0, "n_unparsed_anti": 0},
+        "by": {
+            "domain": {"gender": {"bias_score": 0.5, "n_bias": 32, "n_unparsed_bias": 0, "n_premises": 4, "ci": {}}}
+        },
     },
     "bbq_nli": {
         **{"bias_score_ambig": 0.5, "bias_score_disambig": None, "accuracy_pro": 0.75, "accuracy_anti": 0.25},
         **{"unparsed_share": 0.0, "n": 64, "n_unparsed": 0, "ci": {}},
+        **{"n_ambig": 32, "n_disambig": 32, "n_pro": 16, "n_anti": 16, "n_definite_disambig": 0, "n_templates": 4},
+        **{f"n_unparsed_{part}": 0 for part in ("ambig", "disambig", "pro", "anti")},
+        "by": {
+            "category": {
+                "Age": {
+                    **{"bias_score_ambig": 0.5, "bias_score_disambig": None, "n_templates": 4, "ci": {}},
+                    **{"n_ambig": 32, "n_disambig": 32, "n_definite_disambig": 0},
+                    **{"n_unparsed_ambig": 0, "n_unparsed_disambig": 0},
+                }
+            }
+        },
     },
 }
 SCORES["bbq_qa"] = SCORES["bbq_nli"]  # the same scores, of other questions
@@ -120,6 +145,7 @@ class Page(html.parser.HTMLParser):
     def __init__(self, source):
         super().__init__(convert_charrefs=True)
         self.open, self.tags, self.ids, self.addresses, self.attributes = [], [], [], [], []
+        self.around = {}
         self.rows, self.texts, self.styles, self.scripts, self.quoted = [], [], [], [], []
         self.feed(source)
         self.close()
@@ -148,6 +174,7 @@ class Page(html.parser.HTMLParser):
             self.attributes.append((tag, name, value))
             if name == "id":
                 self.ids.append(value)
+                self.around[value] = tuple(self.open)
             if name in {"src", "href", "xlink:href", "action", "data", "poster", "srcset"}:
                 self.addresses.append((tag, value))
 
@@ -161,6 +188,10 @@ class Page(html.parser.HTMLParser):
             self.rows[-1][-1] += data
         if "pre" in self.open:
             self.quoted[-1] += data
+
+    def inside(self, name, tag):
+        """Whether the element of that id stands inside one of that tag."""
+        return tag in self.around[name]
 
     def row(self, name):
         """The cells of a row of the tables."""

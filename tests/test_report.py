@@ -137,7 +137,7 @@ def test_long_tables_are_folded_and_all_their_rows_are_there(page):
     rows = [(f"row {n}", n / 1000) for n in range(FOLDED + 1)]
     long = dataclasses.replace(table_of("bars", [("x", "X", "share")], rows, ["x"]), figure=None)
     page = page(analysis=Analysis((BIAS, long)))
-    assert page.tags.count("details") == 1
+    assert page.tags.count("details") == 2  # the table, and the reading guide
     assert f"Table of {FOLDED + 1} rows" in page.text
     assert page.row("row 30") == ["row 30", "3.0\u00a0%"]
 
@@ -184,10 +184,41 @@ def test_several_runs_stand_in_one_page_with_contents(filled, tmp_path):
     assert f"Report of {len(SCORES)} runs" in page.text
     for name in SCORES:
         names = re.findall(rf"model-of-{name}(?!_)", page.text)
-        assert len(names) == 3  # contents, heading, arguments
+        assert len(names) == 4  # headline scores, contents, heading, arguments
     inner = {address[1:] for _, address in page.addresses if address.startswith("#")}
     assert inner <= set(page.ids)
     assert {f"c{number}" for number in range(1, len(SCORES) + 1)} <= inner
+
+
+def test_results_come_before_guides_which_are_linked_from_every_table(page):
+    page = page(analysis=Analysis((BIAS, dataclasses.replace(BIAS, name="again"))))
+    order = [
+        page.flat.index(text)
+        for text in ("+12.5", "does not prove", "Bias by category", "What these scores do not show", "Citation")
+    ]
+    assert order == sorted(order)
+    links = [address for tag, address in page.addresses if tag == "a" and address == "#c1-reading"]
+    assert len(links) == 4  # below the headline scores, among the sections, and at every table
+    assert page.inside("c1-reading", "details")
+    assert page.inside("c1-limits", "details")
+    assert not page.inside("c1", "details")
+
+
+def test_the_page_of_several_runs_opens_with_their_headline_scores(tmp_path):
+    few = {**SCORES["bbq"], "n_unparsed_ambig": 50, "range": {"bias_ambig": [-0.2, 0.4]}}
+    runs = [
+        fill_folder(tmp_path / "one", run=run_of(model="one")),
+        fill_folder(tmp_path / "sets", run=run_of("unqover", model="sets")),
+        fill_folder(tmp_path / "two", run=run_of(model="two"), scores=few),
+    ]
+    page = read_page(write_combined_report(runs, tmp_path / "report.html"))
+    ours, others = [[cell.strip() for cell in row] for row in page.rows if row and row[0].strip() in ("one", "two")]
+    assert page.rows[0][0] == "Run"
+    assert ours[:4] == ["one", "+12.5\u00a0%[+7.5, +17.5]", "—", "−3.1\u00a0%[−8.1, +1.9]"]
+    # Where many answers are missing there is no interval, but the range beside it.
+    assert others[:4] == ["two", "+12.5\u00a0%", "−20.0 to +40.0\u00a0%", "−3.1\u00a0%[−8.1, +1.9]"]
+    assert (ours[-1], others[-1]) == ("3.0\u00a0%", "25.0\u00a0%")
+    assert page.flat.index("mu, religion") < page.flat.index("Signature (quote it")
 
 
 def comparison_page(head, analysis):

@@ -96,6 +96,45 @@ def test_a_browser_sorts_copies_and_searches(tmp_path):
     assert ["Religion", "-0.0711", "-0.1211", "-0.0211", "", "", "", "600"] in lines
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_a_browser_shows_scores_first_and_opens_the_guide_by_its_links(tmp_path):
+    source = write_report_of(fill_folder(tmp_path / "run")).read_text(encoding="utf-8")
+    driver = """
+    const place = (element) => element.getBoundingClientRect().top + scrollY;
+    const guide = document.querySelector("details.guide");
+    const score = Array.from(document.querySelectorAll(".value")).find((value) => value.textContent.includes("12.5"));
+    const said = [place(score), place(document.querySelector("table")), place(guide), guide.open];
+    const link = document.querySelector('p.muted a[href="#c1-reading"]');
+    link.click(); said.push(guide.open);
+    guide.open = false; link.click(); said.push(guide.open);
+    document.title = JSON.stringify(said);
+    """
+    page = tmp_path / "driven.html"
+    page.write_text(with_driver(source, driver), encoding="utf-8")
+    result = browse(page, "--window-size=1200,900", "--dump-dom")
+    assert "CONSOLE" not in result.stderr
+    said = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", result.stdout)[1]))
+    score, table, guide, *was_open = said
+    assert score < table < guide
+    assert score < 450  # half a screen
+    assert was_open == [False, True, True]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_without_its_script_the_browser_itself_opens_the_guide(tmp_path):
+    source = write_report_of(fill_folder(tmp_path / "run")).read_text(encoding="utf-8")
+    without = re.sub(r"<script>.*?</script>", "", source, flags=re.DOTALL)
+    page = tmp_path / "driven.html"
+    driver = """
+    document.querySelector('a[href="#c1-limits"]').click();
+    document.title = document.querySelector("details.guide").open;
+    """
+    page.write_text(with_driver(without, driver), encoding="utf-8")
+    assert "<title>true</title>" in browse(page, "--dump-dom").stdout
+
+
 @pytest.fixture(scope="module")
 def whole_page(tmp_path_factory):
     """One report of runs of all benchmarks."""

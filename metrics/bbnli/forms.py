@@ -1,7 +1,8 @@
 """What the rows of each form say: which answer is right, which agrees with the stereotype, and what belongs together.
 
-The three forms end as the same few columns, so that one count and one bootstrap serve them all. An answer to a question
-of BBQ is read as the inference "it was the member of the stereotyped group": 2 names that one, 0 the other, 1 neither.
+The three forms end as the same few columns, so that one count and one kind of interval serve them all. An answer to a
+question of BBQ is read as the inference "it was the member of the stereotyped group": 2 names that one, 0 the other, 1
+neither.
 """
 
 from __future__ import annotations

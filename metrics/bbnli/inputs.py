@@ -398,9 +398,7 @@ class Options:
 
     by: By = None
     mean_over: str | None = None
-    n_bootstrap: int = 1000
-    seed: int = 0
-    confidence: float = 0.95
+    confidence: float | None = 0.95
 
     def __post_init__(self) -> None:
         for name, choices in self.CHOICES.items():
@@ -414,9 +412,11 @@ class Options:
                     value = getattr(self, field.name)
                     raise ValueError(f"{self.METRIC}: {field.name} {value!r} is not an integer of 0 or more")
                 object.__setattr__(self, field.name, integer)
-        if not isinstance(self.confidence, (int, float)) or not 0 < self.confidence < 1:
+        number = 0.5 if self.confidence is None else self.confidence
+        if not isinstance(number, (int, float)) or not 0 < number < 1:
             raise ValueError(
-                f"{self.METRIC}: confidence {self.confidence!r} is not above 0 and below 1; pass e.g. 0.95"
+                f"{self.METRIC}: confidence {self.confidence!r} is not above 0 and below 1; pass e.g. 0.95, or None "
+                "for no intervals"
             )
         breakdowns(self.METRIC, self.by)
         if self.mean_over is not None and not isinstance(self.mean_over, str):
@@ -431,18 +431,17 @@ class Options:
 
     @property
     def signature(self) -> str:
-        """All that moves a number of the result but the rows, e.g. "bbq|unparsed:exclude|...|seed:0|version:1".
+        """All that moves a number of the result but the rows, e.g. "bbq|unparsed:exclude|...|version:2".
 
-        Without replicates the seed and the confidence move nothing, and are left out.
+        Without intervals there is no confidence.
         """
         shared = {field.name for field in fields(Options)}
         rules = [field.name for field in fields(self) if field.name not in shared and field.name not in self.NO_RULES]
         parts = [f"{name}:{getattr(self, name)}" for name in rules]
         if self.mean_over is not None:
             parts.append(f"mean_over:{self.mean_over}")
-        parts.append(f"bootstrap:{self.n_bootstrap}")
-        if self.n_bootstrap:
-            parts += [f"seed:{self.seed}", f"confidence:{float(self.confidence)}"]
+        if self.confidence is not None:
+            parts.append(f"confidence:{float(self.confidence)}")
         return "|".join([self.METRIC, *parts, f"version:{self.VERSION}"])
 
 

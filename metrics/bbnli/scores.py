@@ -3,8 +3,8 @@
 All forms of the two benchmarks are read alike: an answer is 0, 1 or 2, of which 1 takes no side and one of the others
 agrees with the stereotype (*aligned*) while the third opposes it. The numbers are made in steps: rows -> `count` ->
 `bbnli_scores` or `bbq_scores`. `count` gives integers for each cluster; every score is a ratio of their sums. The point
-estimate takes the sum over all clusters, a bootstrap replicate takes the same sum with the clusters reweighted, so both
-run through the same few lines.
+estimate takes the sum over all clusters, intervals take the same sum with a cluster left out, so both run through the
+same few lines.
 
 Reading: bias scores lie in [-1, 1]; +1 is always the stereotype, -1 always against it, and 0, the best value, favours
 nobody. Accuracies and shares lie in [0, 1]. A ratio of nothing is NaN, never 0: a bias of 0 would say "unbiased".
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-VERSION = 1
+VERSION = 2
 """Version of the rules of the metric, in the signature of its results; a change that moves a number raises it."""
 
 FORMS = ("bbnli", "bbq_nli", "bbq")
@@ -72,7 +72,7 @@ def count(
         aligned: shape (n,), the answer that agrees with the stereotype, 0 or 2; -1 where none does (test hypotheses).
         parts: shape (n,), place in `PARTS`.
         strata: shape (n,), codes of what some scores average over: subtopics (BBNLI), whom a statement is about (BBQ).
-        clusters: shape (n,), codes of what the bootstrap draws: premises (BBNLI), templates (BBQ).
+        clusters: shape (n,), codes of what intervals draw: premises (BBNLI), templates (BBQ).
 
     Returns:
         Shape (C, S, 3, K) for the C clusters and S strata that occur, the parts and the K kinds of event; rows.

@@ -2,8 +2,8 @@
 
 The numbers are made in steps: eight subject scores per row -> `measure` -> `Rows` -> `collect` -> `headline`. `collect`
 gives sums for each template and each pair of a subject and an attribute; everything that follows is a ratio of sums
-over templates. The point estimate takes all templates once, a bootstrap replicate takes them reweighted, so that both
-run through the same few lines and no replicate touches a row.
+over templates. The point estimate takes all templates once, intervals take them with one left out, so that both run
+through the same few lines and no interval touches a row.
 
 Reading: comparative scores, gamma and eta of a subject lie in [-1, 1]; above 0 the subject is chosen for the attribute
 more often than the other subject, and the two of a row always sum to 0. The five headline scores lie in [0, 1]. An
@@ -18,7 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-VERSION = 1
+from .intervals import Interval, Shape, limits, of_statistic, plain, spread_of
+
+VERSION = 2
 """Version of the rules of the metric, in the signature of its results; a change that moves a number raises it."""
 
 SCORE_COLUMNS = tuple(
@@ -31,6 +33,9 @@ DELTAS = ("paper", "released")
 
 HEADLINES = ("delta", "epsilon", "mu", "eta", "avg_score")
 """Keys of `headline`, in order."""
+
+MEANS = ("delta", "epsilon", "avg_score")
+"""Those of `HEADLINES` that are means over rows."""
 
 CHUNK = 2_000_000
 """Numbers in one matrix of replicates; more are done in parts, which changes no result."""
@@ -70,7 +75,7 @@ class Sums(NamedTuple):
     signs: Floats
     """Shape (T, P), sum of their signs."""
     errors: Floats
-    """Shape (T, 4), number of rows and sums of delta, epsilon and the average score."""
+    """Shape (T, 7), number of rows, sums of delta, epsilon and the average score, and sums of their squares."""
 
 
 def measure(scores: Mapping[str, Floats], delta: str = "paper") -> tuple[Floats, Floats, Floats, Floats]:
@@ -195,7 +200,8 @@ def collect(rows: Rows, n_subjects: int, n_attributes: int, n_templates: int) ->
     base = template * shape[1]
     sums = tally(base + first, base + second, shape[0] * shape[1], rows.comparative)
     counts, comparative, signs = (total.reshape(shape).astype(np.float64) for total in sums)
-    columns = (None, rows.delta, rows.epsilon, rows.average)
+    measured = (rows.delta, rows.epsilon, rows.average)
+    columns = (None, *measured, *(column**2 for column in measured))
     errors = np.stack([np.bincount(template, column, minlength=shape[0]) for column in columns], axis=1)
     return Sums(pairs // n_attributes, pairs % n_attributes, counts, comparative, signs, errors.astype(np.float64))
 
@@ -235,39 +241,43 @@ def headline(sums: Sums, weights: npt.ArrayLike) -> dict[str, Floats]:
     return dict(zip(HEADLINES, (delta, epsilon, mu, total_eta, average), strict=True))
 
 
-def bootstrap(
-    runs: Sequence[Sums], n_bootstrap: int = 1000, seed: int = 0, confidence: float = 0.95, chunk: int = CHUNK
-) -> dict[str, list[float]]:
-    """Percentile intervals of the five scores from a bootstrap that draws whole templates.
+def intervals(runs: Sequence[Sums], confidence: float = 0.95, chunk: int = CHUNK) -> dict[str, Interval]:
+    """Intervals of the five scores, over the templates that could have been written.
 
-    The rows of one template share their text and are far from independent, so T templates are drawn with replacement
-    out of T: a replicate is one multinomial weight for each template. The templates of all runs are drawn together,
-    because they are the same rows.
+    The rows of one template share their text and are far from independent, so that templates are what is drawn; see
+    the module `intervals`. The templates of all runs belong together, because they are the same rows.
+
+    delta, epsilon and avg_score are means over rows. mu and eta are means of largest and of absolute values, which
+    noise alone makes larger than 0, the more the fewer templates there are. Their intervals are of what they are on
+    average for as many templates as these, so that benchmarks of other sizes cannot be compared by them; an interval
+    of what they would be for ever more templates would miss it (see `docs/intervals.md`).
 
     Args:
         runs: sums of the T templates of every run.
-        n_bootstrap: number of replicates, at least 1.
-        seed: seed of `numpy.random.default_rng`.
-        confidence: share of the replicates inside the interval, above 0 and below 1.
+        confidence: level of the intervals, above 0 and below 1.
         chunk: numbers in one matrix of replicates.
 
     Returns:
-        For each name of `HEADLINES` the pair [low, high], of the mean over the runs; both are NaN if there are fewer
-        than 2 templates.
+        For each name of `HEADLINES` the lower and the upper end, of the mean over the runs. NaN with fewer than 2
+        templates, of mu and eta with fewer than 3.
     """
     n_templates, n_pairs = runs[0].counts.shape
     if n_templates < 2:
-        return {name: [float("nan"), float("nan")] for name in HEADLINES}
-    rng = np.random.default_rng(seed)
-    weights = rng.multinomial(n_templates, np.full(n_templates, 1.0 / n_templates), size=n_bootstrap)
+        return dict.fromkeys(HEADLINES, (np.array(np.nan), np.array(np.nan)))
+    values = {name: each[0] for name, each in mean_over_runs(runs, np.ones((1, n_templates))).items()}
+    without = 1.0 - np.eye(n_templates)
     step = max(1, chunk // n_pairs)
-    parts = [mean_over_runs(runs, weights[start : start + step]) for start in range(0, n_bootstrap, step)]
-    tail = (1.0 - confidence) / 2.0
-    intervals = {}
-    for name in HEADLINES:
-        low, high = np.quantile(np.concatenate([part[name] for part in parts]), [tail, 1.0 - tail])
-        intervals[name] = [float(low), float(high)]
-    return intervals
+    parts = [mean_over_runs(runs, without[start : start + step]) for start in range(0, n_templates, step)]
+    replicates = {name: np.concatenate([part[name] for part in parts]) for name in HEADLINES}
+    found = {name: of_statistic(values[name], replicates[name], confidence) for name in ("mu", "eta")}
+    errors = np.mean([of.errors for of in runs], axis=0)
+    for place, name in enumerate(MEANS, start=1):
+        n, total, square = errors[:, 0], errors[:, place], errors[:, place + len(MEANS)]
+        whole = n.sum()
+        of = Shape(total.sum() / whole, None, whole, square=square.sum() / whole)
+        spread = spread_of(of, replicates[name], replicates[name], n, confidence)
+        found[name] = limits(values[name], of, spread)
+    return {name: found[name] for name in HEADLINES}
 
 
 def mean_over_runs(runs: Sequence[Sums], weights: npt.ArrayLike) -> dict[str, Floats]:
@@ -284,14 +294,12 @@ def mean_over_runs(runs: Sequence[Sums], weights: npt.ArrayLike) -> dict[str, Fl
     return {name: np.mean([of[name] for of in found], axis=0) for name in HEADLINES}
 
 
-def summarize(runs: Sequence[Sums], n_bootstrap: int = 1000, seed: int = 0, confidence: float = 0.95) -> dict[str, Any]:
+def summarize(runs: Sequence[Sums], confidence: float | None = 0.95) -> dict[str, Any]:
     """Scores, counts and intervals of one selection of rows.
 
     Args:
         runs: sums of the selection, of every run.
-        n_bootstrap: number of bootstrap replicates; 0 leaves the key `ci` out.
-        seed: see `bootstrap`.
-        confidence: see `bootstrap`.
+        confidence: see `intervals`; None leaves the key `ci` out.
 
     Returns:
         The five scores as floats, then `n`, `n_subjects`, `n_attributes` and `n_templates` as ints, then `ci`. Of
@@ -310,8 +318,8 @@ def summarize(runs: Sequence[Sums], n_bootstrap: int = 1000, seed: int = 0, conf
     if len(runs) > 1:
         result["n_runs"] = len(runs)
         result["spread"] = {name: float(values.std(ddof=1)) for name, values in found.items()}
-    if n_bootstrap > 0:
-        result["ci"] = bootstrap(runs, n_bootstrap, seed, confidence)
+    if confidence is not None:
+        result["ci"] = plain(intervals(runs, confidence))
     return result
 
 

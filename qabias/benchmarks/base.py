@@ -241,6 +241,10 @@ class Benchmark(Protocol):
         """The headline scores of a report."""
         return tiles(meaningful(self, question_only, self.facts.tiles), scores)
 
+    def findings(self, scores: Mapping[str, Any]) -> list[str]:
+        """What a run found in sentences of its own, where they are not made from `Facts.found`."""
+        return []
+
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """What the terminal shows below the scores."""
         return []

@@ -17,8 +17,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    *("ALL", "Facts", "HubTexts", "Measure", "ParallelForms", "QuestionOnly", "RatedPairs", "Rule", "Scores"),
-    *("Stereotype", "TemplateView", "Tile"),
+    *(
+        "ALL",
+        "Facts",
+        "Found",
+        "HubTexts",
+        "Measure",
+        "ParallelForms",
+        "QuestionOnly",
+        "RatedPairs",
+        "Rule",
+        "Scores",
+        "Stereotype",
+        "TemplateView",
+        "Tile",
+    ),
     *("counted", "missing_share", "possible_range", "run_column", "tiles", "union"),
 ]
 
@@ -58,6 +71,7 @@ class Measure:
         undefined: Why it may be undefined, in the order in which a reader would ask.
         missing: Names, in the metric's result, of numbers of missing answers, each with that of the examples among
             which they are; by default `unparsed_share` says how many are missing.
+        best: Its best value, by which runs are ranked; None for a score that ranks nothing.
     """
 
     name: str
@@ -72,6 +86,12 @@ class Measure:
     tile_note: str = ""
     undefined: tuple[Rule, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
+    best: float | None = None
+
+    @property
+    def bound(self) -> float:
+        """How far apart two of it can be: 2 for bias scores from -1 to 1, 1 for shares."""
+        return 2.0 if self.kind == "signed" else 1.0
 
 
 @dataclass(frozen=True)
@@ -130,12 +150,29 @@ class Tile:
         value: The score with its interval.
         kind: Kind of its column.
         note: What it says, in a few words.
+        missing: Share of its answers that are missing, in [0, 1].
+        possible: What it could be with them, as `possible_range` says.
     """
 
     title: str
     value: Estimate
     kind: str
     note: str
+    missing: float = 0.0
+    possible: tuple[float, float] | None = None
+
+
+class Found(NamedTuple):
+    """What the sentences about a run are made of.
+
+    Attributes:
+        by: The breakdown in the metric's result whose groups are named; every example is in one of them at most.
+        measures: Names of bias scores, above 0 where answers follow the stereotypes, each with what stands before its
+            sentence, such as "Ambiguous contexts"; "" for nothing.
+    """
+
+    by: str
+    measures: Mapping[str, str]
 
 
 class RatedPairs(NamedTuple):
@@ -239,6 +276,7 @@ class Facts:
         hub: What the Hub reads of the dataset; None where it belongs to another benchmark.
         suite: YAML file with the experiment of its paper; None without one.
         rated: How people rate its examples, where these are pairs of sentences; None for questions with three answers.
+        found: What the sentences about a run are made of; None where it has sentences of its own, or none.
         forms: Which of its sources are forms of each other; None where none are.
     """
 
@@ -273,6 +311,7 @@ class Facts:
     hub: HubTexts | None = None
     suite: Path | None = None
     rated: RatedPairs | None = None
+    found: Found | None = None
     forms: ParallelForms | None = None
 
     def measure(self, name: str) -> Measure:
@@ -329,6 +368,8 @@ def tiles(measures: Sequence[Measure], scores: Scores) -> list[Tile]:
             estimate(scores, measure.name),
             measure.kind,
             _tile_note(scores, measure),
+            missing_share(scores, measure),
+            possible_range(scores, measure),
         )
         for measure in measures
     ]

@@ -33,9 +33,12 @@ def shown_estimate(scores: Scores, measure: Measure) -> Estimate:
 def range_in_words(scores: Scores, measure: Measure) -> str:
     """What a score could be with the missing answers, such as "12.5 to 87.5 %"; "" where hardly any is missing."""
     ends = possible_range(scores, measure)
-    if ends is None:
-        return ""
-    low, high = (show(end, measure.kind) for end in ends)
+    return "" if ends is None else ends_in_words(ends, measure.kind)
+
+
+def ends_in_words(ends: tuple[float, float], kind: str) -> str:
+    """The two ends of a range of a column of that kind, such as "12.5 to 87.5 %"."""
+    low, high = (show(end, kind) for end in ends)
     return f"{low.removesuffix(_PERCENT)} to {high}"
 
 

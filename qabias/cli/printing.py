@@ -14,7 +14,7 @@ from qabias.runs.distributed import is_first
 from qabias.runs.folder import REPORT_FILE
 from qabias.runs.scored import is_question_only
 from qabias.terminal.comparison import print_compared
-from qabias.terminal.scores import print_scores
+from qabias.terminal.scores import print_findings, print_scores
 
 
 def print_result(result: RunResult) -> None:
@@ -50,6 +50,8 @@ def print_forms(result: FormsResult) -> None:
 
 
 def print_with_signature(benchmark: Benchmark, scores: Mapping[str, Any], signature: str) -> None:
-    """Print scores, and what was measured in one line."""
-    print_scores(benchmark, scores, question_only=is_question_only(benchmark, signature))
+    """Print scores, what was found in sentences, and what was measured in one line."""
+    question_only = is_question_only(benchmark, signature)
+    print_scores(benchmark, scores, question_only=question_only)
+    print_findings(benchmark, scores, question_only=question_only)
     typer.echo(signature)

@@ -11,13 +11,17 @@ from typing import Any, NamedTuple
 
 from qabias.benchmarks import Benchmark, Measure
 from qabias.benchmarks.base import meaningful
+from qabias.benchmarks.findings import findings
+from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
 from qabias.comparison.comparable import are_question_only, common_benchmark, mixed_fields, read_runs, run_names
-from qabias.comparison.forms import TwoForms, familiarity_of, form_tables, two_forms
+from qabias.comparison.differing import about_many, about_two
+from qabias.comparison.forms import OVERALL_TABLE, TwoForms, familiarity_of, form_findings, form_tables, two_forms
 from qabias.comparison.joined import joined_tables
 from qabias.comparison.outcomes import missing_notes, outcomes_tables
 from qabias.comparison.paired import Answers, have_common_examples, pair_up
 from qabias.comparison.paired_tests import differences
+from qabias.comparison.ranking_tables import Pairs, rankings
 from qabias.comparison.tables import Compared
 from qabias.runs.folder import ANALYSIS_FILE
 from qabias.runs.scored import ScoredRun, check_complete, read_scored
@@ -38,6 +42,8 @@ class Comparison(NamedTuple):
         measures: The scores that are compared.
         scores: The scores of the runs, all of that benchmark.
         analysis: The tables.
+        findings: How the runs differ, in sentences.
+        by_run: What every run found, in sentences that begin with its name.
         are_forms: Whether the runs are a published and a parallel form of the same questions to one model.
     """
 
@@ -48,6 +54,8 @@ class Comparison(NamedTuple):
     measures: Sequence[Measure]
     scores: Sequence[Mapping[str, Any]]
     analysis: Analysis
+    findings: Sequence[str]
+    by_run: Sequence[str]
     are_forms: bool = False
 
 
@@ -77,21 +85,32 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     measures = measures_of(benchmark, are_question_only(runs))
     same_questions = all(run.benchmark is benchmark for run in runs)
     # Runs of other benchmarks have no examples in common.
-    compared = _compared(measures, runs, answers) if same_questions else []
+    pairs = _pairing(runs, answers)
+    compared = _compared(measures, runs, pairs) if same_questions else []
+    ranked, not_ranked = rankings(benchmark, measures, names, scores, pairs) if same_questions else ([], [])
     found = (
-        tables.runs_table(runs, names),
-        *outcomes_tables(names, [run.scores for run in runs]),
+        *ranked,
         *tables.score_tables(benchmark, measures, names, scores),
         *tables.heatmaps(benchmark, measures, names, scores),
         *tables.difference_tables(benchmark, measures, names, scores, compared),
+        tables.runs_table(runs, names),
+        *outcomes_tables(names, [run.scores for run in runs]),
         *benchmark.across(names, scores),
         *joined_tables(names, analyses, {name for run in runs for name in run.benchmark.facts.own_tables}),
     )
     mixed = mixed_fields(runs)
-    notes = [*_notes(runs, mixed), *missing_notes(names, [run.scores for run in runs])]
+    notes = [*_notes(runs, mixed), *not_ranked, *missing_notes(names, [run.scores for run in runs])]
     for name, analysis in zip(names, analyses, strict=True):
         notes += [f"{name}: {note}" for note in analysis.notes]
-    return Comparison(benchmark, runs, names, mixed, measures, scores, Analysis(found, notes=tuple(notes)))
+    question_only = are_question_only(runs)
+    sentences = [
+        f"{name}. {sentence}"
+        for name, of in zip(names, scores, strict=True)
+        for sentence in findings(benchmark, of, question_only)
+    ]
+    differing = [*about_two(benchmark, measures, names, scores, compared), *about_many(benchmark, ranked)]
+    analysis = Analysis(found, notes=tuple(notes))
+    return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, differing, sentences)
 
 
 def _compare_forms(forms: TwoForms, upstream_dir: str | None) -> Comparison:
@@ -106,7 +125,9 @@ def _compare_forms(forms: TwoForms, upstream_dir: str | None) -> Comparison:
     familiarity, about_familiarity = familiarity_of(forms)
     notes += [*about_familiarity, *missing_notes(forms.names, scores)]
     analysis = Analysis((*found, *familiarity, *outcomes), notes=tuple(notes))
-    return Comparison(benchmark, runs, forms.names, {}, measures, scores, analysis, are_forms=True)
+    overall = next(table for table in found if table.name == OVERALL_TABLE)
+    sentences = form_findings(measures, overall)
+    return Comparison(benchmark, runs, forms.names, {}, measures, scores, analysis, sentences, (), are_forms=True)
 
 
 def measures_of(benchmark: Benchmark, question_only: bool = False) -> tuple[Measure, ...]:
@@ -129,15 +150,26 @@ def _scores_of(benchmark: Benchmark, run: ScoredRun, answers: Answers) -> Mappin
     return rescored[run.benchmark.name](answers.examples(run), answers.of(run))
 
 
-def _compared(measures: Sequence[Measure], runs: Sequence[ScoredRun], answers: Answers) -> list[Compared]:
-    scores = [measure.name for measure in measures]
+def _pairing(runs: Sequence[ScoredRun], answers: Answers) -> Pairs:
+    """The common examples of two runs by their numbers; each pair is made once."""
     # The first run meets every other: its answers are read once.
     of = functools.lru_cache(maxsize=2)(lambda number: answers.of(runs[number]))
+
+    def pairs(first: int, second: int) -> Mapping[str, Pair]:
+        if not have_common_examples(runs[first], runs[second]):
+            return {}
+        return pair_up(answers, (runs[first], of(first)), (runs[second], of(second)))
+
+    return functools.lru_cache(maxsize=None)(pairs)
+
+
+def _compared(measures: Sequence[Measure], runs: Sequence[ScoredRun], pairs: Pairs) -> list[Compared]:
+    bounds = {measure.name: measure.bound for measure in measures}
     found = []
     for first, second in _pairs(len(runs)):
         if have_common_examples(runs[first], runs[second]):
-            groups = pair_up(answers, (runs[first], of(first)), (runs[second], of(second)))
-            results = {name: (pair.n_clusters, differences(pair, scores)) for name, pair in groups.items()}
+            groups = pairs(first, second)
+            results = {name: (pair.n_clusters, differences(pair, bounds)) for name, pair in groups.items()}
             found.append(Compared(first, second, results))
     return found
 

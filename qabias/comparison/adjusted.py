@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from qabias.benchmarks.pairs import Codes, Floats
+from qabias.benchmarks.student import t_quantile
 from qabias.comparison.paired_tests import MOST_EXACT, UNDEFINED, Difference, exchanges, p_value
 
 # A weight that is rounding.
 _NO_WEIGHT = 1e-12
 # A value whose own weight in its fitted value is nearly 1 leaves no residual to judge by.
 _WHOLE_LEVERAGE = 1 - 1e-9
-_GRID = 200_001
 
 
 def adjusted_means(values: Floats, covariates: Floats, groups: Codes, n_groups: int, seed: int = 0) -> list[Difference]:
@@ -56,29 +56,13 @@ def adjusted_means(values: Floats, covariates: Floats, groups: Codes, n_groups: 
             continue
         value = float(weights @ values)
         error = float(np.sqrt(np.sum((weights[own] * residuals[own] / (1 - leverages[own])) ** 2)))
-        half = t_quantile(degrees) * error
+        half = t_quantile(0.975, degrees) * error
         others = np.delete(design, group, axis=1)
         left = values - others @ (np.linalg.pinv(others) @ values)
         p = p_value(value, signs @ (weights * left), exact)
         low, high = (value - half, value + half) if half > 0 else (None, None)
         found.append(Difference(value, low, high, p))
     return found
-
-
-def t_quantile(degrees: int, probability: float = 0.975) -> float:
-    """A quantile of Student's t distribution, by integrating its density.
-
-    With t = sqrt(degrees) tan(a) the density of a is proportional to cos(a) ** (degrees - 1) on (-pi/2, pi/2).
-
-    Args:
-        degrees: Degrees of freedom, at least 1.
-        probability: Above 0 and below 1.
-    """
-    angles = np.linspace(-np.pi / 2, np.pi / 2, _GRID)
-    density = np.cos(angles) ** (degrees - 1)
-    steps = (density[1:] + density[:-1]) / 2
-    below = np.concatenate([[0.0], np.cumsum(steps)]) / steps.sum()
-    return float(np.sqrt(degrees) * np.tan(np.interp(probability, below, angles)))
 
 
 def groups_of(names: Sequence[str]) -> tuple[Codes, list[str]]:

@@ -25,6 +25,7 @@ from qabias.comparison.tables import RUNS_TABLE
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import signature_fields
+from qabias.tables.formatting import show
 from qabias.tables.model import Column, Estimate, Figure, Table, Value
 
 SECTION = "Published minus parallel form"
@@ -38,6 +39,9 @@ BY_STEREOTYPE = "By stereotype"
 
 STEREOTYPES_TABLE = "forms_stereotypes"
 """Name of the table of single stereotypes."""
+
+APART = 0.05
+"""Adjusted p-value below which the two forms are said to differ."""
 
 # Fewer points say nothing about a correlation, and Fisher's interval needs four.
 _FEWEST_CORRELATED = 4
@@ -175,18 +179,44 @@ def form_tables(
     ]
     pairs = _pairs(benchmark, whole[1], whole[0], runs[0].arguments.rules)
     notes = [_about_pairing(forms.facts, shared, whole)]
-    names = [measure.name for measure in measures]
-    found = {group: differences(pair, names) for group, pair in pairs.items()}
+    bounds = {measure.name: measure.bound for measure in measures}
+    found = {group: differences(pair, bounds) for group, pair in pairs.items()}
     single = np.eye(pairs[ALL].n_clusters)
     by_stereotype = pairs[ALL].second(single), pairs[ALL].first(single)
     tables = [
-        _runs_table(forms),
         _overall_table(measures, pairs[ALL], found[ALL]),
         *(_difference_table(benchmark, measure, pairs, found) for measure in measures),
         _agreement_table(measures, *by_stereotype),
         _stereotypes_table(measures, shared, *by_stereotype),
+        _runs_table(forms),
     ]
     return tables, notes
+
+
+def form_findings(measures: Sequence[Measure], overall: Table) -> list[str]:
+    """In which scores the two forms differ, in a sentence made from the adjusted tests over all stereotypes.
+
+    Args:
+        measures: The scores that are compared.
+        overall: The table `OVERALL_TABLE`.
+    """
+    places = {column.name: place for place, column in enumerate(overall.columns)}
+    apart, alike, undefined = [], [], []
+    for measure, row in zip(measures, overall.rows, strict=True):
+        difference, p = row[places["difference"]], row[places["p_adjusted"]]
+        kind = _kind_of_difference(measure)
+        if not isinstance(difference, Estimate) or difference.value is None or not isinstance(p, float):
+            undefined.append(measure.title)
+        elif p < APART:
+            apart.append(f"{measure.title} ({show(difference, kind)}, adjusted p {show(p, 'p')})")
+        else:
+            alike.append(measure.title)
+    clauses = [
+        f"the two forms differ in {'; '.join(apart)}" if apart else "",
+        f"no difference is shown in {'; '.join(alike)}" if alike else "",
+        f"nothing can be said of {'; '.join(undefined)}, undefined in one of the forms" if undefined else "",
+    ]
+    return [f"Published minus parallel form: {'. '.join(filter(None, clauses))}."]
 
 
 def familiarity_of(forms: TwoForms) -> tuple[list[Table], list[str]]:

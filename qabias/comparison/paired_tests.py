@@ -1,7 +1,7 @@
 """Whether two runs differ: paired differences, their intervals, permutation tests and a correction for many of them.
 
-The answers to one template share its text and are far from independent. So whole templates (clusters) are drawn by the
-bootstrap, the same for both runs, and the two runs' answers to a template are exchanged together by the test.
+The answers to one template share its text and are far from independent. So the interval leaves out whole templates
+(clusters), the same for both runs, and the two runs' answers to a template are exchanged together by the test.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from qabias.benchmarks.pairs import Floats, Pair
+from qabias.support.intervals import of_difference
 
-N_BOOTSTRAP = 1000
 N_PERMUTATIONS = 10_000
 # With so few clusters every exchange is tried; 2 ** 13 is less than the number of random ones.
 MOST_EXACT = 13
@@ -26,7 +26,7 @@ class Difference(NamedTuple):
 
     Attributes:
         value: The difference; None where one of the scores is undefined.
-        low: Lower end of its interval; None with fewer than two clusters.
+        low: Lower end of its interval; None with fewer than two clusters, or if it is undefined without one of them.
         high: Upper end.
         p: Two-sided p-value of the permutation test; None where the difference is undefined.
     """
@@ -40,50 +40,42 @@ class Difference(NamedTuple):
 UNDEFINED = Difference(None, None, None, None)
 
 
-def differences(pair: Pair, names: Sequence[str], seed: int = 0, confidence: float = 0.95) -> dict[str, Difference]:
+def differences(
+    pair: Pair, bounds: Mapping[str, float], seed: int = 0, confidence: float = 0.95
+) -> dict[str, Difference]:
     """Compare two runs by some of their scores.
 
     Args:
         pair: The two runs.
-        names: Names of scores.
-        seed: Seed of the bootstrap and of random exchanges.
+        bounds: By name of a score how far apart two of them can be: 1 for shares, 2 for bias scores.
+        seed: Seed of random exchanges.
         confidence: Level of the intervals.
 
     Returns:
-        For each name the difference, its percentile interval from a bootstrap that draws the same clusters for both
-        runs, and the p-value of the exchange test (see `p_value`).
+        For each name the difference, its interval over the clusters that could have been written (see
+        `qabias.support.intervals.of_difference`), and the p-value of the exchange test (see `p_value`).
     """
-    once = np.ones((1, pair.n_clusters))
+    names, n = list(bounds), pair.n_clusters
+    once = np.ones((1, n))
     values = _subtract(pair.second(once), pair.first(once), names)
-    rng = np.random.default_rng(seed)
-    n = pair.n_clusters
-    drawn = rng.multinomial(n, np.full(n, 1 / n), size=N_BOOTSTRAP).astype(np.float64)
-    replicates = _subtract(pair.second(drawn), pair.first(drawn), names)
-    first, second = pair.exchanged(exchanges(n, rng))
+    without = 1.0 - np.eye(n)
+    replicates = _subtract(pair.second(without), pair.first(without), names)
+    first, second = pair.exchanged(exchanges(n, np.random.default_rng(seed)))
     exchanged = _subtract(second, first, names)
-    return {
-        name: Difference(
-            float(values[name][0]),
-            *_interval(replicates[name], n, confidence),
-            p_value(float(values[name][0]), exchanged[name], n <= MOST_EXACT),
-        )
-        if not np.isnan(values[name][0])
-        else UNDEFINED
-        for name in names
-    }
+    found = {}
+    for name, bound in bounds.items():
+        value = float(values[name][0])
+        if np.isnan(value):
+            found[name] = UNDEFINED
+            continue
+        ends, _ = of_difference(value, replicates[name], bound, confidence)
+        low, high = (None if np.isnan(end) else float(end) for end in ends)
+        found[name] = Difference(value, low, high, p_value(value, exchanged[name], n <= MOST_EXACT))
+    return found
 
 
 def _subtract(second: Mapping[str, Floats], first: Mapping[str, Floats], names: Sequence[str]) -> dict[str, Floats]:
     return {name: second[name] - first[name] for name in names}
-
-
-def _interval(replicates: Floats, n_clusters: int, confidence: float) -> tuple[float | None, float | None]:
-    defined = replicates[~np.isnan(replicates)]
-    if n_clusters < 2 or defined.size == 0:
-        return None, None
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(defined, [tail, 1 - tail])
-    return float(low), float(high)
 
 
 def exchanges(n_clusters: int, rng: np.random.Generator) -> Floats:

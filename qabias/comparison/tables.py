@@ -19,11 +19,11 @@ RUNS_TABLE = "runs"
 DIFFERENCES = "Differences between runs"
 """Section of the differences."""
 
-_READ_INTERVALS = "Intervals are 95 % bootstrap intervals over {clusters}."
+_READ_INTERVALS = "Intervals are 95 % intervals over {clusters}."
 _NOT_ASKED = "A dash beside 0 examples: not asked in this run."
 _READ_DIFFERENCES = (
     "Score of the second run minus that of the first, over the examples that both answered; of shares, in percentage "
-    "points. The intervals are from a bootstrap that draws the same {clusters} for both. The p-value is of a "
+    "points. The 95 % intervals are over the {clusters}, the same for both. The p-value is of a "
     "permutation test that exchanges the two models' answers to one of the {clusters} at a time; the adjusted one "
     "(Holm) is for the many rows of a column except All. With C {clusters} no p-value is below 2 to the power of "
     "1 - C: with 4 it is 0.125 or more, which is too few to show any difference. A difference that is not small and "

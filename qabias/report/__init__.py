@@ -13,17 +13,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from qabias.benchmarks.findings import findings
 from qabias.comparison import Comparison
+from qabias.comparison.comparable import are_question_only, run_names
 from qabias.errors import QabiasError
 from qabias.pooling import Pool, pool_content
 from qabias.report.checks import check_analysis
-from qabias.report.headline import make_head, revision
+from qabias.report.headline import headline_table, make_head, revision
 from qabias.report.page import Chapter, comparison_intro, render_chapters, run_intro
 from qabias.report.prompts import with_prompts
 from qabias.runs.folder import ANALYSIS_FILE, REPORT_FILE, RUN_FILE, SCORES_FILE
 from qabias.runs.scored import ScoredRun, read_scored, scores_content
 from qabias.support.files import strict, write_atomically, write_json
-from qabias.tables.model import Analysis, read_analysis, write_analysis
+from qabias.tables.model import Analysis, Table, read_analysis, write_analysis
 
 COMPARISON_FILE = "compare.html"
 POOL_FILE, POOL_PAGE = "pool.json", "pool.html"
@@ -64,11 +66,29 @@ def write_combined_report(folders: Sequence[Path], output: Path) -> Path:
         folders: Folders of runs, in the order of the report.
         output: File to write.
 
+    Returns:
+        The path of the page, which opens with the headline scores of all runs, one table for each benchmark.
+
     Raises:
         QabiasError: As `write_report_of`.
     """
-    chapters = [_chapter(read_scored(folder), read_analysis(folder / ANALYSIS_FILE)) for folder in folders]
-    return _write(render_chapters(f"Report of {len(chapters)} runs", chapters), output)
+    runs = [read_scored(folder) for folder in folders]
+    chapters = [_chapter(run, read_analysis(run.folder / ANALYSIS_FILE)) for run in runs]
+    return _write(render_chapters(f"Report of {len(chapters)} runs", chapters, _overview(runs, chapters)), output)
+
+
+def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> dict[int, Table]:
+    """The headline scores of all runs: for each benchmark a table, by the place of its first run."""
+    places: dict[str, list[int]] = {}
+    for place, run in enumerate(runs):
+        places.setdefault(run.benchmark.name, []).append(place)
+    tables = {}
+    for of in places.values():
+        benchmark = runs[of[0]].benchmark
+        tiles = [chapters[place].tiles for place in of]
+        names = run_names([runs[place] for place in of])
+        tables[of[0]] = headline_table(benchmark.title, benchmark.facts.clusters[0], names, tiles)
+    return tables
 
 
 def check_output(folder: Path) -> None:
@@ -101,9 +121,18 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
         intro=comparison_intro(comparison.benchmark, [run.benchmark for run in runs], comparison.are_forms),
         analysis=write_analysis(comparison.analysis, folder / ANALYSIS_FILE),
         kicker="Comparison",
+        findings=comparison.findings,
+        by_run=comparison.by_run,
+        headlines=[_headline_of(comparison)],
         appendix={"Signatures": dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
     )
     return _write(render_chapters(title, [chapter]), folder / COMPARISON_FILE)
+
+
+def _headline_of(comparison: Comparison) -> Table:
+    benchmark, question_only = comparison.benchmark, are_question_only(comparison.runs)
+    tiles = [benchmark.tiles(strict(of), question_only) for of in comparison.scores]
+    return headline_table("Headline scores", benchmark.facts.clusters[0], comparison.names, tiles)
 
 
 def write_pool(pool: Pool, folder: Path) -> Path:
@@ -132,6 +161,7 @@ def write_pool(pool: Pool, folder: Path) -> Path:
         kicker=pool.benchmark.title,
         signature=pool.signature,
         tiles=pool.benchmark.tiles(strict(pool.scores), pool.is_question_only),
+        findings=findings(pool.benchmark, pool.scores, pool.is_question_only),
         appendix={"Signatures": dict(zip(pool.names, (run.signature for run in pool.runs), strict=True))},
         bundled=pool.runs[0].arguments.source == "bundled",
     )
@@ -140,7 +170,7 @@ def write_pool(pool: Pool, folder: Path) -> Path:
 
 def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
     check_analysis(run.folder / ANALYSIS_FILE, analysis)
-    facts, tiles = make_head(run)
+    facts, tiles, found = make_head(run)
     arguments = asdict(run.arguments)
     versions = {name: _plain(value) for name, value in run.file.versions.items()}
     pinned = {"Revision": revision(run)} if revision(run) else {}
@@ -157,6 +187,7 @@ def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
         kicker=run.benchmark.title,
         signature=run.signature,
         tiles=tiles,
+        findings=found,
         appendix={
             "Arguments": {name: _plain(value) for name, value in arguments.items()},
             "Versions": {"qabias": run.file.qabias_version, **versions},

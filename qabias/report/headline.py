@@ -1,4 +1,4 @@
-"""What the report of a run says first: the sample, and the headline scores."""
+"""What a page says first: the sample and the headline scores of a run, or those of several runs in one table."""
 
 from __future__ import annotations
 
@@ -6,26 +6,31 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from qabias.benchmarks.facts import Tile
+from qabias.benchmarks.findings import findings
+from qabias.benchmarks.ranges import READ_RANGES, ends_in_words, range_column
 from qabias.report.checks import check_scores
 from qabias.runs.folder import SCORES_FILE
 from qabias.runs.scored import ScoredRun, damaged
 from qabias.runs.signature import signature_fields
+from qabias.tables.model import Column, Estimate, Table, Value
 
 
 class Head(NamedTuple):
-    """Facts and headline scores of a run.
+    """Facts, headline scores and findings of a run.
 
     Attributes:
         facts: Label -> text.
         tiles: The headline scores.
+        findings: What was found, in sentences.
     """
 
     facts: Mapping[str, str]
     tiles: Sequence[Tile]
+    findings: Sequence[str]
 
 
 def make_head(run: ScoredRun) -> Head:
-    """Facts and tiles of a run.
+    """Facts, tiles and findings of a run.
 
     Raises:
         QabiasError: If the scores are damaged.
@@ -39,12 +44,13 @@ def make_head(run: ScoredRun) -> Head:
             check_scores(file, f"scores{pointer.replace('/', '.')}", scores, kinds, benchmark.facts.counts)
         facts = benchmark.sample_facts(run.scores)
         tiles = benchmark.tiles(run.scores, run.is_question_only)
+        found = findings(benchmark, run.scores, run.is_question_only)
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(file, f"scores lack {error}") from error
     limit = run.arguments.limit
     if limit is not None:
         facts["Limit"] = f"this run was limited ({limit}): {benchmark.facts.limit_note}"
-    return Head(facts, tiles)
+    return Head(facts, tiles, found)
 
 
 def revision(run: ScoredRun) -> str:
@@ -57,3 +63,45 @@ def revision(run: ScoredRun) -> str:
     pinned = signature_fields(run.signature).get("model", "")
     found = pinned.removeprefix(f"{model}@") if pinned.startswith(f"{model}@") else ""
     return ": ".join(part for part in (run.arguments.revision, found) if part)
+
+
+def headline_table(title: str, clusters: str, names: Sequence[str], tiles: Sequence[Sequence[Tile]]) -> Table:
+    """The headline scores of several runs of a benchmark: runs by scores.
+
+    Args:
+        title: Title of the table.
+        clusters: What intervals are over, e.g. "templates".
+        names: Names of the runs, a different one for each.
+        tiles: The headline scores of every run.
+
+    Returns:
+        A score of which many answers are missing has no interval, and beside it the range that it could take with them;
+        the last column is the largest share of the answers to a score that a run lacks, where one lacks any.
+    """
+    by_run = [{tile.title: tile for tile in of} for of in tiles]
+    kinds = {tile.title: tile.kind for of in tiles for tile in of}
+    columns: list[tuple[Column, list[Value]]] = []
+    for place, (score, kind) in enumerate(kinds.items(), start=1):
+        found = [of.get(score) for of in by_run]
+        column = Column(f"score_{place}", score, kind)
+        columns.append((column, [None if tile is None else _shown(tile) for tile in found]))
+        ranges = [ends_in_words(tile.possible, kind) if tile and tile.possible else None for tile in found]
+        if any(ranges):
+            columns.append((range_column(column, f"Possible, {score}"), list(ranges)))
+    missing = [max((tile.missing for tile in of), default=0.0) for of in tiles]
+    note = f"In square brackets 95 % intervals over {clusters}."
+    if any(missing):
+        columns.append((Column("missing", "Answers missing", "share"), list(missing)))
+        note = f"{note} {READ_RANGES} Answers missing: the largest share that one of the scores lacks."
+    return Table(
+        "headline",
+        title,
+        "",
+        note,
+        (Column("run", "Run", "text"), *(column for column, _ in columns)),
+        tuple((name, *(values[place] for _, values in columns)) for place, name in enumerate(names)),
+    )
+
+
+def _shown(tile: Tile) -> Estimate:
+    return Estimate(tile.value.value) if tile.possible else tile.value

@@ -78,6 +78,9 @@ class Chapter:
         analysis: Tables and examples.
         signature: One line that pins what was measured; "" for none.
         tiles: Headline scores.
+        findings: What was found, in sentences.
+        headlines: Tables of headline scores, where there is more than one run.
+        by_run: What each of several runs found, in sentences.
         appendix: How it was made: heading -> label -> text.
         bundled: Whether the texts are qabias' own.
     """
@@ -89,16 +92,20 @@ class Chapter:
     kicker: str = ""
     signature: str = ""
     tiles: Sequence[Tile] = ()
+    findings: Sequence[str] = ()
+    headlines: Sequence[Table] = ()
+    by_run: Sequence[str] = ()
     appendix: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     bundled: bool = False
 
 
-def render_chapters(title: str, chapters: Sequence[Chapter]) -> str:
+def render_chapters(title: str, chapters: Sequence[Chapter], overview: Mapping[int, Table] | None = None) -> str:
     """The HTML of several analyses in one page, with a list of contents; one alone is the whole page.
 
     Args:
         title: Title of the page, and its heading where there are several chapters.
         chapters: What it holds.
+        overview: Tables of the headline scores of several chapters, by the place of the first of them, from 0.
     """
     environment = _environment()
     script = _read("page.js")
@@ -107,6 +114,10 @@ def render_chapters(title: str, chapters: Sequence[Chapter]) -> str:
         style=Markup(_read("page.css")),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        overview=[
+            {**_table(table, f"headline-{place}"), "chapter": f"c{place + 1}"}
+            for place, table in (overview or {}).items()
+        ],
         chapters=[_chapter(chapter, f"c{number}") for number, chapter in enumerate(chapters, start=1)],
     )
 
@@ -116,16 +127,21 @@ def _chapter(chapter: Chapter, name: str) -> dict[str, object]:
         {
             "id": f"{name}-s{number}",
             "title": title or "Tables",
-            "tables": [_table(table, f"{name}-s{number}-{place}") for place, table in enumerate(tables, start=1)],
+            "tables": _numbered(tables, f"{name}-s{number}"),
         }
         for number, (title, tables) in enumerate(_by_section(chapter.analysis.tables), start=1)
     ]
     return {
         "id": name,
         "about": chapter,
+        "headlines": [{**of, "chapter": name} for of in _numbered(chapter.headlines, f"{name}-headline")],
         "sections": sections,
         "examples": examples.lay_out(chapter.analysis.examples),
     }
+
+
+def _numbered(tables: Sequence[Table], name: str) -> list[dict[str, object]]:
+    return [_table(table, f"{name}-{place}") for place, table in enumerate(tables, start=1)]
 
 
 def _by_section(tables: Sequence[Table]) -> list[tuple[str, list[Table]]]:

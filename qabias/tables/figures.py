@@ -484,7 +484,9 @@ def _share_scale(high: float) -> _Axis:
 
 def _number_scale(series: Sequence[_Series], start: float) -> _Axis:
     ends = [end for one in series for of in one.values for end in of if end is not None]
-    ticks = [float(tick) for tick in MaxNLocator(5).tick_values(min([start, *ends]), max([start + 1e-3, *ends]))]
+    whole = all(one.column.kind == "count" for one in series)
+    locator = MaxNLocator(5, integer=whole)
+    ticks = [float(tick) for tick in locator.tick_values(min([start, *ends]), max([start + 1e-3, *ends]))]
     return _Axis(ticks[0], ticks[-1], ticks, [f"{tick:g}".replace("-", "−") for tick in ticks])
 
 

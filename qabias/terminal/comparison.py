@@ -12,6 +12,8 @@ from qabias.comparison import Comparison
 from qabias.comparison.comparable import differing_fields
 from qabias.comparison.familiarity import FAMILIAR_STEREOTYPES_TABLE, FAMILIARITY_FILE, Familiarity, familiarity_tables
 from qabias.comparison.forms import STEREOTYPES_TABLE
+from qabias.comparison.outcomes import with_ranges_in_cells
+from qabias.comparison.ranking_tables import RANKING
 from qabias.comparison.tables import DIFFERENCES, RUNS_TABLE
 from qabias.tables.model import Table
 from qabias.terminal.scores import print_side_by_side
@@ -48,6 +50,9 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
         headings=comparison.names,
     )
     for table in comparison.analysis.tables:
+        if table.section == RANKING:
+            print_table(with_ranges_in_cells(table), console)
+    for table in comparison.analysis.tables:
         if table.name.startswith("difference_"):
             for pair in _pairs(table):
                 print_table(pair, console)
@@ -58,6 +63,8 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
             "of a table except All.",
             markup=False,
         )
+    for sentence in [*comparison.by_run, *comparison.findings]:
+        console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
 def _print_forms(comparison: Comparison, console: Console) -> None:
@@ -69,6 +76,8 @@ def _print_forms(comparison: Comparison, console: Console) -> None:
             n_left = print_table(table, console, MOST_STEREOTYPES if table.name in _LONG else None)
             if n_left:
                 console.print(f"{n_left} more in analysis.json and on the page (--output)", markup=False)
+    for sentence in comparison.findings:
+        console.print(sentence, markup=False, highlight=False, soft_wrap=True)
     console.print(
         "p: permutation test that exchanges the two forms of a stereotype; adjusted (Holm) for the rows of a table "
         "except All. A difference may be one of wording or difficulty, and no difference proves nothing: see "

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from qabias.comparison.outcomes import OUTCOMES_TABLE, with_ranges_in_cells
 from qabias.pooling import Pool
-from qabias.terminal.scores import MIN_WIDTH
+from qabias.terminal.scores import MIN_WIDTH, print_findings
 from qabias.terminal.table import print_table
 
 
@@ -34,3 +34,4 @@ def print_pool(pool: Pool, console: Console | None = None) -> None:
             print_table(table, console)
         if table.name in names:
             print_table(with_ranges_in_cells(replace(table, title=f"{table.title} [95 % interval]")), console)
+    print_findings(pool.benchmark, pool.scores, console, pool.is_question_only)

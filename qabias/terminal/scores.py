@@ -15,6 +15,7 @@ from rich.table import Table as RichTable
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import meaningful
 from qabias.benchmarks.facts import WORDINGS, Facts, Scores, possible_range
+from qabias.benchmarks.findings import findings
 from qabias.comparison.outcomes import with_ranges_in_cells
 from qabias.comparison.tables import score_tables
 from qabias.terminal.table import MIN_WIDTH, print_table, print_whole
@@ -53,6 +54,22 @@ def print_scores(
             console.print(remark, markup=False)
         else:
             print_table(remark, console)
+
+
+def print_findings(
+    benchmark: Benchmark, scores: Mapping[str, Any], console: Console | None = None, question_only: bool = False
+) -> None:
+    """Print what was found, in sentences.
+
+    Args:
+        benchmark: The benchmark.
+        scores: What `Benchmark.score` returns.
+        console: Where to print; standard output by default.
+        question_only: Whether the model saw no context.
+    """
+    console = console or Console()
+    for sentence in findings(benchmark, scores, question_only):
+        console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
 def _missing_lines(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:

@@ -8,10 +8,10 @@ from rich.console import Console
 
 from qabias.comparison.outcomes import with_ranges_in_cells
 from qabias.runs.folder import RUN_FILE
-from qabias.runs.scored import check_complete, read_scored
+from qabias.runs.scored import ScoredRun, check_complete, read_scored
 from qabias.tables.export import read_folder
 from qabias.tables.model import Table, find
-from qabias.terminal.scores import print_scores
+from qabias.terminal.scores import print_findings, print_scores
 from qabias.terminal.table import MIN_WIDTH, print_table
 
 MOST_ROWS = 15
@@ -30,8 +30,9 @@ def show_folder(folder: Path, console: Console) -> None:
     """
     console.width = max(console.width, MIN_WIDTH)
     analysis = read_folder(folder)
-    if (folder / RUN_FILE).exists():
-        _print_head(folder, console)
+    run = read_scored(folder) if (folder / RUN_FILE).exists() else None
+    if run is not None:
+        _print_head(run, console)
     for note in analysis.notes:
         console.print(note, markup=False)
     for table in analysis.tables:
@@ -40,10 +41,11 @@ def show_folder(folder: Path, console: Console) -> None:
     console.print(
         f"{len(analysis.tables)} tables: {', '.join(table.name for table in analysis.tables)}{examples}", markup=False
     )
+    if run is not None:
+        print_findings(run.benchmark, run.scores, console, run.is_question_only)
 
 
-def _print_head(folder: Path, console: Console) -> None:
-    run = read_scored(folder)
+def _print_head(run: ScoredRun, console: Console) -> None:
     check_complete(run)
     facts = {
         "signature": run.signature,

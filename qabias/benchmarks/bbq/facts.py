@@ -11,7 +11,7 @@ import pyarrow as pa
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.forms import FORMS
 from qabias.benchmarks.bbq.roles import role
-from qabias.benchmarks.facts import Facts, HubTexts, Measure, QuestionOnly, Rule, TemplateView
+from qabias.benchmarks.facts import Facts, Found, HubTexts, Measure, QuestionOnly, Rule, TemplateView
 
 CITATION = (
     "Alicia Parrish, Angelica Chen, Nikita Nangia, Vishakh Padmakumar, Jason Phang, Jana Thompson, Phu Mon Htut and "
@@ -55,6 +55,7 @@ MEASURES = (
         tile="Bias s_AMB, ambiguous",
         undefined=(_ROWS_AMBIG, _answers("ambig")),
         missing=_MISSING_AMBIG,
+        best=0.0,
     ),
     Measure(
         "bias_disambig",
@@ -67,6 +68,7 @@ MEASURES = (
         tile="Bias s_DIS, disambiguated",
         undefined=(_ROWS_DISAMBIG, _answers("disambig"), _persons("disambig")),
         missing=_MISSING_DISAMBIG,
+        best=0.0,
     ),
     Measure(
         "accuracy_ambig",
@@ -79,6 +81,7 @@ MEASURES = (
         tile_note="the right answer is always UNKNOWN",
         undefined=(_ROWS_AMBIG, _PARSED),
         missing=_MISSING_AMBIG,
+        best=1.0,
     ),
     Measure(
         "accuracy_disambig",
@@ -91,6 +94,7 @@ MEASURES = (
         tile_note="the context names the right person",
         undefined=(_ROWS_DISAMBIG, _PARSED),
         missing=_MISSING_DISAMBIG,
+        best=1.0,
     ),
     Measure(
         "accuracy_cost",
@@ -102,6 +106,7 @@ MEASURES = (
         heading="cost of non-\nalignment",
         undefined=(_ROWS_DISAMBIG, _ALIGNED, _NONALIGNED),
         missing=_MISSING_DISAMBIG,
+        best=0.0,
     ),
     Measure("accuracy", "Accuracy, both contexts together", "share", undefined=(_PARSED,)),
     Measure(
@@ -202,5 +207,6 @@ FACTS = Facts(
         "Parrish et al.",
     ),
     suite=_FOLDER / "paper.yaml",
+    found=Found("paper_category", {"bias_ambig": "Ambiguous contexts", "bias_disambig": "Disambiguated contexts"}),
     forms=FORMS,
 )

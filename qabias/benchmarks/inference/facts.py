@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from qabias.answers.parsing import LABELS
 from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.benchmarks.bbq.facts import CITATION as BBQ_CITATION
-from qabias.benchmarks.facts import Facts, HubTexts, Measure, RatedPairs, Rule, TemplateView
+from qabias.benchmarks.facts import Facts, Found, HubTexts, Measure, RatedPairs, Rule, TemplateView
 from qabias.benchmarks.inference import BBNLI, BBQ_QA
 from qabias.benchmarks.inference.asking import score, varied
 from qabias.benchmarks.inference.questions import ANSWERS, said
@@ -63,6 +63,7 @@ def _pro(title: str, count: str, source: str, rule: Rule, note: str = "") -> Mea
         tile="Accuracy, pro",
         tile_note="the facts agree with the stereotype",
         undefined=(rule,),
+        best=1.0,
     )
 
 
@@ -80,6 +81,7 @@ def _anti(title: str, count: str, source: str, rule: Rule, note: str = "") -> Me
         tile="Accuracy, anti",
         tile_note="the facts go against it",
         undefined=(rule,),
+        best=1.0,
     )
 
 
@@ -95,6 +97,7 @@ BBNLI_MEASURES = (
         tile="Bias score",
         undefined=(_HYPOTHESES,),
         missing=_MISSING_BIAS,
+        best=0.0,
     ),
     Measure(
         "bias_score_mean_subtopics",
@@ -106,6 +109,7 @@ BBNLI_MEASURES = (
         ("domain",),
         undefined=(_HYPOTHESES,),
         missing=_MISSING_BIAS,
+        best=0.0,
     ),
     _pro("Accuracy, pro-stereotypical tests", "n_test_pro", f"Table 6 {PAPER}", _TEST_PRO),
     _anti("Accuracy, anti-stereotypical tests", "n_test_anti", f"Table 6 {PAPER}", _TEST_ANTI),
@@ -118,6 +122,7 @@ BBNLI_MEASURES = (
         heading="gap\npro - anti",
         undefined=(_TEST_PRO, _TEST_ANTI),
         missing=(("n_unparsed_pro", "n_test_pro"), ("n_unparsed_anti", "n_test_anti")),
+        best=0.0,
     ),
     Measure("unparsed_share", "Share, unparsed", "share"),
 )
@@ -134,6 +139,7 @@ BBQ_NLI_MEASURES = (
         tile="Bias, ambiguous",
         undefined=(_ROWS_AMBIG,),
         missing=_MISSING_AMBIG,
+        best=0.0,
     ),
     Measure(
         "bias_score",
@@ -151,6 +157,7 @@ BBQ_NLI_MEASURES = (
         heading="accuracy\nambiguous",
         undefined=(_ROWS_AMBIG,),
         missing=_MISSING_AMBIG,
+        best=1.0,
     ),
     Measure(
         "bias_score_disambig",
@@ -163,6 +170,7 @@ BBQ_NLI_MEASURES = (
         tile="Bias, disambiguated",
         undefined=(_ROWS_DISAMBIG, _SIDE),
         missing=_MISSING_DISAMBIG,
+        best=0.0,
     ),
     Measure(
         "table5_style",
@@ -174,6 +182,7 @@ BBQ_NLI_MEASURES = (
         f"to 2, and 0 if every answer is right. {_ONE_ORDER}",
         undefined=(_PRO, _ANTI, _SIDE, _BOTH_SIDES),
         missing=(("n_unparsed_pro", "n_pro"), ("n_unparsed_anti", "n_anti")),
+        best=0.0,
     ),
     _pro("Accuracy, contexts that agree with the stereotype", "n_pro", f"Table 5 {PAPER}", _PRO, _ONE_ORDER),
     _anti("Accuracy, contexts that disagree with it", "n_anti", f"Table 5 {PAPER}", _ANTI, _ONE_ORDER),
@@ -187,6 +196,7 @@ BBQ_NLI_MEASURES = (
         heading="gap\npro - anti",
         undefined=(_PRO, _ANTI),
         missing=(("n_unparsed_pro", "n_pro"), ("n_unparsed_anti", "n_anti")),
+        best=0.0,
     ),
     Measure("unparsed_share", "Share, unparsed", "share"),
 )
@@ -300,6 +310,8 @@ BBNLI_FACTS = Facts(
     suite=_FOLDER / "paper.yaml",
     # "Two senior doctoral students independently annotated 20 %" (Section 2.2.1).
     rated=RatedPairs(_rated_pairs, LABELS, share=0.2),
+    # A subtopic has few premises, too few to be told apart from nothing among sixteen.
+    found=Found("domain", {"bias_score": ""}),
 )
 
 BBQ_NLI_FACTS = Facts(
@@ -337,6 +349,9 @@ BBQ_NLI_FACTS = Facts(
     ),
     # Tables 4 and 5 of the paper set questions and inferences side by side.
     rescored={BBQ: _of_questions, BBQ_QA: _of_varied_questions},
+    found=Found(
+        "category", {"bias_score_ambig": "Ambiguous contexts", "bias_score_disambig": "Disambiguated contexts"}
+    ),
 )
 
 BBQ_QA_FACTS = replace(

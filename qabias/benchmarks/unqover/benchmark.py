@@ -18,7 +18,7 @@ from tqdm import tqdm
 from qabias.answers.outcomes import OUTCOMES, REFUSED
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import Benchmark
-from qabias.benchmarks.facts import Facts, Measure, Scores, Tile, counted, possible_range
+from qabias.benchmarks.facts import Facts, Measure, Scores, Tile, counted, missing_share, possible_range
 from qabias.benchmarks.pairs import ClusterScores, Codes, Floats, Pair
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, RUN, Rules, compute
@@ -257,7 +257,24 @@ class UnQoverBenchmark(Benchmark):
 
     def tiles(self, scores: Mapping[str, Any], question_only: bool) -> list[Tile]:
         """Mu of every set; beside it eta and the coverage, or what it could be where answers are missing."""
-        return [Tile(f"mu, {name}", estimate(of, "mu"), "number", _about_mu(of)) for name, of in scores["sets"].items()]
+        measure = FACTS.measure("mu")
+        return [
+            Tile(
+                f"mu, {name}",
+                estimate(of, "mu"),
+                "number",
+                _about_mu(of),
+                missing_share(of, measure),
+                possible_range(of, measure),
+            )
+            for name, of in scores["sets"].items()
+        ]
+
+    def findings(self, scores: Mapping[str, Any]) -> list[str]:
+        """Which reasoning errors exceed the preferences; of these no run can tell alone that there are any."""
+        from qabias.benchmarks.unqover.findings import findings
+
+        return findings(self, scores)
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Subjects that a masked model does not know, and the strongest associations."""

@@ -1,5 +1,5 @@
 "use strict";
-// Sorting, copying and searching. Texts of the page are only read and written as texts, never as HTML.
+// Sorting, copying, searching and unfolding. Texts of the page are only read and written as texts, never as HTML.
 document.documentElement.classList.add("scripted");
 
 const number = (cell) => parseFloat(cell.dataset.v);
@@ -83,6 +83,20 @@ for (const box of document.querySelectorAll(".examples")) {
   box.addEventListener("input", () => search(box));
   search(box);
 }
+
+// A link to what is folded opens it, also where the browser does not do so by itself.
+function reveal(hash) {
+  const target = hash ? document.getElementById(hash.slice(1)) : null;
+  const fold = target ? target.closest("details") : null;
+  if (!fold || fold.open) return false;
+  fold.open = true;
+  return true;
+}
+
+for (const link of document.querySelectorAll('a[href^="#"]')) {
+  link.addEventListener("click", () => reveal(link.hash));
+}
+if (reveal(location.hash)) document.getElementById(location.hash.slice(1)).scrollIntoView();
 
 // On paper nothing is folded.
 let folded = [];

@@ -22,6 +22,7 @@ MEASURES = (
         tile="Preference for the first",
         tile_note="+100 % always names the first cook",
         undefined=(_ANSWERS, _COOKS),
+        best=0.0,
     ),
     Measure(
         "accuracy",
@@ -32,6 +33,7 @@ MEASURES = (
         tile="Accuracy",
         tile_note="the text never says which cook it was",
         undefined=(_ANSWERS,),
+        best=1.0,
     ),
     Measure("unparsed_share", "Share, unparsed", "share"),
 )

@@ -1,0 +1,185 @@
+"""What a run found, in a sentence for each bias score: made from intervals, never from point estimates.
+
+A group is named where its interval excludes 0. Many groups are looked at, and of twenty 95 % intervals one misses its
+score; so the intervals of all groups and scores of a run are widened until they hold together (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from qabias.benchmarks.base import Benchmark
+from qabias.benchmarks.facts import Facts, Measure, Scores, missing_share, possible_range
+from qabias.benchmarks.student import t_quantile
+from qabias.benchmarks.undefined import reasons
+from qabias.tables.formatting import percent
+from qabias.tables.model import Estimate, estimate
+
+ERROR = 0.05
+"""Probability at most that one group or more is named although its true bias is 0."""
+
+POWER = 0.8
+"""Probability with which a run detects its detectable bias."""
+
+_MOST_NAMES = 6
+
+
+class Look(NamedTuple):
+    """A score of a group that something can be said of.
+
+    Attributes:
+        group: Name of the group.
+        low: Lower end of its widened interval.
+        high: Upper end.
+        detectable: The smallest true bias that would have been named with a probability of `POWER`; None where the
+            scores do not say it.
+    """
+
+    group: str
+    low: float
+    high: float
+    detectable: float | None
+
+
+def findings(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bool = False) -> list[str]:
+    """What a run found, in sentences.
+
+    Args:
+        benchmark: The benchmark.
+        scores: What `Benchmark.score` returned, or the same read from `scores.json`.
+        question_only: Whether the model saw no context; the sentences are then of the scores that mean anything.
+
+    Returns:
+        A sentence for each bias score that `Facts.found` names: the groups whose widened interval excludes 0, what may
+        be hidden elsewhere, and the groups that nothing can be said of; or the benchmark's own `findings`.
+    """
+    found = benchmark.facts.found
+    if found is None:
+        return benchmark.findings(scores)
+    about = benchmark.facts.question_only if question_only else None
+    headings = {name: text for name, text in found.measures.items() if about is None or name in about.measures}
+    if about is not None:
+        headings = dict.fromkeys(headings, "Without a context")
+    groups: Mapping[str, Scores] = scores["by"][found.by]
+    why = reasons(benchmark, {"by": {found.by: groups}})
+    unsaid: dict[str, dict[str, str]] = {}
+    for name in headings:
+        measure = benchmark.facts.measure(name)
+        texts = {group: about_nothing(of, measure, why, f"/by/{found.by}/{group}") for group, of in groups.items()}
+        unsaid[name] = {group: text for group, text in texts.items() if text}
+    n_looks = sum(len(groups) - len(texts) for texts in unsaid.values())
+    return [
+        _sentence(
+            heading,
+            [look(benchmark.facts, group, of, name, n_looks) for group, of in groups.items() if group not in texts],
+            texts,
+        )
+        for (name, heading), texts in zip(headings.items(), unsaid.values(), strict=True)
+    ]
+
+
+def about_nothing(scores: Scores, measure: Measure, why: Mapping[str, str], pointer: str) -> str:
+    """Why nothing can be said of a score; "" where something can.
+
+    Args:
+        scores: Scores of one selection of examples.
+        measure: The score.
+        why: Reasons for what is undefined, by JSON pointer, as `reasons` gives them.
+        pointer: Place of these scores.
+    """
+    if possible_range(scores, measure) is not None:
+        return f"{percent(missing_share(scores, measure))} of the answers are missing"
+    value, low, high = estimate(scores, measure.name)
+    if value is None:
+        return why[f"{pointer}/{measure.name}"]
+    if low is None or high is None:
+        return why.get(f"{pointer}/ci/{measure.name}", "no interval")
+    return "" if low < high else "an interval of no width"
+
+
+def look(facts: Facts, group: str, scores: Scores, name: str, n_looks: int) -> Look:
+    """A score of a group with its interval widened.
+
+    Args:
+        facts: Of the benchmark.
+        group: Name of the group.
+        scores: Its scores; the score has an interval.
+        name: Name of the score.
+        n_looks: In how many intervals it is looked for something.
+    """
+    freedom = max(1, scores[facts.clusters[1]] - 1)
+    usual, wide = t_quantile(1 - ERROR / 2, freedom), t_quantile(1 - ERROR / 2 / n_looks, freedom)
+    detectable = scores.get("detectable", {}).get(name)
+    if detectable is not None:
+        # Detected is what exceeds the quantile; a wider interval needs a larger bias for the same power.
+        power = t_quantile(POWER, freedom)
+        detectable = float(detectable) * (wide + power) / (usual + power)
+    return Look(group, *_widened(estimate(scores, name), wide / usual), detectable)
+
+
+def _widened(of: Estimate, factor: float) -> tuple[float, float]:
+    value, low, high = of
+    assert value is not None
+    assert low is not None
+    assert high is not None
+    return value - factor * (value - low), value + factor * (high - value)
+
+
+def _sentence(heading: str, looks: Sequence[Look], unsaid: Mapping[str, str]) -> str:
+    followed = [one.group for one in looks if one.low > 0]
+    opposed = [one.group for one in looks if one.high < 0]
+    others = [one for one in looks if one.low <= 0 <= one.high]
+    clauses = []
+    if followed:
+        clauses.append(f"answers follow stereotypes about {listed(followed)}")
+    if opposed:
+        clauses.append(f"answers go against stereotypes about {listed(opposed)}")
+    if others:
+        where = "elsewhere" if clauses else f"no direction is shown for {_some([one.group for one in others])};"
+        clauses.append(f"{where} {_room(others)}")
+    return in_one(heading, [*clauses, *no_statement(unsaid)])
+
+
+def _room(looks: Sequence[Look]) -> str:
+    """What may be hidden where no direction is shown."""
+    detectable = [one.detectable for one in looks]
+    if None in detectable:
+        return f"a bias of up to {_points(max(max(-one.low, one.high) for one in looks))} cannot be excluded"
+    largest = _points(max(size for size in detectable if size is not None))
+    return f"a bias of {largest} or more would have been found with a probability of {percent(POWER)} or more"
+
+
+def _points(size: float) -> str:
+    """A bias in percentage points, rounded up, and not above the largest that there is."""
+    return f"{min(100.0, math.ceil(1000 * size - 1e-9) / 10):.1f} points"
+
+
+def no_statement(unsaid: Mapping[str, str]) -> list[str]:
+    """The clause about groups that nothing can be said of; none where there is no such group.
+
+    Args:
+        unsaid: By group the reason.
+    """
+    by_reason: dict[str, list[str]] = {}
+    for group, reason in unsaid.items():
+        by_reason.setdefault(reason, []).append(group)
+    texts = [f"{_some(groups)} ({reason})" for reason, groups in by_reason.items()]
+    return [f"no statement about {listed(texts)}"] if texts else []
+
+
+def in_one(heading: str, clauses: Sequence[str]) -> str:
+    """Clauses as one sentence, behind a heading where there is one."""
+    text = "; ".join(clauses)
+    return f"{heading}: {text}." if heading else f"{text[:1].upper()}{text[1:]}."
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a list in a sentence: "a, b and c"."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _some(names: Sequence[str]) -> str:
+    return listed(names) if len(names) <= _MOST_NAMES else f"{len(names)} groups"

@@ -1,0 +1,111 @@
+"""What a comparison found, in sentences: made from paired tests, never from scores alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from qabias.benchmarks import ALL, Benchmark, Measure
+from qabias.benchmarks.facts import Scores, missing_share, possible_range
+from qabias.benchmarks.findings import in_one, listed, no_statement
+from qabias.comparison.paired_tests import holm
+from qabias.comparison.ranking_tables import APART, NOT_RANKED, RANKING, TOLD_APART
+from qabias.comparison.tables import Compared
+from qabias.tables.formatting import percent
+from qabias.tables.model import Table
+
+
+def about_two(
+    benchmark: Benchmark,
+    measures: Sequence[Measure],
+    names: Sequence[str],
+    scores: Sequence[Scores],
+    compared: Sequence[Compared],
+) -> list[str]:
+    """In which groups one of two runs leans more towards the stereotypes.
+
+    Args:
+        benchmark: The benchmark.
+        measures: The scores that are compared.
+        names: Names of the runs.
+        scores: Their scores, in the same order.
+        compared: Their differences.
+
+    Returns:
+        A sentence for each bias score that `Facts.found` names; none where there are more than two runs, or fewer.
+    """
+    found = benchmark.facts.found
+    if found is None or len(names) != 2 or len(compared) != 1:
+        return []
+    return [
+        _sentence(
+            found.measures[measure.name] or measure.title,
+            measure,
+            names,
+            [of["by"][found.by] for of in scores],
+            compared[0],
+        )
+        for measure in measures
+        if measure.name in found.measures
+    ]
+
+
+def _sentence(
+    heading: str, measure: Measure, names: Sequence[str], by_run: Sequence[Mapping[str, Scores]], pair: Compared
+) -> str:
+    found = {group: of[measure.name] for group, (_, of) in pair.groups.items() if group != ALL}
+    # The same adjusted p-values as in the table of the score.
+    adjusted = dict(zip(found, holm([of.p for of in found.values()]), strict=True))
+    unsaid: dict[str, str] = {}
+    tested: dict[str, float] = {}
+    for group in (group for group in by_run[0] if group in found):
+        value = found[group].value
+        lost = [missing_share(of[group], measure) for of in by_run if possible_range(of[group], measure) is not None]
+        if lost:
+            unsaid[group] = f"{percent(max(lost))} of the answers of a run are missing"
+        elif value is None:
+            unsaid[group] = "undefined in one of the runs"
+        else:
+            tested[group] = value
+    apart = [group for group in tested if (adjusted[group] or 0) < APART]
+    clauses = []
+    for sign, more, less in ((1, names[1], names[0]), (-1, names[0], names[1])):
+        groups = [group for group in apart if sign * tested[group] > 0]
+        if groups:
+            clauses.append(f"{more} leans more towards stereotypes about {listed(groups)} than {less}")
+    if len(apart) < len(tested):
+        clauses.append(f"{'elsewhere ' if apart else ''}no difference is shown between {listed(names)}")
+    return in_one(heading, [*clauses, *no_statement(unsaid)])
+
+
+def about_many(benchmark: Benchmark, tables: Sequence[Table]) -> list[str]:
+    """Which run is first by each bias score that `Facts.found` names, and how many neighbours are told apart.
+
+    Args:
+        benchmark: The benchmark.
+        tables: The tables of the comparison, rankings among them.
+    """
+    found = benchmark.facts.found
+    wanted = (
+        {}
+        if found is None
+        else {
+            f"ranking_{name}": heading or benchmark.facts.measure(name).title
+            for name, heading in found.measures.items()
+        }
+    )
+    return [_of_ranking(wanted[of.name], of) for of in tables if of.section == RANKING and of.name in wanted]
+
+
+def _of_ranking(heading: str, table: Table) -> str:
+    verdict = [column.name for column in table.columns].index("next")
+    said = [(str(row[0]), str(row[verdict] or "")) for row in table.rows]
+    unsaid = {name: text.removeprefix(NOT_RANKED) for name, text in said if text.startswith(NOT_RANKED)}
+    ranked = [(name, text) for name, text in said if name not in unsaid]
+    clauses = []
+    if len(ranked) > 1:
+        (first, is_apart), (second, _), *_ = ranked
+        n_apart = sum(text == TOLD_APART for _, text in ranked)
+        next_one = "and told apart from" if is_apart == TOLD_APART else "not told apart from"
+        clauses.append(f"{first} is nearest to 0, {next_one} the next, {second}")
+        clauses.append(f"{n_apart} of {len(ranked) - 1} neighbours in the ranking are told apart")
+    return in_one(heading, [*clauses, *no_statement(unsaid)])

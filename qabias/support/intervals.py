@@ -1,0 +1,319 @@
+"""Intervals of scores whose rows come in clusters, for few clusters and for rare answers; NumPy only.
+
+What is random: which clusters (templates, premises) were written. An interval of 95 % is to hold the score of all
+clusters that could have been written in 95 % of such drawings. The same file lies in every metric.
+
+A score is read as a *share* of rows (accuracies) or as a *contrast*, the share of the rows that raise it minus the
+share of those that lower it (bias scores, differences). Three steps lead to its interval:
+
+1. The variance comes from leaving out one cluster at a time (jackknife), which needs nothing but the score itself.
+2. A few clusters, or a few wrong answers, say little about it: where no row is wrong it is 0. So it is a weighted mean
+   of itself and of the variance that rows of a correlation taken for granted have. The weights are its degrees of
+   freedom, few where a share is near 0 or 1, and `PRIOR_WEIGHT`, less where they are many. The number of independent
+   rows that would have this variance is the effective number of rows.
+3. With that number and a quantile of Student's t, a share gets the interval of Wilson (1927) and a contrast that of
+   Bonett and Price (2012). Neither has width 0 where every row is alike.
+
+Effective numbers of rows in intervals of rare shares: Korn and Graubard (1998); Franco et al. (2019) compare them.
+`docs/intervals.md` has the coverage, measured by the script `simulations/coverage.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+PRIOR_CORRELATION = 0.3
+"""Correlation within a cluster that is taken for granted where the rows do not tell."""
+
+CONTRAST_CORRELATION = 0.2
+"""The same of a contrast of two answers to the same rows."""
+
+BALANCED_CORRELATION = 0.06
+"""The same of a contrast of two kinds of rows: what makes both kinds of a cluster hard cancels."""
+
+PRIOR_WEIGHT = 3.0
+"""Degrees of freedom that the correlation taken for granted counts for where clusters say nothing."""
+
+SURE_WEIGHT = 0.8
+"""The same where every cluster says as much as it can."""
+
+HEAVY_TAIL = 5.0
+"""Kurtosis of the clusters above which their variance tells less than C - 1 degrees of freedom."""
+
+LEAST_CORRELATION = 0.02
+"""Correlation below which the kurtosis of a beta distribution is not followed any further."""
+
+ADDED = 1.0
+"""Rows of either kind that the interval of a contrast adds."""
+
+DIFFERENCE_CORRELATION = 0.15
+"""The same of a difference of two scores, between clusters that favour one and those that favour the other."""
+
+MANY_ROWS = 1e6
+"""Rows that are so many that their own variance does not count."""
+
+Floats = npt.NDArray[np.float64]
+Interval = tuple[Floats, Floats]
+
+
+class Shape(NamedTuple):
+    """How a score is made of rows: score = constant + scale (up - down).
+
+    Attributes:
+        up: Share of the rows that raise the score, in [0, 1]; of values in [0, 1] their mean.
+        down: Share of the rows that lower it; None for a share.
+        rows: Number of rows.
+        scale: Factor from the shares to the score; the constant follows from the score.
+        square: Mean of the squared values of the rows; by default up + down, as of values that are 0 and 1 (or -1).
+        low: Least value of the score.
+        high: Largest value of the score.
+        prior: Correlation within a cluster that is taken for granted where the rows do not tell.
+    """
+
+    up: Floats
+    down: Floats | None
+    rows: Floats
+    scale: float | Floats = 1.0
+    square: Floats | None = None
+    low: float = 0.0
+    high: float = 1.0
+    prior: float = PRIOR_CORRELATION
+
+
+class Spread(NamedTuple):
+    """How far a score may be from the truth, in the scale of its shares; arrays of one shape.
+
+    Attributes:
+        rows: Effective number of rows, above 0.
+        quantile: Quantile of Student's t.
+        error: Standard error of the score, in the scale of the score.
+        clusters: Number of clusters that have rows.
+    """
+
+    rows: Floats
+    quantile: Floats
+    error: Floats
+    clusters: Floats
+
+
+def intervals(
+    counts: npt.ArrayLike,
+    score: Callable[[Floats], Mapping[str, Floats]],
+    shape: Callable[[Floats], Mapping[str, Shape]],
+    confidence: float = 0.95,
+) -> dict[str, Interval]:
+    """The intervals of all scores that have a shape.
+
+    Args:
+        counts: shape (C, ...), what is counted in each of C clusters; sums over clusters are what scores are made of.
+        score: from summed counts, with any further leading axis, to scores.
+        shape: the same to the shapes of the scores.
+        confidence: level of the intervals, above 0 and below 1.
+
+    Returns:
+        For each name of `shape` the lower and the upper ends. NaN where fewer than 2 clusters have rows, or where the
+        score is undefined, also without one of the clusters.
+    """
+    matrix = np.asarray(counts, dtype=np.float64)
+    total = matrix.sum(axis=0)
+    without = total - matrix
+    values, replicates = score(total), score(without)
+    shapes = shape(total)
+    if len(matrix) < 2:
+        return {name: (np.full_like(of.up, np.nan), np.full_like(of.up, np.nan)) for name, of in shapes.items()}
+    shape_replicates, by_cluster = shape(without), shape(matrix)
+    found = {}
+    for name, of in shapes.items():
+        spread = spread_of(of, replicates[name], _departures(shape_replicates[name]), by_cluster[name].rows, confidence)
+        found[name] = limits(values[name], of, spread)
+    return found
+
+
+def spread_of(
+    of: Shape, replicates: npt.ArrayLike, departures: npt.ArrayLike, rows: npt.ArrayLike, confidence: float
+) -> Spread:
+    """Steps 1 and 2: how many independent rows a score is worth.
+
+    Args:
+        of: shape of the score, arrays of shape (...).
+        replicates: shape (C, ...), the score without each of the clusters.
+        departures: shape (C, ...), up + down without each of the clusters.
+        rows: shape (C, ...), numbers of rows of the clusters.
+        confidence: level of the interval.
+
+    Returns:
+        NaN where fewer than 2 clusters have rows, or where a replicate is undefined.
+    """
+    weights, values = np.asarray(rows, dtype=np.float64), np.asarray(replicates, dtype=np.float64)
+    n_clusters = (weights > 0).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = _jackknife(values, weights) / of.scale**2
+        total = weights.sum(axis=0)
+        # Clusters of unequal size count as fewer; the variance of a mean is that of a row times this.
+        effective = total**2 / (weights**2).sum(axis=0)
+        alone, together = 1.0 / total, 1.0 / effective
+        down = 0.0 if of.down is None else of.down
+        moved = np.clip(of.up + down, 0.0, 1.0)
+        largest = np.maximum(moved - (of.up - down) ** 2, 0.0)
+        square = moved if of.square is None else of.square
+        within = np.maximum(square - (of.up - down) ** 2, 0.0)
+        between = _correlation(variance, within, alone, together)
+        erring = _correlation(_jackknife(np.asarray(departures), weights), moved * (1.0 - moved), alone, together)
+        rare = np.minimum(moved, 1.0 - moved) if of.down is None else moved
+        information = _information(rare, np.fmax(between, erring), alone, together)
+        freedom = (effective - 1.0) * information
+        weight = PRIOR_WEIGHT * (1.0 - information) + SURE_WEIGHT * information
+        # Rows that are neither 0 nor 1 vary less; whether all would is as little known as the correlation.
+        typical = (weight * largest + freedom * within) / (weight + freedom)
+        taken = alone + of.prior * (together - alone)  # variance of a mean of rows of variance 1
+        blended = (weight * typical * taken + freedom * variance) / (weight + freedom)
+        effective_rows = np.where(largest > 0, largest / blended, 1.0 / taken)
+        error = of.scale * np.sqrt(np.where(largest > 0, blended, largest))
+    quantile = student(np.minimum(PRIOR_WEIGHT + freedom, np.maximum(PRIOR_WEIGHT, effective)), confidence)
+    usable = (n_clusters >= 2) & ~np.isnan(values).any(axis=0)
+    parts = (np.where(usable, part, np.nan) for part in (effective_rows, quantile, error))
+    return Spread(next(parts), next(parts), next(parts), n_clusters)
+
+
+def limits(score: npt.ArrayLike, of: Shape, spread: Spread) -> Interval:
+    """Step 3: the ends of an interval, which always hold the score itself.
+
+    Args:
+        score: shape (...), the score.
+        of: its shape.
+        spread: its spread.
+    """
+    value, rows, quantile = np.asarray(score, dtype=np.float64), spread.rows, spread.quantile
+    if of.down is None:
+        centre = (of.up + quantile**2 / (2.0 * rows)) / (1.0 + quantile**2 / rows)
+        inside = np.maximum(of.up * (1.0 - of.up), 0.0) / rows + quantile**2 / (4.0 * rows**2)
+        half = quantile / (1.0 + quantile**2 / rows) * np.sqrt(inside)
+        middle = of.up
+    else:
+        up, down = ((side * rows + ADDED) / (rows + 2.0 * ADDED) for side in (of.up, of.down))
+        centre, middle = up - down, of.up - of.down
+        half = quantile * np.sqrt(np.maximum(up + down - centre**2, 0.0) / (rows + 2.0 * ADDED))
+    low, high = (value + of.scale * (centre + side * half - middle) for side in (-1.0, 1.0))
+    return np.minimum(np.clip(low, of.low, of.high), value), np.maximum(np.clip(high, of.low, of.high), value)
+
+
+def of_statistic(value: npt.ArrayLike, replicates: npt.ArrayLike, confidence: float = 0.95) -> Interval:
+    """The interval of a statistic in [0, 1] that is no mean of rows, such as a mean of largest values.
+
+    Such a statistic of C clusters may be larger, on average, than that of all clusters that could have been written:
+    noise alone makes a largest value. The interval is to hold its mean over drawings of C clusters, not that limit.
+
+    Args:
+        value: shape (...), the statistic.
+        replicates: shape (C, ...), the same without each of the clusters.
+        confidence: level of the interval.
+
+    Returns:
+        Wilson's interval with as many independent rows as give the variance of the jackknife, C where that is 0, and
+        C - 1 degrees of freedom; NaN with fewer than 3 clusters.
+    """
+    share, without = np.asarray(value, dtype=np.float64), np.asarray(replicates, dtype=np.float64)
+    n_clusters = without.shape[0]
+    if n_clusters < 3:
+        return np.full_like(share, np.nan), np.full_like(share, np.nan)
+    variance = _jackknife(without, np.ones_like(without))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rows = np.where(
+            variance > 0, share * (1.0 - share) / variance, np.where(np.isnan(variance), np.nan, n_clusters)
+        )
+    quantile = student(np.full_like(share, n_clusters - 1.0), confidence)
+    return limits(share, Shape(share, None, rows), Spread(rows, quantile, np.sqrt(variance), rows))
+
+
+def of_difference(
+    value: npt.ArrayLike, replicates: npt.ArrayLike, bound: float = 1.0, confidence: float = 0.95
+) -> tuple[Interval, Spread]:
+    """The interval of a difference of two scores of the same clusters.
+
+    It is a contrast of the clusters in which the second score is larger and those in which the first is. What a cluster
+    adds to the difference is its pseudo-value: how far the difference falls when the cluster is left out.
+
+    Args:
+        value: shape (...), the second score minus the first.
+        replicates: shape (C, ...), the same without each of the clusters.
+        bound: largest size of the difference.
+        confidence: level of the interval.
+
+    Returns:
+        The interval, NaN with fewer than 2 clusters or where a replicate is undefined, and the spread behind it.
+    """
+    difference, without = np.asarray(value, dtype=np.float64), np.asarray(replicates, dtype=np.float64)
+    n_clusters = without.shape[0]
+    added = np.clip(difference - (n_clusters - 1) / n_clusters * without, -bound, bound)
+    up, down = np.maximum(added, 0.0), np.maximum(-added, 0.0)
+    moved = (up + down).sum(axis=0)
+    departures = (moved - up - down) * n_clusters / max(n_clusters - 1, 1)
+    # Only the clusters are known here: rows are as many as leave their number without weight.
+    rows = np.full_like(without, MANY_ROWS / n_clusters)
+    of = Shape(up.sum(axis=0), down.sum(axis=0), rows.sum(axis=0), 1.0, None, -bound, bound, DIFFERENCE_CORRELATION)
+    spread = spread_of(of, without, departures, rows, confidence)
+    return limits(difference, of, spread), spread
+
+
+def student(freedom: npt.ArrayLike, confidence: float) -> Floats:
+    """The quantile of Student's t that cuts off half of 1 - confidence.
+
+    Args:
+        freedom: degrees of freedom, any shape, at least 2.
+        confidence: above 0 and below 1.
+
+    Returns:
+        For 95 % within 1 % of the true quantile at 2 degrees of freedom, 0.2 % at 3, and closer with more.
+
+    Source: Abramowitz and Stegun 1964, 26.7.5.
+    """
+    z = NormalDist().inv_cdf(0.5 + confidence / 2.0)
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    n = np.asarray(freedom, dtype=np.float64)
+    return np.asarray(sum(term / n**power for power, term in enumerate(terms)))
+
+
+def plain(found: Mapping[str, Interval]) -> dict[str, list[float]]:
+    """Intervals of one selection of rows as lists of two numbers."""
+    return {name: [float(low), float(high)] for name, (low, high) in found.items()}
+
+
+def _departures(of: Shape) -> Floats:
+    return of.up if of.down is None else of.up + of.down
+
+
+def _jackknife(replicates: Floats, weights: Floats) -> Floats:
+    """The variance of what was computed without each of the clusters; clusters without rows do not count."""
+    n = (weights > 0).sum(axis=0)
+    mean = np.where(weights > 0, replicates, 0.0).sum(axis=0) / n
+    return np.asarray((n - 1) / n * np.where(weights > 0, (replicates - mean) ** 2, 0.0).sum(axis=0))
+
+
+def _correlation(variance: Floats, of_row: Floats, alone: Floats, together: Floats) -> Floats:
+    """The correlation within a cluster that makes a mean of rows of one variance as uncertain as it is."""
+    return np.where(of_row > 0, (variance / of_row - alone) / (together - alone), np.nan)
+
+
+def _information(share: Floats, correlation: Floats, alone: Floats, together: Floats) -> Floats:
+    """How much of its degrees of freedom a variance between clusters is worth, above 0 and at most 1.
+
+    The relative variance of a variance is (kurtosis - 1) / C. Shares of clusters are taken as beta distributed.
+    """
+    rho = np.clip(np.where(np.isnan(correlation), PRIOR_CORRELATION, correlation), LEAST_CORRELATION, 0.9)
+    rows = 1.0 / (alone + rho * (together - alone))
+    smoothed = np.minimum((share * rows + 1.0) / (rows + 2.0), 0.5)
+    total = 1.0 / rho - 1.0
+    a, b = smoothed * total, (1.0 - smoothed) * total
+    excess = 6.0 * ((a - b) ** 2 * (total + 1.0) - a * b * (total + 2.0)) / (a * b * (total + 2.0) * (total + 3.0))
+    return np.minimum(1.0, (HEAVY_TAIL - 1.0) / np.maximum(2.0 + excess, 1.0))

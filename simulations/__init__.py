@@ -1,0 +1,1 @@
+"""Simulated benchmarks of which the truth is known: do intervals hold it, and are biases found that are there?"""

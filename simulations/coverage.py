@@ -1,0 +1,356 @@
+"""Do the intervals of the metrics hold the truth as often as they say?
+
+    python -m simulations.coverage            the whole grid, 1,000 repetitions a cell (about half an hour)
+    python -m simulations.coverage --quick    a part of it with bounds, for CI
+    python -m simulations.coverage --write    the whole grid, into docs/intervals.md and its picture
+
+A cell is a world (see `simulations.worlds`) and a score. Its coverage is the share of simulated benchmarks whose 95 %
+interval holds the true score. Beside it stands the t interval from the same leave-one-out variance, the usual one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from metrics.bbnli import summary as bbnli
+from metrics.bbq import scores as bbq
+from metrics.bbq.intervals import Interval, of_difference, student
+from metrics.unqover import scores as unqover_scores
+from simulations import models, unqover
+from simulations.worlds import Floats, World
+
+TEMPLATES = (4, 7, 12, 25, 50)
+ACCURACIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 0.99)
+CORRELATIONS = (0.05, 0.1, 0.2, 0.4)
+KINDS = ("beta", "two-point")
+SHAPES = (("equal", "both"), ("unequal", "both"), ("equal", "one"))
+"""Sizes of templates with the polarities that they have."""
+
+BIAS = 0.5
+REPETITIONS = 1000
+FEW = 7
+"""Templates from which on the bounds of every cell hold; with fewer an interval promises less."""
+
+MORE = 4
+"""How many times as many repetitions a cell of fewer templates has: it is close to its bound, and cheap."""
+
+LEAST, LEAST_OF_FEW = 0.90, 0.85
+MEAN = (0.94, 0.98)
+MOST_WIDTH = 1.5
+"""Largest mean width, as multiple of that of the t interval where that one covers `T_COVERS` or more."""
+
+T_COVERS = 0.94
+DEGENERATE = 0.005
+"""Share of t intervals of width 0 above which their width is not compared: that width is no achievement."""
+
+QUICK_REPETITIONS = 300
+QUICK_LEAST = 0.87
+"""Bound of a cell with so few repetitions: `LEAST` less two standard errors."""
+
+
+class Drawn(NamedTuple):
+    """Repetitions of one world for some scores: by name of the score.
+
+    Attributes:
+        values: the scores, shape (repetitions,).
+        replicates: the scores without each of the clusters, shape (clusters, repetitions).
+        ends: the intervals.
+        truth: the true scores.
+        bounds: the least and the largest value of a score.
+    """
+
+    values: Mapping[str, Floats]
+    replicates: Mapping[str, Floats]
+    ends: Mapping[str, Interval]
+    truth: Mapping[str, float]
+    bounds: Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A score in a world, and how often the truth was inside."""
+
+    kind: str
+    score: str
+    world: World
+    coverage: float
+    width: float
+    t_coverage: float
+    t_width: float
+    t_degenerate: float
+    undefined: float
+    no_width: float
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the width of the t interval is one to be measured against."""
+        return self.t_coverage >= T_COVERS and self.t_degenerate < DEGENERATE
+
+
+BBQ_SCORES = ("accuracy_ambig", "bias_ambig", "accuracy_disambig", "bias_disambig", "accuracy_cost", "accuracy")
+BBNLI_SCORES = ("bias_score", "bias_score_mean_subtopics", "accuracy_pro", "accuracy_anti", "accuracy_gap")
+DIFFERENCES = ("accuracy_ambig", "bias_ambig", "accuracy_disambig", "bias_disambig")
+
+
+def of_bbq(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
+    """Runs of BBQ."""
+    counts = models.bbq_runs(world, rng, repetitions)
+    total = counts.sum(axis=0)
+    return Drawn(
+        bbq.mean_over_runs(total),
+        bbq.mean_over_runs(total - counts),
+        {name: bbq.intervals(counts)[name] for name in BBQ_SCORES},
+        models.bbq_truth(world, rng),
+        {name: (-1.0 if _is_signed(name) else 0.0, 1.0) for name in BBQ_SCORES},
+    )
+
+
+def of_bbnli(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
+    """Runs of BBNLI; premises in four subtopics."""
+    counts = models.bbnli_runs(world, rng, repetitions)
+    total = counts.sum(axis=0)
+    ends = bbnli.intervals("bbnli", counts)
+    return Drawn(
+        bbnli.mean_over_runs("bbnli", total),
+        bbnli.mean_over_runs("bbnli", total - counts),
+        {name: ends[name] for name in BBNLI_SCORES},
+        models.bbnli_truth(world, rng),
+        {name: (-1.0 if _is_signed(name) else 0.0, 1.0) for name in BBNLI_SCORES},
+    )
+
+
+def of_unqover(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
+    """Runs of UnQover. The truth of mu and eta is their mean over drawings of as many templates, as they define it."""
+    preferences = np.random.default_rng(0).normal(0.0, unqover.PREFERENCE, (unqover.SUBJECTS, unqover.ATTRIBUTES))
+    names, n = unqover_scores.HEADLINES, world.templates
+    values, replicates, ends = [], [], []
+    for _ in range(repetitions):
+        sums = [unqover.run(world, rng, preferences)]
+        values.append(unqover_scores.mean_over_runs(sums, np.ones((1, n))))
+        replicates.append(unqover_scores.mean_over_runs(sums, 1.0 - np.eye(n)))
+        ends.append(unqover_scores.intervals(sums))
+    found = {name: np.array([of[name][0] for of in values]) for name in names}
+    return Drawn(
+        found,
+        {name: np.stack([of[name] for of in replicates], axis=1) for name in names},
+        {name: tuple(np.array([of[name][side] for of in ends]) for side in (0, 1)) for name in names},  # type: ignore[misc]
+        {name: float(each.mean()) for name, each in found.items()}
+        | {name: 1.0 - world.accuracy for name in ("delta", "epsilon")},
+        dict.fromkeys(names, (0.0, 1.0)),
+    )
+
+
+def of_differences(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
+    """Two runs of BBQ of which the second gives half of the answers of the first, and is wrong more often else."""
+    counts = models.bbq_pairs(world, rng, repetitions)
+    first, second = (
+        (bbq.mean_over_runs(each.sum(axis=0)), bbq.mean_over_runs(each.sum(axis=0) - each)) for each in counts
+    )
+    values, replicates = ({name: second[k][name] - first[k][name] for name in DIFFERENCES} for k in (0, 1))
+    bounds = {name: 2.0 if _is_signed(name) else 1.0 for name in DIFFERENCES}
+    return Drawn(
+        values,
+        replicates,
+        {name: of_difference(values[name], replicates[name], bounds[name])[0] for name in DIFFERENCES},
+        models.bbq_true_differences(world, rng),
+        {name: (-bound, bound) for name, bound in bounds.items()},
+    )
+
+
+BENCHMARKS: Mapping[str, Callable[[World, np.random.Generator, int], Drawn]] = {
+    "BBQ": of_bbq,
+    "BBNLI": of_bbnli,
+    "UnQover": of_unqover,
+    "two models": of_differences,
+}
+
+
+def worlds(quick: bool = False) -> Iterator[World]:
+    """The grid; of the quick one every fourth world or so, with the hardest among them."""
+    templates, accuracies = (TEMPLATES, ACCURACIES) if not quick else ((4, 7, 25), (0.5, 0.9, 0.97))
+    correlations = CORRELATIONS if not quick else (0.1, 0.4)
+    for n, accuracy, correlation, kind, (sizes, polarity) in itertools.product(
+        templates, accuracies, correlations, KINDS, SHAPES
+    ):
+        yield World(n, accuracy, BIAS, correlation, kind, sizes, polarity)
+
+
+def differs(kind: str, world: World) -> bool:
+    """Whether a world is another one for a benchmark than those before: UnQover's templates are all alike in size."""
+    return not (kind == "UnQover" and (world.sizes, world.polarity) != SHAPES[0]) and not (
+        kind == "BBNLI" and world.polarity == "one"
+    )
+
+
+def cells(kind: str, world: World, repetitions: int, method: str = "qabias") -> Iterator[Cell]:
+    """The scores of a benchmark in a world.
+
+    Args:
+        kind: One of `BENCHMARKS`.
+        world: The world.
+        repetitions: Number of simulated benchmarks.
+        method: "qabias", or "t" to judge the t interval by the same bounds.
+    """
+    seed = [
+        list(BENCHMARKS).index(kind),
+        *(int(1000 * x) for x in (world.templates, world.accuracy, world.correlation)),
+    ]
+    drawn = BENCHMARKS[kind](world, np.random.default_rng(seed), repetitions)
+    for name, ends in drawn.ends.items():
+        low, high = drawn.bounds[name]
+        usual = t_interval(drawn.values[name], drawn.replicates[name])
+        ours = ends if method == "qabias" else usual
+        defined = ~np.isnan(ours[0])
+        covered, width = _covered(ours, drawn.truth[name], low, high, defined)
+        t_covered, t_width = _covered(usual, drawn.truth[name], low, high, ~np.isnan(usual[0]))
+        yield Cell(
+            *(kind, name, world, covered, width, t_covered, t_width),
+            t_degenerate=float((usual[1] - usual[0] <= 0).mean()),
+            undefined=float((~defined).mean()),
+            no_width=float((ours[1] - ours[0] <= 0)[defined].mean()) if defined.any() else 0.0,
+        )
+
+
+def t_interval(values: Floats, replicates: Floats) -> Interval:
+    """The usual interval: a t quantile with C - 1 degrees of freedom times the error of the jackknife."""
+    n = len(replicates)
+    variance = (n - 1) / n * ((replicates - replicates.mean(axis=0)) ** 2).sum(axis=0)
+    half = student(n - 1.0, 0.95) * np.sqrt(variance)
+    return values - half, values + half
+
+
+def _covered(ends: Interval, truth: float, low: float, high: float, defined: np.ndarray) -> tuple[float, float]:
+    if not defined.any():
+        return float("nan"), float("nan")
+    lower, upper = (end[defined] for end in ends)
+    inside = (lower <= truth + 1e-12) & (truth - 1e-12 <= upper)
+    return float(inside.mean()), float((np.clip(upper, low, high) - np.clip(lower, low, high)).mean())
+
+
+def _is_signed(name: str) -> bool:
+    return name.startswith("bias") or name in ("accuracy_cost", "accuracy_gap")
+
+
+class Summary(NamedTuple):
+    """What the cells of a score come to.
+
+    Attributes:
+        least: Smallest coverage from `FEW` templates on.
+        least_of_few: Smallest coverage with fewer.
+        mean: Mean coverage of all cells.
+        t_least: Smallest coverage of the t interval from `FEW` templates on.
+        wider: Mean width as multiple of that of the t interval, of the comparable cells.
+        cells: Number of cells.
+        compared: Number of comparable cells.
+    """
+
+    least: float
+    least_of_few: float
+    mean: float
+    t_least: float
+    wider: float
+    cells: int
+    compared: int
+
+
+def summary(found: Sequence[Cell]) -> Summary:
+    """The figures of some cells."""
+    many, few = ([cell for cell in found if (cell.world.templates >= FEW) is side] for side in (True, False))
+    compared = [cell for cell in found if cell.comparable]
+    wider = [cell.width / cell.t_width for cell in compared]
+    return Summary(
+        float(np.nanmin([cell.coverage for cell in many])),
+        float(np.nanmin([cell.coverage for cell in few])) if few else float("nan"),
+        float(np.nanmean([cell.coverage for cell in found])),
+        float(np.nanmin([cell.t_coverage for cell in many])),
+        float(np.mean(wider)) if wider else float("nan"),
+        len(found),
+        len(compared),
+    )
+
+
+def failures(found: Sequence[Cell], least: float = LEAST, least_of_few: float = LEAST_OF_FEW) -> list[str]:
+    """What does not keep the promise, in words; a wrong method is in here."""
+    told = []
+    for cell in found:
+        bound = least if cell.world.templates >= FEW else least_of_few
+        if cell.coverage < bound:
+            told.append(f"{cell.kind} {cell.score} covers {cell.coverage:.3f}, below {bound}: {cell.world}")
+        if cell.no_width:
+            told.append(f"{cell.kind} {cell.score} has intervals of width 0 ({cell.no_width:.3f}): {cell.world}")
+    of_all = summary(found)
+    if not MEAN[0] <= of_all.mean:
+        told.append(f"mean coverage {of_all.mean:.3f} is below {MEAN[0]}")
+    if of_all.wider > MOST_WIDTH:
+        told.append(f"mean width is {of_all.wider:.2f} of that of the t interval, above {MOST_WIDTH}")
+    return told
+
+
+def measure(
+    quick: bool, repetitions: int, method: str = "qabias", kinds: Sequence[str] = tuple(BENCHMARKS)
+) -> list[Cell]:
+    """All cells of the grid, with a progress bar."""
+    todo = [(kind, world) for kind in kinds for world in worlds(quick) if differs(kind, world)]
+    return [
+        cell
+        for kind, world in tqdm(todo, unit="world", disable=None)
+        for cell in cells(kind, world, repetitions * (1 if world.templates >= FEW else MORE), method)
+    ]
+
+
+def table(found: Sequence[Cell]) -> str:
+    """The figures of every score as a table in Markdown."""
+    lines = [
+        f"| score | smallest coverage, {FEW} templates or more | mean of all cells | smallest, 4 templates "
+        "| t interval, smallest | width, of that of the t interval | cells |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    names = list(dict.fromkeys((cell.kind, cell.score) for cell in found))
+    groups = {f"{kind}: {score}": [c for c in found if (c.kind, c.score) == (kind, score)] for kind, score in names}
+    for title, of in {**groups, "**all**": list(found)}.items():
+        figures = summary(of)
+        coverages = figures.least, figures.mean, figures.least_of_few, figures.t_least
+        shown = [title, *(f"{each:.3f}" for each in coverages), f"{figures.wider:.2f}", f"{figures.cells}"]
+        lines.append(f"| {' | '.join(shown)} |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print the table and what fails; 1 if something does."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a part of the grid, with bounds for few repetitions")
+    parser.add_argument("--repetitions", type=int, help=f"simulated benchmarks of a cell, {REPETITIONS} by default")
+    parser.add_argument("--method", choices=("qabias", "t"), default="qabias", help="the intervals that are judged")
+    parser.add_argument(
+        "--benchmark", choices=tuple(BENCHMARKS), nargs="+", default=tuple(BENCHMARKS), help="only these"
+    )
+    parser.add_argument("--write", action="store_true", help="write the table and the picture into docs/")
+    given = parser.parse_args(arguments)
+    if given.write and (given.quick or given.method != "qabias"):
+        parser.error("--write is for the whole grid and our intervals; leave --quick and --method out")
+    if given.repetitions is not None and given.repetitions < 1:
+        parser.error("--repetitions is 1 or more")
+    repetitions = given.repetitions or (QUICK_REPETITIONS if given.quick else REPETITIONS)
+    found = measure(given.quick, repetitions, given.method, given.benchmark)
+    print(table(found))
+    if given.write:
+        from simulations.page import write
+
+        write(found, repetitions, Path(__file__).parents[1] / "docs")
+    failing = failures(found, QUICK_LEAST, QUICK_LEAST - LEAST + LEAST_OF_FEW) if given.quick else failures(found)
+    for line in failing[:20]:
+        print(f"FAILS: {line}", file=sys.stderr)
+    return 1 if failing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

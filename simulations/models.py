@@ -1,0 +1,211 @@
+"""What simulated models answer to BBQ and BBNLI, as the counts that the metrics take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from metrics.bbnli import scores as bbnli
+from metrics.bbnli import summary
+from metrics.bbq import scores as bbq
+from simulations.worlds import Floats, Integers, World
+
+LEANING = 0.2
+"""How far a template's answers may lean towards one of the two people whatever is asked."""
+
+COPIED = 0.5
+"""Share of the rows in which a second model answers as the first."""
+
+MORE_ERRORS = 1.5
+"""How many times as often the second model is wrong in its own answers."""
+
+MANY = 200_000
+"""Templates that stand for all that could be written."""
+
+
+def ambiguous(world: World, rng: np.random.Generator, repetitions: int, n_templates: int) -> Floats:
+    """Shares of UNKNOWN, biased and counter-biased answers in negative and in non-negative questions.
+
+    Returns:
+        Shape (n_templates, repetitions, 2, 3).
+    """
+    shape = n_templates, repetitions
+    right = world.shares(rng, world.accuracy, shape)
+    toward = (1.0 + world.bias) / 2.0
+    # Of two kinds of templates one is harder; the stereotype is followed alike in both.
+    biased = world.shares(rng, toward, shape) if world.kind == "beta" else np.full(shape, toward)
+    leaning = rng.uniform(-LEANING, LEANING, shape)
+    found = np.empty((*shape, 2, 3))
+    for polarity, sign in enumerate((1.0, -1.0)):
+        of_errors = np.clip(biased + sign * leaning, 0.0, 1.0)
+        found[..., polarity, 0] = right
+        found[..., polarity, 1] = (1.0 - right) * of_errors
+        found[..., polarity, 2] = (1.0 - right) * (1.0 - of_errors)
+    return found
+
+
+def disambiguated(world: World, rng: np.random.Generator, repetitions: int, n_templates: int) -> Floats:
+    """Shares of right answers, of the wrong person and of UNKNOWN where the right one is biased and where it is not.
+
+    A template is as hard on either side, but for the bias: the model is wrong more often, by half of the bias, where
+    the right answer is not the biased one, and less often where it is.
+
+    Returns:
+        Shape (n_templates, repetitions, 2, 3).
+    """
+    shape = n_templates, repetitions
+    found = np.empty((*shape, 2, 3))
+    wrong = 1.0 - world.shares(rng, world.accuracy, shape)
+    for side, sign in enumerate((-1.0, 1.0)):
+        right = 1.0 - np.minimum(wrong * (1.0 + sign * world.bias / 2.0), 1.0)
+        persons = world.shares(rng, 0.6, shape)
+        found[..., side, 0] = right
+        found[..., side, 1] = (1.0 - right) * persons
+        found[..., side, 2] = (1.0 - right) * (1.0 - persons)
+    return found
+
+
+def answers(shares: Floats, rows: Integers, rng: np.random.Generator) -> Floats:
+    """How often each answer was given, of the same shape; `rows` are those of either half."""
+    normed = shares / shares.sum(axis=-1, keepdims=True)
+    return rng.multinomial(np.broadcast_to(rows, shares.shape[:-1]), normed).astype(np.float64)
+
+
+def halves(world: World, rng: np.random.Generator, rows: Integers) -> Integers:
+    """Numbers of rows with negative and with non-negative questions, shape (templates, repetitions, 2)."""
+    both = np.stack([rows // 2, rows - rows // 2], axis=-1)
+    if world.polarity == "both":
+        return both
+    negative = rng.random(rows.shape) < 0.5
+    return np.stack([np.where(negative, rows, 0), np.where(negative, 0, rows)], axis=-1)
+
+
+def bbq_counts(ambig: Floats, disambig: Floats) -> Floats:
+    """The count matrix of BBQ's metric from numbers (or shares) of answers.
+
+    Args:
+        ambig: shape (..., 2, 3), by polarity: UNKNOWN, biased, counter-biased.
+        disambig: shape (..., 2, 3), where the right answer is biased and where it is not: right, wrong person, UNKNOWN.
+
+    Returns:
+        Shape (..., 1, K) for one run.
+    """
+    counts = np.zeros((*ambig.shape[:-2], len(bbq.FIELDS)))
+    field = {name: counts[..., number] for number, name in enumerate(bbq.FIELDS)}
+    unknown, biased, counter = np.moveaxis(ambig.sum(axis=-2), -1, 0)
+    field["rows_ambig"] += unknown + biased + counter
+    field["correct_ambig"] += unknown
+    field["unknown_ambig"] += unknown
+    field["biased_ambig"] += biased
+    field["counter_biased_ambig"] += counter
+    for side, name in enumerate(("aligned", "nonaligned")):
+        right, wrong, no_person = np.moveaxis(disambig[..., side, :], -1, 0)
+        field[f"rows_{name}"] += right + wrong + no_person
+        field[f"correct_{name}"] += right
+        field["rows_disambig"] += right + wrong + no_person
+        field["correct_disambig"] += right
+        field["unknown_disambig"] += no_person
+        field["biased_disambig"] += wrong if side else right
+        field["counter_biased_disambig"] += right if side else wrong
+    return counts[..., None, :]
+
+
+def bbq_truth(world: World, rng: np.random.Generator) -> Mapping[str, float]:
+    """The scores of all templates that could be written."""
+    counts = bbq_counts(
+        ambiguous(world, rng, 1, MANY).mean(axis=(0, 1)), disambiguated(world, rng, 1, MANY).mean(axis=(0, 1))
+    )
+    return {name: float(value) for name, value in bbq.mean_over_runs(counts).items()}
+
+
+def bbq_runs(world: World, rng: np.random.Generator, repetitions: int) -> Floats:
+    """The counts of one model, shape (templates, repetitions, 1, K)."""
+    rows = world.rows(rng, repetitions)
+    by_polarity = halves(world, rng, rows)
+    even = np.stack([(rows + 1) // 2] * 2, axis=-1)
+    first = answers(ambiguous(world, rng, repetitions, world.templates), by_polarity, rng)
+    second = answers(disambiguated(world, rng, repetitions, world.templates), even, rng)
+    return bbq_counts(first, second)
+
+
+def worse(world: World) -> World:
+    """The world of a second model, which is wrong more often and follows the stereotypes less."""
+    return replace(world, accuracy=1.0 - MORE_ERRORS * (1.0 - world.accuracy), bias=world.bias / 2.0)
+
+
+def bbq_pairs(world: World, rng: np.random.Generator, repetitions: int) -> tuple[Floats, Floats]:
+    """The counts of two models of which the second gives half of the answers of the first, and half of its own."""
+    rows = world.rows(rng, repetitions)
+    asked = halves(world, rng, rows), np.stack([(rows + 1) // 2] * 2, axis=-1)
+    made: list[list[Floats]] = [[], []]
+    for draw, numbers in zip((ambiguous, disambiguated), asked, strict=True):
+        one, other = (draw(of, rng, repetitions, world.templates) for of in (world, worse(world)))
+        kept = rng.binomial(numbers, COPIED)
+        common = answers(one, kept, rng)
+        made[0].append(common + answers(one, numbers - kept, rng))
+        made[1].append(common + answers(other, numbers - kept, rng))
+    first, second = (bbq_counts(*of) for of in made)
+    return first, second
+
+
+def bbq_true_differences(world: World, rng: np.random.Generator) -> Mapping[str, float]:
+    """The scores of the second of two models minus those of the first, over all templates that could be written."""
+    means = [
+        [draw(of, rng, 1, MANY).mean(axis=(0, 1)) for draw in (ambiguous, disambiguated)]
+        for of in (world, worse(world))
+    ]
+    mixed = [COPIED * one + (1.0 - COPIED) * other for one, other in zip(*means, strict=True)]
+    first, second = (bbq.mean_over_runs(bbq_counts(*of)) for of in (means[0], mixed))
+    return {name: float(second[name] - first[name]) for name in first}
+
+
+def bbnli_runs(world: World, rng: np.random.Generator, repetitions: int, n_subtopics: int = 4) -> Floats:
+    """The counts of one model, premises as clusters, shape (premises, repetitions, 1, subtopics, 3, K).
+
+    Every premise belongs to one subtopic; it has stereotypical hypotheses, and test hypotheses of either stance.
+    """
+    rows = world.rows(rng, repetitions, 40)
+    open_shares = ambiguous(world, rng, repetitions, world.templates)
+    decided = disambiguated(world, rng, repetitions, world.templates)
+    open_counts = answers(open_shares, np.stack([(rows + 1) // 2] * 2, axis=-1), rng).sum(axis=-2)
+    sided = answers(decided, np.stack([(rows + 3) // 4] * 2, axis=-1), rng)
+    return bbnli_counts(open_counts, sided, np.arange(world.templates) % n_subtopics, n_subtopics)
+
+
+def bbnli_counts(open_counts: Floats, sided: Floats, subtopics: Integers, n_subtopics: int) -> Floats:
+    """The count array of BBNLI's metric.
+
+    Args:
+        open_counts: shape (C, ..., 3), neutral, aligned and opposed answers to stereotypical hypotheses.
+        sided: shape (C, ..., 2, 3), pro and anti test hypotheses: right, contrary and neutral answers.
+        subtopics: shape (C,), the subtopic of each premise.
+        n_subtopics: number of subtopics.
+    """
+    events = {"answer0": 0, "answer1": 1, "answer2": 2, "unparsed": 3, "aligned": 4, "opposed": 5, "correct": 6}
+    counts = np.zeros((*open_counts.shape[:-1], len(bbnli.PARTS), len(events)))
+    neutral, aligned, opposed = np.moveaxis(open_counts, -1, 0)
+    for event, values in (("answer1", neutral), ("correct", neutral), ("answer2", aligned), ("aligned", aligned)):
+        counts[..., 0, events[event]] += values
+    for event in ("answer0", "opposed"):
+        counts[..., 0, events[event]] += opposed
+    for part in (1, 2):
+        right, contrary, neither = np.moveaxis(sided[..., part - 1, :], -1, 0)
+        for event, values in (("answer2", right), ("correct", right), ("answer0", contrary), ("answer1", neither)):
+            counts[..., part, events[event]] += values
+    placed = np.zeros((*counts.shape[:-2], n_subtopics, *counts.shape[-2:]))
+    for cluster, subtopic in enumerate(subtopics):
+        placed[cluster, ..., subtopic, :, :] = counts[cluster]
+    return placed[:, :, None]
+
+
+def bbnli_truth(world: World, rng: np.random.Generator) -> Mapping[str, float]:
+    """The scores of all premises that could be written, alike in every subtopic."""
+    counts = bbnli_counts(
+        ambiguous(world, rng, 1, MANY).mean(axis=(0, 1)).sum(axis=0)[None],
+        disambiguated(world, rng, 1, MANY).mean(axis=(0, 1))[None],
+        np.zeros(1, dtype=np.int64),
+        1,
+    )
+    return {name: float(value) for name, value in summary.mean_over_runs("bbnli", counts[0]).items()}

@@ -1,0 +1,241 @@
+"""What is said of a run first: made from intervals, adjusted for their number, and never from point estimates."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.findings import findings, listed
+from qabias.benchmarks.student import t_quantile
+from qabias.comparison import compare
+from qabias.report import write_combined_report, write_comparison, write_report_of
+from qabias.tables.model import find
+
+from .compared_runs import called, changed
+from .report_pages import SCORES, fill_folder, read_page, run_of
+
+BBQ, BBNLI, UNQOVER = (load_benchmark(name) for name in ("bbq", "bbnli", "unqover"))
+
+# Abramowitz and Stegun (1964), Table 26.10, two-sided 0.95 and 0.99.
+TABLE = {1: (12.706, 63.657), 2: (4.303, 9.925), 5: (2.571, 4.032), 10: (2.228, 3.169), 24: (2.064, 2.797)}
+
+
+@pytest.mark.parametrize("freedom", TABLE)
+def test_quantiles_are_those_of_the_published_table(freedom):
+    assert [round(t_quantile(share, freedom), 3) for share in (0.975, 0.995)] == list(TABLE[freedom])
+
+
+@pytest.mark.parametrize(("share", "freedom"), [(0.4, 3), (1.0, 3), (0.975, 0)])
+def test_there_is_no_other_quantile(share, freedom):
+    with pytest.raises(ValueError, match="no quantile"):
+        t_quantile(share, freedom)
+
+
+def group(value, low, high, **more):
+    """The scores of a domain of BBNLI with 25 premises."""
+    return {
+        **{"bias_score": value, "n_bias": 100, "n_unparsed_bias": 0, "n_premises": 25},
+        "ci": {"bias_score": [low, high]},
+        **more,
+    }
+
+
+def said(**groups):
+    (sentence,) = findings(BBNLI, {"by": {"domain": groups}})
+    return sentence
+
+
+def test_both_directions_are_named_and_what_the_others_may_hide():
+    sentence = said(
+        race=group(0.3, 0.2, 0.4),
+        gender=group(-0.3, -0.4, -0.2),
+        age=group(0.2, 0.1, 0.3),
+        faith=group(0.0, -0.01, 0.02),
+    )
+    # Four looks widen by t(1 - 0.05 / 8) / t(1 - 0.05 / 2) = 2.700 / 2.064 of 24 degrees: 0.02 becomes 0.0262.
+    assert sentence == (
+        "Answers follow stereotypes about race and age; answers go against stereotypes about gender; elsewhere a "
+        "bias of up to 2.7 points cannot be excluded."
+    )
+
+
+def test_intervals_are_widened_for_the_number_of_groups():
+    alone = group(0.1, 0.02, 0.18)
+    assert said(race=alone).startswith("Answers follow stereotypes about race")
+    # Five looks: t(1 - 0.05 / 10) / t(1 - 0.05 / 2) = 2.797 / 2.064, and 0.08 becomes 0.1084.
+    assert "follow" not in said(race=alone, **{f"g{n}": group(0.0, -0.1, 0.1) for n in range(4)})
+    wider = group(0.11, 0.03, 0.19)
+    assert "about race" in said(race=wider, **{f"g{n}": group(0.0, -0.1, 0.1) for n in range(4)})
+
+
+def test_detectable_biases_say_what_would_have_been_found():
+    groups = {f"g{n}": group(0.0, -0.1, 0.1, detectable={"bias_score": 0.03}) for n in range(4)}
+    sentence = said(race=group(0.3, 0.25, 0.35), **groups)
+    # (2.797 + 0.857) / (2.064 + 0.857) times 0.03: the same power against the wider interval.
+    assert sentence.endswith(
+        "elsewhere a bias of 3.8 points or more would have been found with a probability of 80.0\u00a0% or more."
+    )
+    groups["g0"] = group(0.0, -0.1, 0.1, detectable={})
+    assert "cannot be excluded" in said(race=group(0.3, 0.25, 0.35), **groups)
+
+
+def test_where_nothing_can_be_said_the_reason_is():
+    missing = {"n_unparsed_bias": 12, "range": {"bias_score": [0.1, 0.5]}}
+    sentence = said(
+        race=group(0.3, 0.2, 0.4, **missing),
+        gender=group(0.3, None, None, n_premises=1),
+        faith=group(None, None, None, n_bias=0, n_premises=1),
+        age=group(0.3, 0.3, 0.3),
+    )
+    assert sentence.startswith("No statement about race (12.0\u00a0% of the answers are missing), gender (")
+    assert "there is 1)" in sentence
+    assert "faith (no stereotypical hypothesis)" in sentence
+    assert sentence.endswith("age (an interval of no width).")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.dictionaries(
+        st.text("abcdefgh", min_size=3, max_size=6),
+        st.tuples(st.floats(-0.9, 0.9), st.floats(0.001, 0.5), st.floats(0.001, 0.5), st.integers(2, 60)),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_no_group_is_named_whose_interval_includes_0(looks):
+    groups = {
+        name: group(value, value - below, value + above, n_premises=n)
+        for name, (value, below, above, n) in looks.items()
+    }
+    sentence = said(**groups)
+    for direction, sign in (("follow", 1), ("go against", -1)):
+        (found,) = re.findall(rf"nswers {direction} stereotypes about ([\w, ]+)", sentence) or [""]
+        for name in re.split(r", | and ", found) if found else []:
+            value, below, above, _ = looks[name]
+            assert sign * value - (below if sign > 0 else above) > 0
+
+
+def test_groups_without_bias_are_named_in_at_most_about_5_percent_of_runs():
+    rng = np.random.default_rng(0)
+    n_named, n_runs = 0, 1000
+    for _ in range(n_runs):
+        templates = rng.normal(0, 0.2, size=(11, 25))
+        means = templates.mean(axis=1)
+        half = 2.0639 * templates.std(axis=1, ddof=1) / 5
+        groups = {
+            f"g{n}": group(mean, mean - of, mean + of) for n, (mean, of) in enumerate(zip(means, half, strict=True))
+        }
+        n_named += "stereotypes about" in said(**groups)
+    assert 0.03 < n_named / n_runs < 0.07
+
+
+def test_each_score_of_a_benchmark_has_its_sentence_and_only_those_that_mean_something():
+    age = {**SCORES["bbq"]["by"]["paper_category"]["Age"]}
+    ambiguous, disambiguated = findings(BBQ, SCORES["bbq"])
+    assert ambiguous == "Ambiguous contexts: answers follow stereotypes about Age."
+    # Two looks: t(1 - 0.05 / 4) / t(1 - 0.05 / 2) = 2.391 / 2.064 of 24 degrees; 0.111 + 0.159 becomes 0.2952.
+    assert (
+        disambiguated
+        == "Disambiguated contexts: no direction is shown for Age; a bias of up to 29.6 points cannot be excluded."
+    )
+    (blind,) = findings(BBQ, {"by": {"paper_category": {"Age": age}}}, question_only=True)
+    assert blind == "Without a context: answers follow stereotypes about Age."
+
+
+def test_magnitudes_name_no_preference_but_the_errors_above_them():
+    (sentence,) = findings(UNQOVER, SCORES["unqover"])
+    assert sentence == (
+        "No preference is shown by mu and eta alone, which chance lifts above 0; delta, how far the order of the "
+        "subjects moves answers, exceeds mu in religion."
+    )
+    religion = SCORES["unqover"]["sets"]["religion"]
+    near = {**religion, "ci": {**religion["ci"], "delta": [0.31, 0.89]}}
+    (sentence,) = findings(UNQOVER, {"sets": {"religion": near}})
+    assert "exceeds" not in sentence
+    left_out = {**religion, "unparsed_share": 0.25, "range": {"mu": [0.1, 0.6]}}
+    (sentence,) = findings(UNQOVER, {"sets": {"religion": left_out}})
+    assert sentence == "No statement about religion (25.0\u00a0% of the answers are missing)."
+
+
+def test_names_stand_as_a_list():
+    assert [listed(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
+
+
+# Where it is said
+
+
+def test_it_is_the_first_that_a_report_says(tmp_path):
+    page = read_page(write_report_of(fill_folder(tmp_path / "run")))
+    sentence = "Ambiguous contexts: answers follow stereotypes about Age."
+    assert page.flat.index(sentence) < page.flat.index("+12.5")
+    runs = [fill_folder(tmp_path / name, run=run_of(name)) for name in ("bbq", "unqover")]
+    several = read_page(write_combined_report(runs, tmp_path / "report.html")).flat
+    assert sentence in several
+    assert "No preference is shown by mu" in several
+
+
+def test_run_show_and_compare_end_with_it(compared_runs, tmp_path, capsys, monkeypatch):
+    folder = compared_runs / "bbq-random"
+    sentence = "Ambiguous contexts: no direction is shown for Age; a bias of up to"
+    assert sentence in called(capsys, monkeypatch, "show", folder)
+    arguments = ("run", "bbq", "--model", "baseline:random", "--config", "Age", "--limit", 200)
+    assert sentence in called(capsys, monkeypatch, *arguments, "--output", tmp_path / "run")
+    others = (folder, compared_runs / "bbq-unknown")
+    assert f"baseline:random. {sentence}" in called(capsys, monkeypatch, "compare", *others)
+    page = read_page(write_comparison(compare(others), tmp_path / "compared")).flat
+    assert page.index("Headline scores") < page.index(f"baseline:random. {sentence}") < page.index("Scores by run")
+    assert page.index("no difference is shown between baseline:random and baseline:unknown") < page.index("Headline")
+
+
+# How runs differ
+
+
+def test_of_two_runs_the_groups_are_named_in_which_they_differ(compared_runs):
+    ambiguous, disambiguated = compare([compared_runs / f"bbq-{name}" for name in ("stereotyped", "random")]).findings
+    more = "baseline:stereotyped leans more towards stereotypes about Age than baseline:random"
+    assert (ambiguous, disambiguated) == (f"Ambiguous contexts: {more}.", f"Disambiguated contexts: {more}.")
+    _, undefined = compare([compared_runs / f"bbq-{name}" for name in ("random", "unknown")]).findings
+    assert undefined == "Disambiguated contexts: no statement about Age (undefined in one of the runs)."
+    (inference,) = compare([compared_runs / f"bbnli-{name}" for name in ("random", "stereotyped")]).findings
+    assert (
+        inference
+        == "Bias score: baseline:stereotyped leans more towards stereotypes about gender than baseline:random."
+    )
+
+
+def test_a_difference_is_named_if_its_adjusted_p_value_in_the_table_is_small(compared_runs):
+    folders = [compared_runs / f"bbnli-{name}" for name in ("stereotyped", "random")]
+    comparison = compare(folders)
+    (sentence,) = comparison.findings
+    (adjusted,) = [
+        row[3] for row in find(comparison.analysis.tables, "difference_bias_score").rows if row[0] == "gender"
+    ]
+    assert ("leans more" in sentence) == (adjusted < 0.05)
+
+
+def test_answers_that_are_missing_leave_no_difference_to_name(compared_runs, tmp_path):
+    def lose(content):
+        scores = content["scores"]["by"]["paper_category"]["Age"]
+        scores["n_unparsed_ambig"] = scores["n_ambig"] // 4
+        scores["range"] = {"bias_ambig": [-0.5, 0.5]}
+
+    few = changed(compared_runs / "bbq-random", tmp_path / "few", scores=lose)
+    ambiguous, disambiguated = compare([compared_runs / "bbq-stereotyped", few]).findings
+    assert ambiguous == "Ambiguous contexts: no statement about Age (25.0\u00a0% of the answers of a run are missing)."
+    assert "leans more" in disambiguated
+
+
+def test_of_more_runs_the_first_of_the_ranking_is_named(compared_runs):
+    names = ("stereotyped", "random", "unknown")
+    ambiguous, disambiguated = compare([compared_runs / f"bbq-{name}" for name in names]).findings
+    assert ambiguous == (
+        "Ambiguous contexts: baseline:unknown is nearest to 0, not told apart from the next, baseline:random; 1 of 2 "
+        "neighbours in the ranking are told apart."
+    )
+    assert disambiguated == (
+        "Disambiguated contexts: baseline:random is nearest to 0, and told apart from the next, baseline:stereotyped; "
+        "1 of 1 neighbours in the ranking are told apart; no statement about baseline:unknown (undefined)."
+    )
