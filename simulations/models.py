@@ -135,13 +135,18 @@ def worse(world: World) -> World:
     return replace(world, accuracy=1.0 - MORE_ERRORS * (1.0 - world.accuracy), bias=world.bias / 2.0)
 
 
-def bbq_pairs(world: World, rng: np.random.Generator, repetitions: int) -> tuple[Floats, Floats]:
-    """The counts of two models of which the second gives half of the answers of the first, and half of its own."""
+def bbq_pairs(
+    world: World, rng: np.random.Generator, repetitions: int, second_world: World | None = None
+) -> tuple[Floats, Floats]:
+    """The counts of two models of which the second gives half of the answers of the first, and half of its own.
+
+    Its own are those of `second_world`, by default of a world in which it is worse.
+    """
     rows = world.rows(rng, repetitions)
     asked = halves(world, rng, rows), np.stack([(rows + 1) // 2] * 2, axis=-1)
     made: list[list[Floats]] = [[], []]
     for draw, numbers in zip((ambiguous, disambiguated), asked, strict=True):
-        one, other = (draw(of, rng, repetitions, world.templates) for of in (world, worse(world)))
+        one, other = (draw(of, rng, repetitions, world.templates) for of in (world, second_world or worse(world)))
         kept = rng.binomial(numbers, COPIED)
         common = answers(one, kept, rng)
         made[0].append(common + answers(one, numbers - kept, rng))

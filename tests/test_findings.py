@@ -179,7 +179,7 @@ def test_it_is_the_first_that_a_report_says(tmp_path):
 
 def test_run_show_and_compare_end_with_it(compared_runs, tmp_path, capsys, monkeypatch):
     folder = compared_runs / "bbq-random"
-    sentence = "Ambiguous contexts: no direction is shown for Age; a bias of up to"
+    sentence = "Ambiguous contexts: no direction is shown for Age; a bias of"
     assert sentence in called(capsys, monkeypatch, "show", folder)
     arguments = ("run", "bbq", "--model", "baseline:random", "--config", "Age", "--limit", 200)
     assert sentence in called(capsys, monkeypatch, *arguments, "--output", tmp_path / "run")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from qabias.benchmarks import load_benchmark, locate
 from qabias.benchmarks.pairs import Pair, pair_of_counts
 from qabias.comparison import measures_of
-from qabias.comparison.paired_tests import differences, holm, p_value
+from qabias.comparison.paired_tests import UNDEFINED, differences, holm, p_value
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.support.arrow import column_codes
@@ -135,7 +135,7 @@ def test_a_single_cluster_has_no_interval_and_an_undefined_score_no_difference()
         return {"mean": np.full(len(weights), np.nan)}
 
     pair = Pair(3, undefined, undefined, lambda kept: (undefined(kept), undefined(kept)))
-    assert differences(pair, MEAN)["mean"] == (None, None, None, None)
+    assert differences(pair, MEAN)["mean"] == UNDEFINED
 
 
 def test_few_clusters_have_no_small_p_value():

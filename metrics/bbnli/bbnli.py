@@ -61,7 +61,7 @@ Args:
     by: columns to break the scores down by, each a name or a list of names, e.g. ["subtopic", ["domain", "kind"]].
     mean_over: name of a column that tells several runs over the same rows apart (prompts, formats, seeds): every score
         is then the mean over the runs, and its interval takes the premises or templates of all runs together.
-    confidence: confidence level of the intervals; None leaves the key `ci` out.
+    confidence: confidence level of the intervals; None leaves `ci` and `detectable` out.
 Returns:
     A dict. Fractions, NaN where undefined:
     bias_score: (A - D) / N with A answers that agree with the stereotype and D that oppose it, of N to stereotypical
@@ -82,6 +82,9 @@ Returns:
         rows that are left out of everything else.
     ci: for each score [low, high]; NaN with fewer than 2 premises or templates, or if it is undefined without one of
         them.
+    detectable: for each bias score, table5_style and the gaps the smallest true size that would have been found: its
+        interval leaves out 0 in 80 % of benchmarks like this one. NaN without an interval, and where even the largest
+        could have been missed; left out together with ci.
     range: only with unparsed predictions: for each of the bias scores and accuracies [low, high], what it could be if
         all of them had been one of the three answers.
     n_runs, spread: only with several runs: their number (counts are then sums over the runs), and for each score its

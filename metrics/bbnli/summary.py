@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .intervals import BALANCED_CORRELATION, CONTRAST_CORRELATION, Interval, Shape, plain
-from .intervals import intervals as clustered
+from .intervals import BALANCED_CORRELATION, CONTRAST_CORRELATION, Found, Interval, Shape, limits, plain, smallest
+from .intervals import spreads as clustered
 from .scores import ANSWERS, PARTS, Floats, Integers, ranges, ratio, scores, tally
 
 _OPEN, _PRO, _ANTI = range(len(PARTS))
@@ -97,6 +97,17 @@ def intervals(
         For each score the lower and the upper ends, of shape (...). NaN where fewer than 2 clusters have rows, or where
         the score is undefined, also without one of them.
     """
+    return {name: limits(*of) for name, of in spreads(form, counts, confidence, denominator, unparsed).items()}
+
+
+def spreads(
+    form: str,
+    counts: npt.ArrayLike,
+    confidence: float = 0.95,
+    denominator: str = "paper",
+    unparsed: str = "wrong",
+) -> dict[str, Found]:
+    """What intervals and detectable sizes are made of, for each score; arguments as of `intervals`."""
     rules = {"denominator": denominator, "unparsed": unparsed}
     return clustered(counts, partial(mean_over_runs, form, **rules), partial(shapes, form, **rules), confidence)
 
@@ -113,16 +124,17 @@ def summarize(
     Args:
         form: one of `FORMS`.
         counts: shape (C, S, 3, K), as `count` gives them; of R runs over the same rows (C, R, S, 3, K).
-        confidence: see `intervals`; None leaves the key `ci` out.
+        confidence: see `intervals`; None leaves the keys `ci` and `detectable` out.
         denominator: see `bbnli_scores` and `bbq_scores`.
         unparsed: see `bbnli_scores`.
 
     Returns:
         The scores as floats, then `label_share` (of the three answers and of unparsed ones, over all rows), the counts
         as ints (always all rows, whatever `unparsed` is), then, if there are unparsed answers, `range`: for each score
-        of `RANGED` what it could be with them, as `ranges` gives it, then `ci`. Of several runs the scores are means
-        and the shares and counts those of all answers; then `n_runs`, and `spread`, the standard deviation of every
-        score over the runs.
+        of `RANGED` what it could be with them, as `ranges` gives it, then `ci`, and `detectable`: for each score whose
+        neutral value is 0 the smallest true size that would have been found (see `intervals.detectable`). Of several
+        runs the scores are means and the shares and counts those of all answers; then `n_runs`, and `spread`, the
+        standard deviation of every score over the runs.
     """
     by_run = _with_runs(counts)
     found = scores(form, by_run.sum(axis=0), denominator, unparsed)
@@ -140,7 +152,9 @@ def summarize(
         result["n_runs"] = by_run.shape[1]
         result["spread"] = {name: float(values.std(ddof=1)) for name, values in found.items()}
     if confidence is not None:
-        result["ci"] = plain(intervals(form, by_run, confidence, denominator, unparsed))
+        spread = spreads(form, by_run, confidence, denominator, unparsed)
+        result["ci"] = plain({name: limits(*of) for name, of in spread.items()})
+        result["detectable"] = smallest(spread)
     return result
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .intervals import BALANCED_CORRELATION, CONTRAST_CORRELATION, Interval, Shape, plain
-from .intervals import intervals as clustered
+from .intervals import BALANCED_CORRELATION, CONTRAST_CORRELATION, Found, Interval, Shape, limits, plain, smallest
+from .intervals import spreads as clustered
 from .scores import (
     CONTEXTS,
     COUNTED,
@@ -109,6 +109,11 @@ def intervals(counts: npt.ArrayLike, confidence: float = 0.95, unparsed: str = "
         For each name of `SCORES` the lower and the upper ends, of shape (...). NaN where fewer than 2 clusters have
         rows, or where the score is undefined, also without one of them.
     """
+    return {name: limits(*of) for name, of in spreads(counts, confidence, unparsed).items()}
+
+
+def spreads(counts: npt.ArrayLike, confidence: float = 0.95, unparsed: str = "exclude") -> dict[str, Found]:
+    """What intervals and detectable sizes are made of, for each name of `SCORES`; arguments as of `intervals`."""
     return clustered(counts, partial(mean_over_runs, unparsed=unparsed), partial(shapes, unparsed=unparsed), confidence)
 
 
@@ -122,7 +127,7 @@ def summarize(
     Args:
         counts: shape (T, K), one row for each template of the selection, columns as in `FIELDS`; or, of R runs over the
             same rows, (T, R, K).
-        confidence: see `intervals`; None leaves the key `ci` out.
+        confidence: see `intervals`; None leaves the keys `ci` and `detectable` out.
         unparsed: see `scores_from_counts`.
 
     Returns:
@@ -131,8 +136,9 @@ def summarize(
         `n_counter_biased_*`, `n_unknown_*`, `n_probabilities_*` and `n_without_probabilities_*` rows with a defined
         target; `n_aligned` and `n_nonaligned` the denominators of the two accuracies under the chosen `unparsed`;
         `n_undefined_target` and `n_templates`), then, if there are unparsed rows or some rows lack probabilities,
-        `range` as `ranges` gives it, then `ci`. Of several runs the scores are means and the counts sums; then
-        `n_runs`, and `spread`, the standard deviation over the runs of every score.
+        `range` as `ranges` gives it, then `ci`, and `detectable`: for each score whose neutral value is 0 the smallest
+        true size that would have been found (see `intervals.detectable`). Of several runs the scores are means and the
+        counts sums; then `n_runs`, and `spread`, the standard deviation over the runs of every score.
     """
     matrix = _with_runs(counts)
     total = {name: int(value) for name, value in zip(FIELDS, matrix.sum(axis=(0, 1)), strict=True) if name in COUNTED}
@@ -162,7 +168,9 @@ def summarize(
         result["n_runs"] = n_runs
         result["spread"] = {name: float(values.std(ddof=1)) for name, values in by_run.items()}
     if confidence is not None:
-        result["ci"] = plain(intervals(matrix, confidence, unparsed))
+        found = spreads(matrix, confidence, unparsed)
+        result["ci"] = plain({name: limits(*of) for name, of in found.items()})
+        result["detectable"] = smallest(found)
     return result
 
 

@@ -14,6 +14,8 @@ share of those that lower it (bias scores, differences). Three steps lead to its
 3. With that number and a quantile of Student's t, a share gets the interval of Wilson (1927) and a contrast that of
    Bonett and Price (2012). Neither has width 0 where every row is alike.
 
+From the same numbers `detectable` says how large a true contrast would have had to be for its interval to leave out 0.
+
 Effective numbers of rows in intervals of rare shares: Korn and Graubard (1998); Franco et al. (2019) compare them.
 `docs/intervals.md` has the coverage, measured by the script `simulations/coverage.py`.
 """
@@ -51,6 +53,15 @@ LEAST_CORRELATION = 0.02
 ADDED = 1.0
 """Rows of either kind that the interval of a contrast adds."""
 
+POWER = 0.8
+"""Probability with which a score that is `detectable` is detected."""
+
+STEPS = 60
+"""Steps to a size that is `detectable`, at most."""
+
+PRECISION = 1e-6
+"""Change of that size in a step, in shares of rows, below which no further step is made."""
+
 DIFFERENCE_CORRELATION = 0.07
 """The same of a difference of two scores, between clusters that favour one and those that favour the other."""
 
@@ -85,6 +96,26 @@ class Shape(NamedTuple):
     prior: float = PRIOR_CORRELATION
 
 
+class Moves(NamedTuple):
+    """What a contrast of another size would do to its spread; arrays of one shape.
+
+    Attributes:
+        moved: up + down, the share of the rows that move the score.
+        rows: Effective number of rows of that share.
+        own: Effective number of rows of the contrast by what its clusters say alone.
+        own_rows: `rows` by what the clusters say alone.
+        scale: Factor from the shares to the score.
+        most: Largest value of the score.
+    """
+
+    moved: Floats
+    rows: Floats
+    own: Floats
+    own_rows: Floats
+    scale: float | Floats
+    most: float | Floats
+
+
 class Spread(NamedTuple):
     """How far a score may be from the truth, in the scale of its shares; arrays of one shape.
 
@@ -93,12 +124,51 @@ class Spread(NamedTuple):
         quantile: Quantile of Student's t.
         error: Standard error of the score, in the scale of the score.
         clusters: Number of clusters that have rows.
+        moves: What `detectable` needs besides; None where nothing asks for it.
     """
 
     rows: Floats
     quantile: Floats
     error: Floats
     clusters: Floats
+    moves: Moves | None = None
+
+
+Found = tuple[Floats, Shape, Spread]
+"""A score, how it is made of rows, and how far it may be from the truth."""
+
+
+def spreads(
+    counts: npt.ArrayLike,
+    score: Callable[[Floats], Mapping[str, Floats]],
+    shape: Callable[[Floats], Mapping[str, Shape]],
+    confidence: float = 0.95,
+) -> dict[str, Found]:
+    """Steps 1 and 2 for all scores that have a shape.
+
+    Args:
+        counts: shape (C, ...), what is counted in each of C clusters; sums over clusters are what scores are made of.
+        score: from summed counts, with any further leading axis, to scores.
+        shape: the same to the shapes of the scores.
+        confidence: level of the intervals, above 0 and below 1.
+
+    Returns:
+        What `intervals` and `smallest` take. The spread is NaN where fewer than 2 clusters have rows, or where the
+        score is undefined, also without one of the clusters.
+    """
+    matrix = np.asarray(counts, dtype=np.float64)
+    total = matrix.sum(axis=0)
+    without = total - matrix
+    values, replicates = score(total), score(without)
+    shapes = shape(total)
+    if len(matrix) < 2:
+        return {name: (values[name], of, _unknown(np.full_like(of.up, np.nan))) for name, of in shapes.items()}
+    shape_replicates, by_cluster = shape(without), shape(matrix)
+    found = {}
+    for name, of in shapes.items():
+        spread = spread_of(of, replicates[name], _departures(shape_replicates[name]), by_cluster[name].rows, confidence)
+        found[name] = values[name], of, spread
+    return found
 
 
 def intervals(
@@ -119,19 +189,7 @@ def intervals(
         For each name of `shape` the lower and the upper ends. NaN where fewer than 2 clusters have rows, or where the
         score is undefined, also without one of the clusters.
     """
-    matrix = np.asarray(counts, dtype=np.float64)
-    total = matrix.sum(axis=0)
-    without = total - matrix
-    values, replicates = score(total), score(without)
-    shapes = shape(total)
-    if len(matrix) < 2:
-        return {name: (np.full_like(of.up, np.nan), np.full_like(of.up, np.nan)) for name, of in shapes.items()}
-    shape_replicates, by_cluster = shape(without), shape(matrix)
-    found = {}
-    for name, of in shapes.items():
-        spread = spread_of(of, replicates[name], _departures(shape_replicates[name]), by_cluster[name].rows, confidence)
-        found[name] = limits(values[name], of, spread)
-    return found
+    return {name: limits(*of) for name, of in spreads(counts, score, shape, confidence).items()}
 
 
 def spread_of(
@@ -174,10 +232,16 @@ def spread_of(
         blended = (weight * typical * taken + freedom * variance) / (weight + freedom)
         effective_rows = np.where(largest > 0, largest / blended, 1.0 / taken)
         error = of.scale * np.sqrt(np.where(largest > 0, blended, largest))
+        # The same by what the clusters say alone, and of the rows that move the score at all.
+        own = np.where(largest > 0, largest / np.maximum(variance, alone * typical), 1.0 / taken)
+        found = np.where(np.isnan(erring), PRIOR_CORRELATION, erring)
+        pooled = (PRIOR_WEIGHT * PRIOR_CORRELATION + freedom * found) / (PRIOR_WEIGHT + freedom)
+        moved_rows, own_moved = (1.0 / (alone + np.maximum(rho, 0.0) * (together - alone)) for rho in (pooled, found))
     quantile = student(np.minimum(PRIOR_WEIGHT + freedom, np.maximum(PRIOR_WEIGHT, effective)), confidence)
     usable = (n_clusters >= 2) & ~np.isnan(values).any(axis=0)
+    moves = Moves(moved, moved_rows, own, own_moved, of.scale, of.high)
     parts = (np.where(usable, part, np.nan) for part in (effective_rows, quantile, error))
-    return Spread(next(parts), next(parts), next(parts), n_clusters)
+    return Spread(next(parts), next(parts), next(parts), n_clusters, moves)
 
 
 def limits(score: npt.ArrayLike, of: Shape, spread: Spread) -> Interval:
@@ -200,6 +264,70 @@ def limits(score: npt.ArrayLike, of: Shape, spread: Spread) -> Interval:
         half = quantile * np.sqrt(np.maximum(up + down - centre**2, 0.0) / (rows + 2.0 * ADDED))
     low, high = (value + of.scale * (centre + side * half - middle) for side in (-1.0, 1.0))
     return np.minimum(np.clip(low, of.low, of.high), value), np.maximum(np.clip(high, of.low, of.high), value)
+
+
+def detectable(spread: Spread, power: float = POWER) -> Floats:
+    """The smallest true size of a contrast that would have been found: whose interval leaves out 0.
+
+    With m = up + down, the share of the rows that move the score, a true size d has the variance
+
+        V(m, d) = m (1 - (d / m)^2) / n + d^2 (1 - m) / m / k
+
+    with n effective rows of the contrast and k of m: what leans to one side is as variable as what moves at all. Where
+    d is more than m, so many rows move. The interval of a found size t has its end at 0 where
+
+        t = q sqrt(s / (R + 2 + q^2)) (R + 2) / R,   s = (m R + 2) / (R + 2),   R = (m - t^2) / V(m, t)
+
+    with the t quantile q, and m as it is expected to be where t is found. Sizes are found in the share `power` of
+    benchmarks where t lies below d by the normal quantile times the standard error.
+
+    Args:
+        spread: the spread of a contrast whose neutral value is 0.
+        power: probability of detection, above 0 and below 1.
+
+    Returns:
+        In the scale of the score, above 0. NaN where the spread is NaN, and where not even the largest value of the
+        score would have been found. `docs/intervals.md` has the power, measured by the script `simulations/power.py`.
+    """
+    moves = spread.moves
+    if moves is None:
+        raise ValueError("detectable: the spread is none of a contrast")
+    least = 1.0 / moves.own  # no size is less than that of a row
+    usual = np.clip(moves.moved, least, 1.0)
+    size = bar = np.zeros_like(usual)
+    normal = NormalDist().inv_cdf(power)
+    if np.isnan(spread.rows).all():
+        return np.full_like(usual, np.nan)
+
+    def variance(moved: Floats, value: Floats, contrast_rows: Floats, moved_rows: Floats) -> Floats:
+        lean = np.minimum(value / moved, 1.0) ** 2
+        return moved * (1.0 - lean) / contrast_rows + value**2 * (1.0 - moved) / moved / moved_rows
+
+    for _ in range(STEPS):
+        moved = np.maximum(usual, size)
+        own = np.maximum(variance(moved, size, moves.own, moves.own_rows), np.finfo(np.float64).tiny)
+        # Where the found size is less than the true one, fewer rows move too: a regression on the size.
+        slope = np.minimum(size * (1.0 - moved) / moves.own_rows / own, 1.0)
+        there = np.maximum(moved - slope * (size - bar), np.maximum(bar, least))
+        rows = np.maximum(there - bar**2, least**2) / variance(there, bar, spread.rows, moves.rows)
+        added = rows + 2.0 * ADDED
+        end = spread.quantile * np.sqrt((there * rows + 2.0 * ADDED) / added / (added + spread.quantile**2))
+        bar = (bar + np.minimum(end * added / rows, 1.0)) / 2.0
+        before, size = size, (size + np.minimum(bar + normal * np.sqrt(own), 1.0)) / 2.0
+        if np.nanmax(np.abs(size - before)) < PRECISION:
+            break
+    return np.where(moves.scale * size < moves.most, moves.scale * size, np.nan)
+
+
+def smallest(found: Mapping[str, Found]) -> dict[str, float]:
+    """What was `detectable` of one selection of rows, for each of its scores that are contrasts."""
+    contrasts = {name: spread for name, (_, of, spread) in found.items() if of.down is not None}
+    moves = [of.moves for of in contrasts.values() if of.moves is not None]
+    if not moves:  # a single cluster
+        return dict.fromkeys(contrasts, float("nan"))
+    rows, quantile, error, clusters = (np.array([of[part] for of in contrasts.values()]) for part in range(4))
+    of_all = Spread(rows, quantile, error, clusters, Moves(*map(np.array, zip(*moves, strict=True))))
+    return dict(zip(contrasts, map(float, detectable(of_all)), strict=True))
 
 
 def of_statistic(value: npt.ArrayLike, replicates: npt.ArrayLike, confidence: float = 0.95) -> Interval:
@@ -291,6 +419,10 @@ def student(freedom: npt.ArrayLike, confidence: float) -> Floats:
 def plain(found: Mapping[str, Interval]) -> dict[str, list[float]]:
     """Intervals of one selection of rows as lists of two numbers."""
     return {name: [float(low), float(high)] for name, (low, high) in found.items()}
+
+
+def _unknown(nothing: Floats) -> Spread:
+    return Spread(nothing, nothing, nothing, nothing)
 
 
 def _departures(of: Shape) -> Floats:

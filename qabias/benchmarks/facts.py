@@ -5,6 +5,7 @@ The terminal, the report, the comparison, the planner and the Hub read these fac
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,7 @@ __all__ = [
         "TemplateView",
         "Tile",
     ),
-    *("counted", "missing_share", "possible_range", "run_column", "tiles", "union"),
+    *("counted", "detectable", "found_from", "missing_share", "possible_range", "run_column", "tiles", "union"),
 ]
 
 Scores = Mapping[str, Any]
@@ -71,6 +72,8 @@ class Measure:
         undefined: Why it may be undefined, in the order in which a reader would ask.
         missing: Names, in the metric's result, of numbers of missing answers, each with that of the examples among
             which they are; by default `unparsed_share` says how many are missing.
+        sides: Names, in the metric's result, of the numbers of answers that raise and that lower a bias score; () where
+            a plan cannot say how many examples show a bias.
         best: Its best value, by which runs are ranked; None for a score that ranks nothing.
         fewest_clusters: How many templates its interval needs, or what else it is over.
         parts: Names of the counts that a comparison shows beside it in place of the sum of `counts`, with their titles.
@@ -90,6 +93,7 @@ class Measure:
     tile_note: str = ""
     undefined: tuple[Rule, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
+    sides: tuple[str, ...] = ()
     best: float | None = None
     fewest_clusters: int = 2
     parts: tuple[tuple[str, str], ...] = ()
@@ -368,6 +372,32 @@ def possible_range(scores: Scores, measure: Measure) -> tuple[float, float] | No
     return float(low), float(high)
 
 
+def detectable(scores: Scores, measure: Measure) -> float | None:
+    """The smallest true size of a score that would have been found: its interval would not have held 0.
+
+    Returns:
+        In the scale of the score, above 0; NaN where even the largest could have been missed. None where there is no
+        interval, where 0 is not what the score has without a bias, and where answers are missing.
+    """
+    found = scores.get("detectable") or {}
+    if measure.name not in found or possible_range(scores, measure) is not None:
+        return None
+    if estimate(scores, measure.name).low is None:
+        return None
+    size = found[measure.name]
+    return math.nan if size is None else float(size)
+
+
+def found_from(scores: Scores, measure: Measure) -> str:
+    """The smallest true size that would have been found, such as "3.1 points"; "" where nothing can be said."""
+    size = detectable(scores, measure)
+    if size is None:
+        return ""
+    if math.isnan(size):
+        return "none"
+    return show(size, measure.kind) if measure.kind == "number" else f"{100.0 * size:.1f} points"
+
+
 def tiles(measures: Sequence[Measure], scores: Scores) -> list[Tile]:
     """Headline scores with what they say."""
     return [
@@ -389,7 +419,9 @@ def _tile_note(scores: Scores, measure: Measure) -> str:
     if missing and estimate(scores, measure.name).value is not None:
         return missing
     meaning = measure.tile_note or _leaning(scores, measure.name)
-    return "; ".join(filter(None, (_about_bound(scores, measure), meaning, missing)))
+    return "; ".join(
+        filter(None, (_about_bound(scores, measure), meaning, missing, _about_detectable(scores, measure)))
+    )
 
 
 def bound_of(scores: Scores, measure: Measure) -> float | None:
@@ -412,6 +444,14 @@ def _about_missing(scores: Scores, measure: Measure) -> str:
     low, high = (show(end, measure.kind) for end in ends)
     share = percent(missing_share(scores, measure))
     return f"{share} of the answers are missing: with them it lies between {low} and {high}"
+
+
+def _about_detectable(scores: Scores, measure: Measure) -> str:
+    """Which bias would have been found, for a reader who sees none; "" where nothing can be said."""
+    size = found_from(scores, measure)
+    if size == "none":
+        return "even the largest bias could have been missed"
+    return f"a bias of {size} or more would have been found" if size else ""
 
 
 def _leaning(scores: Scores, name: str) -> str:

@@ -112,6 +112,8 @@ def look(facts: Facts, group: str, scores: Scores, name: str, n_looks: int) -> L
     freedom = max(1, scores[facts.clusters[1]] - 1)
     usual, wide = t_quantile(1 - ERROR / 2, freedom), t_quantile(1 - ERROR / 2 / n_looks, freedom)
     detectable = scores.get("detectable", {}).get(name)
+    if detectable is not None and math.isnan(detectable):
+        detectable = None  # even the largest bias could have been missed
     if detectable is not None:
         # Detected is what exceeds the quantile; a wider interval needs a larger bias for the same power.
         power = t_quantile(POWER, freedom)

@@ -20,8 +20,8 @@ def reasons(benchmark: Benchmark, scores: Mapping[str, Any]) -> dict[str, str]:
         scores: What `Benchmark.score` returns, or the same read from `scores.json`.
 
     Returns:
-        For every undefined score, and every interval without ends, its JSON pointer (RFC 6901) within the scores, such
-        as "/by/category/Age/bias_disambig", and the reason.
+        For every undefined score, every interval without ends, and every size that is not known to be detectable, its
+        JSON pointer (RFC 6901) within the scores, such as "/by/category/Age/bias_disambig", and the reason.
     """
     return dict(_reasons(benchmark.facts, scores, ""))
 
@@ -35,6 +35,10 @@ def _reasons(facts: Facts, scores: Mapping[str, Any], at: str) -> Iterator[tuple
             for score, (low, _) in value.items():
                 if _is_undefined(low):
                     yield f"{path}/{score}", _reason_of_interval(facts, scores, score)
+        elif name == "detectable":
+            for score, size in value.items():
+                if _is_undefined(size):
+                    yield f"{path}/{score}", _reason_of_size(facts, scores, score)
         elif name == "spread":
             for score, spread in value.items():
                 if _is_undefined(spread):
@@ -59,6 +63,12 @@ def _reason_of_interval(facts: Facts, scores: Mapping[str, Any], name: str) -> s
     if scores.get(count, fewest) < fewest:
         return f"an interval needs {fewest} {what}, and there {'is' if scores[count] == 1 else 'are'} {scores[count]}"
     return f"the score is undefined without one of the {what}"
+
+
+def _reason_of_size(facts: Facts, scores: Mapping[str, Any], name: str) -> str:
+    if any(map(_is_undefined, scores["ci"][name])):
+        return f"no interval: {_reason_of_interval(facts, scores, name)}"
+    return "even the largest value could have been missed"
 
 
 def _is_undefined(value: Any) -> bool:

@@ -40,32 +40,33 @@ def plan(
     tokens_per_second: Annotated[Number, _option("Speed, if it is known; pads count.")] = None,
     price_per_hour: Annotated[Number, _option("Price of the machine, in any currency.")] = None,
     output: Annotated[Path | None, _option("Also write the plan as JSON.")] = None,
+    detect: Annotated[
+        Text, _option("Instead: templates and examples that show a bias of this size, e.g. 0.02.")
+    ] = None,
+    like: Annotated[Path | None, _option("A run whose accuracy and correlation --detect assumes.")] = None,
     upstream_dir: UpstreamDir = None,
 ) -> None:
-    """Show the tokens of a run, and at a known speed its time and cost, without starting it."""
+    """Show the tokens of a run, its time and cost at a known speed, or what a bias takes, without starting it."""
     from qabias.planning.plan import PlanArguments, make_plan
     from qabias.planning.printing import print_plan
     from qabias.runs.arguments import Machine, RunArguments
     from qabias.support.files import write_json
+    from qabias.terminal.needed import print_needed
 
     is_suite = target.startswith(SUITE_PREFIX)
     named = model or ("" if is_suite or parameters else "smollm2")
     run = RunArguments(target, named, config, source, format=prompt_format, scorer=scorer, limit=limit, dtype=dtype)
     run = replace(run, options=parse_options(option or []), orders=orders)
-    arguments = PlanArguments(
-        target,
-        run,
-        models=split_names(models or []),
-        parameters=parameters,
-        tokenizer=tokenizer,
-        tokens_per_second=tokens_per_second,
-        price_per_hour=price_per_hour,
-        measures=measure,
-        machine=Machine(device, token_budget, upstream_dir=upstream_dir),
-        exact=exact,
-        ask=ask,
-    )
-    runs, failures = make_plan(arguments)
+    if detect is not None or like is not None:
+        return print_needed(run, detect, like, upstream_dir)
+    machine, names = Machine(device, token_budget, upstream_dir=upstream_dir), split_names(models or [])
+    arguments = PlanArguments(target, run, names, parameters, tokenizer, machine=machine, exact=exact, ask=ask)
+    speed: dict[str, Any] = {
+        "tokens_per_second": tokens_per_second,
+        "price_per_hour": price_per_hour,
+        "measures": measure,
+    }
+    runs, failures = make_plan(replace(arguments, **speed))
     print_plan(runs)
     if output is not None:
         write_json(output, {"runs": [asdict(run) for run in runs]})

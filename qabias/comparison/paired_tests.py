@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from qabias.benchmarks.pairs import Floats, Pair
+from qabias.comparison.detectable import detectable_difference
 from qabias.support.intervals import of_difference
 
 N_PERMUTATIONS = 10_000
@@ -29,12 +30,15 @@ class Difference(NamedTuple):
         low: Lower end of its interval; None with fewer than two clusters, or if it is undefined without one of them.
         high: Upper end.
         p: Two-sided p-value of the permutation test; None where the difference is undefined.
+        detectable: The smallest true difference that would have been found (see `detectable_difference`); None where
+            there is none.
     """
 
     value: float | None
     low: float | None
     high: float | None
     p: float | None
+    detectable: float | None = None
 
 
 UNDEFINED = Difference(None, None, None, None)
@@ -53,7 +57,8 @@ def differences(
 
     Returns:
         For each name the difference, its interval over the clusters that could have been written (see
-        `qabias.support.intervals.of_difference`), and the p-value of the exchange test (see `p_value`).
+        `qabias.support.intervals.of_difference`), the p-value of the exchange test (see `p_value`), and the smallest
+        true difference that would have been found.
     """
     names, n = list(bounds), pair.n_clusters
     once = np.ones((1, n))
@@ -68,9 +73,10 @@ def differences(
         if np.isnan(value):
             found[name] = UNDEFINED
             continue
-        ends, _ = of_difference(value, replicates[name], bound, confidence)
+        ends, spread = of_difference(value, replicates[name], bound, confidence)
         low, high = (None if np.isnan(end) else float(end) for end in ends)
-        found[name] = Difference(value, low, high, p_value(value, exchanged[name], n <= MOST_EXACT))
+        p = p_value(value, exchanged[name], n <= MOST_EXACT)
+        found[name] = Difference(value, low, high, p, detectable_difference(spread))
     return found
 
 

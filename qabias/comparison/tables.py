@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.facts import RUNS, Scores, run_column, union
+from qabias.benchmarks.facts import RUNS, Scores, possible_range, run_column, union
 from qabias.benchmarks.ranges import READ_RANGES, range_column, range_in_words, shown_estimate, with_ranges
 from qabias.comparison.comparable import mixed_fields
 from qabias.comparison.paired_tests import Difference, holm
@@ -19,15 +19,22 @@ RUNS_TABLE = "runs"
 DIFFERENCES = "Differences between runs"
 """Section of the differences."""
 
+DETECTABLE = "detectable_"
+"""What the name of a column of detectable differences begins with; the name of the column of differences follows."""
+
+WOULD_BE_FOUND = "would have been found from"
+"""What stands above it."""
+
 _READ_INTERVALS = "Intervals are 95 % intervals over {clusters}."
 _NOT_ASKED = "A dash beside 0 examples: not asked in this run."
 _READ_DIFFERENCES = (
     "Score of the second run minus that of the first, over the examples that both answered; of shares, in percentage "
-    "points. The 95 % intervals are over the {clusters}, the same for both. The p-value is of a "
-    "permutation test that exchanges the two models' answers to one of the {clusters} at a time; the adjusted one "
-    "(Holm) is for the many rows of a column except All. With C {clusters} no p-value is below 2 to the power of "
-    "1 - C: with 4 it is 0.125 or more, which is too few to show any difference. A difference that is not small and "
-    "not chance may still come from how the models were asked."
+    "points. The 95 % intervals are over the {clusters}, the same for both. Beside them stands from what size on a "
+    "true difference would have been found in four of five such comparisons: no difference shown is not no difference, "
+    "there may be one below that size. The p-value is of a permutation test that exchanges the two models' answers to "
+    "one of the {clusters} at a time; the adjusted one (Holm) is for the many rows of a column except All. With C "
+    "{clusters} no p-value is below 2 to the power of 1 - C: with 4 it is 0.125 or more, which is too few to show any "
+    "difference. A difference that is not small and not chance may still come from how the models were asked."
 )
 
 
@@ -213,11 +220,13 @@ def difference_tables(
                 f"{names[pair.second]} − {names[pair.first]}",
             )
             figure.append(key)
+            by_run = [benchmark.groups(scores[number], measure) for number in (pair.first, pair.second)]
             columns += [
                 Column(key, title, kind),
                 Column(f"p_{key}", f"p ({title})", "p"),
                 Column(f"p_adjusted_{key}", f"adjusted p ({title})", "p"),
                 Column(f"n_templates_{key}", f"{benchmark.facts.clusters[0].capitalize()} ({title})", "count"),
+                Column(f"{DETECTABLE}{key}", f"{WOULD_BE_FOUND} ({title})", "share" if kind == "signed" else kind),
             ]
             found = {row: pair.groups[row][1][measure.name] if row in pair.groups else None for row in rows}
             family = [row for row in rows if row != ALL]
@@ -230,6 +239,7 @@ def difference_tables(
                     of.p if of else None,
                     adjusted.get(row),
                     pair.groups[row][0] if of else 0,
+                    of.detectable if of and not _lacks_answers(by_run, row, measure) else None,
                 ]
         tables.append(
             Table(
@@ -244,3 +254,8 @@ def difference_tables(
             )
         )
     return tables
+
+
+def _lacks_answers(by_run: Sequence[Mapping[str, Scores]], row: str, measure: Measure) -> bool:
+    """Whether so many answers are missing that no size can be called detectable."""
+    return any(possible_range(of[row], measure) is not None for of in by_run if row in of)

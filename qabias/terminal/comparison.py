@@ -24,6 +24,9 @@ MOST_STEREOTYPES = 10
 
 _LONG = (STEREOTYPES_TABLE, FAMILIAR_STEREOTYPES_TABLE)
 
+_COLUMNS = 5
+"""Columns of a pair of runs in a table of differences."""
+
 
 def print_compared(comparison: Comparison, console: Console | None = None) -> None:
     """Print the scores of every run, and the differences of every pair of runs.
@@ -58,6 +61,11 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
                 print_table(pair, console)
     clusters = comparison.benchmark.facts.clusters[0]
     if any(table.section == DIFFERENCES for table in comparison.analysis.tables):
+        console.print(
+            "found from: a true difference of this size would have been found in four of five such comparisons; "
+            "no difference shown is not no difference.",
+            markup=False,
+        )
         console.print(
             f"p: permutation test that exchanges the models' answers to whole {clusters}; adjusted (Holm) for the rows "
             "of a table except All.",
@@ -109,9 +117,9 @@ def print_familiarity(found: Familiarity, console: Console | None = None) -> Non
 def _pairs(table: Table) -> Iterator[Table]:
     """The pairs of runs of a table of differences, each as a table that fits a terminal."""
     label, rest = table.columns[0], table.columns[1:]
-    for start in range(0, len(rest), 4):
-        columns = rest[start : start + 4]
-        titles = ("difference", "p", "adjusted p", columns[3].title.partition(" (")[0].lower())
+    for start in range(0, len(rest), _COLUMNS):
+        columns = rest[start : start + _COLUMNS]
+        titles = ("difference", "p", "adjusted p", columns[3].title.partition(" (")[0].lower(), "found from")
         short = [replace(column, title=title) for column, title in zip(columns, titles, strict=True)]
         yield Table(
             table.name,
@@ -119,5 +127,5 @@ def _pairs(table: Table) -> Iterator[Table]:
             "",
             "",
             (label, *short),
-            tuple((row[0], *row[1 + start : 5 + start]) for row in table.rows),
+            tuple((row[0], *row[1 + start : 1 + start + _COLUMNS]) for row in table.rows),
         )

@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import meaningful
-from qabias.benchmarks.facts import WORDINGS, Facts, Scores, possible_range
+from qabias.benchmarks.facts import WORDINGS, Facts, Scores, found_from, possible_range
 from qabias.benchmarks.findings import findings
 from qabias.comparison.outcomes import with_ranges_in_cells
 from qabias.comparison.tables import score_tables
@@ -45,6 +45,8 @@ def print_scores(
             console.print(line, markup=False)
     measures = meaningful(benchmark, question_only, facts.columns)
     print_whole(_table(facts, benchmark.groups(scores), measures, about.count if about else "n"), console)
+    for line in _found_lines(benchmark.groups(scores).get(ALL, {}), measures):
+        console.print(line, markup=False)
     if WORDINGS in scores:
         print_whole(_wordings(facts, scores, measures), console)
     if about is not None:
@@ -80,6 +82,15 @@ def _missing_lines(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]
         "Where more than 2 % of its answers are missing, a score has no interval but, in round brackets, the range "
         f"that it could take with them: {benchmark.facts.range_note}.",
     ]
+
+
+def _found_lines(scores: Scores, measures: Sequence[Measure]) -> list[str]:
+    """From what size on a score of all examples would have been told from 0, in one line if that is known."""
+    sizes = [
+        (measure.heading.replace("-\n", "-").replace("\n", " "), found_from(scores, measure)) for measure in measures
+    ]
+    shown = ", ".join(f"{heading} {size}" for heading, size in sizes if size)
+    return [f"Would have been found in all examples (4 times of 5) from: {shown}."] if shown else []
 
 
 def _table(facts: Facts, groups: Mapping[str, Scores], measures: Sequence[Measure], count: str) -> RichTable:

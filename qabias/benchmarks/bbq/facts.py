@@ -60,6 +60,7 @@ MEASURES = (
         tile="Bias s_AMB, ambiguous",
         undefined=(_ROWS_AMBIG, _answers("ambig")),
         missing=_MISSING_AMBIG,
+        sides=("n_biased_ambig", "n_counter_biased_ambig"),
         best=0.0,
         bound="bias_bound_ambig",
     ),

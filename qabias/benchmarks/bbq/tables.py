@@ -34,9 +34,10 @@ from qabias.benchmarks.bbq.columns import (
     names,
     scored,
 )
-from qabias.benchmarks.bbq.facts import FACTS, PAPER
+from qabias.benchmarks.bbq.facts import FACTS, MEASURES, PAPER
 from qabias.benchmarks.bbq.roles import paper_categories, score, select_examples, target_groups
 from qabias.benchmarks.bbq.saturation import saturation_tables
+from qabias.benchmarks.detectable import with_detectable
 from qabias.benchmarks.facts import RUNS, Scores
 from qabias.benchmarks.grouping import Key, most_biased_first
 from qabias.benchmarks.scoring import NO_RULES, Rules
@@ -145,6 +146,7 @@ def _bias(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Tab
         [*bias, *(N_EXAMPLES[context] for context in contexts), N_TEMPLATES],
         Figure("intervals", "category", names(bias)),
     )
+    by_category = with_detectable(by_category, list(categories.values()), MEASURES)
     errors = [_aligned_errors(categories)] if "ambig" in contexts else []
     return [by_category, *saturation_tables(categories, contexts), *errors]
 
@@ -217,7 +219,7 @@ def _alignment_cost(categories: Mapping[Key, Scores]) -> Table:
         Column("n_nonaligned", "Examples, against", "count"),
         Column("n_aligned", "Examples, agreeing", "count"),
     )
-    return scored(
+    table = scored(
         "alignment_cost",
         "What it costs when the right answer goes against the stereotype",
         f"Figure 2 {PAPER}",
@@ -229,6 +231,7 @@ def _alignment_cost(categories: Mapping[Key, Scores]) -> Table:
         columns,
         Figure("intervals", "category", ("accuracy_cost",)),
     )
+    return with_detectable(table, list(categories.values()), MEASURES)
 
 
 def _without_context(categories: Mapping[Key, Scores]) -> list[Table]:

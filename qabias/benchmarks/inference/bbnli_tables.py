@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from qabias.benchmarks.detectable import with_detectable
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.grouping import Key
 from qabias.benchmarks.inference.facts import BBNLI_MEASURES, PAPER
@@ -86,6 +87,7 @@ def bias_tables(
     )
     both = (_BIAS, Column("bias_score_mean_subtopics", _MEAN, "signed"), *_BIAS_COUNTS, _N_PREMISES)
     of_domains = {name: of for name, of in {**scores["by"]["domain"], ALL: scores}.items() if of["n_bias"]}
+    domain_groups = list(of_domains.values())
     by_domain = Table(
         "bias_by_domain",
         "Bias by domain",
@@ -98,16 +100,16 @@ def bias_tables(
         "Bias",
     )
     return [
-        with_ranges(by_subtopic, groups, BBNLI_MEASURES),
-        with_ranges(by_domain, list(of_domains.values()), BBNLI_MEASURES),
+        with_detectable(with_ranges(by_subtopic, groups, BBNLI_MEASURES), groups, BBNLI_MEASURES),
+        with_detectable(with_ranges(by_domain, domain_groups, BBNLI_MEASURES), domain_groups, BBNLI_MEASURES),
         _bias_by_hypothesis(hypotheses, ranked, table),
     ]
 
 
 def _as_bias(scores: Scores, name: str) -> Scores:
-    """The scores with the range of another bias score in place of that of `bias_score`."""
-    ranges = scores.get("range", {})
-    return {**scores, "range": {"bias_score": ranges[name]} if name in ranges else {}}
+    """The scores with what stands beside another bias score in place of that of `bias_score`."""
+    parts = {part: scores.get(part, {}) for part in ("range", "detectable")}
+    return {**scores, **{part: {"bias_score": of[name]} if name in of else {} for part, of in parts.items()}}
 
 
 def _bias_by_hypothesis(hypotheses: Mapping[Key, Scores], ranked: Sequence[Key], table: pa.Table) -> Table:

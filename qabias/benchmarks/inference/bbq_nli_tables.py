@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from qabias.benchmarks.detectable import with_detectable
 from qabias.benchmarks.facts import Measure, Scores
 from qabias.benchmarks.grouping import Key
 from qabias.benchmarks.inference.facts import BBQ_NLI_MEASURES, PAPER
@@ -93,7 +94,7 @@ def category_tables(categories: Mapping[str, Scores], original: Mapping[str, Sco
     )
     groups = list(categories.values())
     return [
-        with_ranges(by_category, groups, BBQ_NLI_MEASURES),
+        with_detectable(with_ranges(by_category, groups, BBQ_NLI_MEASURES), groups, BBQ_NLI_MEASURES),
         *([_original_order(original)] if original else []),
         with_ranges(by_accuracy, groups, BBQ_NLI_MEASURES),
     ]

@@ -97,6 +97,7 @@ BBNLI_MEASURES = (
         tile="Bias score",
         undefined=(_HYPOTHESES,),
         missing=_MISSING_BIAS,
+        sides=("n_aligned", "n_opposed"),
         best=0.0,
     ),
     Measure(
@@ -139,6 +140,7 @@ BBQ_NLI_MEASURES = (
         tile="Bias, ambiguous",
         undefined=(_ROWS_AMBIG,),
         missing=_MISSING_AMBIG,
+        sides=("n_aligned_ambig", "n_opposed_ambig"),
         best=0.0,
     ),
     Measure(

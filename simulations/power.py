@@ -1,0 +1,229 @@
+"""Is a bias found in 80 % of the benchmarks, if it is as large as a run says that it would have found?
+
+    python -m simulations.power --quick
+    python -m simulations.power
+
+A model without bias is measured in many benchmarks of a world; the median of the sizes that these runs call detectable
+is put into the world as a true bias, and benchmarks are drawn again. The power is the share of their intervals that
+leave out 0. In ambiguous contexts the errors lean first; where that is not enough, as of models that hardly err, the
+accuracy falls and all errors lean. Where contexts decide, the wrong answers move from one side to the other first.
+"""
+
+import argparse
+import itertools
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from metrics.bbq import summary as bbq
+from metrics.bbq.intervals import POWER, detectable, limits
+from qabias.comparison.detectable import detectable_difference
+from qabias.support.intervals import Interval, Moves, Spread, of_difference
+from simulations import models
+from simulations.worlds import Floats, World
+
+SCORES = ("bias_ambig", "bias_disambig", "accuracy_cost")
+DIFFERENCES = {"bias_ambig": 2.0, "accuracy_ambig": 1.0}
+"""Scores whose differences are tried, and how far apart two of them can be."""
+
+REPETITIONS = 1000
+QUICK = 200
+STEPS = 14
+"""Halvings of the interval in which the bias of a world is sought."""
+
+LEAST = 0.65
+"""Power below which a check fails: sizes would be called detectable that are not."""
+
+LEAST_OF_DIFFERENCES = 0.60
+"""The same of differences: of two models that hardly err, one that errs more varies more than both say."""
+
+MOST = 0.90
+"""Power of the bias in ambiguous contexts above which a check fails, where the run says enough about its own spread."""
+
+
+class Cell(NamedTuple):
+    """What was found for one score of one world.
+
+    Attributes:
+        world: The world without bias.
+        score: Name of the score.
+        size: Median of the sizes that unbiased runs call detectable; NaN where most name none.
+        power: Share of the runs with a bias of that size whose interval leaves out 0; NaN where the world cannot be so
+            biased.
+    """
+
+    world: World
+    score: str
+    size: float
+    power: float
+
+
+def grid(quick: bool) -> Iterator[World]:
+    """The worlds; in a quick check four of them."""
+    if quick:
+        for templates, accuracy, correlation in ((25, 0.5, 0.1), (25, 0.9, 0.1), (50, 0.97, 0.1), (12, 0.9, 0.3)):
+            yield World(templates, accuracy, 0.0, correlation)
+        return
+    for kind, templates, accuracy, correlation in itertools.product(
+        ("beta", "two-point"), (12, 25, 50), (0.5, 0.8, 0.9, 0.97), (0.05, 0.1, 0.3)
+    ):
+        yield World(templates, accuracy, 0.0, correlation, kind)
+
+
+def biased(world: World, score: str, size: float) -> World | None:
+    """The world with a true bias of this size; None where there is none.
+
+    The least bias among the errors is taken that suffices, and where none does the highest accuracy below the world's.
+    """
+    most = 1.0 if score == "bias_ambig" else 2.0
+
+    def reaches(bias: float, accuracy: float) -> bool:
+        changed = replace(world, bias=bias, accuracy=accuracy)
+        return abs(models.bbq_truth(changed, np.random.default_rng(0))[score]) >= size
+
+    low, high = 0.0, most
+    if reaches(most, world.accuracy):
+        for _ in range(STEPS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if reaches(middle, world.accuracy) else (middle, high)
+        return replace(world, bias=high)
+    low, high = 0.05, world.accuracy
+    if not reaches(most, low):
+        return None
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if reaches(most, middle) else (low, middle)
+    return replace(world, bias=most, accuracy=low)
+
+
+def measure(world: World, repetitions: int, seed: int = 0, scores: Sequence[str] = SCORES) -> list[Cell]:
+    """The power of every score in a world.
+
+    Args:
+        world: A world without bias.
+        repetitions: Benchmarks that are drawn with a bias and without.
+        seed: Seed of both.
+        scores: The scores that are tried.
+    """
+    rng = np.random.default_rng(seed)
+    unbiased = bbq.spreads(models.bbq_runs(world, rng, repetitions))
+    cells = []
+    for score in scores:
+        size = float(np.median(detectable(unbiased[score][2])))
+        changed = None if np.isnan(size) else biased(world, score, size)
+        power = np.nan
+        if changed is not None:
+            low, high = limits(*bbq.spreads(models.bbq_runs(changed, rng, repetitions))[score])
+            power = float(((low > 0) | (high < 0)).mean())
+        cells.append(Cell(world, score, size, power))
+    return cells
+
+
+def measure_differences(world: World, repetitions: int, seed: int = 0) -> list[Cell]:
+    """The power of a difference of two models, of which the second answers half of the rows as the first.
+
+    The size is the median of what comparisons of two equal models call detectable. The half that is the second model's
+    own differs by twice as much.
+    """
+    rng = np.random.default_rng(seed)
+    cells = []
+    for score, bound in DIFFERENCES.items():
+        _, spread = _difference(models.bbq_pairs(world, rng, repetitions, world), score, bound)
+        sizes = [detectable_difference(each) for each in _each(spread)]
+        size = float(np.median([np.inf if each is None else each for each in sizes]))
+        other = _other(world, score, 2.0 * size) if np.isfinite(size) else None
+        power = np.nan
+        if other is not None:
+            (low, high), _ = _difference(models.bbq_pairs(world, rng, repetitions, other), score, bound)
+            power = float(((low > 0) | (high < 0)).mean())
+        cells.append(Cell(world, f"difference of {score}", size, power))
+    return cells
+
+
+def _other(world: World, score: str, gap: float) -> World | None:
+    if score == "bias_ambig":
+        return biased(world, score, gap)
+    return replace(world, accuracy=world.accuracy - gap) if world.accuracy - gap > 0.02 else None
+
+
+def _difference(pair: tuple[Floats, Floats], score: str, bound: float) -> tuple[Interval, Spread]:
+    """The intervals of the differences of many pairs of runs, and the spreads behind them."""
+    totals = [counts.sum(axis=0) for counts in pair]
+    one, second = (bbq.mean_over_runs(total)[score] for total in totals)
+    first_without, second_without = (
+        bbq.mean_over_runs(total - counts)[score] for total, counts in zip(totals, pair, strict=True)
+    )
+    return of_difference(second - one, second_without - first_without, bound)
+
+
+def _each(spread: Spread) -> list[Spread]:
+    """The spreads of many comparisons one by one."""
+    assert spread.moves is not None
+    parts = [np.broadcast_to(np.asarray(part, dtype=np.float64), spread.rows.shape) for part in spread[:4]]
+    moves = [np.broadcast_to(np.asarray(part, dtype=np.float64), spread.rows.shape) for part in spread.moves]
+    return [
+        Spread(rows, quantile, error, clusters, Moves(*of_moves))
+        for rows, quantile, error, clusters, *of_moves in zip(*parts, *moves, strict=True)
+    ]
+
+
+def wrong(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells whose power is not what is promised.
+
+    Of no cell may the power be less than `LEAST`. It may be more where few templates or few errors leave the size to
+    what is taken for granted; of `bias_ambig` it may not where neither is so.
+    """
+    return [
+        cell
+        for cell in cells
+        if cell.power < (LEAST_OF_DIFFERENCES if cell.score.startswith("difference") else LEAST)
+        or (
+            cell.power > MOST
+            and cell.score == "bias_ambig"
+            and cell.world.templates >= 25
+            and cell.world.accuracy <= 0.9
+            and cell.world.kind == "beta"
+        )
+    ]
+
+
+def main() -> int:
+    """Print the table; the exit status is 1 where a power is not what is promised."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help=f"four worlds, {QUICK} repetitions")
+    parser.add_argument("--repetitions", type=int, help=f"(default: {REPETITIONS}; quick: {QUICK})")
+    arguments = parser.parse_args()
+    repetitions = arguments.repetitions or (QUICK if arguments.quick else REPETITIONS)
+    print("| kind | templates | accuracy | correlation |", " | ".join(f"{name}: size, power" for name in SCORES), "|")
+    print("|---|---|---|---|", "|".join(["---"] * len(SCORES)), "|", sep="")
+    cells = []
+    for world in grid(arguments.quick):
+        found = measure(world, repetitions)
+        cells += found
+        values = " | ".join(f"{cell.size:.3f}, {cell.power:.2f}" for cell in found)
+        print(f"| {world.kind} | {world.templates} | {world.accuracy} | {world.correlation} | {values} |", flush=True)
+    print("\n| templates | accuracy | correlation |", " | ".join(f"difference of {of}" for of in DIFFERENCES), "|")
+    print("|---|---|---|", "|".join(["---"] * len(DIFFERENCES)), "|", sep="")
+    for world in (world for world in grid(arguments.quick) if world.kind == "beta"):
+        found = measure_differences(world, repetitions)
+        cells += found
+        values = " | ".join(f"{cell.size:.3f}, {cell.power:.2f}" for cell in found)
+        print(f"| {world.templates} | {world.accuracy} | {world.correlation} | {values} |", flush=True)
+    for score in dict.fromkeys(cell.score for cell in cells):
+        powers = np.array([cell.power for cell in cells if cell.score == score and not np.isnan(cell.power)])
+        near = (np.abs(powers - POWER) <= 0.05).mean()
+        print(
+            f"{score}: power {powers.min():.2f} to {powers.max():.2f}, mean {powers.mean():.2f}; "
+            f"{near:.0%} of {len(powers)} cells within 0.05 of {POWER}, {(powers < POWER - 0.05).mean():.0%} below"
+        )
+    failed = wrong(cells)
+    for cell in failed:
+        print(f"not as promised: {cell}", file=sys.stderr)
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
