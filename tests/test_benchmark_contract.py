@@ -22,6 +22,7 @@ from rich.console import Console
 from qabias.benchmarks import ALL, Benchmark, benchmark_names, choose_format, load_benchmark, make_origin
 from qabias.benchmarks.base import lacking, meaningful
 from qabias.benchmarks.locate import metric_module
+from qabias.benchmarks.pairs import Form
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.undefined import reasons
 from qabias.comparison import compare
@@ -37,7 +38,7 @@ from qabias.scorers.base import OptionScores
 from qabias.scorers.baseline import CERTAINTY, KINDS, BaselineScorer
 from qabias.scorers.registry import kinds, scorers_for
 from qabias.suites import load_suite
-from qabias.support.arrow import plain
+from qabias.support.arrow import codes_and_values, plain
 from qabias.support.files import strict
 from qabias.tables.model import KINDS as COLUMN_KINDS
 from qabias.tables.model import Analysis, Estimate, read_analysis
@@ -302,6 +303,29 @@ def test_pairs_have_the_groups_of_the_scores_and_the_same_scores(case):
             for scored in (pair.first(once), pair.second(once), *pair.exchanged(once)):
                 assert scored[measure.name].shape == (1,)
                 np.testing.assert_allclose(scored[measure.name][0], of[measure.name], atol=1e-6)
+
+
+def test_forms_are_sources_and_are_counted_as_two_runs_are(case):
+    forms = case.facts.forms
+    codes, _ = codes_and_values(case.table["template_id"]) if forms else (np.zeros(case.table.num_rows, np.int64), [])
+    found = case.benchmark.pair_forms(*2 * [Form(case.table, case.answers, codes)])
+    if forms is None:
+        assert found == {}
+        return
+    assert {*forms.published, forms.parallel} <= set(case.benchmark.sources)
+    assert forms.parallel not in forms.published
+    assert forms.basis
+    assert forms.topic in case.table.column_names
+    for rows in (forms.stereotypes(case.table), forms.groups(case.table), forms.texts(case.table)):
+        assert len(rows) == case.table.num_rows
+    assert {name for name, _ in forms.stereotypes(case.table)}
+    assert set(forms.groups(case.table)) <= set(case.benchmark.groups(case.scores))
+    pairs = case.benchmark.pair_up(case.table, case.answers, case.answers)
+    assert list(found) == list(pairs)
+    for name, pair in pairs.items():
+        once = np.ones((1, pair.n_clusters))
+        for scores in (found[name].first(once), found[name].second(once)):
+            np.testing.assert_equal(dict(scores), dict(pair.first(once)))
 
 
 def test_a_run_does_not_differ_from_itself(case):

@@ -108,10 +108,10 @@ def folder(tmp_path, monkeypatch):
 def concrete(command, stand_ins, server_url, page, number):
     """The command with small models, a small sample and a folder of its own."""
     words = [stand_ins.get(word, word).replace("http://localhost:8000/v1", server_url) for word in command]
-    if words[1] == "run":
+    if words[1] in ("run", "familiarity"):
         words += ["--limit", str(LIMIT)]
-        if "--output" not in words and "--shard" not in words:
-            words += ["--output", f"done/{page.stem}-{number}"]
+    if words[1] == "run" and "--output" not in words and "--shard" not in words:
+        words += ["--output", f"done/{page.stem}-{number}"]
     if words[1] == "push":
         words += ["--dry-run"]
     if words[1] == "plan":
@@ -134,8 +134,9 @@ def commands_to_run(page):
 )
 def test_commands_do_what_they_say(page, stand_ins, server_url, folder, monkeypatch, capsys):
     has_upstream = bool(os.environ.get("QABIAS_UPSTREAM"))
+    n_run = 0
     for number, command in enumerate(commands_to_run(page)):
-        of_the_authors = {"official", "release"} & set(command)
+        of_the_authors = {"familiarity", "official", "release"} & set(re.split("[ ,/]", " ".join(command)))
         if of_the_authors and not has_upstream:
             continue  # would download them
         if command[:2] == ["qabias", "merge"]:
@@ -149,4 +150,7 @@ def test_commands_do_what_they_say(page, stand_ins, server_url, folder, monkeypa
         if "batch=read=results.jsonl" in command:
             answer_files(sorted((folder / "runs" / "batched" / "batch").glob("requests-*.jsonl")), "results.jsonl")
         run_qabias(concrete(command, stand_ins, server_url, page, number), monkeypatch)
+        n_run += 1
+    if not n_run:
+        pytest.skip("all its commands read the authors' files (set QABIAS_UPSTREAM)")
     assert capsys.readouterr().out

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, Tile, tiles
 from qabias.benchmarks.scoring import NO_RULES, Rules
+from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from qabias.benchmarks.given import GivenAnswers
-    from qabias.benchmarks.pairs import Pair
+    from qabias.benchmarks.pairs import Form, Pair
     from qabias.benchmarks.prompt_format import Example, PromptFormat
     from qabias.scorers.base import Scorer
     from qabias.scorers.kind import ScorerKind
@@ -172,6 +173,20 @@ class Benchmark(Protocol):
         """
         ...
 
+    def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
+        """The answers of a run to each of two forms, counted by cluster, for every name of `groups`.
+
+        Args:
+            first: The examples of one form with the answers to them.
+            second: Those of the other; the clusters are stereotypes that both have.
+            rules: How answers are counted.
+
+        Returns:
+            By name of the group; the clusters of a group are in the order of their numbers. None where the facts name
+            no `forms`.
+        """
+        return {}
+
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """What a report says first: the size of the sample, and what is missing from it; label to text."""
         ...
@@ -266,6 +281,8 @@ def make_origin(
     Raises:
         QabiasError: If there is no such source, or an option of the benchmark has no such value.
     """
+    if "," in source:
+        raise QabiasError(f"one source at a time, not {source!r}: only qabias run and familiarity take two of them")
     chosen = {name: value for name, value in options.items() if name in benchmark.options}
     for name, value in chosen.items():
         if value not in benchmark.options[name]:

@@ -24,10 +24,12 @@ __all__ = [
         "Found",
         "HubTexts",
         "Measure",
+        "ParallelForms",
         "QuestionOnly",
         "RatedPairs",
         "Rule",
         "Scores",
+        "Stereotype",
         "TemplateView",
         "Tile",
     ),
@@ -200,6 +202,41 @@ class RatedPairs(NamedTuple):
     share: float
 
 
+class Stereotype(NamedTuple):
+    """A stereotype that several forms of a benchmark test; equal ones are the same.
+
+    Attributes:
+        name: Its short name, e.g. that of the template.
+        groups: Whom it is about.
+    """
+
+    name: str
+    groups: str
+
+
+class ParallelForms(NamedTuple):
+    """Which sources of a benchmark test the same stereotypes with other texts.
+
+    Attributes:
+        published: Sources of texts that models may have been trained on.
+        parallel: The source of texts that were written anew.
+        stereotypes: From examples to the stereotype of every row, in the same names for all of these sources.
+        groups: From examples to the group of every row, by the names of `Benchmark.groups`.
+        topic: Column of the examples of the source `parallel` that says what a stereotype is about.
+        texts: From examples to the texts that a model may have met as they stand, one of every row; "" for a row
+            without such a text, or whose text another row has with more behind it.
+        basis: What says that two forms test the same stereotype, in a sentence.
+    """
+
+    published: tuple[str, ...]
+    parallel: str
+    stereotypes: Callable[[pa.Table], list[Stereotype]]
+    groups: Callable[[pa.Table], list[str]]
+    topic: str
+    texts: Callable[[pa.Table], list[str]]
+    basis: str
+
+
 class HubTexts(NamedTuple):
     """What the Hub reads of a dataset.
 
@@ -252,6 +289,7 @@ class Facts:
         suite: YAML file with the experiment of its paper; None without one.
         rated: How people rate its examples, where these are pairs of sentences; None for questions with three answers.
         found: What the sentences about a run are made of; None where it has sentences of its own, or none.
+        forms: Which of its sources are forms of each other; None where none are.
     """
 
     dataset: str
@@ -286,6 +324,7 @@ class Facts:
     suite: Path | None = None
     rated: RatedPairs | None = None
     found: Found | None = None
+    forms: ParallelForms | None = None
 
     def measure(self, name: str) -> Measure:
         """The score of that name."""

@@ -1,4 +1,4 @@
-"""The answers of two runs to the same examples, as scores of reweighted clusters.
+"""The answers of two runs to the same examples, or to two forms of them, as scores of reweighted clusters.
 
 A benchmark counts answers by cluster with its metric's own functions; a comparison draws and exchanges the clusters.
 """
@@ -17,8 +17,22 @@ Codes = npt.NDArray[np.int64]
 ClusterScores = Callable[[Floats], Mapping[str, Floats]]
 
 
+class Form(NamedTuple):
+    """What a run answered, by cluster.
+
+    Attributes:
+        table: The examples.
+        answers: The answers, parallel to them.
+        clusters: The cluster of every example, int64 of shape (n,); the same numbers in both forms.
+    """
+
+    table: pa.Table
+    answers: pa.Table
+    clusters: Codes
+
+
 class Pair(NamedTuple):
-    """The answers of two runs to the same examples.
+    """The answers of two runs to the same examples, or to two forms of them.
 
     Attributes:
         n_clusters: Number of clusters, C.

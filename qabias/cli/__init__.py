@@ -13,6 +13,7 @@ from qabias.benchmarks.registry import default_name
 from qabias.cli.build import build
 from qabias.cli.compare import compare
 from qabias.cli.export import export
+from qabias.cli.familiarity import familiarity
 from qabias.cli.list import list_
 from qabias.cli.merge import merge
 from qabias.cli.plan import plan
@@ -49,6 +50,7 @@ for _command, _name, _example in (
     (show, "show", "show runs/ONE --template Age-01"),
     (report, "report", "report runs/ONE runs/OTHER --output report.html"),
     (compare, "compare", "compare runs/ONE runs/OTHER --output comparison"),
+    (familiarity, "familiarity", f"familiarity {_FIRST} --model smollm2 --config Religion"),
     (pool, "pool", "pool runs/PROMPT-1 runs/PROMPT-2 runs/PROMPT-3 --output runs/mean"),
     (export, "export", "export runs/ONE --format latex --table bias_by_category"),
     (merge, "merge", "merge shard-0 shard-1 shard-2 --output whole"),

@@ -20,7 +20,10 @@ def compare(
     ] = False,
     upstream_dir: UpstreamDir = None,
 ) -> None:
-    """Show the scores of several runs side by side, and which differences are more than chance."""
+    """Show the scores of several runs side by side, and which differences are more than chance.
+
+    Two runs of one model on published and on parallel texts are shown as published minus parallel form.
+    """
     from qabias.comparison import compare as compare_runs
     from qabias.report import check_output, write_comparison
     from qabias.terminal.comparison import print_compared

@@ -12,6 +12,13 @@ BENCHMARKS = f"{', '.join(benchmark_names()[:-1])} or {benchmark_names()[-1]}"
 Benchmark = Annotated[str, typer.Argument(help=f"Benchmark: {BENCHMARKS}.", show_default=False)]
 Config = Annotated[str, typer.Option(help="Configuration of the dataset (see `qabias list`).")]
 Source = Annotated[str, typer.Option(help="Source of the texts: bundled, official or release.")]
+Sources = Annotated[
+    str,
+    typer.Option(
+        help="Source of the texts: bundled, official or release; a published one and the bundled one with a comma "
+        "between make two runs and their comparison."
+    ),
+]
 Fixes = Annotated[bool, typer.Option("--fixes", help="Correct the known defects of official or released texts.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
 Sample = Annotated[bool, typer.Option("--sample", help="Take the scores of a sample (a run with --limit) too.")]

@@ -8,10 +8,12 @@ from typing import Any
 import typer
 
 from qabias.benchmarks import Benchmark
+from qabias.measuring.forms import FormsResult
 from qabias.measuring.run import RunResult
 from qabias.runs.distributed import is_first
 from qabias.runs.folder import REPORT_FILE
 from qabias.runs.scored import is_question_only
+from qabias.terminal.comparison import print_compared
 from qabias.terminal.scores import print_findings, print_scores
 
 
@@ -29,6 +31,22 @@ def print_result(result: RunResult) -> None:
     print_with_signature(result.benchmark, result.scores, result.signature)
     typer.echo(f"run folder: {result.folder}")
     typer.echo(f"report:     {(result.folder / REPORT_FILE).resolve()}")
+
+
+def print_forms(result: FormsResult) -> None:
+    """Print the difference of two forms and where they lie, or what is missing of each; only one process prints."""
+    if not is_first():
+        return
+    if result.comparison is None:
+        for each in result.runs:
+            print_result(each)
+        typer.echo("the comparison comes when both runs are finished")
+        return
+    print_compared(result.comparison)
+    for each in result.runs:
+        typer.echo(f"run folder: {each.folder}")
+    if result.page is not None:
+        typer.echo(f"comparison: {result.page.resolve()}")
 
 
 def print_with_signature(benchmark: Benchmark, scores: Mapping[str, Any], signature: str) -> None:

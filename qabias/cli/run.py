@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from qabias.cli.options import BENCHMARKS, Config, Fixes, Rules, Seed, Source, UpstreamDir, parse_options, parse_rules
+from qabias.cli.options import BENCHMARKS, Config, Fixes, Rules, Seed, Sources, UpstreamDir, parse_options, parse_rules
 from qabias.cli.suite import SUITE_PREFIX, run_paper
 from qabias.errors import QabiasError
 
@@ -21,7 +21,7 @@ def run(
     ],
     model: Annotated[str, typer.Option(help="smollm2, baseline:KIND, a folder or a Hub id.")] = "smollm2",
     config: Config = "all",
-    source: Source = "bundled",
+    source: Sources = "bundled",
     fixes: Fixes = False,
     ask: Annotated[
         str | None,
@@ -90,7 +90,8 @@ def run(
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Measure a model: predictions, scores and a report in a run folder."""
-    from qabias.cli.printing import print_result
+    from qabias.cli.printing import print_forms, print_result
+    from qabias.measuring.forms import SEPARATOR, arguments_of_forms, run_forms
     from qabias.measuring.run import run as run_benchmark
     from qabias.runs.arguments import Machine, RunArguments
 
@@ -123,10 +124,15 @@ def run(
         from qabias.runs.asking import asked
 
         arguments = asked(arguments, ask)
+    in_two_forms = SEPARATOR in source
     if dry_run:
         from qabias.planning.server import estimate_run, print_estimate
 
-        print_estimate(estimate_run(arguments, upstream_dir))
+        for each in arguments_of_forms(arguments) if in_two_forms else (arguments,):
+            print_estimate(estimate_run(each, upstream_dir))
+        return
+    if in_two_forms:
+        print_forms(run_forms(arguments, output, machine))
         return
     print_result(run_benchmark(arguments, output, machine))
 

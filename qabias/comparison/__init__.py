@@ -16,6 +16,7 @@ from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
 from qabias.comparison.comparable import are_question_only, common_benchmark, mixed_fields, read_runs, run_names
 from qabias.comparison.differing import about_many, about_two
+from qabias.comparison.forms import OVERALL_TABLE, TwoForms, familiarity_of, form_findings, form_tables, two_forms
 from qabias.comparison.joined import joined_tables
 from qabias.comparison.outcomes import missing_notes, outcomes_tables
 from qabias.comparison.paired import Answers, have_common_examples, pair_up
@@ -23,7 +24,7 @@ from qabias.comparison.paired_tests import differences
 from qabias.comparison.ranking_tables import Pairs, rankings
 from qabias.comparison.tables import Compared
 from qabias.runs.folder import ANALYSIS_FILE
-from qabias.runs.scored import ScoredRun, check_complete
+from qabias.runs.scored import ScoredRun, check_complete, read_scored
 from qabias.tables.model import Analysis, read_analysis
 
 MOST_PAIRED = 4
@@ -43,6 +44,7 @@ class Comparison(NamedTuple):
         analysis: The tables.
         findings: How the runs differ, in sentences.
         by_run: What every run found, in sentences that begin with its name.
+        are_forms: Whether the runs are a published and a parallel form of the same questions to one model.
     """
 
     benchmark: Benchmark
@@ -54,10 +56,11 @@ class Comparison(NamedTuple):
     analysis: Analysis
     findings: Sequence[str]
     by_run: Sequence[str]
+    are_forms: bool = False
 
 
 def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str | None = None) -> Comparison:
-    """Compare runs of a benchmark.
+    """Compare runs of a benchmark; of one model on published and on parallel texts, the two forms.
 
     Args:
         folders: Run folders with scores, at least two.
@@ -67,6 +70,9 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     Raises:
         QabiasError: If a folder holds no whole run, or runs differ in what must agree.
     """
+    forms = two_forms([read_scored(folder) for folder in folders]) if len(folders) == 2 and not allow_mixed else None
+    if forms is not None:
+        return _compare_forms(forms, upstream_dir)
     runs = read_runs(folders, allow_mixed)
     names = run_names(runs)
     benchmark = common_benchmark(runs)
@@ -106,6 +112,23 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     differing = [*about_two(benchmark, measures, names, scores, compared), *about_many(benchmark, ranked)]
     analysis = Analysis(found, notes=tuple(notes))
     return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, differing, sentences)
+
+
+def _compare_forms(forms: TwoForms, upstream_dir: str | None) -> Comparison:
+    runs = (forms.published, forms.parallel)
+    for run in runs:
+        check_complete(run)
+    benchmark = runs[0].benchmark
+    measures = measures_of(benchmark, are_question_only(runs), [run.scores for run in runs])
+    found, notes = form_tables(forms, measures, upstream_dir)
+    scores = [run.scores for run in runs]
+    outcomes = outcomes_tables(forms.names, scores)
+    familiarity, about_familiarity = familiarity_of(forms)
+    notes += [*about_familiarity, *missing_notes(forms.names, scores)]
+    analysis = Analysis((*found, *familiarity, *outcomes), notes=tuple(notes))
+    overall = next(table for table in found if table.name == OVERALL_TABLE)
+    sentences = form_findings(measures, overall)
+    return Comparison(benchmark, runs, forms.names, {}, measures, scores, analysis, sentences, (), are_forms=True)
 
 
 def measures_of(

@@ -47,7 +47,7 @@ def read_runs(folders: Sequence[Path], allow_mixed: bool = False) -> list[Scored
         questions = "different questions" if set(differing) & set(SAME) else "the same questions in different ways"
         raise QabiasError(
             f"these runs measured {questions} ({what}); compare runs that agree in it, or add --allow-mixed to have "
-            "the differences marked"
+            f"the differences marked{_as_forms(runs) if 'source' in differing else ''}"
         )
     return runs
 
@@ -72,6 +72,15 @@ def _alike() -> str:
     """The benchmarks whose runs can be given each other's scores, as the end of a message."""
     known = {name: benchmark.facts.rescored for name, benchmark in loadable_benchmarks().items()}
     return "".join(f", or of {name} and {' and '.join(others)}" for name, others in known.items() if others)
+
+
+def _as_forms(runs: Sequence[ScoredRun]) -> str:
+    """Which runs are compared although their sources differ, as the end of a message."""
+    forms = runs[0].benchmark.facts.forms
+    if forms is None:
+        return ""
+    published = " or ".join(forms.published)
+    return f"; two runs of one model that differ in the source alone, {published} and {forms.parallel}, need nothing"
 
 
 def asked_questions(run: ScoredRun) -> str:

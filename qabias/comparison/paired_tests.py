@@ -65,7 +65,7 @@ def differences(
     values = _subtract(pair.second(once), pair.first(once), names)
     without = 1.0 - np.eye(n)
     replicates = _subtract(pair.second(without), pair.first(without), names)
-    first, second = pair.exchanged(_exchanges(n, np.random.default_rng(seed)))
+    first, second = pair.exchanged(exchanges(n, np.random.default_rng(seed)))
     exchanged = _subtract(second, first, names)
     found = {}
     for name, bound in bounds.items():
@@ -84,7 +84,7 @@ def _subtract(second: Mapping[str, Floats], first: Mapping[str, Floats], names: 
     return {name: second[name] - first[name] for name in names}
 
 
-def _exchanges(n_clusters: int, rng: np.random.Generator) -> Floats:
+def exchanges(n_clusters: int, rng: np.random.Generator) -> Floats:
     """Which clusters keep their run: 0 or 1, shape (R, C); all 2 ** C ways if these are few."""
     if n_clusters <= MOST_EXACT:
         numbers = np.arange(2**n_clusters)[:, None]

@@ -111,12 +111,14 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
     check_output(folder)
     runs = comparison.runs
     title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(run.benchmark.name for run in runs))}"
+    if comparison.are_forms:
+        title = f"{runs[0].arguments.model} on two forms of {comparison.benchmark.name}"
     head = {f"Run {number}": name for number, name in enumerate(comparison.names, start=1)}
     marked = {f"MIXED: {name}": ", ".join(values) for name, values in comparison.mixed.items()}
     chapter = Chapter(
         title=title,
         head={**head, **marked},
-        intro=comparison_intro(comparison.benchmark, [run.benchmark for run in runs]),
+        intro=comparison_intro(comparison.benchmark, [run.benchmark for run in runs], comparison.are_forms),
         analysis=write_analysis(comparison.analysis, folder / ANALYSIS_FILE),
         kicker="Comparison",
         findings=comparison.findings,

@@ -10,12 +10,19 @@ from rich.console import Console
 from qabias.benchmarks.facts import RUNS
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import differing_fields
+from qabias.comparison.familiarity import FAMILIAR_STEREOTYPES_TABLE, FAMILIARITY_FILE, Familiarity, familiarity_tables
+from qabias.comparison.forms import STEREOTYPES_TABLE
 from qabias.comparison.outcomes import with_ranges_in_cells
 from qabias.comparison.ranking_tables import RANKING
 from qabias.comparison.tables import DIFFERENCES, RUNS_TABLE
 from qabias.tables.model import Table
 from qabias.terminal.scores import print_side_by_side
 from qabias.terminal.table import print_table
+
+MOST_STEREOTYPES = 10
+"""Rows of the tables of single stereotypes that are printed."""
+
+_LONG = (STEREOTYPES_TABLE, FAMILIAR_STEREOTYPES_TABLE)
 
 _COLUMNS = 5
 """Columns of a pair of runs in a table of differences."""
@@ -31,6 +38,9 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
     console = console or Console()
     for note in comparison.analysis.notes:
         console.print(note, markup=False)
+    if comparison.are_forms:
+        _print_forms(comparison, console)
+        return
     for table in comparison.analysis.tables:
         if table.section == RUNS and table.name != RUNS_TABLE:
             print_table(table, console)
@@ -63,6 +73,45 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
         )
     for sentence in [*comparison.by_run, *comparison.findings]:
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_forms(comparison: Comparison, console: Console) -> None:
+    """The differences of the two forms; of the stereotypes the first ones."""
+    for name, run in zip(comparison.names, comparison.runs, strict=True):
+        console.print(f"{name}: {run.signature}", markup=False)
+    for table in comparison.analysis.tables:
+        if table.name != RUNS_TABLE:
+            n_left = print_table(table, console, MOST_STEREOTYPES if table.name in _LONG else None)
+            if n_left:
+                console.print(f"{n_left} more in analysis.json and on the page (--output)", markup=False)
+    for sentence in comparison.findings:
+        console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+    console.print(
+        "p: permutation test that exchanges the two forms of a stereotype; adjusted (Holm) for the rows of a table "
+        "except All. A difference may be one of wording or difficulty, and no difference proves nothing: see "
+        "docs/contamination.md.",
+        markup=False,
+    )
+
+
+def print_familiarity(found: Familiarity, console: Console | None = None) -> None:
+    """Print how familiar a model is with published texts, by group and the first stereotypes.
+
+    Args:
+        found: What to print.
+        console: Where to print; standard output by default.
+    """
+    console = console or Console()
+    console.print(found.signature, markup=False)
+    for table in familiarity_tables(found):
+        n_left = print_table(table, console, MOST_STEREOTYPES if table.name in _LONG else None)
+        if n_left:
+            console.print(f"{n_left} more in {FAMILIARITY_FILE}", markup=False)
+    console.print(
+        "In nats per token, above 0: the published texts are likelier. p: test that exchanges the two forms of a "
+        "stereotype. What it can and cannot prove: docs/contamination.md.",
+        markup=False,
+    )
 
 
 def _pairs(table: Table) -> Iterator[Table]:

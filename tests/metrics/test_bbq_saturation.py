@@ -163,7 +163,7 @@ def rows_and_probabilities(draw: Any) -> tuple[list[dict[str, Any]], list[list[f
 def test_probabilities_by_hand_and_their_symmetries(bbq, case, shuffle):
     rows, probabilities = case
     predictions = [int(np.argmax(of)) for of in probabilities]
-    options = {"n_bootstrap": 0}
+    options = {"confidence": None}
     result = bbq.compute(predictions=predictions, references=rows, probabilities=probabilities, **options)
     for condition in ("ambig", "disambig"):
         value = result[f"bias_probability_{condition}"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeGuard, cast
@@ -25,8 +24,9 @@ from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.columns import CONSISTENCY
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
+from qabias.benchmarks.bbq.forms import pair_forms
 from qabias.benchmarks.bbq.open_answers import read_open
-from qabias.benchmarks.bbq.probabilities import check_probabilities, probabilities_of
+from qabias.benchmarks.bbq.probabilities import check_probabilities
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.published import published_answers, recognise
 from qabias.benchmarks.bbq.roles import (
@@ -48,7 +48,7 @@ from qabias.benchmarks.orders import (
     without_majority,
     written_columns,
 )
-from qabias.benchmarks.pairs import Pair, pair_of_counts, predictions
+from qabias.benchmarks.pairs import Form, Pair, predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, RUN, Rules
 from qabias.benchmarks.written import about_missing, is_text, outcome_counts
@@ -68,7 +68,6 @@ PAIR_FORMAT = "pair"
 
 # Tables about the answers that a prompt shows.
 _OF_OPTIONS = ("answer_positions", "unknown_texts")
-_ROLES = ("label", "target_loc", "biased_loc", "unknown_loc")
 
 
 class BBQBenchmark(Benchmark):
@@ -251,26 +250,12 @@ class BBQBenchmark(Benchmark):
 
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by category and template."""
-        engine = locate.metric_module(NAME, "engine")
-        roles = [table[name].to_numpy().astype(np.int64) for name in _ROLES]
-        disambiguated = table["context_condition"].to_numpy() == "disambig"
         templates = column_codes(table["template_id"])
-        given = [(predictions(answers), probabilities_of(answers)) for answers in (first, second)]
-        score = partial(engine.scores_from_counts, **rules)
+        return pair_forms(Form(table, first, templates), Form(table, second, templates), rules)
 
-        def pair(rows: np.ndarray) -> Pair:
-            clusters, cluster = np.unique(templates[rows], return_inverse=True)
-            columns = (*(role[rows] for role in roles), disambiguated[rows], cluster, len(clusters))
-            counts = [
-                engine.count(chosen[rows], *columns, None if likely is None else likely[rows])
-                for chosen, likely in given
-            ]
-            return pair_of_counts(counts, score)
-
-        return {
-            **{name: pair(rows) for name, rows in rows_of(pa.chunked_array([paper_categories(table)])).items()},
-            ALL: pair(np.arange(table.num_rows)),
-        }
+    def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
+        """The answers of a run to each of two forms by category and stereotype."""
+        return pair_forms(first, second, rules)
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Examples, templates and categories, and outputs that name no answer."""

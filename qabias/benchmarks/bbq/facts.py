@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.benchmarks.bbq import NAME
+from qabias.benchmarks.bbq.forms import FORMS
 from qabias.benchmarks.bbq.roles import role
 from qabias.benchmarks.facts import Facts, Found, HubTexts, Measure, QuestionOnly, Rule, TemplateView
 
@@ -261,4 +262,5 @@ FACTS = Facts(
     ),
     suite=_FOLDER / "paper.yaml",
     found=Found("paper_category", {"bias_ambig": "Ambiguous contexts", "bias_disambig": "Disambiguated contexts"}),
+    forms=FORMS,
 )

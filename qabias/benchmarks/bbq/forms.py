@@ -1,0 +1,89 @@
+"""The published and the bundled form of BBQ: which templates test the same stereotype, and answers counted by them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from qabias.benchmarks import locate
+from qabias.benchmarks.bbq import NAME
+from qabias.benchmarks.bbq.probabilities import probabilities_of
+from qabias.benchmarks.bbq.roles import paper_categories
+from qabias.benchmarks.facts import ALL, ParallelForms, Stereotype
+from qabias.benchmarks.pairs import Form, Pair, pair_of_counts, predictions
+from qabias.benchmarks.scoring import NO_RULES, Rules
+from qabias.support.arrow import rows_of
+
+_ROLES = ("label", "target_loc", "biased_loc", "unknown_loc")
+
+
+def stereotypes(table: pa.Table) -> list[Stereotype]:
+    """The stereotype of every row: the number of its template, and the groups that the template names.
+
+    Each of the 343 bundled templates was written for the published one of the same category and number (`Q_id` of the
+    authors' tables), with its stereotyped groups and its source. Templates whose groups differ are no pair.
+    """
+    groups = pc.struct_field(table["additional_metadata"], "stereotyped_groups").to_pylist()
+    names = table["template_id"].to_pylist()
+    return [Stereotype(name, ", ".join(of)) for name, of in zip(names, groups, strict=True)]
+
+
+def contexts(table: pa.Table) -> list[str]:
+    """The disambiguated contexts; they begin with the ambiguous ones, which are therefore left out."""
+    whole = pc.equal(table["context_condition"], "disambig")
+    texts: list[str] = pc.if_else(whole, table["context"], "").to_pylist()
+    return texts
+
+
+FORMS = ParallelForms(
+    published=("official", "release"),
+    parallel="bundled",
+    stereotypes=stereotypes,
+    groups=paper_categories,
+    topic="social_value",
+    texts=contexts,
+    basis="Each bundled template was written for the published template of the same category and number, about the "
+    "same stereotyped groups and from the same source; templates whose groups differ are left out.",
+)
+
+
+def pair_forms(first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
+    """Answers to two forms of the examples, or of two runs to the same, by category and cluster.
+
+    Args:
+        first: One form with its answers.
+        second: The other.
+        rules: How answers are counted.
+
+    Returns:
+        For each of the paper's categories that both have, and for all examples, the counts of the clusters that both
+        have there, in the order of their numbers.
+    """
+    score = partial(locate.metric_module(NAME, "engine").scores_from_counts, **rules)
+    forms = (first, second)
+    rows = [rows_of(pa.chunked_array([paper_categories(form.table)])) for form in forms]
+    groups = {name: [of[name] for of in rows] for name in rows[0] if name in rows[1]}
+    groups[ALL] = [np.arange(form.table.num_rows) for form in forms]
+    pairs = {}
+    for name, chosen in groups.items():
+        there = [form.clusters[of] for form, of in zip(forms, chosen, strict=True)]
+        shared = np.intersect1d(there[0], there[1])
+        counts = [_count(form, of, shared) for form, of in zip(forms, chosen, strict=True)]
+        pairs[name] = pair_of_counts(counts, score)
+    return pairs
+
+
+def _count(form: Form, rows: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    """The metric's counts of some rows, one line for each of some clusters, which are sorted."""
+    engine = locate.metric_module(NAME, "engine")
+    rows = rows[np.isin(form.clusters[rows], clusters)]
+    roles = [form.table[name].to_numpy().astype(np.int64)[rows] for name in _ROLES]
+    disambiguated = form.table["context_condition"].to_numpy()[rows] == "disambig"
+    cluster = np.searchsorted(clusters, form.clusters[rows])
+    likely = probabilities_of(form.answers)
+    columns = (*roles, disambiguated, cluster, len(clusters), None if likely is None else likely[rows])
+    counts: np.ndarray = engine.count(predictions(form.answers)[rows], *columns)
+    return counts

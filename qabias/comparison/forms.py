@@ -1,0 +1,430 @@
+"""A run on published texts beside one on parallel texts of the same model: what a model that was trained on them shows.
+
+Both forms test the same stereotypes with other texts. A model that reads and infers answers them alike, but for
+differences of wording and difficulty; one that was trained on the published texts answers these better, or as their
+authors marked them. The stereotypes are drawn and exchanged as templates are between two models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from qabias.benchmarks import ALL, Benchmark, Measure
+from qabias.benchmarks.facts import RUNS, ParallelForms, Stereotype
+from qabias.benchmarks.pairs import Floats, Form, Pair, mean_of_pairs
+from qabias.benchmarks.stacking import by_run
+from qabias.comparison.comparable import mixed_fields
+from qabias.comparison.familiarity import FAMILIARITY_FILE, familiarity_tables, read_familiarity
+from qabias.comparison.paired import Answers
+from qabias.comparison.paired_tests import Difference, differences, holm
+from qabias.comparison.tables import RUNS_TABLE
+from qabias.errors import QabiasError
+from qabias.runs.scored import ScoredRun
+from qabias.runs.signature import signature_fields
+from qabias.tables.formatting import show
+from qabias.tables.model import Column, Estimate, Figure, Table, Value
+
+SECTION = "Published minus parallel form"
+"""Section of the differences by category."""
+
+OVERALL_TABLE = "forms_overall"
+"""Name of the table of all scores over all stereotypes."""
+
+BY_STEREOTYPE = "By stereotype"
+"""Section of the differences by stereotype."""
+
+STEREOTYPES_TABLE = "forms_stereotypes"
+"""Name of the table of single stereotypes."""
+
+APART = 0.05
+"""Adjusted p-value below which the two forms are said to differ."""
+
+# Fewer points say nothing about a correlation, and Fisher's interval needs four.
+_FEWEST_CORRELATED = 4
+_NORMAL_QUANTILE = 1.959964
+
+_READ_DIFFERENCES = (
+    "Score on the published texts minus score on the parallel ones, over the stereotypes that both runs were asked "
+    "about; of shares, in percentage points. The 95 % intervals are over stereotypes, of which both forms count "
+    "together. The p-value is of a permutation test that exchanges the two forms of one stereotype at a time; the "
+    "adjusted one (Holm) is for the many rows of a column except All. With C stereotypes no p-value is below 2 to the "
+    "power of 1 - C."
+)
+_READ_OVERALL = (
+    "Every score on the published texts minus the same on the parallel ones, over all stereotypes that both runs were "
+    "asked about. Read this table first: its adjusted p-values (Holm) are for the number of scores, so that one below "
+    "0.05 is not to be expected among them by chance. The tables below show where a difference lies."
+)
+_READ_STEREOTYPES = (
+    "Published minus parallel for every stereotype, those with the largest difference first. One stereotype is one "
+    "text in each form: it has no interval and no test, and the first rows of many are large by chance. A dash: "
+    "undefined in one of the forms."
+)
+_READ_AGREEMENT = (
+    "How alike the stereotypes come out in both forms: Pearson's correlation over stereotypes, with Fisher's 95 % "
+    "interval, and the mean of the differences by stereotype, each of which counts the same here. A low correlation "
+    "says that the score of a single template is mostly its text."
+)
+
+
+class TwoForms(NamedTuple):
+    """The two runs of a model.
+
+    Attributes:
+        published: On published texts.
+        parallel: On parallel texts.
+        facts: What the benchmark says of its forms.
+    """
+
+    published: ScoredRun
+    parallel: ScoredRun
+    facts: ParallelForms
+
+    @property
+    def names(self) -> list[str]:
+        """Short names of the two runs."""
+        fields = [signature_fields(run.signature) for run in (self.published, self.parallel)]
+        return [f"{form} ({of['source']})" for form, of in zip(("published", "parallel"), fields, strict=True)]
+
+
+def two_forms(runs: Sequence[ScoredRun]) -> TwoForms | None:
+    """The two forms of one benchmark, answered by one model in one way; None where the runs are something else.
+
+    Args:
+        runs: Runs, in any order.
+    """
+    if len(runs) != 2 or runs[0].benchmark is not runs[1].benchmark:
+        return None
+    facts = runs[0].benchmark.facts.forms
+    models = {signature_fields(run.signature).get("model") for run in runs}
+    if facts is None or len(models) > 1 or set(mixed_fields(runs)) != {"source"}:
+        return None
+    published = [run for run in runs if run.arguments.source in facts.published]
+    parallel = [run for run in runs if run.arguments.source == facts.parallel]
+    if not len(published) == len(parallel) == 1:
+        return None
+    return TwoForms(published[0], parallel[0], facts)
+
+
+class SharedStereotypes(NamedTuple):
+    """The stereotypes that two tables of examples have in common.
+
+    Attributes:
+        stereotypes: The stereotypes, in the order of the published examples; those of one name are one.
+        topics: What each is about.
+        clusters: Of both tables, published first, the number of the stereotype of every row; -1 for one that the other
+            table lacks.
+    """
+
+    stereotypes: Sequence[Stereotype]
+    topics: Sequence[str]
+    clusters: tuple[np.ndarray, np.ndarray]
+
+
+def shared_stereotypes(facts: ParallelForms, published: pa.Table, parallel: pa.Table) -> SharedStereotypes:
+    """Find the stereotypes that two tables of examples have in common.
+
+    Args:
+        facts: What the benchmark says of its forms.
+        published: Examples of a published source.
+        parallel: Examples of the parallel one.
+
+    Raises:
+        QabiasError: If there is none.
+    """
+    of_rows = [facts.stereotypes(table) for table in (published, parallel)]
+    topics = dict(zip(of_rows[1], parallel[facts.topic].to_pylist(), strict=True))
+    shared = [stereotype for stereotype in dict.fromkeys(of_rows[0]) if stereotype in topics]
+    if not shared:
+        raise QabiasError("the two runs have no stereotype in common; give both the same --config, or a larger --limit")
+    # Two groups of one name share a text, and count as one.
+    groups: dict[str, list[str]] = {}
+    for name, of in shared:
+        groups.setdefault(name, []).append(of)
+    number_of_name = {name: number for number, name in enumerate(groups)}
+    numbers = {stereotype: number_of_name[stereotype.name] for stereotype in shared}
+    clusters = [np.array([numbers.get(one, -1) for one in rows], dtype=np.int64) for rows in of_rows]
+    return SharedStereotypes(
+        [Stereotype(name, " / ".join(of)) for name, of in groups.items()],
+        [topics[Stereotype(name, of[0])] for name, of in groups.items()],
+        (clusters[0], clusters[1]),
+    )
+
+
+def form_tables(
+    forms: TwoForms, measures: Sequence[Measure], upstream_dir: str | None = None
+) -> tuple[list[Table], list[str]]:
+    """The tables of the view, and what to know before them.
+
+    Args:
+        forms: The two runs.
+        measures: The scores that are compared.
+        upstream_dir: Local mirror of the published files.
+
+    Raises:
+        QabiasError: If examples or answers cannot be had, or the runs have no stereotype in common.
+    """
+    answers = Answers(upstream_dir)
+    runs = (forms.published, forms.parallel)
+    benchmark = runs[0].benchmark
+    examples = [answers.examples(run) for run in runs]
+    shared = shared_stereotypes(forms.facts, examples[0], examples[1])
+    whole = [
+        Form(table, answers.of(run), clusters)
+        for run, table, clusters in zip(runs, examples, shared.clusters, strict=True)
+    ]
+    pairs = _pairs(benchmark, whole[1], whole[0], runs[0].arguments.rules)
+    notes = [_about_pairing(forms.facts, shared, whole)]
+    bounds = {measure.name: measure.farthest for measure in measures}
+    found = {group: differences(pair, bounds) for group, pair in pairs.items()}
+    single = np.eye(pairs[ALL].n_clusters)
+    by_stereotype = pairs[ALL].second(single), pairs[ALL].first(single)
+    tables = [
+        _overall_table(measures, pairs[ALL], found[ALL]),
+        *(_difference_table(benchmark, measure, pairs, found) for measure in measures),
+        _agreement_table(measures, *by_stereotype),
+        _stereotypes_table(measures, shared, *by_stereotype),
+        _runs_table(forms),
+    ]
+    return tables, notes
+
+
+def form_findings(measures: Sequence[Measure], overall: Table) -> list[str]:
+    """In which scores the two forms differ, in a sentence made from the adjusted tests over all stereotypes.
+
+    Args:
+        measures: The scores that are compared.
+        overall: The table `OVERALL_TABLE`.
+    """
+    places = {column.name: place for place, column in enumerate(overall.columns)}
+    apart, alike, undefined = [], [], []
+    for measure, row in zip(measures, overall.rows, strict=True):
+        difference, p = row[places["difference"]], row[places["p_adjusted"]]
+        kind = _kind_of_difference(measure)
+        if not isinstance(difference, Estimate) or difference.value is None or not isinstance(p, float):
+            undefined.append(measure.title)
+        elif p < APART:
+            apart.append(f"{measure.title} ({show(difference, kind)}, adjusted p {show(p, 'p')})")
+        else:
+            alike.append(measure.title)
+    clauses = [
+        f"the two forms differ in {'; '.join(apart)}" if apart else "",
+        f"no difference is shown in {'; '.join(alike)}" if alike else "",
+        f"nothing can be said of {'; '.join(undefined)}, undefined in one of the forms" if undefined else "",
+    ]
+    return [f"Published minus parallel form: {'. '.join(filter(None, clauses))}."]
+
+
+def familiarity_of(forms: TwoForms) -> tuple[list[Table], list[str]]:
+    """The tables of `familiarity.json` in the folder that holds both runs, and why they are left out if they are.
+
+    Args:
+        forms: The two runs.
+
+    Raises:
+        QabiasError: If the file is damaged.
+    """
+    folder = forms.published.folder.resolve().parent
+    path = folder / FAMILIARITY_FILE
+    if forms.parallel.folder.resolve().parent != folder or not path.exists():
+        return [], []
+    found = read_familiarity(path)
+    fields = [signature_fields(run.signature) for run in (forms.published, forms.parallel)]
+    ours = (forms.published.file.benchmark, fields[0]["config"], fields[0]["model"], *(of["source"] for of in fields))
+    theirs = (found.benchmark, found.config, found.model, *found.sources)
+    if ours != theirs:
+        return [], [f"Familiarity is left out: {path} is of {', '.join(theirs)}, not of {', '.join(ours)}."]
+    return familiarity_tables(found), []
+
+
+def _pairs(benchmark: Benchmark, first: Form, second: Form, rules: Mapping[str, str]) -> dict[str, Pair]:
+    """The two forms by group; where every question was asked in several wordings, the mean over these."""
+    pairs, starts = [], [0, 0]
+    for tables in zip(by_run(first.table), by_run(second.table), strict=True):
+        forms = []
+        for place, (table, form) in enumerate(zip(tables, (first, second), strict=True)):
+            begin, n_rows = starts[place], table.num_rows
+            starts[place] += n_rows
+            kept = form.clusters[begin : begin + n_rows] >= 0
+            rows = pa.array(kept)
+            clusters = form.clusters[begin : begin + n_rows][kept]
+            forms.append(Form(table.filter(rows), form.answers.slice(begin, n_rows).filter(rows), clusters))
+        pairs.append(benchmark.pair_forms(forms[0], forms[1], rules))
+    return {name: mean_of_pairs([of[name] for of in pairs]) for name in pairs[0]}
+
+
+def _about_pairing(facts: ParallelForms, shared: SharedStereotypes, forms: Sequence[Form]) -> str:
+    n_left_out = [int(np.count_nonzero(form.clusters < 0)) for form in forms]
+    about = f"{len(shared.stereotypes)} stereotypes are in both forms. {facts.basis}"
+    if any(n_left_out):
+        about += (
+            f" {n_left_out[0]:,} published and {n_left_out[1]:,} parallel examples are about stereotypes that the "
+            "other run was not asked about, and are left out."
+        )
+    return about
+
+
+def _runs_table(forms: TwoForms) -> Table:
+    columns = tuple(
+        Column(name, title, "text")
+        for name, title in (("run", "Form"), ("model", "Model"), ("date", "Date"), ("signature", "Signature"))
+    )
+    rows = tuple(
+        (name, run.arguments.model, run.file.created[:10], run.signature)
+        for name, run in zip(forms.names, (forms.published, forms.parallel), strict=True)
+    )
+    note = "One model, asked the same way about the same stereotypes in two forms of the text."
+    return Table(RUNS_TABLE, "The runs", "", note, columns, rows, None, RUNS)
+
+
+def _overall_table(measures: Sequence[Measure], pair: Pair, found: Mapping[str, Difference]) -> Table:
+    """All scores in both forms over all stereotypes, with p-values adjusted for their number."""
+    once = np.ones((1, pair.n_clusters))
+    published, parallel = pair.second(once), pair.first(once)
+    adjusted = holm([found[measure.name].p for measure in measures])
+    rows: list[tuple[Value, ...]] = []
+    for measure, p_adjusted in zip(measures, adjusted, strict=True):
+        difference = found[measure.name]
+        both = (_defined(of[measure.name][0]) for of in (published, parallel))
+        rows.append((measure.title, *both, Estimate(*difference[:3]), difference.p, p_adjusted, pair.n_clusters))
+    kinds = {_kind_of_difference(measure) for measure in measures}
+    kind = kinds.pop() if len(kinds) == 1 else "number"
+    return Table(
+        OVERALL_TABLE,
+        "Published minus parallel: all scores",
+        "",
+        _READ_OVERALL,
+        (Column("score", "Score", "text"), *_difference_columns(kind, kind)),
+        tuple(rows),
+        Figure("intervals", "score", ("difference",)),
+        SECTION,
+    )
+
+
+def _difference_table(
+    benchmark: Benchmark,
+    measure: Measure,
+    pairs: Mapping[str, Pair],
+    found: Mapping[str, Mapping[str, Difference]],
+) -> Table:
+    """A score in both forms and the difference, by group."""
+    family = [group for group in pairs if group != ALL]
+    adjusted = dict(zip(family, holm([found[group][measure.name].p for group in family]), strict=True))
+    rows: list[tuple[Value, ...]] = []
+    for group, pair in pairs.items():
+        once = np.ones((1, pair.n_clusters))
+        difference = found[group][measure.name]
+        rows.append(
+            (
+                group,
+                _defined(pair.second(once)[measure.name][0]),
+                _defined(pair.first(once)[measure.name][0]),
+                Estimate(*difference[:3]),
+                difference.p,
+                adjusted.get(group),
+                pair.n_clusters,
+            )
+        )
+    return Table(
+        f"forms_{measure.name}",
+        f"Published minus parallel: {measure.title}",
+        "",
+        " ".join(filter(None, (measure.note, _READ_DIFFERENCES))),
+        (
+            Column("group", benchmark.facts.group, "text"),
+            *_difference_columns(measure.kind, _kind_of_difference(measure)),
+        ),
+        tuple(rows),
+        Figure("intervals", "group", ("difference",)),
+        SECTION,
+    )
+
+
+def _agreement_table(
+    measures: Sequence[Measure], published: Mapping[str, Floats], parallel: Mapping[str, Floats]
+) -> Table:
+    rows: list[tuple[Value, ...]] = []
+    for measure in measures:
+        values = np.stack([published[measure.name], parallel[measure.name]])
+        both = values[:, ~np.isnan(values).any(axis=0)]
+        mean = float(np.mean(both[0] - both[1])) if both.size else None
+        rows.append((measure.title, both.shape[1], _correlation(both), mean))
+    return Table(
+        "forms_agreement",
+        "Agreement of the two forms",
+        "",
+        _READ_AGREEMENT,
+        (
+            Column("score", "Score", "text"),
+            Column("n_stereotypes", "Stereotypes", "count"),
+            Column("correlation", "Correlation", "number"),
+            Column("mean_difference", "Mean difference", "number"),
+        ),
+        tuple(rows),
+        None,
+        BY_STEREOTYPE,
+    )
+
+
+def _correlation(both: Floats) -> Estimate | None:
+    """Pearson's correlation of two rows, with Fisher's interval; None where one of them is constant or too short."""
+    n = both.shape[1]
+    if n < _FEWEST_CORRELATED or (np.ptp(both, axis=1) == 0).any():
+        return None
+    r = float(np.clip(np.asarray(np.corrcoef(both))[0, 1], -1, 1))
+    if abs(r) == 1:
+        return Estimate(r)
+    half = _NORMAL_QUANTILE / np.sqrt(n - 3)
+    return Estimate(r, float(np.tanh(np.arctanh(r) - half)), float(np.tanh(np.arctanh(r) + half)))
+
+
+def _stereotypes_table(
+    measures: Sequence[Measure],
+    shared: SharedStereotypes,
+    published: Mapping[str, Floats],
+    parallel: Mapping[str, Floats],
+) -> Table:
+    gaps = np.stack([published[measure.name] - parallel[measure.name] for measure in measures], axis=1)
+    largest = np.nan_to_num(np.abs(gaps), nan=-1.0).max(axis=1)
+    order = np.argsort(-largest, kind="stable")
+    columns = [
+        Column("stereotype", "Stereotype", "text"),
+        Column("groups", "Groups", "text"),
+        Column("topic", "Topic", "text"),
+        *(Column(measure.name, measure.title, _kind_of_difference(measure)) for measure in measures),
+    ]
+    rows = tuple((*shared.stereotypes[number], shared.topics[number], *map(_defined, gaps[number])) for number in order)
+    return Table(
+        STEREOTYPES_TABLE,
+        "Published minus parallel by stereotype",
+        "",
+        _READ_STEREOTYPES,
+        tuple(columns),
+        rows,
+        None,
+        BY_STEREOTYPE,
+    )
+
+
+def _difference_columns(kind: str, kind_of_difference: str) -> tuple[Column, ...]:
+    """The columns of a score in both forms, its difference and tests."""
+    return (
+        Column("published", "Published", kind),
+        Column("parallel", "Parallel", kind),
+        Column("difference", "Published − parallel", kind_of_difference),
+        Column("p", "p", "p"),
+        Column("p_adjusted", "adjusted p", "p"),
+        Column("n_stereotypes", "Stereotypes", "count"),
+    )
+
+
+def _kind_of_difference(measure: Measure) -> str:
+    return "signed" if measure.kind == "share" else measure.kind
+
+
+def _defined(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

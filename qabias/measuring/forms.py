@@ -1,0 +1,125 @@
+"""One model measured on published and on parallel texts by one command, and the two set side by side.
+
+FOLDER/official/      the run on published texts
+FOLDER/bundled/       the run on parallel texts
+FOLDER/comparison/    published minus parallel form
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from qabias.benchmarks import Benchmark, load_benchmark, loadable_benchmarks
+from qabias.comparison import Comparison, compare
+from qabias.errors import QabiasError
+from qabias.measuring.run import RunResult, run
+from qabias.report import check_output, write_comparison
+from qabias.runs.arguments import HERE, Machine, RunArguments
+from qabias.runs.distributed import is_first
+from qabias.runs.folder import default_folder
+from qabias.support.suggest import unknown
+
+COMPARISON_FOLDER = "comparison"
+SEPARATOR = ","
+"""What stands between sources in `--source`."""
+
+
+class FormsResult(NamedTuple):
+    """Where the runs on two forms stand.
+
+    Attributes:
+        folder: The folder that holds them.
+        runs: The runs, published first.
+        comparison: The view of both; None while answers are missing, and in all processes but the first.
+        page: Its page.
+    """
+
+    folder: Path
+    runs: Sequence[RunResult]
+    comparison: Comparison | None = None
+    page: Path | None = None
+
+
+def split_sources(benchmark: Benchmark, text: str) -> tuple[str, str]:
+    """The published and the parallel source that `--source` names, in this order.
+
+    Args:
+        benchmark: The benchmark.
+        text: Two sources with a comma between, in any order.
+
+    Raises:
+        QabiasError: If there is no such source, the benchmark has no parallel ones, or these are no two forms.
+    """
+    names = [name.strip() for name in text.split(SEPARATOR)]
+    for name in names:
+        if name not in benchmark.sources:
+            raise unknown("source", name, benchmark.sources)
+    forms = benchmark.facts.forms
+    if forms is None:
+        having = [name for name, other in loadable_benchmarks().items() if other.facts.forms is not None]
+        raise QabiasError(
+            f"{benchmark.name} has no sources that are forms of each other, so that {text!r} cannot be run together; "
+            f"give one source at a time, or choose {' or '.join(having)}"
+        )
+    published = [name for name in names if name in forms.published]
+    if len(names) != 2 or len(published) != 1 or forms.parallel not in names:
+        raise QabiasError(
+            f"sources {text!r}: name one of {', '.join(forms.published)} and {forms.parallel}, such as "
+            f"{forms.published[0]}{SEPARATOR}{forms.parallel}"
+        )
+    return published[0], forms.parallel
+
+
+def arguments_of_forms(arguments: RunArguments) -> tuple[RunArguments, RunArguments]:
+    """The arguments of the runs on the published and on the parallel texts.
+
+    Args:
+        arguments: What is measured; its source names both.
+
+    Raises:
+        QabiasError: As `split_sources`.
+    """
+    published, parallel = split_sources(load_benchmark(arguments.benchmark), arguments.source)
+    # The parallel texts have no known defects to fix.
+    return replace(arguments, source=published), replace(arguments, source=parallel, fixes=False)
+
+
+def forms_folder(arguments: RunArguments, output: Path | None) -> Path:
+    """The folder of runs on two forms; by default a name made from the arguments, whatever the order of the sources.
+
+    Args:
+        arguments: What is measured; its source names both.
+        output: The folder that was asked for, if any.
+
+    Raises:
+        QabiasError: As `split_sources`.
+    """
+    both = arguments_of_forms(arguments)
+    named = replace(arguments, source=SEPARATOR.join(of.source for of in both))
+    return output or default_folder(named)
+
+
+def run_forms(arguments: RunArguments, output: Path | None = None, machine: Machine = HERE) -> FormsResult:
+    """Measure a model on published and on parallel texts, then set the two side by side.
+
+    Args:
+        arguments: What to measure; its source names both, such as "official,bundled".
+        output: Folder of both runs; by default `runs/<name>` with a name made from the arguments, so that the same
+            command continues the same runs.
+        machine: Where to compute it.
+
+    Raises:
+        QabiasError: If the sources are no two forms, or as `qabias.measuring.run.run`.
+        OSError: If a folder cannot be written.
+    """
+    both = arguments_of_forms(arguments)
+    folder = forms_folder(arguments, output)
+    check_output(folder)
+    results = [run(of, folder / of.source, machine) for of in both]
+    if not is_first() or any(result.scores is None for result in results):
+        return FormsResult(folder, results)
+    comparison = compare([result.folder for result in results], upstream_dir=machine.upstream_dir)
+    return FormsResult(folder, results, comparison, write_comparison(comparison, folder / COMPARISON_FOLDER))

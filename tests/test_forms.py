@@ -1,0 +1,250 @@
+"""One model on published and on parallel texts: which stereotypes both have, the view of two runs, and one command."""
+
+import json
+import re
+
+import evaluate
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from qabias.benchmarks import ALL, load_benchmark, make_origin
+from qabias.benchmarks.locate import metric_folder
+from qabias.benchmarks.pairs import Form
+from qabias.comparison import compare
+from qabias.comparison.forms import shared_stereotypes
+from qabias.comparison.paired_tests import differences, holm
+from qabias.errors import QabiasError
+from qabias.measuring.forms import run_forms
+from qabias.measuring.run import run
+from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.folder import read_answers, read_run
+from qabias.runs.question import put_again
+from qabias.tables.model import find, read_analysis
+
+from .compared_runs import called, refused
+
+BBQ = load_benchmark("bbq")
+MEASURES = BBQ.facts.chosen(BBQ.facts.compared)
+
+
+def examples(source, upstream, config="all"):
+    return BBQ.load(config, make_origin(BBQ, source, 0, False, str(upstream), {}))
+
+
+@pytest.fixture(scope="module")
+def two_runs(upstream, tmp_path_factory):
+    """A baseline in both forms of two categories, made by one command."""
+    folder = tmp_path_factory.mktemp("forms") / "both"
+    arguments = RunArguments("bbq", "baseline:random", "Age,Religion", source="official,bundled")
+    return run_forms(arguments, folder, Machine(upstream_dir=str(upstream)))
+
+
+# Which stereotypes both forms have
+
+
+def test_every_bundled_template_has_the_published_one_of_its_number(upstream):
+    published, bundled = examples("official", upstream), examples("bundled", upstream)
+    shared = shared_stereotypes(BBQ.facts.forms, published, bundled)
+    assert len(shared.stereotypes) == 343
+    assert all((clusters >= 0).all() for clusters in shared.clusters)
+    assert all(shared.topics)
+    of_two_groups = [one for one in shared.stereotypes if " / " in one.groups]
+    assert [name for name, _ in of_two_groups] == ["Gender_identity-12"]
+    by_category = {name: [one for one in shared.stereotypes if one.name.startswith(name)] for name in BBQ.configs[:-1]}
+    assert [len(by_category[name]) for name in ("Age", "Religion", "Nationality")] == [25, 25, 25]
+
+
+def test_released_examples_have_the_same_stereotypes_as_the_authors_templates(upstream):
+    tables = [examples(source, upstream, "Religion") for source in ("release", "official", "bundled")]
+    released, official = (shared_stereotypes(BBQ.facts.forms, table, tables[2]) for table in tables[:2])
+    assert (released.stereotypes, released.topics) == (official.stereotypes, official.topics)
+    assert (released.clusters[0] >= 0).all()
+
+
+def test_both_forms_of_a_stereotype_quote_the_same_source(upstream):
+    """What documents a stereotype pairs the templates independently of their numbers."""
+
+    def sources(table):
+        cells = zip(table["template_id"].to_pylist(), table["additional_metadata"].to_pylist(), strict=True)
+        found = {}
+        for name, cell in cells:
+            words = cell["source"].replace("|", " ").replace(";", " ").split()
+            found.setdefault(name, set()).update(word for word in words if "/" in word)
+        return found
+
+    published, bundled = (sources(examples(source, upstream)) for source in ("official", "bundled"))
+    quoting = {name for name in published if published[name] and bundled[name]}
+    assert len(quoting) > 330
+    assert [name for name in sorted(quoting) if not published[name] & bundled[name]] == []
+
+
+def test_templates_of_other_groups_are_no_pair(upstream):
+    published, bundled = (examples(source, upstream, "Religion") for source in ("official", "bundled"))
+    rows = bundled["additional_metadata"].to_pylist()
+    place = bundled["template_id"].to_pylist()
+    changed = [
+        {**row, "stereotyped_groups": ["Quaker"]} if name == "Religion-01" else row
+        for row, name in zip(rows, place, strict=True)
+    ]
+    number = bundled.column_names.index("additional_metadata")
+    other = bundled.set_column(number, "additional_metadata", pa.array(changed, bundled.schema.field(number).type))
+    shared = shared_stereotypes(BBQ.facts.forms, published, other)
+    assert len(shared.stereotypes) == 24
+    names = published["template_id"].to_pylist()
+    assert {name for name, of in zip(names, shared.clusters[0], strict=True) if of < 0} == {"Religion-01"}
+    with pytest.raises(QabiasError, match="no stereotype in common"):
+        shared_stereotypes(BBQ.facts.forms, published, examples("bundled", upstream, "Age"))
+
+
+# The view
+
+
+def test_the_differences_are_those_of_the_scores_of_the_two_runs(two_runs):
+    comparison = two_runs.comparison
+    assert comparison.are_forms
+    published, parallel = (json.loads((of.folder / "scores.json").read_text())["scores"] for of in two_runs.runs)
+    for measure in MEASURES:
+        rows = {row[0]: row[1:] for row in find(comparison.analysis.tables, f"forms_{measure.name}").rows}
+        assert list(rows) == ["Age", "Religion", ALL]
+        for name, (first, second, difference, p, adjusted, n) in rows.items():
+            of = [scores if name == ALL else scores["by"]["category"][name] for scores in (published, parallel)]
+            assert (first, second) == tuple(pytest.approx(scores[measure.name]) for scores in of)
+            assert difference.value == pytest.approx(first - second)
+            assert difference.low < difference.value < difference.high
+            assert 0 < p <= 1
+            assert n == of[0]["n_templates"] == of[1]["n_templates"]
+            assert (adjusted is None) == (name == ALL)
+        assert [rows["Age"][4], rows["Religion"][4]] == holm([rows["Age"][3], rows["Religion"][3]])
+
+
+def test_all_scores_come_first_with_p_values_adjusted_for_their_number(two_runs):
+    tables = two_runs.comparison.analysis.tables
+    assert [table.name for table in tables][:3] == ["forms_overall", "forms_bias_ambig", "forms_bias_disambig"]
+    rows = find(tables, "forms_overall").rows
+    for measure, row in zip(MEASURES, rows, strict=True):
+        of_all = find(tables, f"forms_{measure.name}").rows[-1]
+        assert row[:5] == (measure.title, *of_all[1:5])
+        assert row[6] == of_all[6] == 50
+    assert [row[5] for row in rows] == holm([row[4] for row in rows])
+
+
+def test_the_differences_by_stereotype_are_those_of_the_metric_by_template(two_runs, upstream):
+    by_form = []
+    metric = evaluate.load(str(metric_folder("bbq")))
+    for of in two_runs.runs:
+        question = put_again(read_run(of.folder), str(upstream))
+        answers, _ = read_answers(of.folder, BBQ, question.parts)
+        result = metric.compute(
+            predictions=answers["prediction"].to_pylist(), references=question.table, by=["template_id"]
+        )
+        by_form.append(result["by"]["template_id"])
+    table = find(two_runs.comparison.analysis.tables, "forms_stereotypes")
+    names = [column.name for column in table.columns]
+    assert len(table.rows) == 50
+    largest = []
+    for row in table.rows:
+        expected = [by_form[0][row[0]][name] - by_form[1][row[0]][name] for name in names[3:]]
+        assert [float("nan") if value is None else value for value in row[3:]] == pytest.approx(expected, nan_ok=True)
+        largest.append(np.nanmax(np.abs(expected)))
+    assert largest == sorted(largest, reverse=True)
+    topics = {row[0]: row[1:3] for row in table.rows}
+    assert topics["Religion-05"] == ("Muslim", "violence")
+    values = np.array([[by_form[form][row[0]]["accuracy_ambig"] for row in table.rows] for form in (0, 1)])
+    agreement = {row[0]: row for row in find(two_runs.comparison.analysis.tables, "forms_agreement").rows}
+    of_accuracy = agreement[BBQ.facts.measure("accuracy_ambig").title]
+    assert of_accuracy[2].value == pytest.approx(np.corrcoef(values)[0, 1])
+    assert of_accuracy[2].low < of_accuracy[2].value < of_accuracy[2].high
+    assert of_accuracy[3] == pytest.approx((values[0] - values[1]).mean())
+
+
+def test_the_order_of_the_folders_does_not_matter(two_runs, upstream):
+    folders = [of.folder for of in two_runs.runs]
+    for order in (folders, folders[::-1]):
+        assert compare(order, upstream_dir=str(upstream)).analysis == two_runs.comparison.analysis
+
+
+def test_right_answers_to_published_texts_alone_are_found_and_alike_ones_are_not(upstream):
+    """The exchange test on answers that were made up: all right on the published texts, random on the others."""
+    rng = np.random.default_rng(0)
+    tables = [examples(source, upstream, "Religion") for source in ("bundled", "official")]
+    shared = shared_stereotypes(BBQ.facts.forms, tables[1], tables[0])
+    clusters = shared.clusters[::-1]
+    guesses = [rng.integers(0, 3, table.num_rows) for table in tables]
+    right = tables[1]["label"].to_numpy()
+
+    def found(answers):
+        forms = [
+            Form(*of) for of in zip(tables, [pa.table({"prediction": of}) for of in answers], clusters, strict=True)
+        ]
+        pair = BBQ.pair_forms(*forms)[ALL]
+        assert pair.n_clusters == 25
+        return differences(pair, {"accuracy_ambig": 1, "accuracy_disambig": 1})
+
+    for difference in found([guesses[0], right]).values():
+        assert difference.value > 0.5
+        assert difference.p < 0.001
+    for difference in found(guesses).values():
+        assert difference.p > 0.05
+
+
+def test_other_models_or_ways_of_asking_are_no_two_forms(two_runs, upstream, tmp_path):
+    run(RunArguments("bbq", "baseline:unknown", "Age,Religion"), tmp_path / "other")
+    published, parallel = (of.folder for of in two_runs.runs)
+    with pytest.raises(
+        QabiasError, match=r"different questions \(source: .*differ in the source alone, official or re"
+    ):
+        compare([published, tmp_path / "other"])
+    mixed = compare([published, parallel], allow_mixed=True, upstream_dir=str(upstream))
+    assert not mixed.are_forms
+    assert set(mixed.mixed) == {"source"}
+
+
+# One command
+
+
+def test_one_command_makes_both_runs_and_their_page(upstream, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
+    command = ("run", "bbq", "--model", "baseline:stereotyped", "--config", "Religion", "--limit", "200")
+    command += ("--output", tmp_path / "both", "--source")
+    output = called(capsys, monkeypatch, *command, "official,bundled")
+    assert "Published minus parallel: Accuracy, ambiguous contexts" in output
+    assert "15 more in analysis.json" in output
+    both = [read_run(tmp_path / "both" / source) for source in ("official", "bundled")]
+    assert [of.arguments.source for of in both] == ["official", "bundled"]
+    analysis = read_analysis(tmp_path / "both" / "comparison" / "analysis.json")
+    page = (tmp_path / "both" / "comparison" / "compare.html").read_text("utf-8")
+    assert "baseline:stereotyped on two forms of bbq" in page
+    assert "A difference is no proof of contamination" in page
+    assert find(analysis.tables, "forms_stereotypes").title in page
+    # The same command, in any order of the sources, continues: what is there is not asked again.
+    parts = [*(tmp_path / "both").glob("*/predictions/*.parquet")]
+    before = {path: path.stat().st_mtime_ns for path in parts}
+    assert called(capsys, monkeypatch, *command, "bundled,official") == output
+    assert {path: path.stat().st_mtime_ns for path in parts} == before
+
+
+def test_the_comparison_waits_for_all_shares_of_both_runs(upstream, tmp_path):
+    arguments = RunArguments("bbq", "baseline:random", "Age", source="official,bundled")
+    first = run_forms(arguments, tmp_path / "both", Machine(shard=(0, 2), upstream_dir=str(upstream)))
+    assert first.comparison is None
+    assert [of.n_missing_parts > 0 for of in first.runs] == [True, True]
+    second = run_forms(arguments, tmp_path / "both", Machine(shard=(1, 2), upstream_dir=str(upstream)))
+    assert second.comparison is not None
+    assert second.page.is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("run", "bbq", "--source", "offical,bundled"), "unknown source 'offical'.*did you mean 'official'"),
+        (("run", "bbq", "--source", "official,release"), "name one of official, release and bundled"),
+        (("run", "bbq", "--source", "official,release,bundled"), "name one of official, release and bundled"),
+        (("run", "unqover", "--source", "official,bundled"), "unqover has no sources that are forms.* choose bbq$"),
+        (("plan", "bbq", "--source", "official,bundled"), "one source at a time, not 'official,bundled'"),
+    ],
+)
+def test_what_are_no_two_forms_is_refused_before_anything_is_done(words, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert re.search(message, refused(capsys, monkeypatch, *words))
+    assert list(tmp_path.iterdir()) == []
