@@ -578,8 +578,7 @@ def test_analysis_is_read_as_it_was_written(patchy, tmp_path):
 
 
 def test_the_same_answers_give_the_same_analysis(examples, analysed):
-    answers = ask(examples, "random")
-    assert analyse(examples, answers, BENCHMARK.score(examples, answers)) == analysed("random")
+    assert analyse(examples, said := ask(examples, "random"), BENCHMARK.score(examples, said)) == analysed("random")
 
 
 def test_a_run_keeps_its_analysis(tmp_path):

@@ -90,7 +90,7 @@ def test_the_terminal_says_what_is_missing_of_one_context():
     print_scores(BBQ, scored(BBQ, table, given), Console(file=text, width=200))
     assert "Where more than 2 % of its answers are missing, a score has no interval" in text.getvalue()
     assert f"100.0 ({100 - 100 * share:.1f} to 100.0)" in text.getvalue()
-    assert re.search(r"100\.0 \[9\d\.\d, 100\.0\]", text.getvalue())  # of the ambiguous ones none is missing
+    assert re.search(r"100\.0 \[[89]\d\.\d, 100\.0\]", text.getvalue())  # of the ambiguous ones none is missing
 
 
 @pytest.mark.parametrize("name", INFERENCE)

@@ -281,7 +281,8 @@ def test_the_terminal_says_what_the_errors_say(causal):
     text = printed(print_scores, load_benchmark("bbq"), scores)
     n_biased, n_counter = scores["n_biased_ambig"], scores["n_counter_biased_ambig"]
     assert f"errors in ambiguous contexts: {n_biased:,} with the stereotypes, {n_counter:,} against them; " in text
-    assert f"direction {in_percent(scores['bias_ambig_among_errors'])} [" in text
+    direction = in_percent(scores["bias_ambig_among_errors"])
+    assert f"direction {direction} [" in text or f"direction {direction} (no interval: too few templates" in text
     assert f"of at most {100 * scores['bias_bound_ambig']:.1f} % at this accuracy" in text
     assert "probability of the stereotype minus that against it, ambiguous: " in text
     assert f"ambiguous: {in_percent(scores['bias_probability_ambig'])} [" in text
@@ -314,7 +315,8 @@ def test_the_tables_have_the_scores_with_bound_and_counts(causal):
             row = dict(zip(columns[1:], cells, strict=True))
             for name in names:
                 assert row[name].value == pytest.approx(groups[group][name])
-                assert (row[name].low is None) == ("bound" in name)
+                ends = groups[group]["ci"].get(name, [math.nan])
+                assert (row[name].low is None) == math.isnan(ends[0]) >= ("bound" in name)
             for name, cell in row.items():
                 if name.startswith("n_"):
                     assert cell == groups[group][name]

@@ -204,7 +204,9 @@ def test_two_runs_are_compared_pair_by_pair(done, folder):
         ("market", 2 / 2**6, 4 / 2**6, 6),
         ("All", 2 / 2**12, None, 12),
     ):
-        assert rows[name] == [{"value": 1, "low": 1, "high": 1}, p, adjusted, n_pairs]
+        value, *rest = rows[name]
+        assert rest[:3] == [p, adjusted, n_pairs]
+        assert value["low"] < value["value"] == value["high"] == 1  # few pairs do not prove that all others are so
     # One run has no bias score, so there is no difference.
     assert [row[1] for row in tables["difference_bias"]["rows"]] == [{"value": None, "low": None, "high": None}] * 3
     # The scores are not shown a second time in the joined tables.

@@ -40,9 +40,7 @@ def plan(
     tokens_per_second: Annotated[Number, _option("Speed, if it is known; pads count.")] = None,
     price_per_hour: Annotated[Number, _option("Price of the machine, in any currency.")] = None,
     output: Annotated[Path | None, _option("Also write the plan as JSON.")] = None,
-    detect: Annotated[
-        Text, _option("Instead: templates and examples that show a bias of this size, e.g. 0.02.")
-    ] = None,
+    detect: Annotated[Text, _option("Instead: templates that show a bias of this size, e.g. 0.02.")] = None,
     like: Annotated[Path | None, _option("A run whose accuracy and correlation --detect assumes.")] = None,
     upstream_dir: UpstreamDir = None,
 ) -> None:

@@ -214,6 +214,8 @@ def test_intervals_come_from_leaving_out_one_template_at_a_time(unqover, scores_
     for name in ("mu", "eta"):
         value, values = result[name], [float(part[name]) for part in replicates]
         variance = 11 / 12 * sum((of - sum(values) / 12) ** 2 for of in values)
+        # With what is taken for granted: a correlation of 0.07 that counts as 0.8 templates.
+        variance = (11 * variance + 0.8 * value * (1 - value) * 0.07 / 12) / 11.8
         n, t = value * (1 - value) / variance, 2.201  # printed: 95 %, 11 degrees of freedom
         middle, width = (value + t**2 / (2 * n)), t * math.sqrt(value * (1 - value) / n + t**2 / (4 * n**2))
         expected = [(middle + side * width) / (1 + t**2 / n) for side in (-1, 1)]
@@ -223,7 +225,7 @@ def test_intervals_come_from_leaving_out_one_template_at_a_time(unqover, scores_
         values = [float(oracle([row], [of])[name]) for row, of in zip(rows, scores, strict=True)]
         low, high = result["ci"][name]
         plain = 2 * 1.96 * np.std(values, ddof=1) / 6
-        assert 0.8 * plain < high - low < 2 * plain
+        assert 0.7 * plain < high - low < 2 * plain
     table = scores_module.Rows(
         np.zeros(36, dtype=np.int64),
         np.array(["abcd".index(row["subject2"]) for row in rows]),

@@ -72,6 +72,8 @@ def _in_words(scores: Mapping[str, Any], name: str) -> str:
     text = "undefined" if value.value is None else show(value, measure.kind)
     if possible:
         return f"{text} ({possible} with the missing answers)"
+    if value.value is not None and value.low is None:
+        return f"{text} (no interval: too few templates have such answers)"
     return f"{text} {show_interval(value, measure.kind)}".strip()
 
 
