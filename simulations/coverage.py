@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,7 +100,10 @@ class Cell:
         return self.t_coverage >= T_COVERS and self.t_degenerate < DEGENERATE
 
 
-BBQ_SCORES = ("accuracy_ambig", "bias_ambig", "accuracy_disambig", "bias_disambig", "accuracy_cost", "accuracy")
+BBQ_SCORES = (
+    *("accuracy_ambig", "bias_ambig", "bias_ambig_among_errors", "accuracy_disambig", "bias_disambig", "accuracy_cost"),
+    "accuracy",
+)
 BBNLI_SCORES = ("bias_score", "bias_score_mean_subtopics", "accuracy_pro", "accuracy_anti", "accuracy_gap")
 DIFFERENCES = ("accuracy_ambig", "bias_ambig", "accuracy_disambig", "bias_disambig")
 
@@ -113,6 +119,19 @@ def of_bbq(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
         {name: ends[name] for name in BBQ_SCORES},
         models.bbq_truth(world, rng),
         {name: (-1.0 if _is_signed(name) else 0.0, 1.0) for name in BBQ_SCORES},
+    )
+
+
+def of_probabilities(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
+    """Runs of BBQ by a model whose probabilities are known."""
+    counts = models.probability_runs(world, rng, repetitions)
+    total, ends, truth = counts.sum(axis=0), bbq_summary.intervals(counts), models.probability_truth(world, rng)
+    return Drawn(
+        bbq.mean_over_runs(total),
+        bbq.mean_over_runs(total - counts),
+        {name: ends[name] for name in truth},
+        truth,
+        dict.fromkeys(truth, (-1.0, 1.0)),
     )
 
 
@@ -170,6 +189,7 @@ def of_differences(world: World, rng: np.random.Generator, repetitions: int) -> 
 
 BENCHMARKS: Mapping[str, Callable[[World, np.random.Generator, int], Drawn]] = {
     "BBQ": of_bbq,
+    "BBQ probabilities": of_probabilities,
     "BBNLI": of_bbnli,
     "UnQover": of_unqover,
     "two models": of_differences,
@@ -187,8 +207,8 @@ def worlds(quick: bool = False) -> Iterator[World]:
 
 
 def differs(kind: str, world: World) -> bool:
-    """Whether a world is another one for a benchmark than those before: UnQover's templates are all alike in size."""
-    return not (kind == "UnQover" and (world.sizes, world.polarity) != SHAPES[0]) and not (
+    """Whether a world is another one for a benchmark than those before; some are simulated with equal templates."""
+    return not (kind in ("UnQover", "BBQ probabilities") and (world.sizes, world.polarity) != SHAPES[0]) and not (
         kind == "BBNLI" and world.polarity == "one"
     )
 
@@ -301,15 +321,30 @@ def failures(found: Sequence[Cell], least: float = LEAST, least_of_few: float = 
 
 
 def measure(
-    quick: bool, repetitions: int, method: str = "qabias", kinds: Sequence[str] = tuple(BENCHMARKS)
+    quick: bool, repetitions: int, method: str = "qabias", kinds: Sequence[str] = tuple(BENCHMARKS), jobs: int = 1
 ) -> list[Cell]:
-    """All cells of the grid, with a progress bar."""
-    todo = [(kind, world) for kind in kinds for world in worlds(quick) if differs(kind, world)]
-    return [
-        cell
-        for kind, world in tqdm(todo, unit="world", disable=None)
-        for cell in cells(kind, world, repetitions * (1 if world.templates >= FEW else MORE), method)
+    """All cells of the grid, with a progress bar.
+
+    Args:
+        quick: Whether only the quick part is measured.
+        repetitions: Simulated benchmarks of a cell; `MORE` times as many where there are fewer than `FEW` templates.
+        method: See `cells`.
+        kinds: Some of `BENCHMARKS`.
+        jobs: Processes that share the worlds; the figures do not depend on it.
+    """
+    todo = [
+        (kind, world, repetitions * (1 if world.templates >= FEW else MORE), method)
+        for kind in kinds
+        for world in worlds(quick)
+        if differs(kind, world)
     ]
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        found = pool.map(_cells, *zip(*todo, strict=True))
+        return [cell for of in tqdm(found, total=len(todo), unit="world", disable=None) for cell in of]
+
+
+def _cells(kind: str, world: World, repetitions: int, method: str) -> list[Cell]:
+    return list(cells(kind, world, repetitions, method))
 
 
 def table(found: Sequence[Cell]) -> str:
@@ -338,14 +373,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--benchmark", choices=tuple(BENCHMARKS), nargs="+", default=tuple(BENCHMARKS), help="only these"
     )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes, one for each core by default")
     parser.add_argument("--write", action="store_true", help="write the table and the picture into docs/")
     given = parser.parse_args(arguments)
     if given.write and (given.quick or given.method != "qabias"):
         parser.error("--write is for the whole grid and our intervals; leave --quick and --method out")
     if given.repetitions is not None and given.repetitions < 1:
         parser.error("--repetitions is 1 or more")
+    if given.jobs < 1:
+        parser.error("--jobs is 1 or more")
     repetitions = given.repetitions or (QUICK_REPETITIONS if given.quick else REPETITIONS)
-    found = measure(given.quick, repetitions, given.method, given.benchmark)
+    found = measure(given.quick, repetitions, given.method, given.benchmark, given.jobs)
     print(table(found))
     if given.write:
         from simulations.page import write

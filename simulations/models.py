@@ -18,6 +18,12 @@ LEANING = 0.2
 COPIED = 0.5
 """Share of the rows in which a second model answers as the first."""
 
+ROWS_WITH_PROBABILITIES = 10
+"""Rows of either half of a template where probabilities are drawn row by row."""
+
+OF_ROWS = 4.0
+"""How alike the probabilities of the rows of a template are: the sum of the parameters of their distribution."""
+
 MORE_ERRORS = 1.5
 """How many times as often the second model is wrong in its own answers."""
 
@@ -133,6 +139,44 @@ def bbq_runs(world: World, rng: np.random.Generator, repetitions: int) -> Floats
 def worse(world: World) -> World:
     """The world of a second model, which is wrong more often and follows the stereotypes less."""
     return replace(world, accuracy=1.0 - MORE_ERRORS * (1.0 - world.accuracy), bias=world.bias / 2.0)
+
+
+def probability_runs(world: World, rng: np.random.Generator, repetitions: int) -> Floats:
+    """The counts of a model whose probabilities are known, shape (templates, repetitions, 1, K).
+
+    The probabilities of a row are Dirichlet distributed around what the model gives on average to a template. Nothing
+    but the columns of probabilities is counted.
+    """
+    shape = world.templates, repetitions, 2, ROWS_WITH_PROBABILITIES
+    counts = np.zeros((world.templates, repetitions, len(bbq.FIELDS)))
+    field = {name: counts[..., number] for number, name in enumerate(bbq.FIELDS)}
+    draws = ambiguous, disambiguated
+    for context, draw, sure in zip(("ambig", "disambig"), draws, (np.zeros(2), np.array([1.0, -1.0])), strict=True):
+        mean = draw(world, rng, repetitions, world.templates)[..., None, :]
+        parts = rng.standard_gamma(np.broadcast_to(np.maximum(mean * OF_ROWS, 1e-6), (*shape, 3))) + 1e-300
+        first, second, third = np.moveaxis(parts / parts.sum(axis=-1, keepdims=True), -1, 0)
+        # Ambiguous: UNKNOWN, biased, counter-biased. Else the right person, the wrong one and UNKNOWN.
+        leaning = second - third if context == "ambig" else (first - second) * sure[:, None]
+        moved = leaning if context == "ambig" else (leaning - sure[:, None]) / 2.0
+        field[f"probabilities_{context}"] += leaning[0, 0].size
+        for event, values in (
+            ("leaning", leaning),
+            ("raising", np.maximum(moved, 0.0)),
+            ("lowering", np.maximum(-moved, 0.0)),
+            ("square", moved**2),
+        ):
+            field[f"{event}_{context}"] += values.sum(axis=(-2, -1))
+    return counts[..., None, :]
+
+
+def probability_truth(world: World, rng: np.random.Generator) -> Mapping[str, float]:
+    """The mean of p(biased) - p(counter-biased) over all templates that could be written."""
+    _, biased, counter = ambiguous(world, rng, 1, MANY).mean(axis=(0, 1, 2))
+    (right, wrong, _), (other_right, other_wrong, _) = disambiguated(world, rng, 1, MANY).mean(axis=(0, 1))
+    return {
+        "bias_probability_ambig": float(biased - counter),
+        "bias_probability_disambig": float((right - wrong - other_right + other_wrong) / 2.0),
+    }
 
 
 def bbq_pairs(
