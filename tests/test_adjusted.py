@@ -51,12 +51,12 @@ def test_groups_have_intercepts_of_their_own_and_one_slope():
     assert (first.value, second.value) == (pytest.approx(1), pytest.approx(-2))
     assert first.p < 0.001
     # One stereotype has neither interval nor test.
-    assert tuple(alone) == (None, None, None, None)
+    assert tuple(alone) == (None,) * 5
 
 
 def test_equal_differences_have_no_interval():
     found = one_group([0.0] * 8)
-    assert tuple(found) == (0, None, None, 1)
+    assert tuple(found) == (0, None, None, 1, None)
 
 
 @pytest.mark.parametrize("spread", ["equal", "unequal"])

@@ -136,7 +136,10 @@ def test_the_differences_by_stereotype_are_those_of_the_metric_by_template(two_r
         question = put_again(read_run(of.folder), str(upstream))
         answers, _ = read_answers(of.folder, BBQ, question.parts)
         result = metric.compute(
-            predictions=answers["prediction"].to_pylist(), references=question.table, by=["template_id"]
+            predictions=answers["prediction"].to_pylist(),
+            references=question.table,
+            probabilities=answers["probabilities"].to_pylist(),
+            by=["template_id"],
         )
         by_form.append(result["by"]["template_id"])
     table = find(two_runs.comparison.analysis.tables, "forms_stereotypes")
