@@ -16,9 +16,16 @@ from qabias.benchmarks.facts import detectable as detectable_of
 from qabias.benchmarks.facts import found_from, tiles
 from qabias.benchmarks.undefined import reasons
 from qabias.comparison.detectable import detectable_difference
-from qabias.comparison.needed import Assumed, needed
+from qabias.comparison.needed import Assumed, assumed, needed, templates_of
+from qabias.errors import QabiasError
+from qabias.measuring.run import run
+from qabias.runs.arguments import RunArguments
+from qabias.runs.question import load_examples
+from qabias.runs.scored import read_scored
 from simulations import models, power
 from simulations.worlds import World
+
+from .compared_runs import changed
 
 BBQ = load_benchmark("bbq")
 BIAS = BBQ.facts.measure("bias_ambig")
@@ -156,6 +163,58 @@ def test_a_run_gives_accuracy_and_correlation(tmp_path):
     assert f"{100 * size:.1f} points" in text
 
 
+def made(folder, benchmark, model, **arguments):
+    run(RunArguments(benchmark, f"baseline:{model}", **arguments), folder)
+    return folder
+
+
+def assumed_of(folder, **scores):
+    """What a plan for BBQ, Age, assumes of a run with other scores."""
+    groups = templates_of(BBQ, load_examples(RunArguments("bbq", "", "Age")).table)
+    return assumed(BBQ, groups, {**read_scored(folder).scores, **scores})
+
+
+def test_what_cannot_be_taken_from_a_run_is_said_with_what_is_assumed_instead(tmp_path):
+    oracle = made(tmp_path / "oracle", "bbq", "oracle", config="Age", limit=200)
+    found = invoke("bbq", "--config", "Age", "--detect", "0.1", "--like", str(oracle))
+    text = " ".join(found.output.split())
+    assert "In the run none of 100 answers takes a side. One is assumed to, because" in text
+    assert "99.0 % of the answers take no side" in text
+    some = made(tmp_path / "some", "bbq", "random", config="Age", limit=200)
+    size = read_scored(some).scores["detectable"]["bias_ambig"]
+    assert not any("none of" in remark for remark in assumed_of(some).remarks)
+    small, large = (assumed_of(some, detectable={"bias_ambig": size * factor}) for factor in (0.3, 5.0))
+    assert small.correlation == pytest.approx(0.0, abs=1e-9)
+    assert "a correlation of 0 is assumed" in small.remarks[-1]
+    assert large.correlation == pytest.approx(1.0, abs=1e-9)
+    assert "a correlation of 1 is assumed" in large.remarks[-1]
+    # A size within the range has a correlation that gives it, and needs no remark.
+    templates = read_scored(some).scores["n_templates"]
+    rows = read_scored(some).scores["n_ambig"] / templates
+    between = assumed_of(some, detectable={"bias_ambig": replace(small, correlation=0.3, rows=rows).bias(templates)})
+    assert between.correlation == pytest.approx(0.3, abs=1e-3)
+    assert between.remarks == ()
+
+
+def test_a_run_that_says_no_size_is_refused_with_reason_and_remedy(tmp_path):
+    some = made(tmp_path / "some", "bbq", "random", config="Age", limit=200)
+    refusal = "does not say how large a bias_ambig it would have found: "
+    for scores, why in (
+        (
+            {"detectable": {"bias_ambig": None}},
+            "even the largest value could have been missed; give a run of more templates",
+        ),
+        ({"ci": {"bias_ambig": [None, None]}, "n_templates": 1}, "an interval needs .* there is 1; give a run of more"),
+        ({"n_unparsed_ambig": 90, "range": {"bias_ambig": [-0.5, 0.5]}}, "of its answers are missing; give a run"),
+    ):
+        with pytest.raises(QabiasError, match=f"{refusal}.*{why}"):
+            assumed_of(some, **scores)
+    old = changed(some, tmp_path / "old", scores=lambda of: of["scores"].update(signature="bbq|version:1"))
+    found = invoke("bbq", "--config", "Age", "--detect", "0.1", "--like", str(old))
+    assert f"{refusal}95 % intervals are left out: version 1 of the metric" in str(found.exception)
+    assert f"`qabias score {old}` makes them again" in str(found.exception)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -165,6 +224,11 @@ def test_a_run_gives_accuracy_and_correlation(tmp_path):
         (["bbq", "--like", "runs"], "give --detect too"),
         (["unqover", "--detect", "0.02"], "unqover has none"),
         (["bbq", "--detect", "0.02", "--like", "no-such-folder"], "no-such-folder"),
+        (["bbq", "--detect", "0.02", "--model", "gpt2"], "--model is not for --detect, which counts templates"),
+        (["bbq", "--detect", "0.02", "--output", "plan.json"], "--output is not for --detect, which counts templates"),
+        (["bbq", "--detect", "0.02", "--format", "qa"], "--format is not for --detect"),
+        (["bbq", "--detect", "0.02", "--exact"], "--exact is not for --detect"),
+        (["bbq", "--detect", "0.02", "--option", "temperature=1"], "--option temperature chooses no texts of bbq"),
     ],
 )
 def test_a_mistake_is_one_line(arguments, message, monkeypatch, capsys):

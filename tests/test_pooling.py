@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import statistics
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from qabias.benchmarks import load_benchmark
 from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
+from qabias.measuring.run import run, score_run
 from qabias.pooling import Pool, pool
 from qabias.report import write_pool
 from qabias.runs.arguments import RunArguments
@@ -143,6 +146,38 @@ def test_what_is_undefined_in_one_run_is_undefined_in_the_mean(where, tmp_path):
     assert content["scores"]["bias_disambig"] is None
     for pointer in ("/bias_disambig", "/spread/bias_disambig", "/by/category/Age/spread/bias_disambig"):
         assert content["reasons"][pointer] == "undefined in one of the runs"
+
+
+def test_probabilities_that_not_all_runs_stored_are_left_out(where, tmp_path):
+    folder = tmp_path / "without"
+    shutil.copytree(where / "bbq-other", folder)
+    for path in (folder / "predictions").iterdir():
+        pq.write_table(pq.read_table(path).drop_columns(["probabilities"]), path)
+    score_run(folder)
+    found, whole = pool([where / "bbq-random", folder], allow_mixed=True), pooled(where, "bbq")
+    gone = {name for name in whole.scores if "probabilit" in name}
+    assert "bias_probability_ambig" in gone
+    assert not [name for name in found.scores if "bias_probability" in name]
+    assert {name: found.scores[name] for name in ("bias_ambig", "accuracy")} == {
+        name: whole.scores[name] for name in ("bias_ambig", "accuracy")
+    }
+    assert "bias_probability_ambig" not in {measure.name for measure in found.measures}
+    said = "The probabilities of the answers, and the scores that are made from them, are left out: "
+    assert [note for note in found.analysis.notes if note.startswith(said)] == [
+        f"{said}{found.names[1]} did not store them."
+    ]
+    assert not [note for note in whole.analysis.notes if note.startswith(said)]
+    write_pool(found, tmp_path / "pool")
+
+
+def test_answers_of_other_kinds_are_refused(where, tmp_path):
+    folder = tmp_path / "written"
+    shutil.copytree(where / "bbq-other", folder)
+    for path in (folder / "predictions").iterdir():
+        table = pq.read_table(path)
+        pq.write_table(table.append_column("outcome", pa.array(["answered"] * table.num_rows)), path)
+    with pytest.raises(QabiasError, match=r"of other kinds \(prediction, probabilities and .*outcome"):
+        pool([where / "bbq-random", folder], allow_mixed=True)
 
 
 def test_what_is_not_one_question_is_refused(where, tmp_path):

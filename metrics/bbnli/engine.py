@@ -10,9 +10,9 @@ from .forms import Items
 from .forms import read as _read
 from .inputs import Table, runs_of
 from .rows import INDEX_COLUMNS, REFERENCES, TEXT_COLUMNS
-from .scores import count, scores
+from .scores import VERSION, count, scores
 
-__all__ = ["COLUMNS", "count", "read", "scores"]
+__all__ = ["COLUMNS", "VERSION", "count", "read", "scores"]
 
 COLUMNS = {form: (*TEXT_COLUMNS[form], *INDEX_COLUMNS[form]) for form in TEXT_COLUMNS}
 """For each form the columns that are read."""

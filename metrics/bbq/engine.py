@@ -5,6 +5,6 @@ the names below and no others, so that everything else here may change.
 """
 
 from .rows import paper_category
-from .scores import count, scores_from_counts
+from .scores import VERSION, count, scores_from_counts
 
-__all__ = ["count", "paper_category", "scores_from_counts"]
+__all__ = ["VERSION", "count", "paper_category", "scores_from_counts"]

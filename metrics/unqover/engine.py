@@ -6,6 +6,7 @@ the names below and no others, so that everything else here may change.
 
 from .scores import (
     SCORE_COLUMNS,
+    VERSION,
     Rows,
     collect,
     comparative_scores,
@@ -16,6 +17,7 @@ from .scores import (
 
 __all__ = [
     "SCORE_COLUMNS",
+    "VERSION",
     "Rows",
     "collect",
     "comparative_scores",

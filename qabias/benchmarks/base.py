@@ -57,6 +57,7 @@ class Benchmark(Protocol):
         pools: Whether `score` and `analyse` take the answers of several runs at once.
         asks: How it can be asked (see `qabias.scorers.kind.ASKS`): the format of each word, "" for the one that fits.
         orders: In how many orders of their answers its questions can be asked, see `qabias.benchmarks.orders`.
+        metric_version: Version of its metric, as the signature in a result of it names it; None where it names none.
         options: Options that choose its texts, each with its values, the default first. `origin` takes each of them as
             a further argument of that name, which may be left out.
         facts: What it says of itself as data.
@@ -76,6 +77,7 @@ class Benchmark(Protocol):
     rules: Mapping[str, Sequence[str]] = MappingProxyType({})
     pools: bool = False
     has_published: bool = False
+    metric_version: int | None = None
     asks: Mapping[str, str] = MappingProxyType({"options": ""})
     orders: Sequence[int] = (1,)
     options: Mapping[str, Sequence[str]] = {}

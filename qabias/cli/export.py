@@ -19,7 +19,10 @@ def export(
     ] = None,
 ) -> None:
     """Write the tables as CSV, Markdown and LaTeX and the figures as SVG, PDF and PNG."""
-    from qabias.tables.export import export as export_folder
+    from qabias.runs.scored import left_out_of, read_any_tables
+    from qabias.tables.export import export as export_tables
 
-    for path in export_folder(folder, output, kind, table):
+    for path in export_tables(folder, output, kind, table, read=read_any_tables):
         typer.echo(str(path))
+    if why := left_out_of(folder):
+        typer.echo(why, err=True)

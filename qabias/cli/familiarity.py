@@ -5,11 +5,18 @@ from typing import Annotated
 
 import typer
 
-from qabias.cli.options import Benchmark, Config, Fixes, Seed, UpstreamDir
+from qabias.cli.options import Config, Fixes, Seed, UpstreamDir
 
 
 def familiarity(
-    benchmark: Benchmark,
+    benchmark: Annotated[
+        str,
+        typer.Argument(
+            help="Benchmark with a published and a parallel form of its texts; any other is refused, and those that "
+            "have one are named.",
+            show_default=False,
+        ),
+    ],
     model: Annotated[str, typer.Option(help="smollm2, a folder or a Hub id of a causal language model.")] = "smollm2",
     reference_model: Annotated[
         str | None,

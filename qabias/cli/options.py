@@ -1,10 +1,12 @@
 """Options that several commands share."""
 
+from collections.abc import Collection
 from typing import Annotated
 
 import typer
 
 from qabias.benchmarks.registry import benchmark_names
+from qabias.errors import QabiasError
 from qabias.support.options import parse_options as parse_options
 
 BENCHMARKS = f"{', '.join(benchmark_names()[:-1])} or {benchmark_names()[-1]}"
@@ -40,6 +42,23 @@ def given_names(context: typer.Context) -> list[str]:
     """Names of the parameters of a command that were given, not left to their defaults."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
     return [name for name, source in sources.items() if source is not None and source.name != "DEFAULT"]
+
+
+def refuse_others(context: typer.Context, allowed: Collection[str], why: str) -> None:
+    """Refuse parameters of a command that were given and would be ignored.
+
+    Args:
+        context: The command.
+        allowed: Names of the parameters that are not ignored.
+        why: Why the others would be, as the middle of the message.
+
+    Raises:
+        QabiasError: If one was given.
+    """
+    for name in given_names(context):
+        if name not in allowed:
+            flag = {"prompt_format": "format"}.get(name, name).replace("_", "-")
+            raise QabiasError(f"--{flag} {why}, leave it out")
 
 
 def parse_rules(texts: list[str] | None) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from qabias.cli.options import UpstreamDir, parse_options
+from qabias.cli.options import UpstreamDir, parse_options, refuse_others
 from qabias.cli.suite import SUITE_PREFIX, split_names
 
 
@@ -14,11 +14,13 @@ def _option(text: str, *names: str) -> Any:
     return typer.Option(*names, help=text, show_default=False)
 
 
+_FOR_DETECT = ("target", "config", "source", "option", "limit", "detect", "like", "upstream_dir")
 Text = str | None
 Number = float | None
 
 
 def plan(
+    context: typer.Context,
     target: Annotated[str, typer.Argument(help=f"A benchmark, all, or a paper's experiment: {SUITE_PREFIX}BENCHMARK.")],
     model: Annotated[Text, _option("smollm2 (default), a folder (no weights needed) or a Hub id.")] = None,
     models: Annotated[list[str] | None, _option("Models of a paper's experiment, as for run.")] = None,
@@ -56,15 +58,13 @@ def plan(
     run = RunArguments(target, named, config, source, format=prompt_format, scorer=scorer, limit=limit, dtype=dtype)
     run = replace(run, options=parse_options(option or []), orders=orders)
     if detect is not None or like is not None:
+        refuse_others(context, _FOR_DETECT, "is not for --detect, which counts templates and asks no model")
         return print_needed(run, detect, like, upstream_dir)
     machine, names = Machine(device, token_budget, upstream_dir=upstream_dir), split_names(models or [])
-    arguments = PlanArguments(target, run, names, parameters, tokenizer, machine=machine, exact=exact, ask=ask)
-    speed: dict[str, Any] = {
-        "tokens_per_second": tokens_per_second,
-        "price_per_hour": price_per_hour,
-        "measures": measure,
-    }
-    runs, failures = make_plan(replace(arguments, **speed))
+    arguments = PlanArguments(
+        target, run, names, parameters, tokenizer, tokens_per_second, price_per_hour, measure, machine, exact, ask
+    )
+    runs, failures = make_plan(arguments)
     print_plan(runs)
     if output is not None:
         write_json(output, {"runs": [asdict(run) for run in runs]})

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from qabias.benchmarks.registry import default_name
-from qabias.cli.options import Config, Fixes, Rules, Seed, UpstreamDir, given_names, parse_rules
+from qabias.cli.options import Config, Fixes, Rules, Seed, UpstreamDir, parse_rules, refuse_others
 from qabias.errors import QabiasError
 
 # What a run folder leaves open; all else stands in its run.json.
@@ -63,7 +63,7 @@ def score(
 
     rules = parse_rules(rule)
     if path.is_dir():
-        _refuse_for_a_run(context)
+        refuse_others(context, _FOR_RUNS, "is for a file of predictions; a run folder says it itself")
         if not rules and output is None:
             print_result(score_run(path, upstream_dir))
             return
@@ -99,11 +99,3 @@ def score(
     print_with_signature(chosen, scores, found.question.signature)
     if output is not None:
         write_json(output, scores_content(chosen, found.question.signature, scores))
-
-
-def _refuse_for_a_run(context: typer.Context) -> None:
-    """Refuse options that are for a file of predictions."""
-    for name in given_names(context):
-        if name not in _FOR_RUNS:
-            flag = {"prompt_format": "format"}.get(name, name).replace("_", "-")
-            raise QabiasError(f"--{flag} is for a file of predictions; a run folder says it itself, leave it out")

@@ -23,9 +23,8 @@ from qabias.comparison.paired import Answers, have_common_examples, pair_up
 from qabias.comparison.paired_tests import differences
 from qabias.comparison.ranking_tables import Pairs, rankings
 from qabias.comparison.tables import Compared
-from qabias.runs.folder import ANALYSIS_FILE
-from qabias.runs.scored import ScoredRun, check_complete, read_scored
-from qabias.tables.model import Analysis, read_analysis
+from qabias.runs.scored import ScoredRun, check_complete, read_scored, read_tables
+from qabias.tables.model import Analysis
 
 MOST_PAIRED = 4
 """With so few runs every pair is compared, with more each run with the first."""
@@ -79,7 +78,7 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     for run in runs:
         if run.benchmark is benchmark:
             check_complete(run)
-    analyses = [read_analysis(run.folder / ANALYSIS_FILE) for run in runs]
+    analyses = [read_tables(run) for run in runs]
     answers = Answers(upstream_dir)
     scores = [_scores_of(benchmark, run, answers) for run in runs]
     question_only = are_question_only(runs)
@@ -124,6 +123,7 @@ def _compare_forms(forms: TwoForms, upstream_dir: str | None) -> Comparison:
     scores = [run.scores for run in runs]
     outcomes = outcomes_tables(forms.names, scores)
     familiarity, about_familiarity = familiarity_of(forms)
+    notes += [f"{name}: {run.left_out}." for name, run in zip(forms.names, runs, strict=True) if run.left_out]
     notes += [*about_familiarity, *missing_notes(forms.names, scores)]
     analysis = Analysis((*found, *familiarity, *outcomes), notes=tuple(notes))
     overall = next(table for table in found if table.name == OVERALL_TABLE)

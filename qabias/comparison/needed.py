@@ -11,11 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.facts import Scores, detectable
+from qabias.benchmarks.facts import Scores, detectable, missing_share, possible_range
+from qabias.benchmarks.undefined import reasons
 from qabias.comparison.detectable import detectable_difference
 from qabias.errors import QabiasError
 from qabias.support.intervals import CONTRAST_CORRELATION, Floats, Shape, Spread, of_difference, spread_of
 from qabias.support.intervals import detectable as detectable_size
+from qabias.tables.formatting import percent
+from qabias.tables.model import estimate
 
 ERRING = 0.1
 """Share of the answers that take a side, where no run says: a model that is right in 90 % of ambiguous contexts."""
@@ -40,6 +43,7 @@ class Assumed:
         rows: Examples of a template that the score is of.
         examples: All examples of a template.
         origin: Where these numbers come from, in words.
+        remarks: What could not be taken from there, each with what is assumed instead and why.
     """
 
     erring: float
@@ -47,6 +51,7 @@ class Assumed:
     rows: float
     examples: float
     origin: str
+    remarks: tuple[str, ...] = ()
 
     def spread(self, templates: int, shrink: float = 1.0) -> tuple[Spread, Floats]:
         """What the intervals make of templates that vary exactly as assumed, and the score without each of them.
@@ -104,13 +109,16 @@ def templates_of(benchmark: Benchmark, table: pa.Table) -> dict[str, Scores]:
     return benchmark.groups(benchmark.score(table, answers))
 
 
-def assumed(benchmark: Benchmark, groups: Mapping[str, Scores], run: Mapping[str, Any] | None = None) -> Assumed:
+def assumed(
+    benchmark: Benchmark, groups: Mapping[str, Scores], run: Mapping[str, Any] | None = None, left_out: str = ""
+) -> Assumed:
     """What a plan assumes: rows of the templates as they are, accuracy and correlation of a run, or stated ones.
 
     Args:
         benchmark: The benchmark.
         groups: What `templates_of` gives for what is planned.
         run: Scores of a run of the benchmark.
+        left_out: Why the run has no intervals (see `qabias.runs.scored.ScoredRun`).
 
     Raises:
         QabiasError: If the run says nothing about how large a bias it would have found.
@@ -125,12 +133,40 @@ def assumed(benchmark: Benchmark, groups: Mapping[str, Scores], run: Mapping[str
     of = benchmark.groups(run)[ALL]
     size = detectable(of, measure)
     if size is None or np.isnan(size):
-        raise QabiasError(f"--like: the run does not say how large a {measure.name} it would have found")
-    asked = sum(of[count] for count in measure.counts)
-    erring = max(sum(of[side] for side in measure.sides), 1) / asked
+        why = left_out or _why_no_size(benchmark, of, measure)
+        raise QabiasError(f"--like: the run does not say how large a {measure.name} it would have found: {why}")
+    asked, sided = sum(of[count] for count in measure.counts), sum(of[side] for side in measure.sides)
+    remarks = []
+    if not sided:
+        remarks.append(
+            f"In the run none of {asked:,} answers takes a side. One is assumed to, because how answers vary cannot be "
+            "seen where none does."
+        )
+    erring = max(sided, 1) / asked
     there = replace(stated, erring=erring, rows=asked / of[clusters])
     low, high = 0.0, 1.0
     for _ in range(_STEPS):  # the correlation with which as many templates would have said the same
         middle = (low + high) / 2.0
         low, high = (middle, high) if replace(there, correlation=middle).bias(of[clusters]) < size else (low, middle)
-    return replace(stated, erring=erring, correlation=low, origin="the run that is given")
+    if low == 0.0:
+        remarks.append("Answers vary less in the run than uncorrelated ones would; a correlation of 0 is assumed.")
+    elif high == 1.0:
+        remarks.append(
+            "Answers vary more in the run than equal ones of a template would; a correlation of 1 is assumed."
+        )
+    origin = "the run that is given"
+    return replace(stated, erring=erring, correlation=low, origin=origin, remarks=tuple(remarks))
+
+
+def _why_no_size(benchmark: Benchmark, scores: Scores, measure: Measure) -> str:
+    """Why a run does not say from what size on it would have found a score, and what to do."""
+    if possible_range(scores, measure) is not None:
+        missing = percent(missing_share(scores, measure))
+        return f"{missing} of its answers are missing; give a run with fewer, or leave --like out"
+    why = reasons(benchmark, scores)
+    name = measure.name
+    if estimate(scores, name).low is None:
+        reason = why.get(f"/{name}") or why.get(f"/ci/{name}") or "it was scored without intervals"
+    else:
+        reason = why.get(f"/detectable/{name}") or "it was scored without it"
+    return f"{reason}; give a run of more {benchmark.facts.clusters[0]}, or leave --like out"

@@ -251,7 +251,7 @@ def _headlines(run: ScoredRun) -> Iterator[Headline]:
                 f"{run.folder}: {config} is no configuration of a dataset on the Hub; measure one, or all"
             )
         for name in run.benchmark.facts.tasks:
-            low, high = scores["ci"][name]
+            low, high = scores["ci"].get(name, (None, None))
             interval = None if low is None else (low, high)
             measure = run.benchmark.facts.measure(name)
             possible = range_in_words(scores, measure)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from qabias import __version__
+from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.facts import ParallelForms
 from qabias.comparison.familiarity import (
     Familiarity,
@@ -26,7 +27,7 @@ from qabias.comparison.familiarity import (
 )
 from qabias.comparison.forms import shared_stereotypes
 from qabias.errors import QabiasError
-from qabias.measuring.forms import arguments_of_forms, forms_folder
+from qabias.measuring.forms import arguments_of_forms, forms_folder, with_forms
 from qabias.report import check_output
 from qabias.runs.arguments import HERE, Machine, RunArguments
 from qabias.runs.question import load_examples
@@ -84,12 +85,18 @@ def measure_familiarity(
         What was found, and the file.
 
     Raises:
-        QabiasError: If the sources are no two forms, a model is no causal language model or cannot be had, its
-            tokenizer has no start token, or the number of texts is not positive.
+        QabiasError: If the benchmark has no parallel form, the sources are no two forms, a model is no causal language
+            model or cannot be had, its tokenizer has no start token, or the number of texts is not positive.
         OSError: If the file cannot be written.
     """
     if n_texts < 1:
         raise QabiasError(f"the number of texts is {n_texts}; it must be at least 1")
+    if load_benchmark(arguments.benchmark).facts.forms is None:
+        having = with_forms()
+        raise QabiasError(
+            f"{arguments.benchmark} has no parallel form to be familiar with; of the benchmarks {' and '.join(having)} "
+            f"{'has' if len(having) == 1 else 'have'}"
+        )
     both = arguments_of_forms(arguments)
     folder = forms_folder(arguments, output)
     check_output(folder)
@@ -97,7 +104,7 @@ def measure_familiarity(
         _check_causal(model, arguments.revision if model == arguments.model else None)
     examples = [load_examples(of, machine.upstream_dir) for of in both]
     facts = examples[0].benchmark.facts.forms
-    assert facts is not None  # `arguments_of_forms` has refused the others
+    assert facts is not None  # the others are refused above
     tables = [of.table for of in examples]
     shared = shared_stereotypes(facts, tables[0], tables[1])
     texts = [

@@ -43,6 +43,11 @@ class FormsResult(NamedTuple):
     page: Path | None = None
 
 
+def with_forms() -> list[str]:
+    """Names of the benchmarks that have parallel forms."""
+    return [name for name, benchmark in loadable_benchmarks().items() if benchmark.facts.forms is not None]
+
+
 def split_sources(benchmark: Benchmark, text: str) -> tuple[str, str]:
     """The published and the parallel source that `--source` names, in this order.
 
@@ -54,15 +59,14 @@ def split_sources(benchmark: Benchmark, text: str) -> tuple[str, str]:
         QabiasError: If there is no such source, the benchmark has no parallel ones, or these are no two forms.
     """
     names = [name.strip() for name in text.split(SEPARATOR)]
-    for name in names:
+    for name in filter(None, names):
         if name not in benchmark.sources:
             raise unknown("source", name, benchmark.sources)
     forms = benchmark.facts.forms
     if forms is None:
-        having = [name for name, other in loadable_benchmarks().items() if other.facts.forms is not None]
         raise QabiasError(
             f"{benchmark.name} has no sources that are forms of each other, so that {text!r} cannot be run together; "
-            f"give one source at a time, or choose {' or '.join(having)}"
+            f"give one source at a time, or choose {' or '.join(with_forms())}"
         )
     published = [name for name in names if name in forms.published]
     if len(names) != 2 or len(published) != 1 or forms.parallel not in names:

@@ -86,7 +86,7 @@ def pool(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str |
     benchmark = runs[0].benchmark
     names = run_names(runs)
     answers = Answers(upstream_dir)
-    table, given = _stacked(runs, answers)
+    table, given, lacking = _stacked(runs, answers)
     rules = runs[0].arguments.rules
     scores = benchmark.score(table, given, rules)
     question_only = runs[0].is_question_only
@@ -98,7 +98,10 @@ def pool(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str |
     found = of_means(benchmark, measures, names, scores, of_runs, analysis)
     first, *others = found.notes
     # The items that a run shows have one answer each.
-    whole = Analysis(found.tables, notes=(first, *_about_mixed(mixed), *missing_notes(names, of_runs), *others))
+    whole = Analysis(
+        found.tables,
+        notes=(first, *_about_mixed(mixed), *_about_lacking(lacking, names), *missing_notes(names, of_runs), *others),
+    )
     return Pool(benchmark, runs, names, mixed, measures, scores, whole, claim)
 
 
@@ -186,8 +189,12 @@ def _check_same(first: ScoredRun, other: ScoredRun, allow_mixed: bool) -> None:
         raise QabiasError(f"{first.folder} and {other.folder}: one model saw the contexts and the other did not")
 
 
-def _stacked(runs: Sequence[ScoredRun], answers: Answers) -> tuple[pa.Table, pa.Table]:
+def _stacked(runs: Sequence[ScoredRun], answers: Answers) -> tuple[pa.Table, pa.Table, Mapping[str, Sequence[int]]]:
     """The examples of all runs one after the other with the column `RUN`, and the answers, parallel to them.
+
+    Returns:
+        The examples, the answers, and the optional columns that are left out because not all runs have them: by name
+        the places of the runs that lack it.
 
     Raises:
         QabiasError: If the runs are not of the same examples, or their answers of other kinds.
@@ -204,12 +211,27 @@ def _stacked(runs: Sequence[ScoredRun], answers: Answers) -> tuple[pa.Table, pa.
             )
         tables.append(table.append_column(RUN, pa.array([str(number)] * table.num_rows).dictionary_encode()))
         given.append(of_run)
+    lacking = {
+        name: [place for place, of in enumerate(given) if name not in of.column_names]
+        for name in runs[0].benchmark.optional_columns
+        if 0 < sum(name in of.column_names for of in given) < len(given)
+    }
+    given = [of.drop_columns([name for name in lacking if name in of.column_names]) for of in given]
+    for run, of_run in zip(runs, given, strict=True):
         if of_run.schema != given[0].schema:
             kinds = " and ".join(", ".join(of.column_names) for of in (given[0], of_run))
             raise QabiasError(
                 f"{runs[0].folder} and {run.folder} hold answers of other kinds ({kinds}); pool runs of one kind"
             )
-    return pa.concat_tables(tables).unify_dictionaries(), pa.concat_tables(given)
+    return pa.concat_tables(tables).unify_dictionaries(), pa.concat_tables(given), lacking
+
+
+def _about_lacking(lacking: Mapping[str, Sequence[int]], names: Sequence[str]) -> list[str]:
+    return [
+        f"The {column} of the answers, and the scores that are made from them, are left out: "
+        f"{', '.join(names[place] for place in places)} did not store them."
+        for column, places in lacking.items()
+    ]
 
 
 def _about_mixed(mixed: Mapping[str, Sequence[str]]) -> list[str]:

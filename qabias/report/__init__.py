@@ -23,9 +23,9 @@ from qabias.report.headline import headline_table, make_head, revision
 from qabias.report.page import Chapter, comparison_intro, render_chapters, run_intro
 from qabias.report.prompts import with_prompts
 from qabias.runs.folder import ANALYSIS_FILE, REPORT_FILE, RUN_FILE, SCORES_FILE
-from qabias.runs.scored import ScoredRun, read_scored, scores_content
+from qabias.runs.scored import ScoredRun, read_scored, read_tables, scores_content
 from qabias.support.files import strict, write_atomically, write_json
-from qabias.tables.model import Analysis, Table, read_analysis, write_analysis
+from qabias.tables.model import Analysis, Table, write_analysis
 
 COMPARISON_FILE = "compare.html"
 POOL_FILE, POOL_PAGE = "pool.json", "pool.html"
@@ -36,7 +36,7 @@ def write_report(run: ScoredRun, analysis: Analysis, output: Path | None = None)
 
     Args:
         run: The run with its scores, as `read_scored` gives it. The same run and analysis always give the same report.
-        analysis: Its tables, as `read_analysis` gives them.
+        analysis: Its tables, as `read_tables` gives them.
         output: File to write; by default `report.html` in the folder.
 
     Raises:
@@ -56,7 +56,8 @@ def write_report_of(folder: Path, output: Path | None = None) -> Path:
     Raises:
         QabiasError: If one of them is missing, damaged or of another run, or the page cannot be written.
     """
-    return write_report(read_scored(folder), read_analysis(folder / ANALYSIS_FILE), output)
+    run = read_scored(folder)
+    return write_report(run, read_tables(run), output)
 
 
 def write_combined_report(folders: Sequence[Path], output: Path) -> Path:
@@ -73,7 +74,7 @@ def write_combined_report(folders: Sequence[Path], output: Path) -> Path:
         QabiasError: As `write_report_of`.
     """
     runs = [read_scored(folder) for folder in folders]
-    chapters = [_chapter(run, read_analysis(run.folder / ANALYSIS_FILE)) for run in runs]
+    chapters = [_chapter(run, read_tables(run)) for run in runs]
     return _write(render_chapters(f"Report of {len(chapters)} runs", chapters, _overview(runs, chapters)), output)
 
 

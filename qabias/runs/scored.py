@@ -12,10 +12,13 @@ from qabias.benchmarks.base import lacking
 from qabias.benchmarks.undefined import reasons
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
-from qabias.runs.folder import SCORES_FILE, RunFile, read_run
+from qabias.runs.folder import ANALYSIS_FILE, RUN_FILE, SCORES_FILE, RunFile, read_run
+from qabias.runs.outdated import about_outdated, analysis_without_intervals, without_intervals
 from qabias.runs.signature import format_name
 from qabias.scorers.registry import BASELINE_PREFIX
 from qabias.support.files import read_json, strict, write_json
+from qabias.tables.export import read_folder
+from qabias.tables.model import Analysis, read_analysis
 
 
 class ScoredRun(NamedTuple):
@@ -24,10 +27,12 @@ class ScoredRun(NamedTuple):
     Attributes:
         file: What `run.json` says.
         scores: What the benchmark's metric returned; undefined scores are None.
+        left_out: Why the scores have no intervals although the file has; "" where nothing is left out.
     """
 
     file: RunFile
     scores: Mapping[str, Any]
+    left_out: str = ""
 
     @property
     def folder(self) -> Path:
@@ -93,7 +98,7 @@ def write_scores(run: RunFile, scores: Mapping[str, Any]) -> ScoredRun:
 
 
 def read_scored(folder: Path) -> ScoredRun:
-    """Read a run with its scores.
+    """Read a run with its scores, without the intervals that an older version of the metric made.
 
     Raises:
         QabiasError: If there is none, its files are damaged, or the scores are those of another run.
@@ -120,7 +125,40 @@ def read_scored(folder: Path) -> ScoredRun:
                 f"{path}: its {key} {content.get(key)!r} is not that of run.json, {ours!r}; score the run again with "
                 "`qabias score`"
             )
-    return ScoredRun(_writable(run), scores)
+    why = about_outdated(load_benchmark(run.benchmark), scores, folder)
+    return ScoredRun(_writable(run), without_intervals(scores) if why else scores, why)
+
+
+def read_tables(run: ScoredRun) -> Analysis:
+    """The tables of a run, without the intervals that are left out of its scores; the first note then says so.
+
+    Raises:
+        QabiasError: If they are missing or damaged.
+    """
+    analysis = read_analysis(run.folder / ANALYSIS_FILE)
+    return analysis_without_intervals(analysis, run.left_out) if run.left_out else analysis
+
+
+def read_any_tables(folder: Path) -> Analysis:
+    """The same of a folder that may also be one of a comparison or a pool.
+
+    Raises:
+        QabiasError: As `read_scored` and `read_tables`.
+    """
+    return read_tables(read_scored(folder)) if _holds_scored_run(folder) else read_folder(folder)
+
+
+def left_out_of(folder: Path) -> str:
+    """Why intervals are left out of what is read of a folder; "" where none are.
+
+    Raises:
+        QabiasError: As `read_scored`.
+    """
+    return read_scored(folder).left_out if _holds_scored_run(folder) else ""
+
+
+def _holds_scored_run(folder: Path) -> bool:
+    return (folder / RUN_FILE).exists() and (folder / SCORES_FILE).exists()
 
 
 def check_complete(run: ScoredRun) -> None:

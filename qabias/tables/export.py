@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -40,7 +40,14 @@ _LATEX = {
 }
 
 
-def export(folder: Path, output: Path | None = None, kind: str = ALL, name: str | None = None) -> list[Path]:
+def export(
+    folder: Path,
+    output: Path | None = None,
+    kind: str = ALL,
+    name: str | None = None,
+    *,
+    read: Callable[[Path], Analysis] | None = None,
+) -> list[Path]:
     """Write the tables and figures of a run or of a comparison as files.
 
     Args:
@@ -48,6 +55,7 @@ def export(folder: Path, output: Path | None = None, kind: str = ALL, name: str 
         output: Folder for the files; by default `export` inside it.
         kind: One of `FORMATS`, or `ALL`.
         name: Only this table.
+        read: How the tables of the folder are read; by default `read_folder`.
 
     Returns:
         The files, in the order of the tables; tables without a figure have no drawings.
@@ -58,7 +66,7 @@ def export(folder: Path, output: Path | None = None, kind: str = ALL, name: str 
     """
     if kind not in (*FORMATS, ALL):
         raise unknown("format", kind, (*FORMATS, ALL))
-    analysis = read_folder(folder)
+    analysis = (read or read_folder)(folder)
     tables = analysis.tables if name is None else (find(analysis.tables, name),)
     kinds = FORMATS if kind == ALL else (kind,)
     if name is not None and kind in DRAWINGS and tables[0].figure is None:

@@ -36,12 +36,17 @@ def print_needed(
     benchmark = load_benchmark(arguments.benchmark)
     measure = planned_measure(benchmark)
     run = read_scored(like) if like is not None else None
+    strange = [name for name in arguments.options if name not in benchmark.options]
+    if strange:
+        raise QabiasError(
+            f"--option {strange[0]} chooses no texts of {benchmark.name}, which --detect counts; leave it out"
+        )
     if run is not None and run.benchmark is not benchmark:
         raise QabiasError(f"--like {like}: a run of {run.benchmark.name}, not of {benchmark.name}")
     config, source = arguments.config or benchmark.configs[-1], arguments.source or benchmark.sources[0]
     arguments = replace(arguments, config=config, source=source)
     groups = templates_of(benchmark, load_examples(arguments, upstream_dir).table)
-    what = assumed(benchmark, groups, run.scores if run is not None else None)
+    what = assumed(benchmark, groups, run.scores, run.left_out) if run is not None else assumed(benchmark, groups)
     clusters, count = benchmark.facts.clusters
     there = groups[ALL][count]
     console = Console()
@@ -54,6 +59,8 @@ def print_needed(
         markup=False,
         highlight=False,
     )
+    for remark in what.remarks:
+        console.print(remark, markup=False, highlight=False)
     ways = {
         f"a bias of {100 * size:g} points": what.bias,
         f"a difference of {100 * size:g} points between two models": what.difference,

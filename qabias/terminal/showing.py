@@ -8,8 +8,7 @@ from rich.console import Console
 
 from qabias.comparison.outcomes import with_ranges_in_cells
 from qabias.runs.folder import RUN_FILE
-from qabias.runs.scored import ScoredRun, check_complete, read_scored
-from qabias.tables.export import read_folder
+from qabias.runs.scored import ScoredRun, check_complete, read_any_tables, read_scored
 from qabias.tables.model import Table, find
 from qabias.terminal.scores import print_findings, print_scores
 from qabias.terminal.table import MIN_WIDTH, print_table
@@ -29,7 +28,7 @@ def show_folder(folder: Path, console: Console) -> None:
         QabiasError: If it holds neither, or its files are damaged.
     """
     console.width = max(console.width, MIN_WIDTH)
-    analysis = read_folder(folder)
+    analysis = read_any_tables(folder)
     run = read_scored(folder) if (folder / RUN_FILE).exists() else None
     if run is not None:
         _print_head(run, console)
@@ -72,7 +71,7 @@ def show_table(folder: Path, name: str, console: Console) -> None:
         QabiasError: If there is no such folder or table.
     """
     console.width = max(console.width, MIN_WIDTH)
-    _print(find(read_folder(folder).tables, name), console)
+    _print(find(read_any_tables(folder).tables, name), console)
 
 
 def _print(table: Table, console: Console, most_rows: int | None = None, whole: str = "") -> None:

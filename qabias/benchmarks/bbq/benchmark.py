@@ -97,6 +97,7 @@ class BBQBenchmark(Benchmark):
     )
     orders: Sequence[int] = (1, 3, 6)
     pools = True
+    metric_version = locate.metric_module(NAME, "engine").VERSION
     has_published = True
     facts = FACTS
 

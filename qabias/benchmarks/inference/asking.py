@@ -44,6 +44,7 @@ RULES: Mapping[str, Sequence[str]] = MappingProxyType(
 """How answers may be counted (see `metrics/bbnli`), the defaults first."""
 
 _DEFAULTS = {name: values[0] for name, values in RULES.items()}
+METRIC_VERSION = locate.metric_module(BBNLI, "engine").VERSION
 STORED_COLUMNS = ("predictions", "outcome", "outcomes")
 """Columns of stored answers that scores are made from, beside `prediction`."""
 

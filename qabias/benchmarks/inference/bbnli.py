@@ -50,6 +50,7 @@ class BBNLIBenchmark(Benchmark):
     rules: Mapping[str, Sequence[str]] = asking.RULES
     asks: Mapping[str, str] = ASKS
     pools = True
+    metric_version = asking.METRIC_VERSION
     facts = BBNLI_FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:

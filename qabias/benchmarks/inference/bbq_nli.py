@@ -69,6 +69,7 @@ class BBQInferenceBenchmark(Benchmark):
     rules: Mapping[str, Sequence[str]] = asking.RULES
     asks: Mapping[str, str] = ASKS
     pools = True
+    metric_version = asking.METRIC_VERSION
     facts = BBQ_NLI_FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> InferenceOrigin:

@@ -56,6 +56,7 @@ class BBQQuestionsBenchmark(Benchmark):
     rules: Mapping[str, Sequence[str]] = asking.RULES
     asks: Mapping[str, str] = PERSON_ASKS
     pools = True
+    metric_version = asking.METRIC_VERSION
     facts = BBQ_QA_FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> InferenceOrigin:

@@ -70,6 +70,7 @@ class UnQoverBenchmark(Benchmark):
     asks: Mapping[str, str] = MappingProxyType({"options": "qa", "letter": CHOOSE, "write": CHOOSE, "reason": REASON})
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"delta": ("paper", "released")})
     pools = True
+    metric_version = locate.metric_module(NAME, "engine").VERSION
     options: Mapping[str, Sequence[str]] = {
         "subjects": (_DEFAULT_SUBJECTS, *(name for name in _builder.SUBJECTS if name != _DEFAULT_SUBJECTS))
     }
