@@ -11,6 +11,7 @@ import pytest
 from qabias.benchmarks import ALL, load_benchmark, make_origin
 from qabias.benchmarks.locate import metric_folder
 from qabias.benchmarks.pairs import Form
+from qabias.benchmarks.student import t_quantile
 from qabias.comparison import compare
 from qabias.comparison.forms import shared_stereotypes
 from qabias.comparison.paired_tests import differences, holm
@@ -22,7 +23,7 @@ from qabias.runs.folder import read_answers, read_run
 from qabias.runs.question import put_again
 from qabias.tables.model import find, read_analysis
 
-from .compared_runs import called, refused
+from .compared_runs import called, changed, refused
 
 BBQ = load_benchmark("bbq")
 MEASURES = BBQ.facts.chosen(BBQ.facts.compared)
@@ -107,12 +108,14 @@ def test_the_differences_are_those_of_the_scores_of_the_two_runs(two_runs):
     for measure in MEASURES:
         rows = {row[0]: row[1:] for row in find(comparison.analysis.tables, f"forms_{measure.name}").rows}
         assert list(rows) == ["Age", "Religion", ALL]
-        for name, (first, second, difference, p, adjusted, n) in rows.items():
+        for name, (first, second, difference, p, adjusted, n, detectable) in rows.items():
             of = [scores if name == ALL else scores["by"]["category"][name] for scores in (published, parallel)]
             assert (first, second) == tuple(pytest.approx(scores[measure.name]) for scores in of)
             assert difference.value == pytest.approx(first - second)
             assert difference.low < difference.value < difference.high
             assert 0 < p <= 1
+            # Found is what the interval leaves 0 out of, in most cases: more than half its width.
+            assert (difference.high - difference.low) / 2 < detectable < measure.farthest
             assert n == of[0]["n_templates"] == of[1]["n_templates"]
             assert (adjusted is None) == (name == ALL)
         assert [rows["Age"][4], rows["Religion"][4]] == holm([rows["Age"][3], rows["Religion"][3]])
@@ -125,8 +128,34 @@ def test_all_scores_come_first_with_p_values_adjusted_for_their_number(two_runs)
     for measure, row in zip(MEASURES, rows, strict=True):
         of_all = find(tables, f"forms_{measure.name}").rows[-1]
         assert row[:5] == (measure.title, *of_all[1:5])
-        assert row[6] == of_all[6] == 50
+        assert row[6:] == of_all[6:]
+        assert row[6] == 50
     assert [row[5] for row in rows] == holm([row[4] for row in rows])
+
+
+def test_what_could_have_been_missed_stands_beside_no_difference(two_runs):
+    comparison = two_runs.comparison
+    (sentence,) = comparison.findings
+    rows = find(comparison.analysis.tables, "forms_overall").rows
+    wide, usual, power = (t_quantile(p, 49) for p in (1 - 0.025 / len(rows), 0.975, 0.8))
+    for title, *_, adjusted, _, detectable in rows:
+        size = 100 * detectable * (wide + power) / (usual + power)
+        pattern = re.escape(title) + r" \(differences below ([\d.]+) points could have been missed\)"
+        (said,) = re.findall(pattern, sentence)
+        assert adjusted >= 0.05
+        assert size <= float(said) < size + 0.1
+
+
+def test_forms_that_lack_answers_have_no_size_that_would_have_been_found(two_runs, upstream, tmp_path):
+    def lose(content):
+        scores = content["scores"]
+        scores["n_unparsed_ambig"] = scores["n_ambig"] // 4
+        scores["range"] = {"accuracy_ambig": [0.1, 0.6]}
+
+    published, parallel = (of.folder for of in two_runs.runs)
+    few = changed(published, tmp_path / "few", scores=lose)
+    table = find(compare([few, parallel], upstream_dir=str(upstream)).analysis.tables, "forms_accuracy_ambig")
+    assert [row[-1] is None for row in table.rows] == [False, False, True]
 
 
 def test_the_differences_by_stereotype_are_those_of_the_metric_by_template(two_runs, upstream):

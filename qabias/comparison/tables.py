@@ -239,7 +239,7 @@ def difference_tables(
                     of.p if of else None,
                     adjusted.get(row),
                     pair.groups[row][0] if of else 0,
-                    of.detectable if of and not _lacks_answers(by_run, row, measure) else None,
+                    of.detectable if of and not lacks_answers(by_run, row, measure) else None,
                 ]
         tables.append(
             Table(
@@ -256,6 +256,12 @@ def difference_tables(
     return tables
 
 
-def _lacks_answers(by_run: Sequence[Mapping[str, Scores]], row: str, measure: Measure) -> bool:
-    """Whether so many answers are missing that no size can be called detectable."""
+def lacks_answers(by_run: Sequence[Mapping[str, Scores]], row: str, measure: Measure) -> bool:
+    """Whether a run lacks so many answers of a group that no size can be called detectable.
+
+    Args:
+        by_run: Scores of every run by group.
+        row: The group.
+        measure: The score.
+    """
     return any(possible_range(of[row], measure) is not None for of in by_run if row in of)
