@@ -24,8 +24,11 @@ ROWS_WITH_PROBABILITIES = 10
 OF_ROWS = 4.0
 """How alike the probabilities of the rows of a template are: the sum of the parameters of their distribution."""
 
-MORE_ERRORS = 1.5
-"""How many times as often the second model is wrong in its own answers."""
+MORE_ERRORS = {"equal": 1.5, "unequal": 5.0}
+"""How many times as often the second model is wrong in its own answers, by the sizes of the templates."""
+
+MOST_ERRORS = 0.95
+"""Share of wrong answers of the second model at most."""
 
 MANY = 200_000
 """Templates that stand for all that could be written."""
@@ -66,7 +69,7 @@ def disambiguated(world: World, rng: np.random.Generator, repetitions: int, n_te
     wrong = 1.0 - world.shares(rng, world.accuracy, shape)
     for side, sign in enumerate((-1.0, 1.0)):
         right = 1.0 - np.minimum(wrong * (1.0 + sign * world.bias / 2.0), 1.0)
-        persons = world.shares(rng, 0.6, shape)
+        persons = world.shares(rng, world.persons, shape) if world.persons else np.zeros(shape)
         found[..., side, 0] = right
         found[..., side, 1] = (1.0 - right) * persons
         found[..., side, 2] = (1.0 - right) * (1.0 - persons)
@@ -138,7 +141,8 @@ def bbq_runs(world: World, rng: np.random.Generator, repetitions: int) -> Floats
 
 def worse(world: World) -> World:
     """The world of a second model, which is wrong more often and follows the stereotypes less."""
-    return replace(world, accuracy=1.0 - MORE_ERRORS * (1.0 - world.accuracy), bias=world.bias / 2.0)
+    errors = min(MORE_ERRORS[world.sizes] * (1.0 - world.accuracy), MOST_ERRORS)
+    return replace(world, accuracy=1.0 - errors, bias=world.bias / 2.0)
 
 
 def probability_runs(world: World, rng: np.random.Generator, repetitions: int) -> Floats:

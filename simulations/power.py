@@ -156,7 +156,8 @@ def _difference(pair: tuple[Floats, Floats], score: str, bound: float) -> tuple[
     first_without, second_without = (
         bbq.mean_over_runs(total - counts)[score] for total, counts in zip(totals, pair, strict=True)
     )
-    return of_difference(second - one, second_without - first_without, bound)
+    sizes = pair[0].sum(axis=(-2, -1))
+    return of_difference(second - one, second_without - first_without, sizes, bound)
 
 
 def _each(spread: Spread) -> list[Spread]:

@@ -34,6 +34,7 @@ class World:
         correlation: Correlation of the answers to one template, above 0 and below 1.
         kind: "beta" for templates of all kinds, "two-point" for two kinds of templates, easy and hard ones.
         sizes: "equal", or "unequal" for numbers of rows that differ by a factor of 10 and more.
+        persons: Share of the wrong person among the wrong answers where the context decides; the others are UNKNOWN.
         polarity: "both" in every template, or "one": a template asks the negative or the non-negative question only.
     """
 
@@ -44,6 +45,7 @@ class World:
     kind: str = "beta"
     sizes: str = "equal"
     polarity: str = "both"
+    persons: float = 0.6
 
     def rows(self, rng: np.random.Generator, repetitions: int, mean: int = ROWS) -> Integers:
         """Numbers of rows, shape (templates, repetitions)."""

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +93,7 @@ class Shape(NamedTuple):
     square: Floats | None = None
     low: float = 0.0
     high: float = 1.0
-    prior: float = PRIOR_CORRELATION
+    prior: float | Floats = PRIOR_CORRELATION
 
 
 class Moves(NamedTuple):
@@ -215,23 +215,21 @@ def spread_of(
         # Clusters of unequal size count as fewer; the variance of a mean is that of a row times this.
         effective = total**2 / (weights**2).sum(axis=0)
         alone, together = 1.0 / total, 1.0 / effective
-        down = 0.0 if of.down is None else of.down
-        moved = np.clip(of.up + down, 0.0, 1.0)
-        largest = np.maximum(moved - (of.up - down) ** 2, 0.0)
-        square = moved if of.square is None else of.square
-        within = np.maximum(square - (of.up - down) ** 2, 0.0)
+        contrast = of.up - (0.0 if of.down is None else of.down)
+        moved = np.clip(of.up + (0.0 if of.down is None else of.down), 0.0, 1.0)
+        largest = np.maximum(moved - contrast**2, 0.0)
+        within = largest if of.square is None else np.maximum(of.square - contrast**2, 0.0)
         between = _correlation(variance, within, alone, together)
         erring = _correlation(_jackknife(np.asarray(departures), weights), moved * (1.0 - moved), alone, together)
-        rare = np.minimum(moved, 1.0 - moved) if of.down is None else moved
-        information = _information(rare, np.fmax(between, erring), alone, together)
-        freedom = (effective - 1.0) * information
-        weight = PRIOR_WEIGHT * (1.0 - information) + SURE_WEIGHT * information
+        rare = np.minimum(moved, 1.0 - np.abs(contrast))
+        freedom, weight = _weights(rare, np.fmax(between, erring), alone, together)
         # Rows that are neither 0 nor 1 vary less; whether all would is as little known as the correlation.
         typical = (weight * largest + freedom * within) / (weight + freedom)
         taken = alone + of.prior * (together - alone)  # variance of a mean of rows of variance 1
         blended = (weight * typical * taken + freedom * variance) / (weight + freedom)
-        effective_rows = np.where(largest > 0, largest / blended, 1.0 / taken)
-        error = of.scale * np.sqrt(np.where(largest > 0, blended, largest))
+        # No correlation is above 1: a score is worth a row of each cluster at least.
+        effective_rows = np.where(blended > 0, np.maximum(largest / blended, effective), 1.0 / taken)
+        error = of.scale * np.sqrt(blended)
         # The same by what the clusters say alone, and of the rows that move the score at all.
         own = np.where(largest > 0, largest / np.maximum(variance, alone * typical), 1.0 / taken)
         found = np.where(np.isnan(erring), PRIOR_CORRELATION, erring)
@@ -254,14 +252,18 @@ def limits(score: npt.ArrayLike, of: Shape, spread: Spread) -> Interval:
     """
     value, rows, quantile = np.asarray(score, dtype=np.float64), spread.rows, spread.quantile
     if of.down is None:
+        added: Any = quantile**2
         centre = (of.up + quantile**2 / (2.0 * rows)) / (1.0 + quantile**2 / rows)
         inside = np.maximum(of.up * (1.0 - of.up), 0.0) / rows + quantile**2 / (4.0 * rows**2)
         half = quantile / (1.0 + quantile**2 / rows) * np.sqrt(inside)
         middle = of.up
     else:
-        up, down = ((side * rows + ADDED) / (rows + 2.0 * ADDED) for side in (of.up, of.down))
+        added = 2.0 * ADDED
+        up, down = ((side * rows + ADDED) / (rows + added) for side in (of.up, of.down))
         centre, middle = up - down, of.up - of.down
-        half = quantile * np.sqrt(np.maximum(up + down - centre**2, 0.0) / (rows + 2.0 * ADDED))
+        half = quantile * np.sqrt(np.maximum(up + down - centre**2, 0.0) / (rows + added))
+    # Both are at least as wide where the rows explain the error; where they do not, the error counts.
+    half = np.fmax(half, quantile * spread.error / of.scale * rows / (rows + added))
     low, high = (value + of.scale * (centre + side * half - middle) for side in (-1.0, 1.0))
     return np.minimum(np.clip(low, of.low, of.high), value), np.maximum(np.clip(high, of.low, of.high), value)
 
@@ -349,30 +351,36 @@ def of_statistic(value: npt.ArrayLike, replicates: npt.ArrayLike, confidence: fl
     n_clusters = without.shape[0]
     if n_clusters < 3:
         return np.full_like(share, np.nan), np.full_like(share, np.nan)
-    freedom = n_clusters - 1.0
     largest = share * (1.0 - share)
-    taken = DIFFERENCE_CORRELATION / n_clusters
+    alone, together = np.full_like(share, 1.0 / MANY_ROWS), np.full_like(share, 1.0 / n_clusters)
     # In units of the largest variance of a row, which is 0 for a statistic that is 0 or 1.
     relative = np.divide(
         _jackknife(without, np.ones_like(without)), largest, out=np.zeros_like(largest), where=largest > 0
     )
-    blended = (SURE_WEIGHT * taken + freedom * relative) / (SURE_WEIGHT + freedom)
+    rare = np.minimum(share, 1.0 - share)
+    freedom, weight = _weights(rare, relative / together, alone, together)
+    blended = (weight * DIFFERENCE_CORRELATION * together + freedom * relative) / (weight + freedom)
     rows = np.where(np.isnan(without).any(axis=0), np.nan, 1.0 / blended)
-    quantile = student(np.full_like(share, freedom), confidence)
+    quantile = student(np.minimum(PRIOR_WEIGHT + freedom, np.maximum(PRIOR_WEIGHT, n_clusters - 1.0)), confidence)
     return limits(share, Shape(share, None, rows), Spread(rows, quantile, np.sqrt(largest * blended), rows))
 
 
 def of_difference(
-    value: npt.ArrayLike, replicates: npt.ArrayLike, bound: float = 1.0, confidence: float = 0.95
+    value: npt.ArrayLike,
+    replicates: npt.ArrayLike,
+    sizes: npt.ArrayLike,
+    bound: float = 1.0,
+    confidence: float = 0.95,
 ) -> tuple[Interval, Spread]:
     """The interval of a difference of two scores of the same clusters.
 
     It is a contrast of the clusters in which the second score is larger and those in which the first is. What a cluster
-    adds to the difference is its pseudo-value: how far the difference falls when the cluster is left out.
+    adds to the difference is how far it falls when the cluster is left out, as of a mean of rows.
 
     Args:
         value: shape (...), the second score minus the first.
         replicates: shape (C, ...), the same without each of the clusters.
+        sizes: shape (C, ...), numbers of rows of the clusters, or what is in proportion to them.
         bound: largest size of the difference.
         confidence: level of the interval.
 
@@ -380,14 +388,19 @@ def of_difference(
         The interval, NaN with fewer than 2 clusters or where a replicate is undefined, and the spread behind it.
     """
     difference, without = np.asarray(value, dtype=np.float64), np.asarray(replicates, dtype=np.float64)
-    n_clusters = without.shape[0]
-    added = np.clip((difference - (n_clusters - 1) / n_clusters * without) / bound, -1.0, 1.0)
+    # Only the clusters are known here: rows are as many as leave their number without weight.
+    shares = np.asarray(sizes, dtype=np.float64) / np.sum(sizes, axis=0)
+    rows = np.broadcast_to(shares * MANY_ROWS, without.shape)
+    added = (difference - (1.0 - shares) * without) / bound
+    added = added / np.maximum(np.abs(added).sum(axis=0), 1.0)
     up, down = np.maximum(added, 0.0), np.maximum(-added, 0.0)
     moved = (up + down).sum(axis=0)
-    departures = (moved - up - down) * n_clusters / max(n_clusters - 1, 1)
-    # Only the clusters are known here: rows are as many as leave their number without weight.
-    rows = np.full_like(without, MANY_ROWS / n_clusters)
-    of = Shape(up.sum(axis=0), down.sum(axis=0), rows.sum(axis=0), bound, None, -bound, bound, DIFFERENCE_CORRELATION)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        departures = (moved - up - down) / (1.0 - shares)
+    # Where all clusters favour one score, the difference is a share, and as skewed as one.
+    one_sided = (up - down).sum(axis=0) ** 2
+    prior = DIFFERENCE_CORRELATION + (PRIOR_CORRELATION - DIFFERENCE_CORRELATION) * one_sided
+    of = Shape(up.sum(axis=0), down.sum(axis=0), rows.sum(axis=0), bound, None, -bound, bound, prior)
     spread = spread_of(of, without, departures, rows, confidence)
     return limits(difference, of, spread), spread
 
@@ -439,6 +452,13 @@ def _jackknife(replicates: Floats, weights: Floats) -> Floats:
 def _correlation(variance: Floats, of_row: Floats, alone: Floats, together: Floats) -> Floats:
     """The correlation within a cluster that makes a mean of rows of one variance as uncertain as it is."""
     return np.where((of_row > 0) & (together > alone), (variance / of_row - alone) / (together - alone), np.nan)
+
+
+def _weights(rare: Floats, correlation: Floats, alone: Floats, together: Floats) -> tuple[Floats, Floats]:
+    """The degrees of freedom of a variance between clusters, and those that what is taken for granted counts for."""
+    information = _information(rare, correlation, alone, together)
+    weight = PRIOR_WEIGHT * (1.0 - information) + SURE_WEIGHT * information
+    return (1.0 / together - 1.0) * information, weight
 
 
 def _information(share: Floats, correlation: Floats, alone: Floats, together: Floats) -> Floats:

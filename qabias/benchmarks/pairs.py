@@ -40,12 +40,14 @@ class Pair(NamedTuple):
         second: The same of the second run.
         exchanged: From a matrix of shape (R, C), 1 where a run keeps its answers to a cluster and 0 where the two runs
             exchange them, to the scores of the first run and to those of the second.
+        sizes: Shape (C,), what is in proportion to the numbers of examples of the clusters; None if they are equal.
     """
 
     n_clusters: int
     first: ClusterScores
     second: ClusterScores
     exchanged: Callable[[Floats], tuple[Mapping[str, Floats], Mapping[str, Floats]]]
+    sizes: Floats | None = None
 
 
 def pair_of_counts(counts: Sequence[npt.ArrayLike], score: Callable[[npt.ArrayLike], Mapping[str, Floats]]) -> Pair:
@@ -64,7 +66,9 @@ def pair_of_counts(counts: Sequence[npt.ArrayLike], score: Callable[[npt.ArrayLi
         first = other.sum(axis=0) + np.tensordot(kept, one - other, axes=1)
         return score(first), score(one.sum(axis=0) + other.sum(axis=0) - first)
 
-    return Pair(len(one), of(one), of(other), exchanged)
+    # Every example is counted in about as many columns.
+    sizes = np.abs(one).reshape(len(one), -1).sum(axis=1)
+    return Pair(len(one), of(one), of(other), exchanged, sizes)
 
 
 def mean_of_pairs(pairs: Sequence[Pair]) -> Pair:
@@ -88,6 +92,7 @@ def mean_of_pairs(pairs: Sequence[Pair]) -> Pair:
         lambda weights: mean([pair.first(weights) for pair in pairs]),
         lambda weights: mean([pair.second(weights) for pair in pairs]),
         exchanged,
+        pairs[0].sizes,
     )
 
 

@@ -75,7 +75,7 @@ class Assumed:
         if templates < 3:
             return np.inf
         _, without = self.spread(templates, shrink=2.0 * (1.0 - IN_COMMON))
-        size = detectable_difference(of_difference(0.0, without, 2.0, CONFIDENCE)[1])
+        size = detectable_difference(of_difference(0.0, without, np.ones_like(without), 2.0, CONFIDENCE)[1])
         return np.inf if size is None else size
 
 

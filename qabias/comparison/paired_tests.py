@@ -65,6 +65,7 @@ def differences(
     values = _subtract(pair.second(once), pair.first(once), names)
     without = 1.0 - np.eye(n)
     replicates = _subtract(pair.second(without), pair.first(without), names)
+    sizes = np.ones(n) if pair.sizes is None or not pair.sizes.any() else pair.sizes
     first, second = pair.exchanged(exchanges(n, np.random.default_rng(seed)))
     exchanged = _subtract(second, first, names)
     found = {}
@@ -73,7 +74,7 @@ def differences(
         if np.isnan(value):
             found[name] = UNDEFINED
             continue
-        ends, spread = of_difference(value, replicates[name], bound, confidence)
+        ends, spread = of_difference(value, replicates[name], sizes, bound, confidence)
         low, high = (None if np.isnan(end) else float(end) for end in ends)
         p = p_value(value, exchanged[name], n <= MOST_EXACT)
         found[name] = Difference(value, low, high, p, detectable_difference(spread))

@@ -127,6 +127,7 @@ def nearer(pair: Pair, best: Mapping[str, float]) -> Pair:
         lambda drawn: distances(pair.first(drawn), best),
         lambda drawn: distances(pair.second(drawn), best),
         exchanged,
+        pair.sizes,
     )
 
 

@@ -100,7 +100,7 @@ def by_hand(
     )
     known = [value for value in (between, erring) if value is not None]
     rho = min(max(max(known), INTERVALS.LEAST_CORRELATION), 0.9) if known else INTERVALS.PRIOR_CORRELATION
-    rare = min(moved, 1 - moved) if down is None else moved
+    rare = min(moved, 1 - abs(difference))
     worth = 1 / (alone + rho * (together - alone))
     smoothed = min((rare * worth + 1) / (worth + 2), 0.5)
     excess = excess_kurtosis_of_beta(smoothed * (1 / rho - 1), (1 - smoothed) * (1 / rho - 1))
@@ -109,7 +109,7 @@ def by_hand(
     weight = INTERVALS.PRIOR_WEIGHT * (1 - information) + INTERVALS.SURE_WEIGHT * information
     taken = alone + prior * (together - alone)
     variance = (weight * largest * taken + freedom * jackknife(replicates)) / (weight + freedom)
-    n = largest / variance if largest > 0 else 1 / taken
+    n = max(largest / variance, templates) if variance > 0 else 1 / taken
     most = max(INTERVALS.PRIOR_WEIGHT, templates)
     t = float(INTERVALS.student(min(INTERVALS.PRIOR_WEIGHT + freedom, most), 0.95))
     if down is None:
