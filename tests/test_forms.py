@@ -21,6 +21,7 @@ from qabias.measuring.run import run
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import read_answers, read_run
 from qabias.runs.question import put_again
+from qabias.tables.formatting import show
 from qabias.tables.model import find, read_analysis
 
 from .compared_runs import called, changed, refused
@@ -127,7 +128,9 @@ def test_all_scores_come_first_with_p_values_adjusted_for_their_number(two_runs)
     rows = find(tables, "forms_overall").rows
     for measure, row in zip(MEASURES, rows, strict=True):
         of_all = find(tables, f"forms_{measure.name}").rows[-1]
-        assert row[:5] == (measure.title, *of_all[1:5])
+        assert row[:3] == (measure.title, *(show(level, measure.kind) for level in of_all[1:3]))
+        assert row[3:5] == of_all[3:5]
+        assert ("+" in row[1] + row[2]) <= (measure.kind == "signed")
         assert row[6:] == of_all[6:]
         assert row[6] == 50
     assert [row[5] for row in rows] == holm([row[4] for row in rows])

@@ -52,11 +52,11 @@ _NORMAL_QUANTILE = 1.959964
 
 _READ_DIFFERENCES = (
     "Score on the published texts minus score on the parallel ones, over the stereotypes that both runs were asked "
-    "about; of shares, in percentage points. The 95 % intervals are over stereotypes, of which both forms count "
-    "together. Beside them stands from what size on a true difference would have been found in four of five such "
-    "comparisons: no difference shown is not no difference. The p-value is of a permutation test that exchanges the "
-    "two forms of one stereotype at a time; the adjusted one (Holm) is for the many rows of a column except All. "
-    "With C stereotypes no p-value is below 2 to the power of 1 - C."
+    "about; of shares and bias scores in percentage points, which are printed with a % sign. The 95 % intervals are "
+    "over stereotypes, of which both forms count together. Beside them stands from what size on a true difference "
+    "would have been found in four of five such comparisons: no difference shown is not no difference. The p-value is "
+    "of a permutation test that exchanges the two forms of one stereotype at a time; the adjusted one (Holm) is for "
+    "the many rows of a column except All. With C stereotypes no p-value is below 2 to the power of 1 - C."
 )
 _READ_OVERALL = (
     "Every score on the published texts minus the same on the parallel ones, over all stereotypes that both runs were "
@@ -315,7 +315,9 @@ def _overall_table(
     rows: list[tuple[Value, ...]] = []
     for measure, p_adjusted in zip(measures, adjusted, strict=True):
         difference = found[measure.name]
-        both = (_defined(of[measure.name][0]) for of in (published, parallel))
+        # A column has one kind, and levels of shares have no sign; the numbers are in the tables of single scores.
+        levels = (_defined(of[measure.name][0]) for of in (published, parallel))
+        both = (None if level is None else show(level, measure.kind) for level in levels)
         tested = Estimate(*difference[:3]), difference.p, p_adjusted, pair.n_clusters, sizes[measure.name]
         rows.append((measure.title, *both, *tested))
     kinds = {_kind_of_difference(measure) for measure in measures}
@@ -325,7 +327,7 @@ def _overall_table(
         "Published minus parallel: all scores",
         "",
         _READ_OVERALL,
-        (Column("score", "Score", "text"), *_difference_columns(kind, kind)),
+        (Column("score", "Score", "text"), *_difference_columns("text", kind)),
         tuple(rows),
         Figure("intervals", "score", ("difference",)),
         SECTION,

@@ -28,13 +28,14 @@ WOULD_BE_FOUND = "would have been found from"
 _READ_INTERVALS = "Intervals are 95 % intervals over {clusters}."
 _NOT_ASKED = "A dash beside 0 examples: not asked in this run."
 _READ_DIFFERENCES = (
-    "Score of the second run minus that of the first, over the examples that both answered; of shares, in percentage "
-    "points. The 95 % intervals are over the {clusters}, the same for both. Beside them stands from what size on a "
-    "true difference would have been found in four of five such comparisons: no difference shown is not no difference, "
-    "there may be one below that size. The p-value is of a permutation test that exchanges the two models' answers to "
-    "one of the {clusters} at a time; the adjusted one (Holm) is for the many rows of a column except All. With C "
-    "{clusters} no p-value is below 2 to the power of 1 - C: with 4 it is 0.125 or more, which is too few to show any "
-    "difference. A difference that is not small and not chance may still come from how the models were asked."
+    "Score of the second run minus that of the first, over the examples that both answered; of shares and bias scores "
+    "in percentage points, which are printed with a % sign. The 95 % intervals are over the {clusters}, the same for "
+    "both. Beside them stands from what size on a true difference would have been found in four of five such "
+    "comparisons: no difference shown is not no difference, there may be one below that size. The p-value is of a "
+    "permutation test that exchanges the two models' answers to one of the {clusters} at a time; the adjusted one "
+    "(Holm) is for the many rows of a column except All. With C {clusters} no p-value is below 2 to the power of 1 - "
+    "C: with 4 it is 0.125 or more, which is too few to show any difference. A difference that is not small and not "
+    "chance may still come from how the models were asked."
 )
 
 
