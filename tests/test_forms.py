@@ -2,11 +2,13 @@
 
 import json
 import re
+from io import StringIO
 
 import evaluate
 import numpy as np
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 from qabias.benchmarks import ALL, load_benchmark, make_origin
 from qabias.benchmarks.locate import metric_folder
@@ -23,6 +25,7 @@ from qabias.runs.folder import read_answers, read_run
 from qabias.runs.question import put_again
 from qabias.tables.formatting import show
 from qabias.tables.model import find, read_analysis
+from qabias.terminal.comparison import print_compared
 
 from .compared_runs import called, changed, refused
 
@@ -233,6 +236,23 @@ def test_other_models_or_ways_of_asking_are_no_two_forms(two_runs, upstream, tmp
     mixed = compare([published, parallel], allow_mixed=True, upstream_dir=str(upstream))
     assert not mixed.are_forms
     assert set(mixed.mixed) == {"source"}
+
+
+@pytest.mark.parametrize(("width", "n_scores"), [(60, 1), (100, 1), (160, 3), (400, len(MEASURES))])
+def test_the_table_of_stereotypes_is_as_wide_as_the_terminal(two_runs, width, n_scores):
+    text = StringIO()
+    print_compared(two_runs.comparison, Console(width=width, file=text))
+    _, shown = text.getvalue().split("Published minus parallel by stereotype")
+    table, rest = shown.split("40 more in analysis.json")
+    found = "columns more in analysis.json" in rest
+    lines = table.splitlines()
+    (heading,) = (line for line in lines if "Stereotype" in line)
+    assert max(len(line.rstrip()) for line in lines) <= width
+    titles = [column.title for column in find(two_runs.comparison.analysis.tables, "forms_stereotypes").columns]
+    assert [title for title in titles[3:] if title in heading] == titles[3 : 3 + n_scores]
+    assert found == (n_scores < len(MEASURES))
+    n_shown = sum(title in heading for title in titles)
+    assert not found or f"{len(titles) - n_shown} columns more" in rest
 
 
 # One command
