@@ -1,5 +1,7 @@
 """Simulated benchmarks: intervals keep their bounds, wrong ones do not, and the worlds are what they say."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ def drawn(world, *kinds, method="qabias", repetitions=200):
 
 def test_the_intervals_keep_the_bounds_where_a_model_is_nearly_always_right():
     found = drawn(SATURATED, "BBQ", "BBNLI", "two models")
-    assert coverage.failures(found, coverage.QUICK_LEAST, coverage.QUICK_LEAST) == []
+    assert coverage.failures(found, coverage.QUICK_LEAST, coverage.QUICK_LEAST, most=1.0) == []
 
 
 @pytest.mark.parametrize("kind", ["BBQ", "BBNLI", "two models"])
@@ -28,6 +30,14 @@ def test_the_t_interval_fails_the_same_bounds(kind):
 def test_intervals_of_width_0_fail():
     narrow = drawn(World(4, 0.99, 0.5, 0.4), "BBQ", method="t")
     assert any("width 0" in line for line in coverage.failures(narrow, 0.0, 0.0))
+
+
+def test_intervals_that_hold_everything_fail():
+    found = drawn(SATURATED, "BBQ", repetitions=20)
+    wide = [dataclasses.replace(cell, coverage=1.0) for cell in found]
+    assert any("is not between 0.94 and 0.98" in line for line in coverage.failures(wide))
+    lacking = [dataclasses.replace(cell, undefined=0.5) for cell in found]
+    assert any("is without interval in 0.500" in line for line in coverage.failures(lacking))
 
 
 def test_mu_and_eta_are_held_at_their_mean_for_as_many_templates():

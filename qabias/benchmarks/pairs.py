@@ -67,7 +67,7 @@ def pair_of_counts(counts: Sequence[npt.ArrayLike], score: Callable[[npt.ArrayLi
         return score(first), score(one.sum(axis=0) + other.sum(axis=0) - first)
 
     # Every example is counted in about as many columns.
-    sizes = np.abs(one).reshape(len(one), -1).sum(axis=1)
+    sizes = (np.abs(one) + np.abs(other)).reshape(len(one), -1).sum(axis=1)
     return Pair(len(one), of(one), of(other), exchanged, sizes)
 
 

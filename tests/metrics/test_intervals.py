@@ -259,9 +259,12 @@ def test_templates_of_one_row_each_are_independent_rows():
 def test_a_statistic_of_templates_that_are_alike_has_an_interval_too(value):
     low, high = INTERVALS.of_statistic(value, np.full(5, value))
     assert 0.0 <= low <= value <= high <= 1.0
-    # Only what is taken for granted is left: a correlation of 0.07 that counts as 0.8 of 4.8 templates.
-    assert (low, high) == pytest.approx(share(value, 5 / 0.07 * 4.8 / 0.8, INTERVALS.student(4.0, 0.95)))
-    assert high - low > 0.01
+    if value == 0.3:
+        # Only what is taken for granted is left: a correlation of 0.07 that counts as 0.8 of 4.8 templates.
+        expected = share(value, 5 / 0.07 * 4.8 / 0.8, INTERVALS.student(4.0, 0.95))
+        assert (low, high) == pytest.approx(expected)
+    else:  # five templates do not show that others are as extreme
+        assert high - low > 0.05
     assert all(map(math.isnan, INTERVALS.of_statistic(value, np.full(2, value))))
 
 
