@@ -34,14 +34,20 @@ QUICK = 200
 STEPS = 14
 """Halvings of the interval in which the bias of a world is sought."""
 
+MEAN = (0.75, 0.95)
+"""Bounds of the mean power over the cells of a score, outside of which a check fails."""
+
 LEAST = 0.65
-"""Power below which a check fails: sizes would be called detectable that are not."""
+"""Power of a single cell below which a check fails: sizes would be called detectable that are not."""
 
 LEAST_OF_DIFFERENCES = 0.60
 """The same of differences: of two models that hardly err, one that errs more varies more than both say."""
 
 MOST = 0.90
 """Power of the bias in ambiguous contexts above which a check fails, where the run says enough about its own spread."""
+
+NEAR = 0.05
+"""Cells whose power is no further from what is promised are counted."""
 
 
 class Cell(NamedTuple):
@@ -191,6 +197,46 @@ def wrong(cells: Sequence[Cell]) -> list[Cell]:
     ]
 
 
+class Powers(NamedTuple):
+    """The power of a score over the cells in which it has one.
+
+    Attributes:
+        score: Name of the score.
+        n_cells: Number of cells.
+        mean: Mean over the cells.
+        lowest: Of a cell.
+        highest: Of a cell.
+        near: Share of the cells within `NEAR` of what is promised.
+        below: Share of the cells further below it.
+    """
+
+    score: str
+    n_cells: int
+    mean: float
+    lowest: float
+    highest: float
+    near: float
+    below: float
+
+
+def summary(cells: Sequence[Cell]) -> list[Powers]:
+    """The power of every score over its cells, for scores that have any."""
+    found = []
+    for score in dict.fromkeys(cell.score for cell in cells if not np.isnan(cell.power)):
+        powers = np.array([cell.power for cell in cells if cell.score == score and not np.isnan(cell.power)])
+        shares = float((np.abs(powers - POWER) <= NEAR).mean()), float((powers < POWER - NEAR).mean())
+        found.append(
+            Powers(score, powers.size, float(powers.mean()), float(powers.min()), float(powers.max()), *shares)
+        )
+    return found
+
+
+def wrong_means(found: Sequence[Powers]) -> list[Powers]:
+    """The scores whose mean power is outside of `MEAN`: below it sizes are too small, above it too large."""
+    low, high = MEAN
+    return [of for of in found if not low <= of.mean <= high]
+
+
 def main() -> int:
     """Print the table; the exit status is 1 where a power is not what is promised."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -213,14 +259,14 @@ def main() -> int:
         cells += found
         values = " | ".join(f"{cell.size:.3f}, {cell.power:.2f}" for cell in found)
         print(f"| {world.templates} | {world.accuracy} | {world.correlation} | {values} |", flush=True)
-    for score in dict.fromkeys(cell.score for cell in cells):
-        powers = np.array([cell.power for cell in cells if cell.score == score and not np.isnan(cell.power)])
-        near = (np.abs(powers - POWER) <= 0.05).mean()
+    powers = summary(cells)
+    print(f"\n{repetitions} repetitions")
+    for of in powers:
         print(
-            f"{score}: power {powers.min():.2f} to {powers.max():.2f}, mean {powers.mean():.2f}; "
-            f"{near:.0%} of {len(powers)} cells within 0.05 of {POWER}, {(powers < POWER - 0.05).mean():.0%} below"
+            f"{of.score}: power {of.lowest:.2f} to {of.highest:.2f}, mean {of.mean:.2f}; "
+            f"{of.near:.0%} of {of.n_cells} cells within {NEAR} of {POWER}, {of.below:.0%} below"
         )
-    failed = wrong(cells)
+    failed = [*wrong(cells), *wrong_means(powers)]
     for cell in failed:
         print(f"not as promised: {cell}", file=sys.stderr)
     return int(bool(failed))

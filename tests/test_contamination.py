@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -59,6 +60,16 @@ def tokenizer_of(upstream):
     return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>")
 
 
+def network(seed):
+    """A small network with random weights."""
+    torch.manual_seed(seed)
+    size = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+    config = transformers.LlamaConfig(
+        vocab_size=VOCABULARY_SIZE, bos_token_id=0, eos_token_id=1, pad_token_id=1, max_position_embeddings=512, **size
+    )
+    return transformers.LlamaForCausalLM(config)
+
+
 def train(model, tokenizer, rows):
     """Train a model on examples with their right answers, as a prompt shows them."""
     texts = []
@@ -89,12 +100,7 @@ def measured(upstream, tmp_path_factory):
     tokenizer = tokenizer_of(upstream)
     rows = published(upstream)
     assert len({row["context"] for row in rows}) == 100
-    torch.manual_seed(0)
-    size = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
-    config = transformers.LlamaConfig(
-        vocab_size=VOCABULARY_SIZE, bos_token_id=0, eos_token_id=1, pad_token_id=1, max_position_embeddings=512, **size
-    )
-    model = transformers.LlamaForCausalLM(config)
+    model = network(0)
     found = {}
     for name in ("untouched", "tuned"):
         if name == "tuned":
@@ -138,12 +144,35 @@ def test_the_trained_model_is_found_out(measured):
 
 @pytest.mark.slow
 def test_the_untouched_model_is_not(measured):
-    _, familiarity, comparison = measured["untouched"]
-    assert {name: adjusted for name, (_, _, adjusted) in overall(comparison).items() if adjusted < 0.05} == {}
-    for name in ("familiarity", "familiarity_equal"):
-        difference, p = over_all(familiarity_tables(familiarity), name)
-        assert p > 0.05
-        assert difference.low < 0 < difference.high
+    _, _, comparison = measured["untouched"]
+    assert {name: adjusted for name, (_, _, adjusted) in overall(comparison).items() if adjusted < 0.01} == {}
+
+
+@pytest.mark.slow
+def test_networks_that_were_not_trained_are_not_familiar_beside_another_one(measured, upstream, tmp_path):
+    """The seeds are the first twelve after that of the reference, none left out."""
+    reference, _, _ = measured["untouched"]
+    tokenizer = tokenizer_of(upstream)
+    p_values = {"familiarity": [], "familiarity_equal": [], "familiarity_reference": []}
+    for seed in range(1, 13):
+        saved = save(tmp_path / f"network-{seed}", network(seed), tokenizer)
+        arguments = RunArguments("bbq", saved, source="official,bundled", **ASKED)
+        output = tmp_path / f"{seed}-runs"
+        found, _ = measure_familiarity(arguments, reference, output=output, machine=Machine(upstream_dir=str(upstream)))
+        for name, of in p_values.items():
+            of.append(over_all(familiarity_tables(found), name)[1])
+    assert min(min(of) for of in p_values.values()) >= 0.01
+    # Without a reference more of them are below 0.05 than chance alone would have: docs/contamination.md.
+    assert sum(p < 0.05 for p in p_values["familiarity_reference"]) <= 1
+
+
+def test_the_view_says_that_without_a_reference_familiarity_is_no_finding():
+    alone, beside = (
+        find(familiarity_tables(replace(of, reference=name)), "familiarity_equal").note
+        for of, name in ((made_up(0.0), ""), (made_up(0.0, -3.0), "other"))
+    )
+    assert "Without a reference model a small p-value is no finding" in alone
+    assert "small p-value" not in beside
 
 
 @pytest.mark.slow

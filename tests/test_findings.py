@@ -1,6 +1,8 @@
 """What is said of a run first: made from intervals, adjusted for their number, and never from point estimates."""
 
+import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +13,9 @@ from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.findings import findings, listed
 from qabias.benchmarks.student import t_quantile
 from qabias.comparison import compare
+from qabias.comparison.detectable import unseen
 from qabias.report import write_combined_report, write_comparison, write_report_of
+from qabias.tables.formatting import show
 from qabias.tables.model import find
 
 from .compared_runs import called, changed
@@ -187,7 +191,8 @@ def test_run_show_and_compare_end_with_it(compared_runs, tmp_path, capsys, monke
     assert f"baseline:random. {sentence}" in called(capsys, monkeypatch, "compare", *others)
     page = read_page(write_comparison(compare(others), tmp_path / "compared")).flat
     assert page.index("Headline scores") < page.index(f"baseline:random. {sentence}") < page.index("Scores by run")
-    assert page.index("no difference is shown between baseline:random and baseline:unknown") < page.index("Headline")
+    no_difference = "no difference is shown between baseline:random and baseline:unknown; differences below "
+    assert page.index(no_difference) < page.index("Headline")
 
 
 # How runs differ
@@ -204,6 +209,34 @@ def test_of_two_runs_the_groups_are_named_in_which_they_differ(compared_runs):
         inference
         == "Bias score: baseline:stereotyped leans more towards stereotypes about gender than baseline:random."
     )
+
+
+def test_where_no_difference_is_shown_stands_what_could_have_been_missed(compared_runs):
+    comparison = compare([compared_runs / f"bbq-{name}" for name in ("random", "unknown")])
+    ambiguous, _ = comparison.findings
+    (row,) = [row for row in find(comparison.analysis.tables, "difference_bias_ambig").rows if row[0] == "Age"]
+    assert row[3] > 0.05
+    # One category is looked at: nothing is widened.
+    size = math.ceil(1000 * row[5] - 1e-9) / 10
+    assert ambiguous == (
+        "Ambiguous contexts: no difference is shown between baseline:random and baseline:unknown; differences below "
+        f"{size} points could have been missed."
+    )
+
+
+def test_the_size_that_could_have_been_missed_is_that_of_all_groups_and_tests():
+    bias, number = BBQ.facts.measure("bias_ambig"), replace(BBQ.facts.measure("bias_ambig"), kind="number")
+    clusters = {"a": 25, "b": 25, "c": 5}
+    wide, usual, power = (t_quantile(p, 24) for p in (1 - 0.025 / 3, 0.975, 0.8))
+    size = 0.1 * (wide + power) / (usual + power)
+    below = f"differences below {math.ceil(1000 * size) / 10} points could have been missed"
+    assert unseen(bias, {"a": 0.1, "b": 0.05}, clusters, 3) == below
+    assert unseen(bias, {"b": 0.1}, clusters, 1) == "differences below 10.0 points could have been missed"
+    assert unseen(number, {"b": 0.1}, clusters, 1) == f"differences below {show(0.1, 'number')} could have been missed"
+    # Five clusters have 32 exchanges, of which the two furthest give p = 0.0625.
+    assert unseen(bias, {"a": 0.1, "c": 0.1}, clusters, 3) == f"{below}, in c even the largest"
+    for sizes in ({"c": 0.1}, {"a": None}, {"a": 1.99}):
+        assert unseen(bias, sizes, clusters, 3) == "even the largest could have been missed"
 
 
 def test_a_difference_is_named_if_its_adjusted_p_value_in_the_table_is_small(compared_runs):

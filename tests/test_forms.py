@@ -2,15 +2,18 @@
 
 import json
 import re
+from io import StringIO
 
 import evaluate
 import numpy as np
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 from qabias.benchmarks import ALL, load_benchmark, make_origin
 from qabias.benchmarks.locate import metric_folder
 from qabias.benchmarks.pairs import Form
+from qabias.benchmarks.student import t_quantile
 from qabias.comparison import compare
 from qabias.comparison.forms import shared_stereotypes
 from qabias.comparison.paired_tests import differences, holm
@@ -20,9 +23,11 @@ from qabias.measuring.run import run
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import read_answers, read_run
 from qabias.runs.question import put_again
+from qabias.tables.formatting import show
 from qabias.tables.model import find, read_analysis
+from qabias.terminal.comparison import print_compared
 
-from .compared_runs import called, refused
+from .compared_runs import called, changed, refused
 
 BBQ = load_benchmark("bbq")
 MEASURES = BBQ.facts.chosen(BBQ.facts.compared)
@@ -107,12 +112,14 @@ def test_the_differences_are_those_of_the_scores_of_the_two_runs(two_runs):
     for measure in MEASURES:
         rows = {row[0]: row[1:] for row in find(comparison.analysis.tables, f"forms_{measure.name}").rows}
         assert list(rows) == ["Age", "Religion", ALL]
-        for name, (first, second, difference, p, adjusted, n) in rows.items():
+        for name, (first, second, difference, p, adjusted, n, detectable) in rows.items():
             of = [scores if name == ALL else scores["by"]["category"][name] for scores in (published, parallel)]
             assert (first, second) == tuple(pytest.approx(scores[measure.name]) for scores in of)
             assert difference.value == pytest.approx(first - second)
             assert difference.low < difference.value < difference.high
             assert 0 < p <= 1
+            # Found is what the interval leaves 0 out of, in most cases: more than half its width.
+            assert (difference.high - difference.low) / 2 < detectable < measure.farthest
             assert n == of[0]["n_templates"] == of[1]["n_templates"]
             assert (adjusted is None) == (name == ALL)
         assert [rows["Age"][4], rows["Religion"][4]] == holm([rows["Age"][3], rows["Religion"][3]])
@@ -124,9 +131,37 @@ def test_all_scores_come_first_with_p_values_adjusted_for_their_number(two_runs)
     rows = find(tables, "forms_overall").rows
     for measure, row in zip(MEASURES, rows, strict=True):
         of_all = find(tables, f"forms_{measure.name}").rows[-1]
-        assert row[:5] == (measure.title, *of_all[1:5])
-        assert row[6] == of_all[6] == 50
+        assert row[:3] == (measure.title, *(show(level, measure.kind) for level in of_all[1:3]))
+        assert row[3:5] == of_all[3:5]
+        assert ("+" in row[1] + row[2]) <= (measure.kind == "signed")
+        assert row[6:] == of_all[6:]
+        assert row[6] == 50
     assert [row[5] for row in rows] == holm([row[4] for row in rows])
+
+
+def test_what_could_have_been_missed_stands_beside_no_difference(two_runs):
+    comparison = two_runs.comparison
+    (sentence,) = comparison.findings
+    rows = find(comparison.analysis.tables, "forms_overall").rows
+    wide, usual, power = (t_quantile(p, 49) for p in (1 - 0.025 / len(rows), 0.975, 0.8))
+    for title, *_, adjusted, _, detectable in rows:
+        size = 100 * detectable * (wide + power) / (usual + power)
+        pattern = re.escape(title) + r" \(differences below ([\d.]+) points could have been missed\)"
+        (said,) = re.findall(pattern, sentence)
+        assert adjusted >= 0.05
+        assert size <= float(said) < size + 0.1
+
+
+def test_forms_that_lack_answers_have_no_size_that_would_have_been_found(two_runs, upstream, tmp_path):
+    def lose(content):
+        scores = content["scores"]
+        scores["n_unparsed_ambig"] = scores["n_ambig"] // 4
+        scores["range"] = {"accuracy_ambig": [0.1, 0.6]}
+
+    published, parallel = (of.folder for of in two_runs.runs)
+    few = changed(published, tmp_path / "few", scores=lose)
+    table = find(compare([few, parallel], upstream_dir=str(upstream)).analysis.tables, "forms_accuracy_ambig")
+    assert [row[-1] is None for row in table.rows] == [False, False, True]
 
 
 def test_the_differences_by_stereotype_are_those_of_the_metric_by_template(two_runs, upstream):
@@ -201,6 +236,23 @@ def test_other_models_or_ways_of_asking_are_no_two_forms(two_runs, upstream, tmp
     mixed = compare([published, parallel], allow_mixed=True, upstream_dir=str(upstream))
     assert not mixed.are_forms
     assert set(mixed.mixed) == {"source"}
+
+
+@pytest.mark.parametrize(("width", "n_scores"), [(60, 1), (100, 1), (160, 3), (400, len(MEASURES))])
+def test_the_table_of_stereotypes_is_as_wide_as_the_terminal(two_runs, width, n_scores):
+    text = StringIO()
+    print_compared(two_runs.comparison, Console(width=width, file=text))
+    _, shown = text.getvalue().split("Published minus parallel by stereotype")
+    table, rest = shown.split("40 more in analysis.json")
+    found = "columns more in analysis.json" in rest
+    lines = table.splitlines()
+    (heading,) = (line for line in lines if "Stereotype" in line)
+    assert max(len(line.rstrip()) for line in lines) <= width
+    titles = [column.title for column in find(two_runs.comparison.analysis.tables, "forms_stereotypes").columns]
+    assert [title for title in titles[3:] if title in heading] == titles[3 : 3 + n_scores]
+    assert found == (n_scores < len(MEASURES))
+    n_shown = sum(title in heading for title in titles)
+    assert not found or f"{len(titles) - n_shown} columns more" in rest
 
 
 # One command

@@ -115,10 +115,23 @@ def look(facts: Facts, group: str, scores: Scores, name: str, n_looks: int) -> L
     if detectable is not None and math.isnan(detectable):
         detectable = None  # even the largest bias could have been missed
     if detectable is not None:
-        # Detected is what exceeds the quantile; a wider interval needs a larger bias for the same power.
-        power = t_quantile(POWER, freedom)
-        detectable = float(detectable) * (wide + power) / (usual + power)
+        detectable = widened_size(float(detectable), freedom, n_looks)
     return Look(group, *_widened(estimate(scores, name), wide / usual), detectable)
+
+
+def widened_size(size: float, freedom: int, n_looks: int) -> float:
+    """The size that is found with the same probability although several are looked for.
+
+    Detected is what exceeds the quantile; a wider interval needs a larger size for the same power.
+
+    Args:
+        size: The smallest true size that one 95 % interval would have found, above 0.
+        freedom: Degrees of freedom of the interval, at least 1.
+        n_looks: In how many intervals something is looked for, at least 1.
+    """
+    usual, wide = t_quantile(1 - ERROR / 2, freedom), t_quantile(1 - ERROR / 2 / n_looks, freedom)
+    power = t_quantile(POWER, freedom)
+    return size * (wide + power) / (usual + power)
 
 
 def _widened(of: Estimate, factor: float) -> tuple[float, float]:

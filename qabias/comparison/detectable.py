@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from statistics import NormalDist
 
 import numpy as np
 
+from qabias.benchmarks.facts import Measure
+from qabias.benchmarks.findings import ERROR, listed, widened_size
 from qabias.support.intervals import ADDED, POWER, Spread
+from qabias.tables.formatting import show
 
 UNEVEN = 1.0
 """Standard deviation over clusters of a true difference, as a multiple of it: that of an exponential distribution."""
@@ -66,3 +71,38 @@ def detectable_difference(spread: Spread, power: float = POWER) -> float | None:
         variation = max(UNEVEN**2, RARE_CORRELATION * (1.0 - share) / share)
         low, high = (low, middle) if size(variation) <= middle else (middle, high)
     return high if high < most else None
+
+
+def unseen(measure: Measure, sizes: Mapping[str, float | None], clusters: Mapping[str, int], n_tests: int) -> str:
+    """What could have been missed where no difference is shown, as a clause.
+
+    Adjusted p-values ask more than an interval does, so the sizes are widened for the number of tests. Where the
+    clusters are so few that no exchange gives an adjusted p-value below 0.05, nothing could have been found.
+
+    Args:
+        measure: The score.
+        sizes: For each group in which no difference is shown the smallest difference that its interval would have
+            found, as `detectable_difference` gives it; at least one group.
+        clusters: Number of clusters of each of them.
+        n_tests: Number of p-values that were adjusted together.
+
+    Returns:
+        The size below which differences could have been missed, the largest of the groups; those in which even the
+        largest difference could have been are named where others have a size.
+    """
+    known = {}
+    for group, size in sizes.items():
+        n = clusters[group]
+        if size is not None and n_tests * 2.0 ** (1 - n) < ERROR:
+            wide = widened_size(size, n - 1, n_tests)
+            if wide < measure.farthest:
+                known[group] = wide
+    if not known:
+        return "even the largest could have been missed"
+    largest = max(known.values())
+    text = (
+        show(largest, "number") if measure.kind == "number" else f"{math.ceil(1000 * largest - 1e-9) / 10:.1f} points"
+    )
+    rest = [group for group in sizes if group not in known]
+    about_rest = f", in {listed(rest)} even the largest" if rest else ""
+    return f"differences below {text} could have been missed{about_rest}"

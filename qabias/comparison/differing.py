@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.facts import Scores, missing_share, possible_range
 from qabias.benchmarks.findings import in_one, listed, no_statement
+from qabias.comparison.detectable import unseen
 from qabias.comparison.paired_tests import holm
 from qabias.comparison.ranking_tables import APART, NOT_RANKED, RANKING, TOLD_APART
 from qabias.comparison.tables import Compared
@@ -72,8 +73,13 @@ def _sentence(
         groups = [group for group in apart if sign * tested[group] > 0]
         if groups:
             clauses.append(f"{more} leans more towards stereotypes about {listed(groups)} than {less}")
-    if len(apart) < len(tested):
+    alike = [group for group in tested if group not in apart]
+    if alike:
         clauses.append(f"{'elsewhere ' if apart else ''}no difference is shown between {listed(names)}")
+        sizes = {group: found[group].detectable for group in alike}
+        clusters = {group: pair.groups[group][0] for group in alike}
+        n_tests = sum(of.p is not None for of in found.values())
+        clauses.append(unseen(measure, sizes, clusters, n_tests))
     return in_one(heading, [*clauses, *no_statement(unsaid)])
 
 

@@ -14,14 +14,15 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.facts import RUNS, ParallelForms, Stereotype
+from qabias.benchmarks.facts import RUNS, ParallelForms, Scores, Stereotype
 from qabias.benchmarks.pairs import Floats, Form, Pair, mean_of_pairs
 from qabias.benchmarks.stacking import by_run
 from qabias.comparison.comparable import mixed_fields
+from qabias.comparison.detectable import unseen
 from qabias.comparison.familiarity import FAMILIARITY_FILE, familiarity_tables, read_familiarity
 from qabias.comparison.paired import Answers
 from qabias.comparison.paired_tests import Difference, differences, holm
-from qabias.comparison.tables import RUNS_TABLE
+from qabias.comparison.tables import DETECTABLE, RUNS_TABLE, lacks_answers
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import signature_fields
@@ -43,16 +44,19 @@ STEREOTYPES_TABLE = "forms_stereotypes"
 APART = 0.05
 """Adjusted p-value below which the two forms are said to differ."""
 
+_DETECTABLE = f"{DETECTABLE}difference"
+
 # Fewer points say nothing about a correlation, and Fisher's interval needs four.
 _FEWEST_CORRELATED = 4
 _NORMAL_QUANTILE = 1.959964
 
 _READ_DIFFERENCES = (
     "Score on the published texts minus score on the parallel ones, over the stereotypes that both runs were asked "
-    "about; of shares, in percentage points. The 95 % intervals are over stereotypes, of which both forms count "
-    "together. The p-value is of a permutation test that exchanges the two forms of one stereotype at a time; the "
-    "adjusted one (Holm) is for the many rows of a column except All. With C stereotypes no p-value is below 2 to the "
-    "power of 1 - C."
+    "about; of shares and bias scores in percentage points, which are printed with a % sign. The 95 % intervals are "
+    "over stereotypes, of which both forms count together. Beside them stands from what size on a true difference "
+    "would have been found in four of five such comparisons: no difference shown is not no difference. The p-value is "
+    "of a permutation test that exchanges the two forms of one stereotype at a time; the adjusted one (Holm) is for "
+    "the many rows of a column except All. With C stereotypes no p-value is below 2 to the power of 1 - C."
 )
 _READ_OVERALL = (
     "Every score on the published texts minus the same on the parallel ones, over all stereotypes that both runs were "
@@ -183,9 +187,10 @@ def form_tables(
     found = {group: differences(pair, bounds) for group, pair in pairs.items()}
     single = np.eye(pairs[ALL].n_clusters)
     by_stereotype = pairs[ALL].second(single), pairs[ALL].first(single)
+    scores = [run.scores for run in runs]
     tables = [
-        _overall_table(measures, pairs[ALL], found[ALL]),
-        *(_difference_table(benchmark, measure, pairs, found) for measure in measures),
+        _overall_table(measures, pairs[ALL], found[ALL], _detectable(benchmark, scores, ALL, found[ALL], measures)),
+        *(_difference_table(benchmark, measure, pairs, found, scores) for measure in measures),
         _agreement_table(measures, *by_stereotype),
         _stereotypes_table(measures, shared, *by_stereotype),
         _runs_table(forms),
@@ -202,6 +207,7 @@ def form_findings(measures: Sequence[Measure], overall: Table) -> list[str]:
     """
     places = {column.name: place for place, column in enumerate(overall.columns)}
     apart, alike, undefined = [], [], []
+    n_tests = sum(row[places["p"]] is not None for row in overall.rows)
     for measure, row in zip(measures, overall.rows, strict=True):
         difference, p = row[places["difference"]], row[places["p_adjusted"]]
         kind = _kind_of_difference(measure)
@@ -210,7 +216,10 @@ def form_findings(measures: Sequence[Measure], overall: Table) -> list[str]:
         elif p < APART:
             apart.append(f"{measure.title} ({show(difference, kind)}, adjusted p {show(p, 'p')})")
         else:
-            alike.append(measure.title)
+            size, n = row[places[_DETECTABLE]], row[places["n_stereotypes"]]
+            assert isinstance(n, int)
+            sizes = {measure.title: size if isinstance(size, float) else None}
+            alike.append(f"{measure.title} ({unseen(measure, sizes, {measure.title: n}, n_tests)})")
     clauses = [
         f"the two forms differ in {'; '.join(apart)}" if apart else "",
         f"no difference is shown in {'; '.join(alike)}" if alike else "",
@@ -281,7 +290,24 @@ def _runs_table(forms: TwoForms) -> Table:
     return Table(RUNS_TABLE, "The runs", "", note, columns, rows, None, RUNS)
 
 
-def _overall_table(measures: Sequence[Measure], pair: Pair, found: Mapping[str, Difference]) -> Table:
+def _detectable(
+    benchmark: Benchmark,
+    scores: Sequence[Scores],
+    group: str,
+    found: Mapping[str, Difference],
+    measures: Sequence[Measure],
+) -> dict[str, float | None]:
+    """For each score the smallest difference of a group that would have been found; None where answers are missing."""
+    sizes = {}
+    for measure in measures:
+        lacks = lacks_answers([benchmark.groups(of, measure) for of in scores], group, measure)
+        sizes[measure.name] = None if lacks else found[measure.name].detectable
+    return sizes
+
+
+def _overall_table(
+    measures: Sequence[Measure], pair: Pair, found: Mapping[str, Difference], sizes: Mapping[str, float | None]
+) -> Table:
     """All scores in both forms over all stereotypes, with p-values adjusted for their number."""
     once = np.ones((1, pair.n_clusters))
     published, parallel = pair.second(once), pair.first(once)
@@ -289,8 +315,11 @@ def _overall_table(measures: Sequence[Measure], pair: Pair, found: Mapping[str, 
     rows: list[tuple[Value, ...]] = []
     for measure, p_adjusted in zip(measures, adjusted, strict=True):
         difference = found[measure.name]
-        both = (_defined(of[measure.name][0]) for of in (published, parallel))
-        rows.append((measure.title, *both, Estimate(*difference[:3]), difference.p, p_adjusted, pair.n_clusters))
+        # A column has one kind, and levels of shares have no sign; the numbers are in the tables of single scores.
+        levels = (_defined(of[measure.name][0]) for of in (published, parallel))
+        both = (None if level is None else show(level, measure.kind) for level in levels)
+        tested = Estimate(*difference[:3]), difference.p, p_adjusted, pair.n_clusters, sizes[measure.name]
+        rows.append((measure.title, *both, *tested))
     kinds = {_kind_of_difference(measure) for measure in measures}
     kind = kinds.pop() if len(kinds) == 1 else "number"
     return Table(
@@ -298,7 +327,7 @@ def _overall_table(measures: Sequence[Measure], pair: Pair, found: Mapping[str, 
         "Published minus parallel: all scores",
         "",
         _READ_OVERALL,
-        (Column("score", "Score", "text"), *_difference_columns(kind, kind)),
+        (Column("score", "Score", "text"), *_difference_columns("text", kind)),
         tuple(rows),
         Figure("intervals", "score", ("difference",)),
         SECTION,
@@ -310,6 +339,7 @@ def _difference_table(
     measure: Measure,
     pairs: Mapping[str, Pair],
     found: Mapping[str, Mapping[str, Difference]],
+    scores: Sequence[Scores],
 ) -> Table:
     """A score in both forms and the difference, by group."""
     family = [group for group in pairs if group != ALL]
@@ -327,6 +357,7 @@ def _difference_table(
                 difference.p,
                 adjusted.get(group),
                 pair.n_clusters,
+                _detectable(benchmark, scores, group, found[group], [measure])[measure.name],
             )
         )
     return Table(
@@ -419,6 +450,7 @@ def _difference_columns(kind: str, kind_of_difference: str) -> tuple[Column, ...
         Column("p", "p", "p"),
         Column("p_adjusted", "adjusted p", "p"),
         Column("n_stereotypes", "Stereotypes", "count"),
+        Column(_DETECTABLE, "found from", "share" if kind_of_difference == "signed" else kind_of_difference),
     )
 
 

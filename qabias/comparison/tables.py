@@ -28,13 +28,14 @@ WOULD_BE_FOUND = "would have been found from"
 _READ_INTERVALS = "Intervals are 95 % intervals over {clusters}."
 _NOT_ASKED = "A dash beside 0 examples: not asked in this run."
 _READ_DIFFERENCES = (
-    "Score of the second run minus that of the first, over the examples that both answered; of shares, in percentage "
-    "points. The 95 % intervals are over the {clusters}, the same for both. Beside them stands from what size on a "
-    "true difference would have been found in four of five such comparisons: no difference shown is not no difference, "
-    "there may be one below that size. The p-value is of a permutation test that exchanges the two models' answers to "
-    "one of the {clusters} at a time; the adjusted one (Holm) is for the many rows of a column except All. With C "
-    "{clusters} no p-value is below 2 to the power of 1 - C: with 4 it is 0.125 or more, which is too few to show any "
-    "difference. A difference that is not small and not chance may still come from how the models were asked."
+    "Score of the second run minus that of the first, over the examples that both answered; of shares and bias scores "
+    "in percentage points, which are printed with a % sign. The 95 % intervals are over the {clusters}, the same for "
+    "both. Beside them stands from what size on a true difference would have been found in four of five such "
+    "comparisons: no difference shown is not no difference, there may be one below that size. The p-value is of a "
+    "permutation test that exchanges the two models' answers to one of the {clusters} at a time; the adjusted one "
+    "(Holm) is for the many rows of a column except All. With C {clusters} no p-value is below 2 to the power of 1 - "
+    "C: with 4 it is 0.125 or more, which is too few to show any difference. A difference that is not small and not "
+    "chance may still come from how the models were asked."
 )
 
 
@@ -239,7 +240,7 @@ def difference_tables(
                     of.p if of else None,
                     adjusted.get(row),
                     pair.groups[row][0] if of else 0,
-                    of.detectable if of and not _lacks_answers(by_run, row, measure) else None,
+                    of.detectable if of and not lacks_answers(by_run, row, measure) else None,
                 ]
         tables.append(
             Table(
@@ -256,6 +257,12 @@ def difference_tables(
     return tables
 
 
-def _lacks_answers(by_run: Sequence[Mapping[str, Scores]], row: str, measure: Measure) -> bool:
-    """Whether so many answers are missing that no size can be called detectable."""
+def lacks_answers(by_run: Sequence[Mapping[str, Scores]], row: str, measure: Measure) -> bool:
+    """Whether a run lacks so many answers of a group that no size can be called detectable.
+
+    Args:
+        by_run: Scores of every run by group.
+        row: The group.
+        measure: The score.
+    """
     return any(possible_range(of[row], measure) is not None for of in by_run if row in of)

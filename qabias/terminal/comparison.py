@@ -17,7 +17,7 @@ from qabias.comparison.ranking_tables import RANKING
 from qabias.comparison.tables import DIFFERENCES, RUNS_TABLE
 from qabias.tables.model import Table
 from qabias.terminal.scores import print_side_by_side
-from qabias.terminal.table import print_table
+from qabias.terminal.table import narrowed, print_table
 
 MOST_STEREOTYPES = 10
 """Rows of the tables of single stereotypes that are printed."""
@@ -77,13 +77,12 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
 
 def _print_forms(comparison: Comparison, console: Console) -> None:
     """The differences of the two forms; of the stereotypes the first ones."""
+    width = console.width  # before wide tables widen it
     for name, run in zip(comparison.names, comparison.runs, strict=True):
         console.print(f"{name}: {run.signature}", markup=False)
     for table in comparison.analysis.tables:
         if table.name != RUNS_TABLE:
-            n_left = print_table(table, console, MOST_STEREOTYPES if table.name in _LONG else None)
-            if n_left:
-                console.print(f"{n_left} more in analysis.json and on the page (--output)", markup=False)
+            _print_shortened(table, console, width, "analysis.json and on the page (--output)")
     for sentence in comparison.findings:
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)
     console.print(
@@ -102,16 +101,30 @@ def print_familiarity(found: Familiarity, console: Console | None = None) -> Non
         console: Where to print; standard output by default.
     """
     console = console or Console()
+    width = console.width
     console.print(found.signature, markup=False)
     for table in familiarity_tables(found):
-        n_left = print_table(table, console, MOST_STEREOTYPES if table.name in _LONG else None)
-        if n_left:
-            console.print(f"{n_left} more in {FAMILIARITY_FILE}", markup=False)
+        _print_shortened(table, console, width, FAMILIARITY_FILE)
     console.print(
         "In nats per token, above 0: the published texts are likelier. p: test that exchanges the two forms of a "
         "stereotype. What it can and cannot prove: docs/contamination.md.",
         markup=False,
     )
+
+
+def _print_shortened(table: Table, console: Console, width: int, whole: str) -> None:
+    """Print a table; of one of single stereotypes the first rows, and the columns that fit into the terminal."""
+    if table.name not in _LONG:
+        print_table(table, console)
+        return
+    first = replace(table, rows=table.rows[:MOST_STEREOTYPES])
+    shown = narrowed(first, width)
+    print_table(shown, console)
+    n_rows, n_columns = len(table.rows) - len(first.rows), len(table.columns) - len(shown.columns)
+    if n_rows:
+        console.print(f"{n_rows} more in {whole}", markup=False)
+    if n_columns:
+        console.print(f"{n_columns} columns more in {whole}", markup=False)
 
 
 def _pairs(table: Table) -> Iterator[Table]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rich import box
 from rich.console import Console
 from rich.markup import escape
@@ -34,12 +36,39 @@ def print_table(table: Table, console: Console, most_rows: int | None = None) ->
     Returns:
         The number of rows that were left out.
     """
+    shown = _drawn(table, most_rows)
+    print_whole(shown, console)
+    return len(table.rows) - shown.row_count
+
+
+def narrowed(table: Table, width: int) -> Table:
+    """The table with fewer columns, so that it fits.
+
+    The last numbers go first, then the last texts before them; the first column and the first number stay.
+
+    Args:
+        table: A table whose first columns are texts.
+        width: Characters of a line, at least 1.
+    """
+    console = Console(width=10_000)
+    first_number = next(place for place, column in enumerate(table.columns) if column.kind != "text")
+    fewer = table
+    for place in (*range(len(table.columns) - 1, first_number, -1), *range(first_number - 1, 0, -1)):
+        if Measurement.get(console, console.options, _drawn(fewer)).maximum <= width:
+            break
+        fewer = replace(
+            fewer,
+            columns=(*fewer.columns[:place], *fewer.columns[place + 1 :]),
+            rows=tuple((*row[:place], *row[place + 1 :]) for row in fewer.rows),
+        )
+    return fewer
+
+
+def _drawn(table: Table, most_rows: int | None = None) -> RichTable:
     shown = RichTable(title=escape(table.title), box=box.SIMPLE)
     for column in table.columns:
         text = column.kind == "text"
         shown.add_column(escape(column.title), justify="left" if text else "right", no_wrap=not text)
-    rows = table.rows[:most_rows]
-    for row in rows:
+    for row in table.rows[:most_rows]:
         shown.add_row(*map(escape, cells(table, row)))
-    print_whole(shown, console)
-    return len(table.rows) - len(rows)
+    return shown
