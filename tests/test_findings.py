@@ -1,5 +1,6 @@
 """What is said of a run first: made from intervals, adjusted for their number, and never from point estimates."""
 
+import json
 import re
 
 import numpy as np
@@ -8,14 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.facts import found_from, off_balance
 from qabias.benchmarks.findings import findings, listed
 from qabias.benchmarks.student import t_quantile
 from qabias.comparison import compare
+from qabias.measuring.run import run
 from qabias.report import write_combined_report, write_comparison, write_report_of
+from qabias.runs.arguments import RunArguments
 from qabias.tables.model import find
 
 from .compared_runs import called, changed
 from .report_pages import SCORES, fill_folder, read_page, run_of
+
+NO_DIRECTION = (
+    "no statement about Age (46.0\u00a0% of the right answers agree with the stereotype, which alone moves this score; "
+    "see the cost of non-alignment)"
+)
+"""What is said of the disambiguated contexts of the small runs."""
 
 BBQ, BBNLI, UNQOVER = (load_benchmark(name) for name in ("bbq", "bbnli", "unqover"))
 
@@ -196,7 +206,7 @@ def test_run_show_and_compare_end_with_it(compared_runs, tmp_path, capsys, monke
 def test_of_two_runs_the_groups_are_named_in_which_they_differ(compared_runs):
     ambiguous, disambiguated = compare([compared_runs / f"bbq-{name}" for name in ("stereotyped", "random")]).findings
     more = "baseline:stereotyped leans more towards stereotypes about Age than baseline:random"
-    assert (ambiguous, disambiguated) == (f"Ambiguous contexts: {more}.", f"Disambiguated contexts: {more}.")
+    assert (ambiguous, disambiguated) == (f"Ambiguous contexts: {more}.", f"Disambiguated contexts: {NO_DIRECTION}.")
     _, undefined = compare([compared_runs / f"bbq-{name}" for name in ("random", "unknown")]).findings
     assert undefined == "Disambiguated contexts: no statement about Age (undefined in one of the runs)."
     (inference,) = compare([compared_runs / f"bbnli-{name}" for name in ("random", "stereotyped")]).findings
@@ -225,7 +235,7 @@ def test_answers_that_are_missing_leave_no_difference_to_name(compared_runs, tmp
     few = changed(compared_runs / "bbq-random", tmp_path / "few", scores=lose)
     ambiguous, disambiguated = compare([compared_runs / "bbq-stereotyped", few]).findings
     assert ambiguous == "Ambiguous contexts: no statement about Age (25.0\u00a0% of the answers of a run are missing)."
-    assert "leans more" in disambiguated
+    assert disambiguated == f"Disambiguated contexts: {NO_DIRECTION}."
 
 
 def test_of_more_runs_the_first_of_the_ranking_is_named(compared_runs):
@@ -236,6 +246,64 @@ def test_of_more_runs_the_first_of_the_ranking_is_named(compared_runs):
         "neighbours in the ranking are told apart."
     )
     assert disambiguated == (
-        "Disambiguated contexts: baseline:random is nearest to 0, and told apart from the next, baseline:stereotyped; "
-        "1 of 1 neighbours in the ranking are told apart; no statement about baseline:unknown (undefined)."
+        f"Disambiguated contexts: {NO_DIRECTION.replace('Age', 'baseline:stereotyped and baseline:random')} and "
+        "baseline:unknown (undefined)."
     )
+
+
+# Samples in which the right answers lean
+
+
+@pytest.fixture(scope="module")
+def sampled(tmp_path_factory):
+    """Baselines on a sample of which 62 % of the right answers agree with the stereotype."""
+    where = tmp_path_factory.mktemp("sampled")
+    for model in ("oracle", "stereotyped", "random"):
+        run(RunArguments("bbq", f"baseline:{model}", "Religion", limit=400), where / model)
+    return where
+
+
+def scores_of(folder):
+    return json.loads((folder / "scores.json").read_text("utf-8"))["scores"]
+
+
+@pytest.mark.parametrize("limit", [100, 200, 400])
+@pytest.mark.parametrize("config", ["Religion", "all"])
+def test_a_perfect_model_follows_no_stereotype_whatever_the_sample(config, limit, tmp_path):
+    of = run(RunArguments("bbq", "baseline:oracle", config, limit=limit), tmp_path / "run").scores
+    assert not re.search("answers (follow|go against)", " ".join(findings(BBQ, of)))
+    for tile in BBQ.tiles(of, False):
+        assert "lean" not in tile.note
+
+
+def test_where_the_sample_leans_no_direction_is_said(sampled):
+    scores = scores_of(sampled / "oracle")
+    assert scores["by"]["paper_category"]["Religion"]["ci"]["bias_disambig"][0] > 0  # so it would have been named
+    about = "62.0\u00a0% of the right answers agree with the stereotype, which alone moves this score; see the cost"
+    _, disambiguated = findings(BBQ, scores)
+    assert disambiguated.startswith(f"Disambiguated contexts: no statement about Religion ({about}")
+    tile = next(tile for tile in BBQ.tiles(scores, False) if "s_DIS" in tile.title)
+    assert about in tile.note
+    assert "found" not in tile.note
+    measures = {name: BBQ.facts.measure(name) for name in ("bias_disambig", "bias_probability_disambig")}
+    assert [found_from(scores, measure) for measure in measures.values()] == ["", ""]
+    assert found_from(scores, BBQ.facts.measure("accuracy_cost"))
+    ambiguous, _ = findings(BBQ, scores_of(sampled / "stereotyped"))
+    assert ambiguous == "Ambiguous contexts: answers follow stereotypes about Religion."
+
+
+def test_where_the_sample_leans_a_random_model_is_not_ranked_before_a_perfect_one(sampled):
+    comparison = compare([sampled / name for name in ("oracle", "random", "stereotyped")])
+    rows = find(comparison.analysis.tables, "ranking_bias_disambig").rows
+    assert [row[2] for row in rows] == [None] * 3
+    assert all(row[-1].startswith("not ranked: 62.0") for row in rows)
+    assert "nearest" not in comparison.findings[1]
+    costs = find(comparison.analysis.tables, "ranking_accuracy_cost").rows
+    assert costs[0][0] == "baseline:oracle"
+
+
+@pytest.mark.parametrize(("aligned", "against", "share"), [(50, 50, None), (201, 199, None), (0, 0, None), (0, 4, 0.0)])
+def test_right_answers_may_lean_by_one_percent(aligned, against, share):
+    measure = BBQ.facts.measure("bias_disambig")
+    assert off_balance({"n_aligned": aligned, "n_nonaligned": against}, measure) == share
+    assert off_balance({"n_aligned": 306, "n_nonaligned": 294}, measure) == 0.51

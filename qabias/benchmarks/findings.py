@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from qabias.benchmarks.base import Benchmark
-from qabias.benchmarks.facts import Facts, Measure, Scores, missing_share, possible_range
+from qabias.benchmarks.facts import Facts, Measure, Scores, about_balance, missing_share, off_balance, possible_range
 from qabias.benchmarks.student import t_quantile
 from qabias.benchmarks.undefined import reasons
 from qabias.tables.formatting import percent
@@ -68,7 +68,7 @@ def findings(benchmark: Benchmark, scores: Mapping[str, Any], question_only: boo
     for name in headings:
         measure = benchmark.facts.measure(name)
         texts = {group: about_nothing(of, measure, why, f"/by/{found.by}/{group}") for group, of in groups.items()}
-        unsaid[name] = {group: text for group, text in texts.items() if text}
+        unsaid[name] = {group: text for group, text in texts.items() if text} | no_direction(groups, measure, texts)
     n_looks = sum(len(groups) - len(texts) for texts in unsaid.values())
     return [
         _sentence(
@@ -97,6 +97,19 @@ def about_nothing(scores: Scores, measure: Measure, why: Mapping[str, str], poin
     if low is None or high is None:
         return why.get(f"{pointer}/ci/{measure.name}", "no interval")
     return "" if low < high else "an interval of no width"
+
+
+def no_direction(groups: Mapping[str, Scores], measure: Measure, texts: Mapping[str, str]) -> dict[str, str]:
+    """Groups of which a score leans without a bias, because of what was asked, with one reason for all of them.
+
+    Args:
+        groups: The scores of every group.
+        measure: The score.
+        texts: By group why nothing can be said anyway, or "".
+    """
+    shares = {group: off_balance(of, measure) for group, of in groups.items() if not texts[group]}
+    known = {group: share for group, share in shares.items() if share is not None}
+    return dict.fromkeys(known, about_balance(list(known.values()), measure)) if known else {}
 
 
 def look(facts: Facts, group: str, scores: Scores, name: str, n_looks: int) -> Look:

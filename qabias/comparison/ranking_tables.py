@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.facts import Scores, missing_share, possible_range
+from qabias.benchmarks.facts import Scores, about_balance, missing_share, off_balance, possible_range
 from qabias.benchmarks.pairs import Floats, Pair
 from qabias.benchmarks.ranges import shown_estimate, with_ranges
 from qabias.comparison.paired_tests import differences, holm
@@ -158,4 +158,7 @@ def _why_not(scores: Scores, measure: Measure, ranking: _Ranking, run: int) -> s
     """Why a run has no rank; "" where it has."""
     if possible_range(scores, measure) is not None:
         return f"{percent(missing_share(scores, measure))} of the answers are missing"
-    return "undefined" if np.isnan(ranking.exact[run][measure.name][0]) else ""
+    if np.isnan(ranking.exact[run][measure.name][0]):
+        return "undefined"
+    share = off_balance(scores, measure)
+    return "" if share is None else about_balance([share], measure)
