@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.facts import Scores, missing_share, possible_range
 from qabias.benchmarks.findings import in_one, listed, no_direction, no_statement
-from qabias.comparison.paired_tests import holm
-from qabias.comparison.ranking_tables import APART, NOT_RANKED, RANKING, TOLD_APART
+from qabias.comparison.paired_tests import APART, holm
+from qabias.comparison.ranking_tables import NOT_RANKED, RANKING, TOLD_APART
 from qabias.comparison.tables import Compared
 from qabias.tables.formatting import percent
 from qabias.tables.model import Table

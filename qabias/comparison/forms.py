@@ -22,7 +22,7 @@ from qabias.comparison.comparable import mixed_fields
 from qabias.comparison.familiarity import FAMILIARITY_FILE, familiarity_tables, read_familiarity
 from qabias.comparison.needed import templates_of
 from qabias.comparison.paired import Answers
-from qabias.comparison.paired_tests import Difference, differences, holm
+from qabias.comparison.paired_tests import APART, Difference, differences, holm
 from qabias.comparison.tables import RUNS_TABLE
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun
@@ -41,9 +41,6 @@ BY_STEREOTYPE = "By stereotype"
 
 STEREOTYPES_TABLE = "forms_stereotypes"
 """Name of the table of single stereotypes."""
-
-APART = 0.05
-"""Adjusted p-value below which the two forms are said to differ."""
 
 # Fewer points say nothing about a correlation, and Fisher's interval needs four.
 _FEWEST_CORRELATED = 4
