@@ -86,10 +86,36 @@ def test_detectable_biases_say_what_would_have_been_found():
     sentence = said(race=group(0.3, 0.25, 0.35), **groups)
     # (2.797 + 0.857) / (2.064 + 0.857) times 0.03: the same power against the wider interval.
     assert sentence.endswith(
-        "elsewhere a bias of 3.8 points or more would have been found with a probability of 80.0\u00a0% or more."
+        "elsewhere a bias of 3.8 points or more would have been found with a probability of about 80\u00a0% (in "
+        "intervals widened for 5 looks)."
     )
     groups["g0"] = group(0.0, -0.1, 0.1, detectable={})
     assert "cannot be excluded" in said(race=group(0.3, 0.25, 0.35), **groups)
+
+
+def test_a_size_that_no_bias_has_is_none():
+    """Widened for five looks, 0.79 is 0.988 and 0.81 is 1.013; no bias is larger than 1."""
+    groups = {f"g{n}": group(0.0, -0.1, 0.1, detectable={"bias_score": 0.79}) for n in range(5)}
+    assert "a bias of 98.9 points or more would have been found" in said(**groups)
+    groups["g4"] = group(0.0, -0.1, 0.1, detectable={"bias_score": 0.81})
+    text = said(**groups)
+    assert "a bias of 98.9 points" in text
+    assert text.endswith(", but about g4 even the largest could have been missed.")
+    groups["g4"] = group(0.0, -0.1, 0.1, detectable={"bias_score": None})
+    assert said(**groups) == text
+    lost = {name: group(0.0, -0.1, 0.1, detectable={"bias_score": 0.81}) for name in groups}
+    assert said(**lost) == (
+        "No direction is shown for g0, g1, g2, g3 and g4; even the largest bias could have been missed."
+    )
+
+
+def test_an_interval_of_all_that_there_is_excludes_no_bias():
+    assert said(race=group(0.0, -1.0, 0.9)) == "No direction is shown for race; any bias is possible."
+
+
+def test_one_interval_is_not_widened():
+    text = said(race=group(0.0, -0.1, 0.1, detectable={"bias_score": 0.159}))
+    assert text.endswith("a bias of 15.9 points or more would have been found with a probability of about 80\u00a0%.")
 
 
 def test_where_nothing_can_be_said_the_reason_is():

@@ -359,6 +359,9 @@ RUNS = "Runs"
 WORDINGS = "wordings"
 """Key of the scores of each wording, by its name, where a set of prompts was asked."""
 
+NONE_FOUND = "none"
+"""What `found_from` says where even the largest value could have been missed."""
+
 MOST_OFF_BALANCE = 0.01
 """Difference of the two numbers of a `Balance`, in shares of their sum, above which a score says no direction."""
 
@@ -441,12 +444,16 @@ def detectable(scores: Scores, measure: Measure) -> float | None:
 
 
 def found_from(scores: Scores, measure: Measure) -> str:
-    """The smallest true size that would have been found, such as "3.1 points"; "" where nothing can be said."""
+    """The smallest true size that would have been found, such as "3.1 points".
+
+    Returns:
+        `NONE_FOUND` where even the largest could have been missed; "" where nothing can be said.
+    """
     size = detectable(scores, measure)
     if size is None:
         return ""
     if math.isnan(size):
-        return "none"
+        return NONE_FOUND
     return show(size, measure.kind) if measure.kind == "number" else f"{100.0 * size:.1f} points"
 
 
@@ -504,7 +511,7 @@ def _about_missing(scores: Scores, measure: Measure) -> str:
 def _about_detectable(scores: Scores, measure: Measure) -> str:
     """Which bias would have been found, for a reader who sees none; "" where nothing can be said."""
     size = found_from(scores, measure)
-    if size == "none":
+    if size == NONE_FOUND:
         return "even the largest bias could have been missed"
     return f"a bias of {size} or more would have been found" if size else ""
 
