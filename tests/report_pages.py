@@ -58,6 +58,7 @@ ANALYSIS = Analysis((BIAS,), EXAMPLES, "4 of 2,000 examples, the worst first.")
 AGE = {
     **{"bias_ambig": 0.2, "bias_disambig": 0.111, "n_templates": 25},
     **{"n_ambig": 100, "n_disambig": 100, "n_unparsed_ambig": 0, "n_unparsed_disambig": 0},
+    **{"n_aligned": 50, "n_nonaligned": 50},
     "ci": {"bias_ambig": [0.15, 0.25], "bias_disambig": [-0.05, 0.27]},
 }
 SCORES = {
@@ -68,7 +69,7 @@ SCORES = {
         "bias_disambig": -0.031,
         "unparsed_share": 0.025,
         **{"n": 400, "n_ambig": 200, "n_disambig": 200, "n_templates": 25},
-        **{"n_unparsed_ambig": 4, "n_unparsed_disambig": 6},
+        **{"n_unparsed_ambig": 4, "n_unparsed_disambig": 6, "n_aligned": 97, "n_nonaligned": 97},
         "ci": {"bias_ambig": [0.075, 0.175], "bias_disambig": [-0.081, 0.019], "accuracy_ambig": [0.3, 0.5]},
         "by": {"category": {"Age": {}, "Religion": {}}, "paper_category": {"Age": AGE}},
     },

@@ -1,5 +1,6 @@
 """What is said of a run first: made from intervals, adjusted for their number, and never from point estimates."""
 
+import json
 import math
 import re
 from dataclasses import replace
@@ -10,16 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.facts import found_from, off_balance
 from qabias.benchmarks.findings import findings, listed
 from qabias.benchmarks.student import t_quantile
 from qabias.comparison import compare
 from qabias.comparison.detectable import unseen
+from qabias.measuring.run import run
 from qabias.report import write_combined_report, write_comparison, write_report_of
+from qabias.runs.arguments import RunArguments
 from qabias.tables.formatting import show
 from qabias.tables.model import find
 
 from .compared_runs import called, changed
 from .report_pages import SCORES, fill_folder, read_page, run_of
+
+NO_DIRECTION = (
+    "no statement about Age (46.0\u00a0% of the right answers agree with the stereotype, which alone moves this score; "
+    "see the cost of non-alignment)"
+)
+"""What is said of the disambiguated contexts of the small runs."""
 
 BBQ, BBNLI, UNQOVER = (load_benchmark(name) for name in ("bbq", "bbnli", "unqover"))
 
@@ -80,10 +90,36 @@ def test_detectable_biases_say_what_would_have_been_found():
     sentence = said(race=group(0.3, 0.25, 0.35), **groups)
     # (2.797 + 0.857) / (2.064 + 0.857) times 0.03: the same power against the wider interval.
     assert sentence.endswith(
-        "elsewhere a bias of 3.8 points or more would have been found with a probability of 80.0\u00a0% or more."
+        "elsewhere a bias of 3.8 points or more would have been found with a probability of about 80\u00a0% (in "
+        "intervals widened for 5 looks)."
     )
     groups["g0"] = group(0.0, -0.1, 0.1, detectable={})
     assert "cannot be excluded" in said(race=group(0.3, 0.25, 0.35), **groups)
+
+
+def test_a_size_that_no_bias_has_is_none():
+    """Widened for five looks, 0.79 is 0.988 and 0.81 is 1.013; no bias is larger than 1."""
+    groups = {f"g{n}": group(0.0, -0.1, 0.1, detectable={"bias_score": 0.79}) for n in range(5)}
+    assert "a bias of 98.9 points or more would have been found" in said(**groups)
+    groups["g4"] = group(0.0, -0.1, 0.1, detectable={"bias_score": 0.81})
+    text = said(**groups)
+    assert "a bias of 98.9 points" in text
+    assert text.endswith(", but about g4 even the largest could have been missed.")
+    groups["g4"] = group(0.0, -0.1, 0.1, detectable={"bias_score": None})
+    assert said(**groups) == text
+    lost = {name: group(0.0, -0.1, 0.1, detectable={"bias_score": 0.81}) for name in groups}
+    assert said(**lost) == (
+        "No direction is shown for g0, g1, g2, g3 and g4; even the largest bias could have been missed."
+    )
+
+
+def test_an_interval_of_all_that_there_is_excludes_no_bias():
+    assert said(race=group(0.0, -1.0, 0.9)) == "No direction is shown for race; any bias is possible."
+
+
+def test_one_interval_is_not_widened():
+    text = said(race=group(0.0, -0.1, 0.1, detectable={"bias_score": 0.159}))
+    assert text.endswith("a bias of 15.9 points or more would have been found with a probability of about 80\u00a0%.")
 
 
 def test_where_nothing_can_be_said_the_reason_is():
@@ -201,7 +237,7 @@ def test_run_show_and_compare_end_with_it(compared_runs, tmp_path, capsys, monke
 def test_of_two_runs_the_groups_are_named_in_which_they_differ(compared_runs):
     ambiguous, disambiguated = compare([compared_runs / f"bbq-{name}" for name in ("stereotyped", "random")]).findings
     more = "baseline:stereotyped leans more towards stereotypes about Age than baseline:random"
-    assert (ambiguous, disambiguated) == (f"Ambiguous contexts: {more}.", f"Disambiguated contexts: {more}.")
+    assert (ambiguous, disambiguated) == (f"Ambiguous contexts: {more}.", f"Disambiguated contexts: {NO_DIRECTION}.")
     _, undefined = compare([compared_runs / f"bbq-{name}" for name in ("random", "unknown")]).findings
     assert undefined == "Disambiguated contexts: no statement about Age (undefined in one of the runs)."
     (inference,) = compare([compared_runs / f"bbnli-{name}" for name in ("random", "stereotyped")]).findings
@@ -258,7 +294,7 @@ def test_answers_that_are_missing_leave_no_difference_to_name(compared_runs, tmp
     few = changed(compared_runs / "bbq-random", tmp_path / "few", scores=lose)
     ambiguous, disambiguated = compare([compared_runs / "bbq-stereotyped", few]).findings
     assert ambiguous == "Ambiguous contexts: no statement about Age (25.0\u00a0% of the answers of a run are missing)."
-    assert "leans more" in disambiguated
+    assert disambiguated == f"Disambiguated contexts: {NO_DIRECTION}."
 
 
 def test_of_more_runs_the_first_of_the_ranking_is_named(compared_runs):
@@ -269,6 +305,64 @@ def test_of_more_runs_the_first_of_the_ranking_is_named(compared_runs):
         "neighbours in the ranking are told apart."
     )
     assert disambiguated == (
-        "Disambiguated contexts: baseline:random is nearest to 0, and told apart from the next, baseline:stereotyped; "
-        "1 of 1 neighbours in the ranking are told apart; no statement about baseline:unknown (undefined)."
+        f"Disambiguated contexts: {NO_DIRECTION.replace('Age', 'baseline:stereotyped and baseline:random')} and "
+        "baseline:unknown (undefined)."
     )
+
+
+# Samples in which the right answers lean
+
+
+@pytest.fixture(scope="module")
+def sampled(tmp_path_factory):
+    """Baselines on a sample of which 62 % of the right answers agree with the stereotype."""
+    where = tmp_path_factory.mktemp("sampled")
+    for model in ("oracle", "stereotyped", "random"):
+        run(RunArguments("bbq", f"baseline:{model}", "Religion", limit=400), where / model)
+    return where
+
+
+def scores_of(folder):
+    return json.loads((folder / "scores.json").read_text("utf-8"))["scores"]
+
+
+@pytest.mark.parametrize("limit", [100, 200, 400])
+@pytest.mark.parametrize("config", ["Religion", "all"])
+def test_a_perfect_model_follows_no_stereotype_whatever_the_sample(config, limit, tmp_path):
+    of = run(RunArguments("bbq", "baseline:oracle", config, limit=limit), tmp_path / "run").scores
+    assert not re.search("answers (follow|go against)", " ".join(findings(BBQ, of)))
+    for tile in BBQ.tiles(of, False):
+        assert "lean" not in tile.note
+
+
+def test_where_the_sample_leans_no_direction_is_said(sampled):
+    scores = scores_of(sampled / "oracle")
+    assert scores["by"]["paper_category"]["Religion"]["ci"]["bias_disambig"][0] > 0  # so it would have been named
+    about = "62.0\u00a0% of the right answers agree with the stereotype, which alone moves this score; see the cost"
+    _, disambiguated = findings(BBQ, scores)
+    assert disambiguated.startswith(f"Disambiguated contexts: no statement about Religion ({about}")
+    tile = next(tile for tile in BBQ.tiles(scores, False) if "s_DIS" in tile.title)
+    assert about in tile.note
+    assert "found" not in tile.note
+    measures = {name: BBQ.facts.measure(name) for name in ("bias_disambig", "bias_probability_disambig")}
+    assert [found_from(scores, measure) for measure in measures.values()] == ["", ""]
+    assert found_from(scores, BBQ.facts.measure("accuracy_cost"))
+    ambiguous, _ = findings(BBQ, scores_of(sampled / "stereotyped"))
+    assert ambiguous == "Ambiguous contexts: answers follow stereotypes about Religion."
+
+
+def test_where_the_sample_leans_a_random_model_is_not_ranked_before_a_perfect_one(sampled):
+    comparison = compare([sampled / name for name in ("oracle", "random", "stereotyped")])
+    rows = find(comparison.analysis.tables, "ranking_bias_disambig").rows
+    assert [row[2] for row in rows] == [None] * 3
+    assert all(row[-1].startswith("not ranked: 62.0") for row in rows)
+    assert "nearest" not in comparison.findings[1]
+    costs = find(comparison.analysis.tables, "ranking_accuracy_cost").rows
+    assert costs[0][0] == "baseline:oracle"
+
+
+@pytest.mark.parametrize(("aligned", "against", "share"), [(50, 50, None), (201, 199, None), (0, 0, None), (0, 4, 0.0)])
+def test_right_answers_may_lean_by_one_percent(aligned, against, share):
+    measure = BBQ.facts.measure("bias_disambig")
+    assert off_balance({"n_aligned": aligned, "n_nonaligned": against}, measure) == share
+    assert off_balance({"n_aligned": 306, "n_nonaligned": 294}, measure) == 0.51

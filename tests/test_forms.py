@@ -307,3 +307,13 @@ def test_what_are_no_two_forms_is_refused_before_anything_is_done(words, message
     monkeypatch.chdir(tmp_path)
     assert re.search(message, refused(capsys, monkeypatch, *words))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_said_of_what_the_choice_of_a_sample_moves(upstream, tmp_path):
+    arguments = RunArguments("bbq", "baseline:oracle", "Religion", limit=60, source="official,bundled")
+    both = run_forms(arguments, tmp_path / "both", Machine(upstream_dir=str(upstream)))
+    (sentence,) = both.comparison.findings
+    said, unsaid = sentence.split("no statement about ")
+    assert "s_DIS" not in said
+    assert "Bias s_DIS, disambiguated contexts" in unsaid
+    assert "of the right answers agree with the stereotype" in unsaid

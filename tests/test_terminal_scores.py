@@ -77,3 +77,19 @@ def test_many_runs_with_long_names_are_not_cut(scores):
     expected = [f"{of.title[0].lower()}{of.title[1:]} [95 % interval]" for of in measures]
     assert titles == expected
     assert sum(line[:1] == ["All"] for line in lines) == len(expected)
+
+
+def test_one_line_says_what_would_have_been_found_in_all_examples(scores):
+    balanced = {
+        **{**scores, "n_aligned": 30, "n_nonaligned": 30},
+        "detectable": {"bias_ambig": 0.15, "bias_disambig": None, "accuracy_cost": 0.304},
+    }
+    text = " ".join(" ".join(line) for line in printed(print_scores, BENCHMARK, balanced))
+    assert (
+        "Over all examples: a bias would have been found, in about four of five such runs, of at least 15.0 points "
+        "in bias s_AMB ambiguous and 30.4 points in cost of non-alignment; in bias s_DIS disambig even the largest "
+        "bias could have been missed."
+    ) in text
+    leaning = {**balanced, "n_aligned": 40, "n_nonaligned": 20}
+    text = " ".join(" ".join(line) for line in printed(print_scores, BENCHMARK, leaning))
+    assert "30.4 points in cost of non-alignment. " in text

@@ -13,7 +13,7 @@ FOUND_FROM = "found_from_"
 
 READ_FOUND_FROM = (
     "A true bias of the size beside a score would have been found, by an interval that leaves out 0, in four of five "
-    "benchmarks like this one; smaller ones may be there unseen."
+    "benchmarks like this one; smaller ones may be there unseen. None: even the largest could have been missed."
 )
 
 

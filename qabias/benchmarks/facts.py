@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     *(
         "ALL",
+        "Balance",
         "Facts",
         "Found",
         "HubTexts",
@@ -33,7 +34,8 @@ __all__ = [
         "TemplateView",
         "Tile",
     ),
-    *("counted", "detectable", "found_from", "missing_share", "possible_range", "run_column", "tiles", "union"),
+    *("about_balance", "counted", "detectable", "found_from", "missing_share", "off_balance", "possible_range"),
+    *("run_column", "tiles", "union"),
 ]
 
 Scores = Mapping[str, Any]
@@ -52,6 +54,20 @@ class Rule(NamedTuple):
 
     counts: tuple[str, ...]
     reason: str
+
+
+class Balance(NamedTuple):
+    """Two kinds of examples of which there must be equally many, or a bias score is not 0 without a bias.
+
+    Attributes:
+        counts: Names of their numbers in the metric's result.
+        first: What the examples of the first kind are, behind their share: "of the right answers ...".
+        instead: What to look at where there are more of one kind.
+    """
+
+    counts: tuple[str, str]
+    first: str
+    instead: str
 
 
 @dataclass(frozen=True)
@@ -79,6 +95,7 @@ class Measure:
         parts: Names of the counts that a comparison shows beside it in place of the sum of `counts`, with their titles.
         bound: Name of the score that says how large its absolute value can be.
         lacks: Why a result may be without it; "" where no result is. A comparison shows it where all runs have it.
+        balance: Of which examples there must be equally many for it to be 0 without a bias; None where it always is.
     """
 
     name: str
@@ -99,6 +116,7 @@ class Measure:
     parts: tuple[tuple[str, str], ...] = ()
     bound: str = ""
     lacks: str = ""
+    balance: Balance | None = None
 
     @property
     def farthest(self) -> float:
@@ -341,6 +359,12 @@ RUNS = "Runs"
 WORDINGS = "wordings"
 """Key of the scores of each wording, by its name, where a set of prompts was asked."""
 
+NONE_FOUND = "none"
+"""What `found_from` says where even the largest value could have been missed."""
+
+MOST_OFF_BALANCE = 0.01
+"""Difference of the two numbers of a `Balance`, in shares of their sum, above which a score says no direction."""
+
 MOST_MISSING = 0.02
 """Share of missing answers above which a score is shown with the range that it could take."""
 
@@ -372,29 +396,64 @@ def possible_range(scores: Scores, measure: Measure) -> tuple[float, float] | No
     return float(low), float(high)
 
 
+def off_balance(scores: Scores, measure: Measure) -> float | None:
+    """The share of the first kind of `Measure.balance`, where it is so far from a half that it moves the score.
+
+    Args:
+        scores: Scores of one selection of examples.
+        measure: The score.
+
+    Returns:
+        In [0, 1]; None where the two kinds differ by `MOST_OFF_BALANCE` of their sum at most, or need no balance.
+    """
+    if measure.balance is None:
+        return None
+    first, second = (scores[count] for count in measure.balance.counts)
+    total = first + second
+    return float(first / total) if abs(first - second) > MOST_OFF_BALANCE * total else None
+
+
+def about_balance(shares: Sequence[float], measure: Measure) -> str:
+    """Why a score has no direction, in a clause.
+
+    Args:
+        shares: What `off_balance` gave for some selections, one at least.
+        measure: The score, with a balance.
+    """
+    assert measure.balance is not None
+    ends = list(dict.fromkeys(percent(share) for share in (min(shares), max(shares))))
+    of = " to ".join(ends)
+    return f"{of} {measure.balance.first}, which alone moves this score; {measure.balance.instead}"
+
+
 def detectable(scores: Scores, measure: Measure) -> float | None:
     """The smallest true size of a score that would have been found: its interval would not have held 0.
 
     Returns:
         In the scale of the score, above 0; NaN where even the largest could have been missed. None where there is no
-        interval, where 0 is not what the score has without a bias, and where answers are missing.
+        interval, where 0 is not what the score has without a bias (`off_balance` among others), and where answers are
+        missing.
     """
     found = scores.get("detectable") or {}
     if measure.name not in found or possible_range(scores, measure) is not None:
         return None
-    if estimate(scores, measure.name).low is None:
+    if estimate(scores, measure.name).low is None or off_balance(scores, measure) is not None:
         return None
     size = found[measure.name]
     return math.nan if size is None else float(size)
 
 
 def found_from(scores: Scores, measure: Measure) -> str:
-    """The smallest true size that would have been found, such as "3.1 points"; "" where nothing can be said."""
+    """The smallest true size that would have been found, such as "3.1 points".
+
+    Returns:
+        `NONE_FOUND` where even the largest could have been missed; "" where nothing can be said.
+    """
     size = detectable(scores, measure)
     if size is None:
         return ""
     if math.isnan(size):
-        return "none"
+        return NONE_FOUND
     return show(size, measure.kind) if measure.kind == "number" else f"{100.0 * size:.1f} points"
 
 
@@ -418,6 +477,9 @@ def _tile_note(scores: Scores, measure: Measure) -> str:
     missing = _about_missing(scores, measure)
     if missing and estimate(scores, measure.name).value is not None:
         return missing
+    share = off_balance(scores, measure)
+    if share is not None and estimate(scores, measure.name).value is not None:
+        return "; ".join(filter(None, (_about_bound(scores, measure), about_balance([share], measure))))
     meaning = measure.tile_note or _leaning(scores, measure.name)
     return "; ".join(
         filter(None, (_about_bound(scores, measure), meaning, missing, _about_detectable(scores, measure)))
@@ -449,7 +511,7 @@ def _about_missing(scores: Scores, measure: Measure) -> str:
 def _about_detectable(scores: Scores, measure: Measure) -> str:
     """Which bias would have been found, for a reader who sees none; "" where nothing can be said."""
     size = found_from(scores, measure)
-    if size == "none":
+    if size == NONE_FOUND:
         return "even the largest bias could have been missed"
     return f"a bias of {size} or more would have been found" if size else ""
 

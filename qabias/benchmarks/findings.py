@@ -11,19 +11,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from qabias.benchmarks.base import Benchmark
-from qabias.benchmarks.facts import Facts, Measure, Scores, missing_share, possible_range
+from qabias.benchmarks.facts import Facts, Measure, Scores, about_balance, missing_share, off_balance, possible_range
 from qabias.benchmarks.student import t_quantile
 from qabias.benchmarks.undefined import reasons
+from qabias.support.intervals import POWER
 from qabias.tables.formatting import percent
 from qabias.tables.model import Estimate, estimate
 
 ERROR = 0.05
 """Probability at most that one group or more is named although its true bias is 0."""
 
-POWER = 0.8
-"""Probability with which a run detects its detectable bias."""
-
 _MOST_NAMES = 6
+_LARGEST = 100.0  # points, of a bias score
 
 
 class Look(NamedTuple):
@@ -33,8 +32,8 @@ class Look(NamedTuple):
         group: Name of the group.
         low: Lower end of its widened interval.
         high: Upper end.
-        detectable: The smallest true bias that would have been named with a probability of `POWER`; None where the
-            scores do not say it.
+        detectable: The smallest true bias that would have been named with a probability of `POWER`; infinite where even
+            the largest could have been missed, None where the scores do not say it.
     """
 
     group: str
@@ -68,11 +67,12 @@ def findings(benchmark: Benchmark, scores: Mapping[str, Any], question_only: boo
     for name in headings:
         measure = benchmark.facts.measure(name)
         texts = {group: about_nothing(of, measure, why, f"/by/{found.by}/{group}") for group, of in groups.items()}
-        unsaid[name] = {group: text for group, text in texts.items() if text}
+        unsaid[name] = {group: text for group, text in texts.items() if text} | no_direction(groups, measure, texts)
     n_looks = sum(len(groups) - len(texts) for texts in unsaid.values())
     return [
         _sentence(
             heading,
+            n_looks,
             [look(benchmark.facts, group, of, name, n_looks) for group, of in groups.items() if group not in texts],
             texts,
         )
@@ -99,6 +99,19 @@ def about_nothing(scores: Scores, measure: Measure, why: Mapping[str, str], poin
     return "" if low < high else "an interval of no width"
 
 
+def no_direction(groups: Mapping[str, Scores], measure: Measure, texts: Mapping[str, str]) -> dict[str, str]:
+    """Groups of which a score leans without a bias, because of what was asked, with one reason for all of them.
+
+    Args:
+        groups: The scores of every group.
+        measure: The score.
+        texts: By group why nothing can be said anyway, or "".
+    """
+    shares = {group: off_balance(of, measure) for group, of in groups.items() if not texts[group]}
+    known = {group: share for group, share in shares.items() if share is not None}
+    return dict.fromkeys(known, about_balance(list(known.values()), measure)) if known else {}
+
+
 def look(facts: Facts, group: str, scores: Scores, name: str, n_looks: int) -> Look:
     """A score of a group with its interval widened.
 
@@ -112,9 +125,9 @@ def look(facts: Facts, group: str, scores: Scores, name: str, n_looks: int) -> L
     freedom = max(1, scores[facts.clusters[1]] - 1)
     usual, wide = t_quantile(1 - ERROR / 2, freedom), t_quantile(1 - ERROR / 2 / n_looks, freedom)
     detectable = scores.get("detectable", {}).get(name)
-    if detectable is not None and math.isnan(detectable):
-        detectable = None  # even the largest bias could have been missed
-    if detectable is not None:
+    if name in scores.get("detectable", {}) and (detectable is None or math.isnan(detectable)):
+        detectable = math.inf
+    elif detectable is not None:
         detectable = widened_size(float(detectable), freedom, n_looks)
     return Look(group, *_widened(estimate(scores, name), wide / usual), detectable)
 
@@ -142,7 +155,7 @@ def _widened(of: Estimate, factor: float) -> tuple[float, float]:
     return value - factor * (value - low), value + factor * (high - value)
 
 
-def _sentence(heading: str, looks: Sequence[Look], unsaid: Mapping[str, str]) -> str:
+def _sentence(heading: str, n_looks: int, looks: Sequence[Look], unsaid: Mapping[str, str]) -> str:
     followed = [one.group for one in looks if one.low > 0]
     opposed = [one.group for one in looks if one.high < 0]
     others = [one for one in looks if one.low <= 0 <= one.high]
@@ -153,22 +166,30 @@ def _sentence(heading: str, looks: Sequence[Look], unsaid: Mapping[str, str]) ->
         clauses.append(f"answers go against stereotypes about {listed(opposed)}")
     if others:
         where = "elsewhere" if clauses else f"no direction is shown for {_some([one.group for one in others])};"
-        clauses.append(f"{where} {_room(others)}")
+        clauses.append(f"{where} {_room(others, n_looks)}")
     return in_one(heading, [*clauses, *no_statement(unsaid)])
 
 
-def _room(looks: Sequence[Look]) -> str:
+def _room(looks: Sequence[Look], n_looks: int) -> str:
     """What may be hidden where no direction is shown."""
-    detectable = [one.detectable for one in looks]
-    if None in detectable:
-        return f"a bias of up to {_points(max(max(-one.low, one.high) for one in looks))} cannot be excluded"
-    largest = _points(max(size for size in detectable if size is not None))
-    return f"a bias of {largest} or more would have been found with a probability of {percent(POWER)} or more"
+    sizes = {one.group: _points(one.detectable) for one in looks if one.detectable is not None}
+    if len(sizes) < len(looks):
+        largest = _points(max(max(-one.low, one.high) for one in looks))
+        return f"a bias of up to {largest} points cannot be excluded" if largest else "any bias is possible"
+    missed = [group for group, size in sizes.items() if size is None]
+    if len(missed) == len(looks):
+        return "even the largest bias could have been missed"
+    largest = max(size for size in sizes.values() if size is not None)
+    widened = f" (in intervals widened for {n_looks} looks)" if n_looks > 1 else ""
+    often = f"with a probability of about {100 * POWER:.0f}\u00a0%"
+    found = f"a bias of {largest} points or more would have been found {often}{widened}"
+    return f"{found}, but about {_some(missed)} even the largest could have been missed" if missed else found
 
 
-def _points(size: float) -> str:
-    """A bias in percentage points, rounded up, and not above the largest that there is."""
-    return f"{min(100.0, math.ceil(1000 * size - 1e-9) / 10):.1f} points"
+def _points(size: float) -> float | None:
+    """A bias in percentage points, rounded up; None from the largest that there is."""
+    points = math.ceil(1000 * min(size, 1.0) - 1e-9) / 10
+    return points if points < _LARGEST else None
 
 
 def no_statement(unsaid: Mapping[str, str]) -> list[str]:

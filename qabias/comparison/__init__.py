@@ -16,7 +16,15 @@ from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
 from qabias.comparison.comparable import are_question_only, common_benchmark, mixed_fields, read_runs, run_names
 from qabias.comparison.differing import about_many, about_two
-from qabias.comparison.forms import OVERALL_TABLE, TwoForms, familiarity_of, form_findings, form_tables, two_forms
+from qabias.comparison.forms import (
+    OVERALL_TABLE,
+    TwoForms,
+    familiarity_of,
+    form_findings,
+    form_tables,
+    two_forms,
+    unbalanced,
+)
 from qabias.comparison.joined import joined_tables
 from qabias.comparison.outcomes import missing_notes, outcomes_tables
 from qabias.comparison.paired import Answers, have_common_examples, pair_up
@@ -127,7 +135,7 @@ def _compare_forms(forms: TwoForms, upstream_dir: str | None) -> Comparison:
     notes += [*about_familiarity, *missing_notes(forms.names, scores)]
     analysis = Analysis((*found, *familiarity, *outcomes), notes=tuple(notes))
     overall = next(table for table in found if table.name == OVERALL_TABLE)
-    sentences = form_findings(measures, overall)
+    sentences = form_findings(measures, overall, unbalanced(measures, forms, upstream_dir))
     return Comparison(benchmark, runs, forms.names, {}, measures, scores, analysis, sentences, (), are_forms=True)
 
 

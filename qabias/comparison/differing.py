@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.facts import Scores, missing_share, possible_range
-from qabias.benchmarks.findings import in_one, listed, no_statement
+from qabias.benchmarks.findings import in_one, listed, no_direction, no_statement
 from qabias.comparison.detectable import unseen
-from qabias.comparison.paired_tests import holm
-from qabias.comparison.ranking_tables import APART, NOT_RANKED, RANKING, TOLD_APART
+from qabias.comparison.paired_tests import APART, holm
+from qabias.comparison.ranking_tables import NOT_RANKED, RANKING, TOLD_APART
 from qabias.comparison.tables import Compared
 from qabias.tables.formatting import percent
 from qabias.tables.model import Table
@@ -67,6 +67,13 @@ def _sentence(
             unsaid[group] = "undefined in one of the runs"
         else:
             tested[group] = value
+    # What was asked moves the scores of the runs by different amounts: less that of a model that errs.
+    for of in by_run:
+        for group, text in no_direction(
+            {name: of[name] for name in tested}, measure, dict.fromkeys(tested, "")
+        ).items():
+            unsaid[group] = text
+            del tested[group]
     apart = [group for group in tested if (adjusted[group] or 0) < APART]
     clauses = []
     for sign, more, less in ((1, names[1], names[0]), (-1, names[0], names[1])):

@@ -14,14 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.facts import RUNS, ParallelForms, Scores, Stereotype
+from qabias.benchmarks.facts import RUNS, ParallelForms, Scores, Stereotype, about_balance, off_balance
+from qabias.benchmarks.findings import no_statement
 from qabias.benchmarks.pairs import Floats, Form, Pair, mean_of_pairs
 from qabias.benchmarks.stacking import by_run
 from qabias.comparison.comparable import mixed_fields
 from qabias.comparison.detectable import unseen
 from qabias.comparison.familiarity import FAMILIARITY_FILE, familiarity_tables, read_familiarity
+from qabias.comparison.needed import templates_of
 from qabias.comparison.paired import Answers
-from qabias.comparison.paired_tests import Difference, differences, holm
+from qabias.comparison.paired_tests import APART, Difference, differences, holm
 from qabias.comparison.tables import DETECTABLE, RUNS_TABLE, lacks_answers
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun
@@ -40,9 +42,6 @@ BY_STEREOTYPE = "By stereotype"
 
 STEREOTYPES_TABLE = "forms_stereotypes"
 """Name of the table of single stereotypes."""
-
-APART = 0.05
-"""Adjusted p-value below which the two forms are said to differ."""
 
 _DETECTABLE = f"{DETECTABLE}difference"
 
@@ -198,17 +197,21 @@ def form_tables(
     return tables, notes
 
 
-def form_findings(measures: Sequence[Measure], overall: Table) -> list[str]:
+def form_findings(measures: Sequence[Measure], overall: Table, unsaid: Mapping[str, str]) -> list[str]:
     """In which scores the two forms differ, in a sentence made from the adjusted tests over all stereotypes.
 
     Args:
         measures: The scores that are compared.
         overall: The table `OVERALL_TABLE`.
+        unsaid: By name why a score says nothing, as `unbalanced` gives it.
     """
     places = {column.name: place for place, column in enumerate(overall.columns)}
     apart, alike, undefined = [], [], []
     n_tests = sum(row[places["p"]] is not None for row in overall.rows)
+    titles = {measure.title: unsaid[measure.name] for measure in measures if measure.name in unsaid}
     for measure, row in zip(measures, overall.rows, strict=True):
+        if measure.name in unsaid:
+            continue
         difference, p = row[places["difference"]], row[places["p_adjusted"]]
         kind = _kind_of_difference(measure)
         if not isinstance(difference, Estimate) or difference.value is None or not isinstance(p, float):
@@ -224,8 +227,39 @@ def form_findings(measures: Sequence[Measure], overall: Table) -> list[str]:
         f"the two forms differ in {'; '.join(apart)}" if apart else "",
         f"no difference is shown in {'; '.join(alike)}" if alike else "",
         f"nothing can be said of {'; '.join(undefined)}, undefined in one of the forms" if undefined else "",
+        *no_statement(titles),
     ]
     return [f"Published minus parallel form: {'. '.join(filter(None, clauses))}."]
+
+
+def unbalanced(measures: Sequence[Measure], forms: TwoForms, upstream_dir: str | None = None) -> dict[str, str]:
+    """The scores that lean without a bias, because of the examples about the shared stereotypes, with the reason.
+
+    Args:
+        measures: The scores that are compared.
+        forms: The two runs.
+        upstream_dir: Local mirror of the published files.
+
+    Returns:
+        By name of the score the reason, where one form or both have more examples of one kind of `Measure.balance`.
+
+    Raises:
+        QabiasError: If examples cannot be had, or the runs have no stereotype in common.
+    """
+    runs = (forms.published, forms.parallel)
+    answers = Answers(upstream_dir)
+    tables = [answers.examples(run) for run in runs]
+    clusters = shared_stereotypes(forms.facts, tables[0], tables[1]).clusters
+    counts = [
+        templates_of(run.benchmark, table.filter(pa.array(of >= 0)))[ALL]
+        for run, table, of in zip(runs, tables, clusters, strict=True)
+    ]
+    found = {}
+    for measure in measures:
+        shares = [share for of in counts if (share := off_balance(of, measure)) is not None]
+        if shares:
+            found[measure.name] = about_balance(shares, measure)
+    return found
 
 
 def familiarity_of(forms: TwoForms) -> tuple[list[Table], list[str]]:

@@ -15,6 +15,9 @@ from qabias.benchmarks.pairs import Floats, Pair
 from qabias.comparison.detectable import detectable_difference
 from qabias.support.intervals import of_difference
 
+APART = 0.05
+"""Adjusted p-value below which two runs, or two forms, are told apart."""
+
 N_PERMUTATIONS = 10_000
 # With so few clusters every exchange is tried; 2 ** 13 is less than the number of random ones.
 MOST_EXACT = 13

@@ -9,18 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.facts import Scores, missing_share, possible_range
+from qabias.benchmarks.facts import Scores, about_balance, missing_share, off_balance, possible_range
 from qabias.benchmarks.pairs import Floats, Pair
 from qabias.benchmarks.ranges import shown_estimate, with_ranges
-from qabias.comparison.paired_tests import differences, holm
+from qabias.comparison.paired_tests import APART, differences, holm
 from qabias.comparison.ranking import FEWEST_CLUSTERS, Joint, distances, joint, nearer, places, weights
 from qabias.tables.formatting import percent
 from qabias.tables.model import Column, Estimate, Figure, Table, Value
 
 FEWEST_RUNS = 3
-APART = 0.05
-"""Neighbours are told apart below this adjusted p-value."""
-
 TOLD_APART, NOT_TOLD_APART, NOT_RANKED = "told apart", "not told apart", "not ranked: "
 """What the column `next` says; the reason follows the last."""
 
@@ -158,4 +155,7 @@ def _why_not(scores: Scores, measure: Measure, ranking: _Ranking, run: int) -> s
     """Why a run has no rank; "" where it has."""
     if possible_range(scores, measure) is not None:
         return f"{percent(missing_share(scores, measure))} of the answers are missing"
-    return "undefined" if np.isnan(ranking.exact[run][measure.name][0]) else ""
+    if np.isnan(ranking.exact[run][measure.name][0]):
+        return "undefined"
+    share = off_balance(scores, measure)
+    return "" if share is None else about_balance([share], measure)

@@ -14,8 +14,8 @@ from rich.table import Table as RichTable
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import meaningful
-from qabias.benchmarks.facts import WORDINGS, Facts, Scores, found_from, possible_range
-from qabias.benchmarks.findings import findings
+from qabias.benchmarks.facts import NONE_FOUND, WORDINGS, Facts, Scores, found_from, possible_range
+from qabias.benchmarks.findings import findings, in_one, listed
 from qabias.comparison.outcomes import with_ranges_in_cells
 from qabias.comparison.tables import score_tables
 from qabias.terminal.table import MIN_WIDTH, print_table, print_whole
@@ -85,12 +85,19 @@ def _missing_lines(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]
 
 
 def _found_lines(scores: Scores, measures: Sequence[Measure]) -> list[str]:
-    """From what size on a score of all examples would have been told from 0, in one line if that is known."""
+    """From what size on a bias in all examples would have been found, in one line if that is known."""
     sizes = [
-        (measure.heading.replace("-\n", "-").replace("\n", " "), found_from(scores, measure)) for measure in measures
+        (measure.heading.replace("-\n", "-").replace("\n", " ").rstrip("."), found_from(scores, measure))
+        for measure in measures
     ]
-    shown = ", ".join(f"{heading} {size}" for heading, size in sizes if size)
-    return [f"Would have been found in all examples (4 times of 5) from: {shown}."] if shown else []
+    found = [f"{size} in {heading}" for heading, size in sizes if size and size != NONE_FOUND]
+    missed = [heading for heading, size in sizes if size == NONE_FOUND]
+    clauses = []
+    if found:
+        clauses.append(f"a bias would have been found, in about four of five such runs, of at least {listed(found)}")
+    if missed:
+        clauses.append(f"in {listed(missed)} even the largest bias could have been missed")
+    return [in_one("Over all examples", clauses)] if clauses else []
 
 
 def _table(facts: Facts, groups: Mapping[str, Scores], measures: Sequence[Measure], count: str) -> RichTable:

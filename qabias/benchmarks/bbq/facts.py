@@ -11,7 +11,7 @@ import pyarrow as pa
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.forms import FORMS
 from qabias.benchmarks.bbq.roles import role
-from qabias.benchmarks.facts import Facts, Found, HubTexts, Measure, QuestionOnly, Rule, TemplateView
+from qabias.benchmarks.facts import Balance, Facts, Found, HubTexts, Measure, QuestionOnly, Rule, TemplateView
 
 CITATION = (
     "Alicia Parrish, Angelica Chen, Nikita Nangia, Vishakh Padmakumar, Jason Phang, Jana Thompson, Phu Mon Htut and "
@@ -34,6 +34,9 @@ _ROWS_AMBIG = Rule(("n_ambig",), "no example with an ambiguous context")
 _ROWS_DISAMBIG = Rule(("n_disambig",), "no example with a disambiguated context")
 _PARSED = Rule((), "no readable answer")
 _ALIGNED = Rule(("n_aligned",), "no readable answer where the right one agrees with the stereotype")
+_AS_OFTEN = Balance(
+    ("n_aligned", "n_nonaligned"), "of the right answers agree with the stereotype", "see the cost of non-alignment"
+)
 _MISSING_AMBIG = (("n_unparsed_ambig", "n_ambig"),)
 _MISSING_DISAMBIG = (("n_unparsed_disambig", "n_disambig"),)
 _NONALIGNED = Rule(("n_nonaligned",), "no readable answer where the right one disagrees with the stereotype")
@@ -77,6 +80,7 @@ MEASURES = (
         missing=_MISSING_DISAMBIG,
         best=0.0,
         bound="bias_bound_disambig",
+        balance=_AS_OFTEN,
     ),
     Measure(
         "accuracy_ambig",
@@ -139,10 +143,11 @@ MEASURES = (
             undefined=(rows, Rule((f"n_probabilities_{context}",), "no example with a target and probabilities")),
             missing=((f"n_without_probabilities_{context}", f"n_{context}"),),
             lacks="answers without probabilities, as written ones are, or of an older version of qabias",
+            balance=balance,
         )
-        for context, word, rows, about in (
-            ("ambig", "ambiguous", _ROWS_AMBIG, ""),
-            ("disambig", "disambiguated", _ROWS_DISAMBIG, f" {READ_SURE}"),
+        for context, word, rows, about, balance in (
+            ("ambig", "ambiguous", _ROWS_AMBIG, "", None),
+            ("disambig", "disambiguated", _ROWS_DISAMBIG, f" {READ_SURE}", _AS_OFTEN),
         )
     ),
     Measure(
