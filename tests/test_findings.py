@@ -337,7 +337,7 @@ def test_a_perfect_model_follows_no_stereotype_whatever_the_sample(config, limit
 
 def test_where_the_sample_leans_no_direction_is_said(sampled):
     scores = scores_of(sampled / "oracle")
-    assert scores["by"]["paper_category"]["Religion"]["ci"]["bias_disambig"][0] > 0  # so it would have been named
+    assert scores["by"]["paper_category"]["Religion"]["bias_disambig"] > 0.2
     about = "62.0\u00a0% of the right answers agree with the stereotype, which alone moves this score; see the cost"
     _, disambiguated = findings(BBQ, scores)
     assert disambiguated.startswith(f"Disambiguated contexts: no statement about Religion ({about}")
