@@ -289,7 +289,7 @@ def test_what_cannot_be_measured_is_refused(upstream, tmp_path, capsys, monkeypa
     assert "causal language models" in line
     assert "seq2seq" in line
     assert "scorer baseline" in refused(capsys, monkeypatch, "familiarity", "bbq", "--model", "baseline:random")
-    assert "no sources that are forms" in refused(capsys, monkeypatch, "familiarity", "bbnli", "--model", t5)
+    assert "bbnli has no parallel form" in refused(capsys, monkeypatch, "familiarity", "bbnli", "--model", t5)
     assert "at least 1" in refused(capsys, monkeypatch, "familiarity", "bbq", "--model", t5, "--texts", "0")
     (tmp_path / "familiarity.json").write_text("{}", "utf-8")
     with pytest.raises(Exception, match=r"familiarity\.json is damaged: .*measure it again"):
