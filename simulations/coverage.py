@@ -169,7 +169,7 @@ def of_unqover(world: World, rng: np.random.Generator, repetitions: int) -> Draw
     return Drawn(
         found,
         {name: np.stack([of[name] for of in replicates], axis=1) for name in names},
-        {name: tuple(np.array([of[name][side] for of in ends]) for side in (0, 1)) for name in names},  # type: ignore[misc]
+        {name: (np.array([of[name][0] for of in ends]), np.array([of[name][1] for of in ends])) for name in names},
         {name: float(each.mean()) for name, each in found.items()}
         | {name: 1.0 - world.accuracy for name in ("delta", "epsilon")},
         dict.fromkeys(names, (0.0, 1.0)),

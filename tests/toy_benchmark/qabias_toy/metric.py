@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from qabias.support.arrow import column_codes
-from qabias.support.intervals import Shape, intervals, plain
+from qabias.support.intervals import CONTRAST_CORRELATION, Shape, intervals, plain
 from qabias_toy.examples import ROLES
 
 KINDS = (*ROLES, "unparsed")
@@ -50,7 +50,7 @@ def shapes(counts: npt.ArrayLike) -> dict[str, Shape]:
     first, second, unknown, unparsed = np.moveaxis(np.asarray(counts, dtype=np.float64), -1, 0)
     named, parsed = first + second, first + second + unknown
     with np.errstate(divide="ignore", invalid="ignore"):
-        bias = Shape(first / named, second / named, named, low=-1.0)
+        bias = Shape(first / named, second / named, named, low=-1.0, prior=CONTRAST_CORRELATION)
         accuracy = Shape(unknown / parsed, None, parsed)
         unparsed_share = Shape(unparsed / (parsed + unparsed), None, parsed + unparsed)
     return dict(zip(SCORES, (bias, accuracy, unparsed_share), strict=True))
