@@ -177,13 +177,7 @@ def intervals(
     shape: Callable[[Floats], Mapping[str, Shape]],
     confidence: float = 0.95,
 ) -> dict[str, Interval]:
-    """The intervals of all scores that have a shape.
-
-    Args:
-        counts: shape (C, ...), what is counted in each of C clusters; sums over clusters are what scores are made of.
-        score: from summed counts, with any further leading axis, to scores.
-        shape: the same to the shapes of the scores.
-        confidence: level of the intervals, above 0 and below 1.
+    """The intervals of all scores that have a shape; arguments as of `spreads`.
 
     Returns:
         For each name of `shape` the lower and the upper ends. NaN where fewer than 2 clusters have rows, or where the
