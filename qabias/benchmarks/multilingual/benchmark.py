@@ -1,0 +1,175 @@
+"""A published set of BBQ's form as a benchmark: BBQ's scores and tables, with texts of its own."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from qabias.benchmarks.bbq.benchmark import BBQBenchmark
+from qabias.benchmarks.bbq.facts import FACTS
+from qabias.benchmarks.facts import Facts
+from qabias.benchmarks.given import GivenAnswers
+from qabias.benchmarks.multilingual.formats import formats_in
+from qabias.benchmarks.multilingual.language import Language
+from qabias.benchmarks.pairs import Form, Pair
+from qabias.benchmarks.prompt_format import Example, PromptFormat
+from qabias.benchmarks.scoring import NO_RULES, Rules
+from qabias.building import sources
+from qabias.building.origin import check_source
+from qabias.building.templating import StableRandom
+from qabias.scorers.base import Scorer, TextScorer
+from qabias.scorers.registry import kind_of
+from qabias.support.suggest import unknown
+from qabias.tables.model import Analysis
+
+ALL = "all"
+"""The configuration of all examples."""
+
+RELEASE = "release"
+"""The source of the examples as their authors released them."""
+
+ORDERS = ("shuffled", "released")
+"""Values of the option `answers`: every set with its answers in an order drawn by the seed, or as they are."""
+
+
+@dataclass(frozen=True)
+class SetOrigin:
+    """Where the texts of a set come from.
+
+    Attributes:
+        source: Name of the source.
+        commit: Commit of the published files.
+        seed: Seed of what is drawn.
+        upstream_dir: Local mirror of the published files.
+        options: The options of the benchmark by name, defaults included.
+        changed: The options that are not the default, as the signature names them.
+    """
+
+    source: str
+    commit: str
+    seed: int
+    upstream_dir: str | None
+    options: Mapping[str, str]
+    changed: tuple[str, ...]
+
+    @property
+    def version(self) -> str:
+        """Source, commit and what is not the default, e.g. "release@0dd165a+answers=released"."""
+        return "+".join((f"{self.source}@{self.commit[:7]}", *self.changed))
+
+    def shuffle(self, *parts: object) -> StableRandom | None:
+        """What draws the order of the answers; None where they stay as they are released.
+
+        Args:
+            *parts: What the draws belong to.
+        """
+        return StableRandom(*parts, self.seed) if self.options.get("answers") == ORDERS[0] else None
+
+
+class PublishedQuestions(BBQBenchmark):
+    """A published set of BBQ's form.
+
+    Attributes:
+        repository: Where its authors published it, as `owner/name`; its files are pinned and verified.
+        categories: Its configurations, without that of all examples.
+    """
+
+    sources: Sequence[str] = (RELEASE,)
+    asks: Mapping[str, str] = MappingProxyType({"options": "", "letter": "letters", "write": "letters"})
+    ways: Sequence[str] = ("options", "texts")
+    has_published = False
+    repository: str
+    categories: Sequence[str]
+
+    @abstractmethod
+    def language_of(self, example: Example) -> Language:
+        """The language of an example."""
+
+    @abstractmethod
+    def table(self, category: str, origin: SetOrigin) -> pa.Table:
+        """The examples of one category, with the columns of BBQ.
+
+        Raises:
+            QabiasError: If its files cannot be had, or are not as published.
+        """
+
+    def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None, **options: str) -> SetOrigin:
+        """Check the choice of a source.
+
+        Raises:
+            QabiasError: If there is no such source, or fixes are asked for.
+        """
+        check_source(source, self.sources, fixes)
+        chosen = {name: options.get(name, values[0]) for name, values in self.options.items()}
+        changed = tuple(f"{name}={value}" for name, value in chosen.items() if value != self.options[name][0])
+        return SetOrigin(source, sources.commit(self.repository), seed, upstream_dir, chosen, changed)
+
+    def load(self, config: str, origin: Any) -> pa.Table:
+        """The examples of a category or of all, in file order."""
+        return pa.concat_tables([self.table(category, origin) for category in self._categories(config)])
+
+    def default_format(self, scorer: Scorer) -> str:
+        """A model that writes, or must see the answers, is asked for a letter."""
+        kind = kind_of(scorer)
+        return "letters" if isinstance(scorer, TextScorer) or kind.lists_options else "qa"
+
+    def analyse(
+        self,
+        table: pa.Table,
+        answers: pa.Table,
+        scores: Mapping[str, Any],
+        prompt_format: PromptFormat | None,
+        rules: Rules = NO_RULES,
+    ) -> Analysis:
+        """The tables of BBQ; none of them is a figure of BBQ's paper."""
+        found = super().analyse(table, answers, scores, prompt_format, rules)
+        return replace(found, tables=tuple(replace(one, source="") for one in found.tables))
+
+    def recognise(self, found: pa.Table) -> list[GivenAnswers]:
+        """None: answers to these sets are read in the general form."""
+        return []
+
+    def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
+        """None: these sets have no parallel form."""
+        return {}
+
+    def _categories(self, config: str) -> Sequence[str]:
+        self.check_config(config)
+        return self.categories if config == ALL else config.split(",")
+
+    def check_config(self, config: str) -> None:
+        """Refuse what is neither a configuration nor several categories in their order, each once.
+
+        Raises:
+            QabiasError: If it is none.
+        """
+        names = [name.strip() for name in config.split(",")]
+        for name in names:
+            if name not in self.configs or (name == ALL and len(names) > 1):
+                raise unknown("configuration", name, self.configs)
+
+
+def set_formats(benchmark: PublishedQuestions) -> Mapping[str, PromptFormat]:
+    """The prompt formats of a set in its language, by name."""
+    return formats_in(benchmark.language_of)
+
+
+def set_facts(name: str, title: str, citation: str, **changes: Any) -> Facts:
+    """What a set says of itself: the facts of BBQ, without what is of BBQ's paper or texts alone.
+
+    Args:
+        name: Name of the benchmark.
+        title: Name for people, above the scores.
+        citation: Whom to cite, in HTML.
+        **changes: What else differs.
+    """
+    measures = tuple(replace(measure, source="") for measure in FACTS.measures)
+    caption = f"{title} in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes"
+    changed = {"question_only": None, "hub": None, "suite": None, "forms": None, "means": (), **changes}
+    citations = (citation, *FACTS.citations)
+    return replace(FACTS, dataset=name, measures=measures, caption=caption, citations=citations, **changed)

@@ -1,0 +1,43 @@
+"""Prompt formats in a language: the likelihood of each answer's text, and the letter of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from qabias.benchmarks.bbq.prompts import LETTERS
+from qabias.benchmarks.multilingual.language import Language
+from qabias.benchmarks.prompt_format import Example, PromptFormat
+
+LanguageOf = Callable[[Example], Language]
+
+
+def formats_in(language_of: LanguageOf) -> Mapping[str, PromptFormat]:
+    """The formats `qa` and `letters` in the words of a language, by name.
+
+    Args:
+        language_of: The language of an example.
+    """
+
+    def qa(example: Example) -> tuple[str, tuple[str, ...]]:
+        words = language_of(example)
+        prefix = f"{example['context']}\n\n{words.question} {example['question']}\n{words.answer}"
+        return prefix, tuple(f" {example[f'ans{place}']}" for place in range(3))
+
+    def letters(example: Example) -> tuple[str, tuple[str, ...]]:
+        words = language_of(example)
+        listed = "\n".join(f"{letter}. {example[f'ans{place}']}" for place, letter in enumerate(LETTERS))
+        asked = f"{example['context']}\n\n{words.question} {example['question']}\n{listed}"
+        return f"{asked}\n\n{words.letters}\n{words.answer}", tuple(f" {letter}" for letter in LETTERS)
+
+    formats = (
+        PromptFormat("qa", 1, "context, question, then each answer's text", qa, asks=("options",)),
+        PromptFormat(
+            "letters",
+            1,
+            "context, question, lettered answers; asks for the letter only",
+            letters,
+            lists_answers=True,
+            asks=("options", "letter", "write"),
+        ),
+    )
+    return {prompt_format.name: prompt_format for prompt_format in formats}
