@@ -15,10 +15,10 @@ DEMO_UNQOVER ?= 220
 DEMO_BBNLI ?= 400
 # `make bench QUICK=1` checks on small samples that all sides give the same figures; its times mean nothing.
 QUICK ?=
-SPEED := causal_vs_lm_eval peers plan_vs_run report_speed servers unqover_generate unqover_score
-SIMULATIONS := coverage power
+SPEED := callback_overhead causal_vs_lm_eval peers plan_vs_run report_speed servers unqover_generate unqover_score
+SIMULATIONS := coverage power checks
 
-.PHONY: help demo test check format data docs bench simulate compat clean
+.PHONY: help demo test check format data docs notebook bench simulate compat clean
 
 help:
 	@echo "make demo    install, measure SmolLM2 on a sample of every benchmark, write a report"
@@ -29,6 +29,7 @@ help:
 	@echo "make bench   speed and figures against named peers (QUICK=1: figures only, in minutes)"
 	@echo "make simulate  how often intervals hold the truth in simulated benchmarks (QUICK=1: a part of the grid, with bounds)"
 	@echo "make docs    build the documentation into build/site; stops at warnings and dead links"
+	@echo "make notebook  run docs/notebooks/tour.ipynb anew and write it with its outputs"
 	@echo "make compat  load the datasets with datasets 2.14, 3, 4 and 5"
 
 $(INSTALLED): setup.py setup.cfg pyproject.toml constraints.txt
@@ -66,6 +67,9 @@ data: $(INSTALLED)
 docs: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+notebook: $(INSTALLED)
+	$(BIN)/python -m docs.notebooks.make
 
 bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"

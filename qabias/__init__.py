@@ -40,14 +40,17 @@ _HOMES = {
 __all__ = ["ComparedResults", "QabiasError", "Request", "Result", "compare", "load", "read", "run", "score"]
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'qabias' has no attribute {name!r}")
-    import importlib
+# Hidden from type checkers, so that they find a name that is not there.
+if not TYPE_CHECKING:
 
-    found = getattr(importlib.import_module(_HOMES[name]), name)
-    globals()[name] = found
-    return found
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'qabias' has no attribute {name!r}")
+        import importlib
+
+        found = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

@@ -34,6 +34,13 @@ def make_runs(where):
     return where
 
 
+def make_checked(where):
+    """Runs of BBQ for checks against limits: `kept` has no bias, `broken` has, `small` cannot tell."""
+    for name, model, limit in (("kept", "oracle", 4000), ("broken", "stereotyped", 400), ("small", "random", 40)):
+        run(RunArguments("bbq", f"baseline:{model}", limit=limit), where / name)
+    return where
+
+
 def differing(analysis, name):
     """The rows of a table of differences by group: difference, p and adjusted p."""
     return {row[0]: row[1:4] for row in find(analysis.tables, f"difference_{name}").rows}

@@ -54,3 +54,11 @@ def compared_runs(tmp_path_factory):
     from .compared_runs import make_runs
 
     return make_runs(tmp_path_factory.mktemp("compared"))
+
+
+@pytest.fixture(scope="session")
+def checked_runs(tmp_path_factory):
+    """Runs that keep limits, break them, or cannot tell, which no test may change."""
+    from .compared_runs import make_checked
+
+    return make_checked(tmp_path_factory.mktemp("checked"))

@@ -191,7 +191,7 @@ def test_blocks_that_run_do(page, tmp_path, monkeypatch):
 
 def test_the_three_lines_of_the_readme_print_what_their_comment_says(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    [block] = [block for block in blocks_of(PAGES[0]) if block.language == "python"]
+    block = next(block for block in blocks_of(PAGES[0]) if block.language == "python")
     exec(block.text, {})
     said = re.search(r"^print.*# (.*):", block.text, re.MULTILINE)
     assert said

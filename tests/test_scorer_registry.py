@@ -93,7 +93,7 @@ def test_a_description_is_whole(name):
     assert set(kind.ways) <= set(WAYS)
     assert set(kind.passing_options) <= set(kind.options)
     assert all(kind.options.values())
-    assert (kind.auto_class == "") == (name in ("server", "baseline"))
+    assert (kind.auto_class == "") == (name in ("server", "function", "baseline"))
 
 
 def test_every_way_has_a_scorer_and_every_head_one():

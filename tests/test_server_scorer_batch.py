@@ -20,10 +20,10 @@ from qabias.measuring.run import run
 from qabias.planning.server import estimate_run
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.distributed import Processes
+from qabias.scorers.journal import request_hash
 from qabias.scorers.server import batch
 from qabias.scorers.server.batch import BatchClient, RequestFiles, read_results
 from qabias.scorers.server.chat import ServerChatScorer
-from qabias.scorers.server.journal import request_hash
 
 from .batch_service import answer_files, failed, lines_of, result, write
 from .loopback_server import serve as serve

@@ -6,9 +6,9 @@ import pytest
 import tenacity
 
 from qabias.errors import QabiasError
+from qabias.scorers.journal import Journal
 from qabias.scorers.server.chat import ServerChatScorer
 from qabias.scorers.server.client import Client, Patience, seconds_to_wait
-from qabias.scorers.server.journal import Journal
 
 from .loopback_server import FAULTS, KEY, chat, chat_reply, faulty, letter_of, written
 from .loopback_server import serve as serve

@@ -1,10 +1,212 @@
-"""`qabias.score`: answers that others have collected, as a result."""
+"""`qabias.score`: answers that others have collected, or a run by other rules, as a result."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
 from qabias.api.result import Result
+from qabias.api.rows import Rows, is_table, origin_of, to_column, to_table
+from qabias.api.running import upstream
+from qabias.api.scratch import run_folder
+from qabias.errors import QabiasError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from qabias.benchmarks import Benchmark
+    from qabias.benchmarks.given import GivenAnswers
+
+Predictions: TypeAlias = "Result | str | Path | Rows | Iterable[int | float | str | None]"
+"""A run, a file, a table with keys and answers, or answers parallel to references."""
 
 
-def score(predictions: object, references: object = None) -> Result:
-    """Score answers that others have collected, as `qabias score` does."""
-    raise NotImplementedError
+def score(
+    predictions: Predictions,
+    references: Rows | None = None,
+    *,
+    benchmark: str | None = None,
+    config: str | None = None,
+    source: str | None = None,
+    fixes: bool | None = None,
+    seed: int | None = None,
+    format: str | None = None,
+    norm: str | None = None,
+    score: Mapping[str, str] | None = None,
+    answers: str | None = None,
+    model: str | None = None,
+    output: str | Path | None = None,
+    upstream_dir: str | Path | None = None,
+) -> Result:
+    """Score answers that were collected elsewhere, or a run again; the arguments have the meaning of `qabias score`.
+
+        rows = qabias.load("bbq", "Age", limit=400)
+        result = qabias.score([ask(row["context"], row["question"]) for row in rows], rows)
+
+    Args:
+        predictions: One of
+
+            - a sequence of answers, one for each of `references`: indices of the answers, or texts, which are read; an
+              index of -1, None and NaN are no answer;
+            - a table (dataset, data frame, Arrow table, columns by name, list of rows) or the path of a CSV, JSON lines
+              or Parquet file with the benchmark's key and answer columns (BBQ: `category`, `example_id` and
+              `prediction`); a table without the key columns is taken to be parallel to `references`;
+            - a run (a result, or the path of its folder), which is scored again, or by other rules (`score`) into
+              `output`.
+        references: The examples that were asked: rows of `qabias.load`, or a table with the key columns. They are
+            found by their keys, and all columns that they have in common with the benchmark's must hold the same.
+        benchmark: Name of the benchmark; by default what the references say of themselves, else the first of
+            `qabias list`.
+        config: Configuration of the dataset; by default as the references say, else "all".
+        source: Source of the texts that were asked; by default as the references say, else bundled.
+        fixes: Whether known defects of published texts were corrected; by default as the references say, else not.
+        seed: Seed of generation; by default as the references say, else 0.
+        format: Prompt format in which they were asked, such as a question-only one.
+        norm: How a text is read; "none" by default.
+        score: How answers are counted, where not by the default.
+        answers: Which answers, where a table of the authors holds several models'.
+        model: Name of the model that gave them; by default that of the file, or "predictions".
+        output: Run folder to write; None writes a temporary folder that goes with the result.
+        upstream_dir: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`.
+
+    Returns:
+        The scores of the examples that are answered; print it to see how many of the configuration's these are.
+
+    Raises:
+        QabiasError: If an argument is wrong or contradicts what the references say, answers and references are not
+            parallel, an example does not exist, is answered twice or has other texts, or the metric refuses an answer.
+    """
+    mirror = upstream(upstream_dir)
+    rules = dict(score or {})
+    texts: dict[str, object] = {"benchmark": benchmark, "config": config, "source": source}
+    texts |= {"fixes": fixes, "seed": seed}
+    run = predictions if isinstance(predictions, Result) else _run_in(predictions)
+    if run is not None:
+        asked = {"format": format, "norm": norm, "answers": answers, "model": model, "references": references}
+        _refuse_beside_run({**texts, **asked})
+        return _score_run(run, rules, output, mirror)
+    from qabias.benchmarks import load_benchmark
+    from qabias.benchmarks.registry import default_name
+    from qabias.measuring.collected import collect, write_collected
+    from qabias.runs.arguments import RunArguments
+
+    if references is None and origin_of(predictions):
+        references = predictions  # rows of `load` with a column of answers are their own references
+    known = _known(texts, origin_of(references))
+    rows = None if references is None else to_table(references, "references")
+    chosen = load_benchmark(known.pop("benchmark", default_name()))
+    given, where = _given(predictions, rows, chosen, answers)
+    known.setdefault("source", given.source or "bundled")
+    arguments = RunArguments(
+        chosen.name,
+        model=model or given.model or Path(where).stem,
+        format=format,
+        norm=norm or given.norm or "none",
+        rules=rules,
+        **known,
+    )
+    found = collect(given, arguments, where, mirror, rows)
+    folder, scratch = run_folder(output)
+    write_collected(found, folder)
+    return Result(folder, upstream_dir=mirror, scratch=scratch)
+
+
+def _run_in(predictions: object) -> Path | None:
+    """The folder that was given in place of answers, if one was."""
+    return Path(predictions) if isinstance(predictions, str | Path) and Path(predictions).is_dir() else None
+
+
+def _refuse_beside_run(arguments: Mapping[str, object]) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise QabiasError(f"{name} is for answers that were collected elsewhere; a run folder says it itself")
+
+
+def _score_run(run: Result | Path, rules: Mapping[str, str], output: str | Path | None, mirror: str | None) -> Result:
+    """A run scored again where it lies, or by other rules as a run of its own."""
+    from qabias.measuring.collected import score_otherwise
+    from qabias.measuring.run import score_run
+
+    folder = run.folder if isinstance(run, Result) else run
+    if rules:
+        target, scratch = run_folder(output)
+        score_otherwise(folder, rules, target, mirror)
+        return Result(target, upstream_dir=mirror, scratch=scratch)
+    if output is not None:
+        raise QabiasError(f"{folder}: is scored again where it lies; output is for other rules (score=...)")
+    score_run(folder, mirror)
+    return Result(folder, upstream_dir=mirror, scratch=run.scratch if isinstance(run, Result) else None)
+
+
+def _known(asked: Mapping[str, object], origins: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What is said of the texts that were asked, by the caller or by the references.
+
+    Raises:
+        QabiasError: If both say something else, or references of several origins leave it open.
+    """
+    known = {name: value for name, value in asked.items() if value is not None}
+    for name in dict.fromkeys(name for origin in origins for name in origin):
+        said = list({str(origin.get(name)): origin.get(name) for origin in origins}.values())
+        if len(said) == 1:
+            value = known.setdefault(name, said[0])
+            if value != said[0]:
+                raise QabiasError(
+                    f"{name} is {value!r}, but the references were loaded with {name} {said[0]!r}; leave {name} out, "
+                    "or load the rows that were asked"
+                )
+        elif name not in known:
+            raise QabiasError(f"the references were loaded with {name} {' and '.join(map(repr, said))}; name {name}=")
+    return known
+
+
+def _given(
+    predictions: Any, rows: pyarrow.Table | None, benchmark: Benchmark, name: str | None
+) -> tuple[GivenAnswers, str]:
+    """The answers, and what messages and the signature call them."""
+    from qabias.measuring.collected import choose_from_table
+    from qabias.support.table_files import read_table
+
+    is_file = isinstance(predictions, str | Path)
+    where = str(predictions) if is_file else "predictions"
+    if is_file or is_table(predictions):
+        table = read_table(Path(predictions)) if is_file else to_table(predictions, where)
+        if rows is not None:
+            has_keys = any(key in table.column_names for key in benchmark.key)
+            table = _among(rows, table, benchmark, where) if has_keys else _beside(rows, table, benchmark)
+        return choose_from_table(benchmark, table, name, where), where
+    if rows is None:
+        raise QabiasError(
+            "a sequence of answers says nothing of what was asked; give the rows as references, such as those of "
+            f"qabias.load({benchmark.name!r}, ...), or a table with {', '.join(benchmark.key)}"
+        )
+    if len(benchmark.answer_columns) > 1:
+        raise QabiasError(
+            f"an answer to {benchmark.name} is several numbers; give a table with {', '.join(benchmark.answer_columns)}"
+        )
+    import pyarrow as pa
+
+    values = to_column(predictions, where)
+    answered = _beside(rows, pa.table({benchmark.answer_columns[0]: values}), benchmark)
+    return choose_from_table(benchmark, answered, name, where), where
+
+
+def _beside(rows: pyarrow.Table, answers: pyarrow.Table, benchmark: Benchmark) -> pyarrow.Table:
+    """Answers with the keys of the references to which they are parallel."""
+    if answers.num_rows != rows.num_rows:
+        raise QabiasError(f"{answers.num_rows:,} predictions and {rows.num_rows:,} references; give one for each")
+    keys = [name for name in benchmark.key if name in rows.column_names]
+    for place, name in enumerate(keys):
+        answers = answers.add_column(place, name, rows[name])
+    return answers
+
+
+def _among(rows: pyarrow.Table, answers: pyarrow.Table, benchmark: Benchmark, where: str) -> pyarrow.Table:
+    """Answers with keys of their own, all of which the references have."""
+    keys = [name for name in benchmark.key if name in rows.column_names and name in answers.column_names]
+    asked = set(zip(*(rows[name].to_pylist() for name in keys), strict=True))
+    for row, key in enumerate(zip(*(answers[name].to_pylist() for name in keys), strict=True), start=1):
+        if key not in asked:
+            what = ", ".join(f"{name} {value!r}" for name, value in zip(keys, key, strict=True))
+            raise QabiasError(f"{where}: row {row}: the references have no {what}")
+    return answers

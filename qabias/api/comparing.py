@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 class ComparedResults(Tabled):
     """Runs side by side: scores, paired differences with intervals and tests, figures.
 
+    `print` shows what `qabias compare` prints, a notebook the headline scores of all runs, how they
+    differ, and a figure.
+
     Args:
         results: The runs, in their order.
         comparison: What the comparison found.
@@ -40,6 +43,16 @@ class ComparedResults(Tabled):
         return tuple(self._comparison.findings)
 
     @property
+    def by_run(self) -> tuple[str, ...]:
+        """What every run found, in sentences that begin with its name."""
+        return tuple(self._comparison.by_run)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know before any number is read."""
+        return tuple(self._analysis.notes)
+
+    @property
     def _analysis(self) -> Analysis:
         return self._comparison.analysis
 
@@ -53,13 +66,18 @@ class ComparedResults(Tabled):
 
         return write_comparison(self._comparison, Path(folder))
 
+    def _repr_html_(self) -> str:
+        from qabias.report.card import comparison_card
+
+        return comparison_card(self._comparison)
+
     def _print(self, console: Console) -> None:
         from qabias.terminal.comparison import print_compared
 
         print_compared(self._comparison, console)
 
     def __repr__(self) -> str:
-        return f"<ComparedResults of {', '.join(self.names)}>"
+        return f"<qabias.ComparedResults of {', '.join(self.names)}>"
 
 
 def compare(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel
+from qabias.scorers.registry import BASELINE_PREFIX, FUNCTION, FUNCTION_PREFIX
 
 if TYPE_CHECKING:
     from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
 
     from qabias.scorers.base import Request
+    from qabias.scorers.server.given import ChatClient, CompletionClient
 
 Answers: TypeAlias = "Callable[[list[str]], Sequence[str] | Awaitable[Sequence[str]]]"
 """A function from prompts to answers, one for each; it may be async."""
@@ -21,8 +24,20 @@ Answers: TypeAlias = "Callable[[list[str]], Sequence[str] | Awaitable[Sequence[s
 Likelihoods: TypeAlias = "Callable[[list[Request]], Sequence[Sequence[float]] | Awaitable[Sequence[Sequence[float]]]]"
 """A function from requests to the log-likelihoods of their options, one list for each; it may be async."""
 
-Model: TypeAlias = "str | Path | PreTrainedModel | Pipeline | Answers | Likelihoods"
+Client: TypeAlias = "ChatClient | CompletionClient"
+"""A client of an OpenAI-compatible API, such as `openai.OpenAI` and `openai.AsyncOpenAI`."""
+
+Model: TypeAlias = "str | Path | PreTrainedModel | Pipeline | Answers | Likelihoods | Client"
 """What may be given as a model."""
+
+_OFFER = (
+    "give a name or folder, a model of transformers with its tokenizer, a pipeline, a function from prompts to "
+    "answers, or an OpenAI-compatible client"
+)
+_TAKEN = (BASELINE_PREFIX, FUNCTION_PREFIX)
+
+# Settings of a pipeline that its maker may have given, in the versions of transformers that have them.
+_PIPELINE_SETTINGS = ("_preprocess_params", "_forward_params", "_postprocess_params", "_generate_kwargs")
 
 
 class GivenModel(NamedTuple):
@@ -30,7 +45,7 @@ class GivenModel(NamedTuple):
 
     Attributes:
         name: What it is called in the arguments of a run and in its signature.
-        scorer: The scorer that asks it, where the caller's choice follows from what it is; None leaves it open.
+        scorer: The scorer that asks it, where that follows from what it is; None leaves it open.
         given: What is handed over in place of a name, see `qabias.scorers.kind.Loading`; None for a name.
     """
 
@@ -43,33 +58,95 @@ def given_model(model: Model, tokenizer: PreTrainedTokenizerBase | None, name: s
     """What a caller gave as a model, as runs take it.
 
     Args:
-        model: A name or folder, a model in memory, a pipeline, or a function.
+        model: A name or folder, a model in memory, a pipeline, a function, or a client.
         tokenizer: The tokenizer of a model in memory.
         name: What it is called; needed where it has no name.
 
     Raises:
-        QabiasError: If it is none of these, or its tokenizer or name is missing.
+        QabiasError: If it is none of these, its tokenizer or name is missing, or one is given that it does not need.
     """
+    _check_name(name)
     if isinstance(model, str | Path):
         for what, value in (("name", name), ("tokenizer", tokenizer)):
             if value is not None:
                 raise QabiasError(f"{what} is for a model in memory or a function; {str(model)!r} has its own")
         return GivenModel(str(model))
-    return _in_memory(model, tokenizer, name)
+    if isinstance(model, type):
+        raise QabiasError(f"model is the class {model.__name__}, not an object of it; {_OFFER}")
+    if _is_a(model, "PreTrainedTokenizerBase"):
+        raise QabiasError("model is a tokenizer; give the model as model=... and this as tokenizer=...")
+    if _is_a(model, "Pipeline"):
+        return _of_pipeline(model, tokenizer, name)
+    if _is_a(model, "PreTrainedModel") or hasattr(model, "get_base_model"):
+        return _in_memory(model, tokenizer, name)
+    if _is_a(model, "Module", package="torch"):
+        raise QabiasError(
+            f"model is a {type(model).__name__}, a module of torch that is no model of transformers; wrap it in a "
+            'function from prompts to answers, or from requests to log-likelihoods (ask="options"), and give a name'
+        )
+    return _asked_elsewhere(model, tokenizer, name)
+
+
+def _asked_elsewhere(model: Any, tokenizer: object, name: str | None) -> GivenModel:
+    """A client or a function, which nothing is known of but the name that the caller gives."""
+    from qabias.scorers.server.given import is_client
+
+    is_of_client = is_client(model)
+    if not is_of_client and not callable(model):
+        raise QabiasError(f"model is a {type(model).__name__}; {_OFFER}")
+    what = "client" if is_of_client else "function"
+    if tokenizer is not None:
+        raise QabiasError(f"tokenizer is for a model in memory; model is a {what}, which reads texts")
+    if name is None:
+        called = "what its server calls the model" if is_of_client else "what results are to call it"
+        raise QabiasError(f"model is a {what}, which has no name of its own; give name=..., {called}")
+    return GivenModel(name, "server", model) if is_of_client else GivenModel(FUNCTION_PREFIX + name, FUNCTION, model)
+
+
+def _check_name(name: str | None) -> None:
+    """Refuse a name that the one line of a signature cannot hold, or that means something else."""
+    if name is None:
+        return
+    if not isinstance(name, str) or not name.strip() or not name.isprintable() or "|" in name:
+        raise QabiasError(f"name is {name!r}; give one line of text without '|', which the signature can hold")
+    if name.startswith(_TAKEN):
+        raise QabiasError(f"name is {name!r}; choose one that does not begin with {' or '.join(_TAKEN)}")
+
+
+def _of_pipeline(pipeline: Any, tokenizer: PreTrainedTokenizerBase | None, name: str | None) -> GivenModel:
+    """The model and the tokenizer of a pipeline; says which of its settings are not those of qabias."""
+    if tokenizer is not None:
+        raise QabiasError("tokenizer is for a model in memory; a pipeline has its own")
+    if not type(pipeline).__module__.startswith("transformers."):
+        raise QabiasError(
+            f"model is a {type(pipeline).__name__}, a pipeline with code of its own, which would not be asked; give "
+            "its model and tokenizer, or a function that calls it"
+        )
+    usual = [*type(pipeline)._sanitize_parameters(pipeline), {}]
+    settings: dict[str, object] = {}
+    for attribute, known in zip(_PIPELINE_SETTINGS, usual, strict=True):
+        given = getattr(pipeline, attribute, {})
+        settings |= {key: value for key, value in given.items() if repr(known.get(key)) != repr(value)}
+    if settings:
+        warnings.warn(
+            f"the pipeline's model is asked in the way of qabias; its settings {', '.join(sorted(settings))} are not "
+            "used. What is to hold goes into option={...}, or give a function that calls the pipeline",
+            stacklevel=4,
+        )
+    return _in_memory(pipeline.model, pipeline.tokenizer, name)
 
 
 def _in_memory(model: Any, tokenizer: PreTrainedTokenizerBase | None, name: str | None) -> GivenModel:
-    from transformers import PreTrainedModel
-
     from qabias.models.memory import from_memory
 
-    if isinstance(model, PreTrainedModel) or hasattr(model, "get_base_model"):
-        loaded = from_memory(model, tokenizer, name)
-        return GivenModel(loaded.name, given=loaded)
-    raise QabiasError(
-        f"model is a {type(model).__name__}; give a name or folder, a model of transformers with its tokenizer, a "
-        "pipeline, a function from prompts to answers, or an OpenAI-compatible client"
-    )
+    loaded = from_memory(model, tokenizer, name)
+    _check_name(loaded.name)
+    return GivenModel(loaded.name, given=loaded)
+
+
+def _is_a(model: object, name: str, package: str = "transformers") -> bool:
+    """Whether something is of a class of a package, or of one made from it; told without importing the package."""
+    return any(base.__name__ == name and base.__module__.partition(".")[0] == package for base in type(model).__mro__)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from qabias.api.result import Result
 from qabias.api.running import OptionValue, option_text, upstream
+from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
     import datasets
@@ -27,7 +28,7 @@ def load(
     """The examples of a benchmark, as `qabias run` would ask them.
 
     Args:
-        benchmark: Name of the benchmark.
+        benchmark: Name of the benchmark (see `qabias list`).
         config: Configuration of the dataset.
         source: Source of the texts: bundled, official or release.
         fixes: Correct the known defects of published texts.
@@ -37,26 +38,28 @@ def load(
         upstream_dir: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`.
 
     Returns:
-        One row for each example, with the columns of the benchmark's dataset card.
+        One row for each example, with the columns and features of the benchmark's dataset card, and what else its
+        examples are identified by (UnQover's `set`). Numbers of classes are `ClassLabel`s. `info` has the name of the
+        benchmark, the configuration, whom to cite, and what the rows were loaded by, which `qabias.score` reads.
 
     Raises:
         QabiasError: If an argument is wrong or the files cannot be had.
     """
-    from datasets import ClassLabel, Dataset, DatasetInfo, Features
-
-    from qabias.runs.arguments import RunArguments
+    from qabias.api.rows import as_dataset
+    from qabias.benchmarks import load_benchmark
+    from qabias.runs.arguments import RunArguments, check_arguments
     from qabias.runs.question import load_examples
+    from qabias.support.suggest import unknown
 
     options = {name: option_text(value) for name, value in (option or {}).items()}
     arguments = RunArguments(
         benchmark, config=config, source=source, fixes=fixes, limit=limit, seed=seed, options=options
     )
-    examples = load_examples(arguments, upstream(upstream_dir))
-    features = Features.from_arrow_schema(examples.table.schema)
-    for column, names in examples.benchmark.class_labels.items():
-        if column in features:
-            features[column] = ClassLabel(names=list(names))
-    return Dataset(examples.table.cast(features.arrow_schema), info=DatasetInfo(features=features))
+    chosen = load_benchmark(benchmark)
+    check_arguments(chosen, arguments)
+    for name in arguments.scorer_options:
+        raise unknown("option", name, chosen.options)
+    return as_dataset(load_examples(arguments, upstream(upstream_dir)).table, chosen, arguments)
 
 
 def read(folder: str | Path, *, upstream_dir: str | Path | None = None) -> Result:
@@ -69,4 +72,20 @@ def read(folder: str | Path, *, upstream_dir: str | Path | None = None) -> Resul
     Raises:
         QabiasError: If the folder holds no scored run, or a damaged one.
     """
+    _refuse_other_folders(Path(folder))
     return Result(folder, upstream_dir=upstream(upstream_dir))
+
+
+def _refuse_other_folders(folder: Path) -> None:
+    from qabias.runs.folder import RUN_FILE
+
+    if (folder / RUN_FILE).exists():
+        return
+    from qabias.report import COMPARISON_FILE, POOL_FILE
+
+    for name, what in ((COMPARISON_FILE, "a comparison"), (POOL_FILE, "a mean of several runs")):
+        if (folder / name).exists():
+            raise QabiasError(
+                f"{folder}: holds {what}, not a run; give the folders of its runs to qabias.compare, or see its tables "
+                f"by `qabias show {folder}`"
+            )

@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qabias.api.scratch import Scratch
 from qabias.api.tabled import Tabled
+from qabias.benchmarks.findings import findings
+from qabias.benchmarks.undefined import reasons
+from qabias.comparison.outcomes import outcomes_of
 from qabias.errors import QabiasError
+from qabias.measuring.collected import coverage_of
 from qabias.runs.scored import ScoredRun, read_scored, read_tables
 from qabias.tables.model import Analysis
 
 if TYPE_CHECKING:
     import datasets
+    import pandas
     from rich.console import Console
 
 
 class Result(Tabled):
     """A run with its scores, tables, figures and answers; what `qabias.run`, `score` and `read` return.
 
+    `print` shows what the command line prints, a notebook the headline scores, what was found, and a figure.
+
     Args:
         folder: A run folder with scores.
         upstream_dir: Local mirror of the published files, for what reads examples again.
-        scratch: The temporary folder that holds the run and goes with the result, if it is one.
+        scratch: What holds the temporary folder of the run, which goes with the last result that is in it; None for a
+            folder that stays.
+
+    Attributes:
+        folder: The run folder.
 
     Raises:
         QabiasError: If the folder holds no scored run, or a damaged one.
@@ -36,12 +48,12 @@ class Result(Tabled):
         folder: str | Path,
         *,
         upstream_dir: str | None = None,
-        scratch: tempfile.TemporaryDirectory[str] | None = None,
+        scratch: Scratch | None = None,
     ) -> None:
         self.folder = Path(folder)
         self._run: ScoredRun = read_scored(self.folder)
         self._upstream_dir = upstream_dir
-        self._scratch = scratch
+        self.scratch = scratch
 
     @property
     def benchmark(self) -> str:
@@ -67,6 +79,82 @@ class Result(Tabled):
     def _analysis(self) -> Analysis:
         return read_tables(self._run)
 
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """What was measured, by the names of `run.json`."""
+        return asdict(self._run.arguments)
+
+    @cached_property
+    def sample(self) -> Mapping[str, str]:
+        """The size of the sample and what is missing from it, in words, as the report says it first: label to text."""
+        run = self._run
+        facts = run.benchmark.sample_facts(run.scores)
+        covered = coverage_of(run.arguments)
+        return {**facts, "Answered": covered} if covered else facts
+
+    @property
+    def outcomes(self) -> Mapping[str, int]:
+        """How the written answers ended: the number of answered, refused, truncated, filtered and unread ones.
+
+        Empty where the model wrote nothing, so that nothing could end: likelihoods, or indices that others collected.
+        What is missing of those is said in `sample`, and counted by the benchmark in `scores`.
+        """
+        return outcomes_of(self._run.scores)
+
+    @cached_property
+    def findings(self) -> tuple[str, ...]:
+        """What was found, in sentences made from intervals: which groups answers follow stereotypes about."""
+        return tuple(findings(self._run.benchmark, self._run.scores, self._run.is_question_only))
+
+    @cached_property
+    def reasons(self) -> Mapping[str, str]:
+        """Why what is undefined in `scores` is so, by its JSON pointer, such as "/ci/bias_disambig"."""
+        return reasons(self._run.benchmark, self._run.scores)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know before any number is read."""
+        return tuple(self._analysis.notes)
+
+    def examples(self) -> pandas.DataFrame:
+        """The items that the report shows, in its order, with their texts, options, answer and prompt.
+
+        Returns:
+            One row for each item. What is a list for an item (options, probabilities, several prompts) is a list in its
+            cell. `attrs["how_chosen"]` says how the items were chosen; it is "" where there is none.
+        """
+        import pandas as pd
+
+        from qabias.report.prompts import with_prompts
+
+        analysis = with_prompts(self._analysis, self._run)
+        frame = pd.DataFrame.from_records([dict(row) for row in analysis.examples])
+        frame.attrs["how_chosen"] = analysis.how_chosen
+        return frame
+
+    def predictions(self) -> datasets.Dataset:
+        """The examples that were asked, with the answers to them, one row each.
+
+        Returns:
+            The columns of `qabias.load`, and behind them those of the answers: for example the answer (`prediction`; -1
+            is no answer), `loglikelihoods`, or what was written (`generated`) and how it ended (`outcome`). Where a set
+            of wordings was asked, the examples stand once for each, told apart by the column `run`.
+
+        Raises:
+            QabiasError: If the texts of the examples cannot be had, or the folder does not hold the answers to them.
+        """
+        from qabias.api.rows import as_dataset
+        from qabias.runs.folder import read_all_answers
+        from qabias.runs.question import load_examples_of
+
+        run = self._run
+        table = load_examples_of(run.file, self._upstream_dir).table
+        answers = read_all_answers(run.file, run.benchmark, table)
+        for name in answers.column_names:
+            if name not in run.benchmark.key:
+                table = table.append_column(name, answers[name])
+        return as_dataset(table, run.benchmark, run.arguments)
+
     def save(self, folder: str | Path) -> Result:
         """Copy the run to a folder that stays, and return the result there.
 
@@ -82,10 +170,6 @@ class Result(Tabled):
         shutil.copytree(self.folder, target, dirs_exist_ok=True)
         return Result(target, upstream_dir=self._upstream_dir)
 
-    def predictions(self) -> datasets.Dataset:
-        """The examples with the answers to them, one row each."""
-        raise NotImplementedError
-
     def report(self, path: str | Path | None = None) -> Path:
         """Write the report, one HTML page that needs no network, and return its path.
 
@@ -99,16 +183,58 @@ class Result(Tabled):
 
         return write_report(self._run, self._analysis, None if path is None else Path(path))
 
+    def push(
+        self, to: str, dataset: str, *, sample: bool = False, create_pr: bool = True, dry_run: bool = False
+    ) -> str:
+        """Push the scores into the repository of the model on the Hub, as `qabias push results` does.
+
+        Nobody is asked: this sends at once. Look at the plan first, by `print(result.push(..., dry_run=True))`.
+
+        Args:
+            to: Model that was measured, ORG/NAME.
+            dataset: Dataset on the Hub that was asked, ORG/NAME.
+            sample: Push the scores of a sample of the examples too.
+            create_pr: Open a pull request, or commit to main.
+            dry_run: Only make the plan; the Hub is asked nothing and sent nothing.
+
+        Returns:
+            The address of the pull request or of the commit; of the repository or pull request where it holds these
+            files already; on a dry run the plan, as lines.
+
+        Raises:
+            QabiasError: If the run is of a sample, a name is wrong, nobody is logged in, there is no such model, or the
+                login may not write there.
+        """
+        from qabias.hub.contents import results_push
+        from qabias.hub.plan import intended_way, plan_lines
+
+        plan = results_push(self.folder, to, dataset, sample=sample)
+        if dry_run:
+            return "\n".join(plan_lines(plan, intended_way(plan, create_pr)))
+        from qabias.hub.push import Hub, where_it_is
+
+        hub = Hub()
+        difference = hub.difference(plan, create_pr=create_pr)
+        return where_it_is(plan, difference) if difference.is_empty else hub.send(plan, difference)
+
+    def _repr_html_(self) -> str:
+        from qabias.report.card import run_card
+
+        return run_card(self._run, self._analysis, coverage_of(self._run.arguments))
+
     def _print(self, console: Console) -> None:
         from qabias.terminal.scores import print_findings, print_scores
 
         run = self._run
+        for line in filter(None, (run.left_out, coverage_of(run.arguments))):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
         print_scores(run.benchmark, run.scores, console, run.is_question_only)
         print_findings(run.benchmark, run.scores, console, run.is_question_only)
         console.print(run.signature, markup=False, highlight=False, soft_wrap=True)
 
     def __repr__(self) -> str:
-        return f"<Result of {self.model} on {self.benchmark} in {self.folder}>"
+        where = self.folder if self.scratch is None else "a temporary folder"
+        return f"<qabias.Result of {self.model} on {self.benchmark} in {where}>"
 
 
 def _with_nan(content: Any) -> Any:

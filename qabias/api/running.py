@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from qabias.api.result import Result
+from qabias.api.scratch import run_folder
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ def run(
     if SEPARATOR in source:
         raise QabiasError(f"source {source!r}: one at a time; run each of them and give both results to qabias.compare")
     found = given_model(model, tokenizer, name)
+    if found.scorer is not None and scorer not in (None, found.scorer):
+        raise QabiasError(f"{name!r} is asked by the scorer {found.scorer}, not by {scorer}; leave scorer out")
     arguments = RunArguments(
         benchmark=benchmark,
         model=found.name,
@@ -119,8 +121,7 @@ def run(
     machine = Machine(device, token_budget, parse_shard(shard), mirror, progress)
     if output is None and (machine.shard[1] > 1 or launched_processes().count > 1):
         raise QabiasError("several processes or shards need a folder that all of them see; give output=...")
-    scratch = tempfile.TemporaryDirectory(prefix="qabias-") if output is None else None
-    folder = Path(scratch.name) / "run" if scratch else Path(str(output))
+    folder, scratch = run_folder(output)
     with ready(found):
         finished = run_benchmark(arguments, folder, machine, found.given)
     if finished.scores is None:

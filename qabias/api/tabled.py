@@ -79,5 +79,6 @@ class Tabled(ABC):
         from rich.console import Console
 
         text = io.StringIO()
-        self._print(Console(file=text, width=150))
+        # In a notebook rich would show the tables itself and leave the text empty, and a kernel asks for colours.
+        self._print(Console(file=text, width=150, force_jupyter=False, force_terminal=False, color_system=None))
         return text.getvalue().rstrip("\n")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from qabias.answers.outcomes import ANSWERED, OUTCOMES, outcomes
 from qabias.benchmarks.facts import counted
@@ -16,6 +17,19 @@ from qabias.tables.formatting import percent
 def is_text(column: pa.ChunkedArray) -> bool:
     """Whether a column holds texts."""
     return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
+
+
+def as_places(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Numbers of answers as integers, where floats hold them because some are missing; NaN is nothing.
+
+    What is no whole number stays as it is: the metric refuses it and says where it stands.
+    """
+    if pa.types.is_floating(column.type):
+        try:
+            return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column).cast(pa.int64())
+        except pa.ArrowInvalid:
+            return column
+    return column.cast(pa.int64()) if pa.types.is_null(column.type) else column
 
 
 def text_columns(

@@ -10,6 +10,7 @@ import typer
 
 from qabias.benchmarks.registry import default_name
 from qabias.cli.build import build
+from qabias.cli.check import check
 from qabias.cli.compare import compare
 from qabias.cli.export import export
 from qabias.cli.familiarity import familiarity
@@ -50,6 +51,7 @@ for _command, _name, _example in (
     (show, "show", "show runs/ONE --template Age-01"),
     (report, "report", "report runs/ONE runs/OTHER --output report.html"),
     (compare, "compare", "compare runs/ONE runs/OTHER --output comparison"),
+    (check, "check", "check runs/ONE --max bias_ambig=0.1 --min accuracy_ambig=0.9 --by category"),
     (familiarity, "familiarity", f"familiarity {_FIRST} --model smollm2 --config Religion"),
     (pool, "pool", "pool runs/PROMPT-1 runs/PROMPT-2 runs/PROMPT-3 --output runs/mean"),
     (export, "export", "export runs/ONE --format latex --table bias_by_category"),

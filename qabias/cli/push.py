@@ -13,7 +13,6 @@ from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
     from qabias.hub.changes import Push as Planned
-    from qabias.hub.push import Difference
 
 _FIRST = default_name()
 
@@ -130,39 +129,27 @@ def _check_asking(dry_run: bool, yes: bool) -> None:
 
 def _push(plan: "Planned", *, create_pr: bool, private: bool, dry_run: bool, yes: bool) -> None:
     """Show the plan; unless this is a dry run, compare with the Hub, ask, and send what differs."""
+    from qabias.hub.plan import intended_way, plan_lines
+
     if dry_run:
-        way = "directly to main"
-        if create_pr:
-            way = "as a pull request" + (" (directly if the repository is new)" if plan.may_be_created else "")
-        _show(plan, way)
+        _echo(plan_lines(plan, intended_way(plan, create_pr)))
         typer.echo("dry run: the Hub was neither asked nor changed")
         return
 
-    from qabias.hub.push import Hub, pull_request_url
+    from qabias.hub.push import Hub, where_it_is
 
     hub = Hub()
     difference = hub.difference(plan, create_pr=create_pr)
     if difference.is_empty:
-        where = plan.url if difference.pull_request is None else pull_request_url(plan, difference.pull_request)
-        typer.echo(f"nothing to do: {where} holds these {len(plan.files)} files already")
+        typer.echo(f"nothing to do: {where_it_is(plan, difference)} holds these {len(plan.files)} files already")
         return
-    _show(plan, difference.way, difference)
+    _echo(plan_lines(plan, difference.way, difference))
     if not yes and not typer.confirm("Send?"):
         typer.echo("nothing sent")
         return
     typer.echo(f"pushed: {hub.send(plan, difference, private=private)}")
 
 
-def _show(plan: "Planned", way: str, difference: "Difference | None" = None) -> None:
-    """Print a plan: target, way and files with their sizes, and what the Hub has of them where that is known."""
-    typer.echo(f"{plan.kind} {plan.repo_id} ({plan.url}), {way}")
-    typer.echo(f"  {plan.title}: {plan.description}")
-    width = max(map(len, plan.files))
-    for path in plan.files:
-        state = "" if difference is None else f"  {difference.states[path]}"
-        typer.echo(f"  {path:<{width}}{plan.size(path):>12,} bytes{state}")
-    sent = list(plan.files) if difference is None else difference.sent
-    if difference is not None:
-        for path in difference.removed:
-            typer.echo(f"  {path:<{width}}{'':>12}        removed: it lies in a folder of this {plan.kind}")
-    typer.echo(f"  to send: {len(sent)} files, {sum(map(plan.size, sent)):,} bytes")
+def _echo(lines: list[str]) -> None:
+    for line in lines:
+        typer.echo(line)

@@ -165,6 +165,11 @@ def pull_request_url(plan: Push, number: int) -> str:
     return f"{plan.url}/discussions/{number}"
 
 
+def where_it_is(plan: Push, difference: Difference) -> str:
+    """Address of what holds the files of a plan already."""
+    return plan.url if difference.pull_request is None else pull_request_url(plan, difference.pull_request)
+
+
 def _reference(number: int) -> str:
     return f"refs/pr/{number}"
 

@@ -15,7 +15,7 @@ from qabias.benchmarks import Benchmark, choose_format, load_benchmark
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.scoring import check_rules
 from qabias.errors import QabiasError
-from qabias.measuring.predictions import join_answers
+from qabias.measuring.predictions import check_references, join_answers
 from qabias.measuring.run import RunResult, finish
 from qabias.runs.arguments import RunArguments, check_arguments
 from qabias.runs.folder import claim, part_path, read_run, write_part
@@ -49,10 +49,21 @@ class Collected:
     @property
     def coverage(self) -> str:
         """How many of the examples are answered, as a sentence; "" where all are."""
-        n = self.question.table.num_rows
-        if n == self.n_examples:
-            return ""
-        return f"answers to {n:,} of the {self.n_examples:,} examples of this configuration ({n / self.n_examples:.1%})"
+        return _coverage(self.question.table.num_rows, self.n_examples)
+
+
+def coverage_of(arguments: RunArguments) -> str:
+    """The same of a run that has been written; "" of one in which a model was asked."""
+    if not arguments.answers:
+        return ""
+    *_, n, _, n_examples = arguments.answers.split(" ")
+    return _coverage(int(n), int(n_examples))
+
+
+def _coverage(n: int, n_examples: int) -> str:
+    if n == n_examples:
+        return ""
+    return f"answers to {n:,} of the {n_examples:,} examples of this configuration ({n / n_examples:.1%})"
 
 
 def choose_answers(benchmark: Benchmark, path: Path, name: str | None) -> GivenAnswers:
@@ -66,22 +77,42 @@ def choose_answers(benchmark: Benchmark, path: Path, name: str | None) -> GivenA
     Raises:
         QabiasError: If the file cannot be read, or holds the answers of several and none of that name.
     """
-    found = read_table(path)
+    return choose_from_table(benchmark, read_table(path), name, str(path))
+
+
+def choose_from_table(benchmark: Benchmark, found: pa.Table, name: str | None, where: str) -> GivenAnswers:
+    """The answers in a table: those of one in the general form, or one model's in a form of the authors.
+
+    Args:
+        benchmark: The benchmark.
+        found: The table.
+        name: Which of several that a table of the authors holds.
+        where: What messages call it.
+
+    Raises:
+        QabiasError: If it holds the answers of several and none of that name.
+    """
     is_general = set(benchmark.answer_columns) <= set(found.column_names)
     known = {} if is_general else {given.name: given for given in benchmark.recognise(found)}
     if not known:
         if name is not None:
-            raise QabiasError(f"{path}: holds one column of answers; leave --answers out")
+            raise QabiasError(f"{where}: holds one column of answers; leave --answers out")
         return GivenAnswers("", "", "", "", found)
     if len(known) == 1 and name is None:
         return next(iter(known.values()))
     if name not in known:
         hint = did_you_mean(name, known) if name else ""
-        raise QabiasError(f"{path}: holds the answers of {', '.join(known)}; choose by --answers{hint}")
+        raise QabiasError(f"{where}: holds the answers of {', '.join(known)}; choose by --answers{hint}")
     return known[name]
 
 
-def collect(given: GivenAnswers, arguments: RunArguments, where: str, upstream_dir: str | None = None) -> Collected:
+def collect(
+    given: GivenAnswers,
+    arguments: RunArguments,
+    where: str,
+    upstream_dir: str | None = None,
+    references: pa.Table | None = None,
+) -> Collected:
     """Read answers and find the examples that they answer.
 
     Args:
@@ -89,6 +120,8 @@ def collect(given: GivenAnswers, arguments: RunArguments, where: str, upstream_d
         arguments: What they answer; a format, a norm and a model that it leaves out are those of `given`.
         where: What messages call the answers, and their name in the signature.
         upstream_dir: Local mirror of the published files.
+        references: The examples that were asked, as whoever asked had them; what they have in common with those of the
+            benchmark must be the same.
 
     Raises:
         QabiasError: If an argument is wrong, the answers are to other texts, an example does not exist, or one is
@@ -109,6 +142,8 @@ def collect(given: GivenAnswers, arguments: RunArguments, where: str, upstream_d
         names = ", ".join(wording.name for wording in prompt_format.wordings)
         raise QabiasError(f"{where}: {prompt_format.name} is a set of formats; name the one that was asked: {names}")
     examples = load_examples(arguments, upstream_dir)
+    if references is not None:
+        check_references(benchmark, examples.table, references)
     table, answers = join_answers(benchmark, examples.table, given.answers, where)
     read = benchmark.read_given(table, answers, prompt_format, arguments.norm)
     digest = hashlib.sha256(str(read.to_pylist()).encode()).hexdigest()[:8]

@@ -10,7 +10,7 @@ from typing import Any
 from qabias.errors import QabiasError
 from qabias.models.loading import SMOLLM2, gguf_read_once, load_pretrained
 from qabias.scorers.kind import ScorerKind
-from qabias.scorers.registry import BASELINE, BASELINE_PREFIX, FALLBACK, default_scorer, kinds, load_kind
+from qabias.scorers.registry import FALLBACK, kinds, load_kind, scorer_of
 
 # One of the smallest models stands in for one of which only the size is known. It reads texts of any length.
 _STAND_IN = {"hidden_size": 2, "intermediate_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1}
@@ -52,9 +52,7 @@ def load_subject(
 
 
 def _find_kind(model: str, scorer: str | None) -> ScorerKind:
-    if model.startswith(BASELINE_PREFIX):
-        scorer = BASELINE
-    kind = load_kind(scorer or (default_scorer(model) if model else FALLBACK))
+    kind = load_kind(scorer_of(scorer, model) if model else scorer or FALLBACK)
     if not kind.auto_class:
         able = ", ".join(name for name, other in kinds().items() if other.auto_class)
         raise QabiasError(f"the scorer {kind.name} runs no model on this machine; plan for one of {able}")

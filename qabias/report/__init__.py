@@ -124,13 +124,14 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
         kicker="Comparison",
         findings=comparison.findings,
         by_run=comparison.by_run,
-        headlines=[_headline_of(comparison)],
+        headlines=[headline_of(comparison)],
         appendix={"Signatures": dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
     )
     return _write(render_chapters(title, [chapter]), folder / COMPARISON_FILE)
 
 
-def _headline_of(comparison: Comparison) -> Table:
+def headline_of(comparison: Comparison) -> Table:
+    """The headline scores of the runs of a comparison: runs by scores."""
     benchmark, question_only = comparison.benchmark, are_question_only(comparison.runs)
     tiles = [benchmark.tiles(strict(of), question_only) for of in comparison.scores]
     return headline_table("Headline scores", benchmark.facts.clusters[0], comparison.names, tiles)

@@ -22,6 +22,7 @@ from markupsafe import Markup
 from qabias.benchmarks import Benchmark
 from qabias.benchmarks.facts import Tile
 from qabias.report import examples
+from qabias.report.palette import page_palette
 from qabias.report.svg import inline_svg
 from qabias.tables import figures
 from qabias.tables.formatting import UNDEFINED, as_estimate, show, show_interval
@@ -107,18 +108,21 @@ def render_chapters(title: str, chapters: Sequence[Chapter], overview: Mapping[i
         chapters: What it holds.
         overview: Tables of the headline scores of several chapters, by the place of the first of them, from 0.
     """
-    environment = _environment()
-    script = _read("page.js")
-    return environment.get_template("page.html.j2").render(
-        title=title,
-        style=Markup(_read("page.css")),
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        overview=[
-            {**_table(table, f"headline-{place}"), "chapter": f"c{place + 1}"}
-            for place, table in (overview or {}).items()
-        ],
-        chapters=[_chapter(chapter, f"c{number}") for number, chapter in enumerate(chapters, start=1)],
+    script = read_template("page.js")
+    return (
+        environment()
+        .get_template("page.html.j2")
+        .render(
+            title=title,
+            style=Markup(page_palette() + read_template("page.css")),
+            script=Markup(script),
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            overview=[
+                {**lay_out(table, f"headline-{place}"), "chapter": f"c{place + 1}"}
+                for place, table in (overview or {}).items()
+            ],
+            chapters=[_chapter(chapter, f"c{number}") for number, chapter in enumerate(chapters, start=1)],
+        )
     )
 
 
@@ -141,7 +145,7 @@ def _chapter(chapter: Chapter, name: str) -> dict[str, object]:
 
 
 def _numbered(tables: Sequence[Table], name: str) -> list[dict[str, object]]:
-    return [_table(table, f"{name}-{place}") for place, table in enumerate(tables, start=1)]
+    return [lay_out(table, f"{name}-{place}") for place, table in enumerate(tables, start=1)]
 
 
 def _by_section(tables: Sequence[Table]) -> list[tuple[str, list[Table]]]:
@@ -151,7 +155,8 @@ def _by_section(tables: Sequence[Table]) -> list[tuple[str, list[Table]]]:
     return [(section, list(group)) for section, group in groupby(by_order, lambda table: table.section)]
 
 
-def _table(table: Table, name: str) -> dict[str, object]:
+def lay_out(table: Table, name: str) -> dict[str, object]:
+    """A table as templates take it; `name` is unique in the page."""
     return {
         "id": name,
         "about": table,
@@ -195,7 +200,8 @@ def _unbroken(text: str) -> str:
     return re.sub(r"(?<=\d) %", "\u00a0%", text)
 
 
-def _read(name: str) -> str:
+def read_template(name: str) -> str:
+    """The text of a file in the folder of templates."""
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
@@ -211,8 +217,9 @@ class _Environment(jinja2.Environment):
         return str(sibling) if sibling.is_absolute() and sibling.is_file() else template
 
 
-def _environment() -> jinja2.Environment:
-    environment = _Environment(
+def environment() -> jinja2.Environment:
+    """What renders the templates of pages and cards."""
+    made = _Environment(
         # A benchmark's template is named by its path, because it lies in the benchmark's folder.
         loader=jinja2.ChoiceLoader([jinja2.FileSystemLoader(_TEMPLATES), jinja2.FunctionLoader(_read_template)]),
         autoescape=True,
@@ -221,6 +228,6 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(breakable=_breakable, unbroken=_unbroken)
-    environment.globals.update(show=show, show_interval=show_interval, UNDEFINED=UNDEFINED)
-    return environment
+    made.filters.update(breakable=_breakable, unbroken=_unbroken)
+    made.globals.update(show=show, show_interval=show_interval, UNDEFINED=UNDEFINED)
+    return made

@@ -30,12 +30,13 @@ _VARIABLES = {
 }
 
 
-def inline_svg(table: Table, name: str) -> Markup:
+def inline_svg(table: Table, name: str, numbers: str = "the table below has its numbers") -> Markup:
     """The figure of a table as an SVG element for a page.
 
     Args:
         table: With a `figure`.
         name: Prefix of all ids; unique in the page.
+        numbers: Where its numbers are, for those who do not see it.
 
     Returns:
         Safe to stand in HTML: Matplotlib and ElementTree escaped all texts that came from data.
@@ -61,7 +62,7 @@ def inline_svg(table: Table, name: str) -> Markup:
         "aria-labelledby": f"{name}-title",
     }
     title = ElementTree.Element("title", {"id": f"{name}-title"})
-    title.text = f"{figures.printable(table.title)}; the table below has its numbers"
+    title.text = f"{figures.printable(table.title)}; {numbers}"
     svg.insert(0, title)
     return Markup(ElementTree.tostring(svg, encoding="unicode"))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel, ModelKind, check_kind, load_model
-from qabias.models.memory import config_of
+from qabias.models.memory import check_head, config_of
 
 if TYPE_CHECKING:
     from qabias.scorers.base import Scorer
@@ -75,6 +75,7 @@ class Loading:
         if isinstance(self.given, LoadedModel):
             self._refuse_changes()
             check_kind(models, self.model, config_of(self.given))
+            check_head(models, self.given)
             return self.given
         return load_model(
             models,
@@ -124,6 +125,7 @@ class ScorerKind:
             them.
         chats: Whether a model that writes is asked in the form of a chat, and so by letters rather than texts.
         has_lengths: Whether scores are likelihoods of texts, which a length can normalise.
+        counts_tokens: Whether that length may be in tokens; one that does not know them has bytes alone.
         reads_prompt: Whether it reads what a prompt format renders; encoders read the texts themselves.
         many_at_once: Whether it gains from being asked thousands of questions in one call.
     """
@@ -144,5 +146,6 @@ class ScorerKind:
     lists_options: bool = False
     chats: bool = False
     has_lengths: bool = True
+    counts_tokens: bool = True
     reads_prompt: bool = True
     many_at_once: bool = False

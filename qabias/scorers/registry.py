@@ -25,9 +25,11 @@ from qabias.support.suggest import closest, did_you_mean
 GROUP = "qabias.scorers"
 BASELINE = "baseline"
 BASELINE_PREFIX = f"{BASELINE}:"
+FUNCTION = "function"
+FUNCTION_PREFIX = f"{FUNCTION}:"
 # Most models that can be asked are causal language models, whatever their configuration calls them.
 FALLBACK = "causal"
-_MODULES = (FALLBACK, "seq2seq", "nli", "extractive_qa", "masked_lm", "multiple_choice", "server", BASELINE)
+_MODULES = (FALLBACK, "seq2seq", "nli", "extractive_qa", "masked_lm", "multiple_choice", "server", FUNCTION, BASELINE)
 
 
 @cache
@@ -62,7 +64,7 @@ def load_kind(name: str) -> ScorerKind:
     """
     known = kinds()
     if name not in known:
-        names = [other for other in known if other != BASELINE]
+        names = [other for other in known if other not in (BASELINE, FUNCTION)]
         raise QabiasError(
             f"unknown scorer {name!r}; choose one of {', '.join(names)}, or a model named {BASELINE_PREFIX}KIND"
             f"{did_you_mean(name, names)}"
@@ -109,7 +111,7 @@ def scorer_made_for(config: Any) -> str:
 
 
 def scorer_of(scorer: str | None, model: str, revision: str | None = None, given: object = None) -> str:
-    """Name of the scorer that asks a model: the one that is named, a baseline's, or the one the head is made for.
+    """Name of the scorer that asks a model: a baseline's, a function's, the one that is named, or the head's own.
 
     Args:
         scorer: Name of a scorer, if one is named.
@@ -120,8 +122,9 @@ def scorer_of(scorer: str | None, model: str, revision: str | None = None, given
     Raises:
         QabiasError: If the configuration of the model cannot be had.
     """
-    if model.startswith(BASELINE_PREFIX):
-        return BASELINE
+    for own, prefix in ((BASELINE, BASELINE_PREFIX), (FUNCTION, FUNCTION_PREFIX)):
+        if model.startswith(prefix):
+            return own
     if scorer is None and isinstance(given, LoadedModel):
         return scorer_made_for(config_of(given))
     return scorer or default_scorer(model, revision)
@@ -140,7 +143,7 @@ def load_scorer(
 
     Args:
         scorer: Name of a scorer, or None for the way that the model's head is made for.
-        model: `"baseline:KIND"` (no scorer needed), or a name or path that the scorer can load.
+        model: `"baseline:KIND"` or `"function:NAME"` (no scorer needed), or a name or path that the scorer can load.
         scorer_options: Options of the scorer by name, as texts.
         revision: Branch, tag or commit of a Hub model.
         given: What a caller hands over in place of a name, see `Loading`.
@@ -203,12 +206,15 @@ def check_rule(scorer: Scorer, norm: str) -> None:
     """Refuse a rule of scoring or of reading that does not fit a scorer.
 
     Raises:
-        QabiasError: If likelihoods are to be parsed, or texts, label probabilities or choices to be normalised.
+        QabiasError: If likelihoods are to be parsed, texts, label probabilities or choices to be normalised, or tokens
+            to be counted that nobody knows.
     """
     known: tuple[str, ...] = NORMS
     if isinstance(scorer, TextScorer):
         known = ("none", *PARSE_RULES)
     elif isinstance(scorer, PairScorer) or not kind_of(scorer).has_lengths:
         known = ("none",)
+    elif not kind_of(scorer).counts_tokens:
+        known = tuple(name for name in NORMS if name != "token")
     if norm not in known:
         raise QabiasError(f"norm {norm!r} does not fit the scorer {scorer.name}; choose {' or '.join(known)}")

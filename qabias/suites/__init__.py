@@ -16,7 +16,7 @@ import yaml
 from qabias.benchmarks import load_benchmark, loadable_benchmarks
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
-from qabias.scorers.registry import BASELINE, BASELINE_PREFIX, default_scorer
+from qabias.scorers.registry import BASELINE, BASELINE_PREFIX, scorer_of
 from qabias.support.suggest import did_you_mean, unknown
 
 PREFIX = "paper:"
@@ -171,7 +171,7 @@ def _own_model(suite: Suite, name: str) -> SuiteModel:
         meant = did_you_mean(name, [model.name for model in suite.models])
         if meant:
             raise QabiasError(f"unknown model {name!r} in {suite.name}{meant}")
-    scorer = BASELINE if name.startswith(BASELINE_PREFIX) else default_scorer(name)
+    scorer = scorer_of(None, name)
     known = sorted({scorer for experiment in suite.experiments for scorer in experiment.scorers})
     if scorer not in known:
         raise QabiasError(f"{suite.name} does not ask models like {name!r} ({scorer}); it asks {', '.join(known)}")

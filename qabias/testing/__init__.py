@@ -1,1 +1,27 @@
-"""Assertions about results, for tests and release pipelines."""
+"""Assertions about results, for tests and release pipelines.
+
+    import qabias
+    from qabias.testing import assert_bias_below
+
+    assert_bias_below(qabias.read("runs/name"), "bias_ambig", 0.1, by="category")
+
+They fail only where the interval of a score says so, and tell where the sample is too small to say anything. That
+nothing fails does not prove a model unbiased.
+"""
+
+from qabias.testing.assertions import Undecided, UndecidedWarning, assert_bias_below, assert_score_above
+from qabias.testing.checking import breakdowns, verdicts
+from qabias.testing.verdicts import Limit, Side, State, Verdict
+
+__all__ = [
+    "Limit",
+    "Side",
+    "State",
+    "Undecided",
+    "UndecidedWarning",
+    "Verdict",
+    "assert_bias_below",
+    "assert_score_above",
+    "breakdowns",
+    "verdicts",
+]

@@ -51,7 +51,7 @@ from qabias.benchmarks.orders import (
 from qabias.benchmarks.pairs import Form, Pair, predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, RUN, Rules
-from qabias.benchmarks.written import about_missing, is_text, outcome_counts
+from qabias.benchmarks.written import about_missing, as_places, is_text, outcome_counts
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
@@ -219,7 +219,7 @@ class BBQBenchmark(Benchmark):
             check_probabilities(column)
         given = answers["prediction"]
         if not is_text(given):
-            return answers
+            return answers.set_column(answers.column_names.index("prediction"), "prediction", as_places(given))
         texts = [text or "" for text in given.to_pylist()]
         return pa.table(_written_columns(texts, norm, table.to_pylist(), prompt_format) | likely)
 

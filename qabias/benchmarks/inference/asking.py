@@ -32,7 +32,7 @@ from qabias.benchmarks.inference.prompts import FORMATS, INSTRUCTED, QA_FORMATS
 from qabias.benchmarks.pairs import Codes, Floats, Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules, compute
-from qabias.benchmarks.written import about_missing, is_text, outcome_counts, text_columns
+from qabias.benchmarks.written import about_missing, as_places, is_text, outcome_counts, text_columns
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, PairScorer, Request, Scorer, TextScorer
 from qabias.scorers.registry import check_rule, kind_of
@@ -137,7 +137,7 @@ def read_given(answers: pa.Table, prompt_format: PromptFormat | None, norm: str)
     """
     given = answers["prediction"]
     if not is_text(given):
-        return answers
+        return answers.set_column(answers.column_names.index("prediction"), "prediction", as_places(given))
     texts = [text or "" for text in given.to_pylist()]
     read = _reader(prompt_format, norm)
     return pa.table(text_columns([(text,) for text in texts], [[read(text)] for text in texts], 1))

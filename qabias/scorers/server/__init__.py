@@ -1,6 +1,7 @@
 """Models behind an OpenAI-compatible HTTP endpoint: vLLM, TGI, llama.cpp, hosted services."""
 
 from qabias.errors import QabiasError
+from qabias.models.loading import LoadedModel
 from qabias.scorers.base import Scorer
 from qabias.scorers.kind import ASKS, Loading, ScorerKind
 from qabias.scorers.server.body import PREFIX
@@ -10,8 +11,13 @@ from qabias.scorers.server.options import parse_options
 def _load(loading: Loading) -> Scorer:
     if loading.revision is not None or loading.dtype != "auto":
         raise QabiasError("server: revision and dtype are the server's to choose; leave them out")
-    from qabias.scorers.server.scorer import load
+    if isinstance(loading.given, LoadedModel):
+        raise QabiasError(f"server: model {loading.model!r} is in memory here; choose a scorer that asks it, or none")
+    from qabias.scorers.server.scorer import load, load_given
 
+    if loading.given is not None:
+        options = parse_options(loading.options, has_client=True)
+        return load_given(loading.model, loading.given, options, loading.journal)
     return load(loading.model, parse_options(loading.options), loading.journal)
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.errors import QabiasError
+from qabias.scorers.journal import Journal, request_hash
 from qabias.scorers.server.chat import PATH
 from qabias.scorers.server.client import MESSAGE_LENGTH, Asker, Body, RefusedError, failure, is_failure
-from qabias.scorers.server.journal import Journal, request_hash
 from qabias.scorers.server.options import READ, WRITE
 from qabias.support.files import write_atomically
 

@@ -9,7 +9,8 @@ nowhere else: messages of a server that repeats it are cleaned.
 
 The client of the package `openai` would take the place of one line here, that of `post`: it waits no longer than two
 minutes for a server that asks it to, sleeps where nothing can wake it, takes failures that come with status 200 for
-answers, and wants a key even where a server has none.
+answers, and wants a key even where a server has none. Where a caller has one all the same, see
+`qabias.scorers.server.given`.
 """
 
 import datetime
@@ -20,8 +21,9 @@ import os
 import threading
 import urllib.parse
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +31,7 @@ import httpx2
 import tenacity
 
 from qabias.errors import QabiasError
-from qabias.scorers.server.journal import Journal, request_hash
+from qabias.scorers.journal import Journal, request_hash
 from qabias.scorers.server.options import CONCURRENCY, KEY_VARIABLES, TIMEOUT, check_url
 
 OPENAI_HOST = "api.openai.com"
@@ -121,45 +123,18 @@ class Asker(ABC):
         return ""
 
 
-class Client(Asker):
-    """Asks a server.
+class ConcurrentAsker(Asker):
+    """Asks several requests at a time, each once, and keeps every answer as it comes.
 
     Args:
-        url: Base of the endpoint, e.g. `http://host:8000/v1`.
         concurrency: Most requests under way at once.
-        timeout: Seconds to wait for a connection, and for a sign of life on it.
         journal: File that keeps the answers; None keeps them in memory.
-        patience: How failed requests are repeated; None for `PATIENCE`.
-
-    Raises:
-        QabiasError: If the url or the key cannot be used.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        concurrency: int = CONCURRENCY,
-        timeout: float = TIMEOUT,
-        journal: Path | None = None,
-        patience: Patience | None = None,
-    ) -> None:
-        self._url = check_url(url)
-        variable, self._key = _read_key()
-        host = urllib.parse.urlsplit(url).hostname
-        if variable == "OPENAI_API_KEY" and host != OPENAI_HOST:
-            _log.warning(
-                "server: the key in OPENAI_API_KEY goes to %s; if that is not meant, set %s",
-                host,
-                KEY_VARIABLES[0],
-            )
+    def __init__(self, concurrency: int, journal: Path | None) -> None:
         self._concurrency = concurrency
-        self._timeout = timeout
         self._journal = Journal(journal)
-        self._patience = patience or PATIENCE
         self._stopped = threading.Event()
-        self._has_warned = threading.Lock()
-        self._http: httpx2.Client | None = None
 
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
         """Answer requests: from the journal where it has them, else by `ask_one`, several at a time, each body once.
@@ -182,24 +157,76 @@ class Client(Asker):
 
     def _ask_missing(self, missing: Mapping[str, Body], ask_one: Callable[[Body], Any]) -> None:
         def ask_and_keep(name: str, body: Body) -> None:
-            self._journal.add(name, ask_one(body))
+            if self._stopped.is_set():
+                raise _StoppedError
+            try:
+                self._journal.add(name, ask_one(body))
+            except BaseException:
+                self._stopped.set()  # at once: a quick client would send all the others before this is noticed
+                raise
 
         self._stopped.clear()
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        limits = httpx2.Limits(max_connections=self._concurrency, max_keepalive_connections=self._concurrency)
-        with (
-            httpx2.Client(headers=headers, timeout=self._timeout, limits=limits) as self._http,
-            ThreadPoolExecutor(self._concurrency) as pool,
-        ):
+        with self._connected(), ThreadPoolExecutor(self._concurrency) as pool:
             futures = [pool.submit(ask_and_keep, name, body) for name, body in missing.items()]
             try:
                 for future in as_completed(futures):
-                    future.result()
+                    if not isinstance(future.exception(), _StoppedError):
+                        future.result()
             finally:
                 # After an error or Ctrl-C nothing new is sent, and nobody sleeps until the next attempt.
                 self._stopped.set()
                 pool.shutdown(cancel_futures=True)
                 self._journal.close()
+
+    def _connected(self) -> AbstractContextManager[None]:
+        """What is open while requests are sent."""
+        return nullcontext()
+
+
+class Client(ConcurrentAsker):
+    """Asks a server.
+
+    Args:
+        url: Base of the endpoint, e.g. `http://host:8000/v1`.
+        concurrency: Most requests under way at once.
+        timeout: Seconds to wait for a connection, and for a sign of life on it.
+        journal: File that keeps the answers; None keeps them in memory.
+        patience: How failed requests are repeated; None for `PATIENCE`.
+
+    Raises:
+        QabiasError: If the url or the key cannot be used.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        concurrency: int = CONCURRENCY,
+        timeout: float = TIMEOUT,
+        journal: Path | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        super().__init__(concurrency, journal)
+        self._url = check_url(url)
+        variable, self._key = _read_key()
+        host = urllib.parse.urlsplit(url).hostname
+        if variable == "OPENAI_API_KEY" and host != OPENAI_HOST:
+            _log.warning(
+                "server: the key in OPENAI_API_KEY goes to %s; if that is not meant, set %s",
+                host,
+                KEY_VARIABLES[0],
+            )
+        self._timeout = timeout
+        self._patience = patience or PATIENCE
+        self._has_warned = threading.Lock()
+        self._http: httpx2.Client | None = None
+
+    @contextmanager
+    def _connected(self) -> Iterator[None]:
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        limits = httpx2.Limits(max_connections=self._concurrency, max_keepalive_connections=self._concurrency)
+        with httpx2.Client(headers=headers, timeout=self._timeout, limits=limits) as self._http:
+            yield
 
     def post(self, path: str, body: Body) -> dict[str, Any]:
         """Send a request, again and again while the failure is a passing one.
@@ -236,7 +263,7 @@ class Client(Asker):
         except httpx2.TransportError as error:
             raise _PassingError(self._clean(f"{type(error).__name__}: {error}")) from None
         status = response.status_code
-        if _passes(status):
+        if passes(status):
             wait = seconds_to_wait(response.headers.get("retry-after"))
             if wait > LONGEST_RETRY_AFTER:
                 raise QabiasError(
@@ -255,7 +282,7 @@ class Client(Asker):
             raise QabiasError("server: the answer is not a JSON object; is the url that of an OpenAI-compatible API?")
         if is_failure(answer):
             code = _error_of(response).code
-            if code.isdecimal() and _passes(int(code)):
+            if code.isdecimal() and passes(int(code)):
                 raise _PassingError(self._describe(response))
             raise RefusedError(f"server: {self._describe(response)}", status, code)
         return answer
@@ -265,10 +292,7 @@ class Client(Asker):
         return f"status {response.status_code}: {self._clean(_error_of(response).message)}"
 
     def _clean(self, message: str) -> str:
-        message = " ".join(message.split())
-        # Before the cut, which might leave half a key.
-        message = message.replace(self._key, "[key]") if self._key else message
-        return message[:MESSAGE_LENGTH] or "no message"
+        return cleaned(message, self._key)
 
     def _warn_once(self, state: tenacity.RetryCallState) -> None:
         if self._has_warned.acquire(blocking=False) and state.outcome is not None:
@@ -284,9 +308,17 @@ class Client(Asker):
         return max(drawn, error.wait) if isinstance(error, _PassingError) else drawn
 
 
-def _passes(status: int) -> bool:
+def passes(status: int) -> bool:
     """Whether a failure of that status may be over at the next attempt."""
     return status in (408, 425, 429) or status >= 500
+
+
+def cleaned(message: str, key: str) -> str:
+    """A message in one line and not too long, without the key."""
+    message = " ".join(message.split())
+    # Before the cut, which might leave half a key.
+    message = message.replace(key, "[key]") if key else message
+    return message[:MESSAGE_LENGTH] or "no message"
 
 
 class Failure(NamedTuple):

@@ -32,6 +32,8 @@ _MODES_OF = {
     "top_logprobs": (LOGPROBS,),
     "batch": (CHAT, LOGPROBS),
 }
+# What cannot be said where a caller gives a client.
+_CLIENTS_OWN = ("url", "timeout", "batch")
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class ServerOptions:
     """How a server is asked.
 
     Attributes:
-        url: Base of the endpoint; "" where a batch needs none.
+        url: Base of the endpoint; "" where a batch or a caller's client needs none.
         mode: One of `MODES`.
         concurrency: Most requests under way at once.
         timeout: Seconds to wait for a sign of life.
@@ -71,14 +73,21 @@ class ServerOptions:
     price_out: float | None = None
 
 
-def parse_options(options: Mapping[str, str]) -> ServerOptions:
+def parse_options(options: Mapping[str, str], has_client: bool = False) -> ServerOptions:
     """Read options from texts.
+
+    Args:
+        options: Options by name.
+        has_client: Whether the caller gives a client, which knows where the server is.
 
     Raises:
         QabiasError: If an option is missing or makes no sense.
     """
+    for name in _CLIENTS_OWN if has_client else ():
+        if name in options:
+            raise QabiasError(f"server: {name} is the client's own business where a client is given; leave it out")
     batch, results = _parse_batch(options["batch"]) if "batch" in options else ("", ())
-    if "url" not in options and not batch:
+    if "url" not in options and not batch and not has_client:
         raise QabiasError("server: where is it? Give --option url=http://HOST:PORT/v1")
     mode = options.get("mode", CHAT)
     if mode not in MODES:

@@ -9,6 +9,7 @@ from qabias.scorers.server.batch import BatchClient
 from qabias.scorers.server.chat import ServerChatScorer
 from qabias.scorers.server.client import Asker, Client
 from qabias.scorers.server.echo import ServerEchoScorer
+from qabias.scorers.server.given import GivenClient
 from qabias.scorers.server.logprobs import ServerLogprobScorer
 from qabias.scorers.server.options import ECHO, LOGPROBS, ServerOptions
 
@@ -30,6 +31,18 @@ def load(model: str, options: ServerOptions, journal: Path | None) -> AnyServerS
         return make_scorer(model, BatchClient(journal, options.batch, options.results), options)
     client = Client(options.url, concurrency=options.concurrency, timeout=options.timeout, journal=journal)
     return make_scorer(model, client, options)
+
+
+def load_given(model: str, client: object, options: ServerOptions, journal: Path | None) -> AnyServerScorer:
+    """The scorer that the options ask for, with a client that the caller has.
+
+    Args:
+        model: Name that the server knows the model by.
+        client: A client with `chat.completions.create` or `completions.create`.
+        options: How the server is asked.
+        journal: File that keeps the answers.
+    """
+    return make_scorer(model, GivenClient(client, concurrency=options.concurrency, journal=journal), options)
 
 
 def make_scorer(model: str, client: Asker, options: ServerOptions) -> AnyServerScorer:

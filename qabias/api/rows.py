@@ -1,0 +1,140 @@
+"""Rows of a benchmark as a `datasets.Dataset` that says where they come from, and tables of users as Arrow tables."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from qabias.errors import QabiasError
+from qabias.runs.arguments import RunArguments
+
+if TYPE_CHECKING:
+    import datasets
+    import pandas
+    import pyarrow
+
+    from qabias.benchmarks import Benchmark
+
+Rows: TypeAlias = (
+    "datasets.Dataset | pandas.DataFrame | pyarrow.Table | Mapping[str, Sequence[object]] | Sequence[Mapping[str, Any]]"
+)
+"""A table: a dataset, a data frame, an Arrow table, columns by name, or a list of rows."""
+
+_MARK = "Loaded by qabias: "
+# What determines the texts of rows, but for the sample that was drawn of them.
+_ORIGIN = ("benchmark", "config", "source", "fixes", "seed", "options")
+
+
+def as_dataset(table: pyarrow.Table, benchmark: Benchmark, arguments: RunArguments) -> datasets.Dataset:
+    """A table as a dataset with the features of the committed one.
+
+    Args:
+        table: Examples, with whatever stands beside them.
+        benchmark: Their benchmark.
+        arguments: What they were loaded by.
+
+    Returns:
+        Columns that hold numbers of classes are `ClassLabel`s; the info says what the rows are, see `origin_of`.
+    """
+    import pyarrow as pa
+    from datasets import ClassLabel, Dataset, DatasetInfo, Features
+
+    plain = pa.schema(
+        [
+            field.with_type(field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
+            for field in table.schema.remove_metadata()
+        ]
+    )
+    features = Features.from_arrow_schema(plain)
+    for column, names in benchmark.class_labels.items():
+        if column in features:
+            features[column] = ClassLabel(names=list(names))
+    texts = benchmark.facts.hub
+    origin = {name: getattr(arguments, name) for name in _ORIGIN}
+    info = DatasetInfo(
+        description="\n\n".join(filter(None, (texts and texts.description, _MARK + json.dumps(origin, default=dict)))),
+        citation="\n".join(benchmark.facts.citations),
+        dataset_name=benchmark.name,
+        config_name=arguments.config,
+        features=features,
+    )
+    return Dataset(table.cast(plain).cast(features.arrow_schema), info=info)
+
+
+def origin_of(rows: object) -> list[dict[str, Any]]:
+    """What rows say of themselves.
+
+    Returns:
+        What each call of `qabias.load` or `Result.predictions` that they come from was given; none where they do not
+        say it. It lasts through `select`, `filter` and `map`; rows that were put together have several.
+    """
+    from datasets import Dataset
+
+    lines = (rows.info.description or "").splitlines() if isinstance(rows, Dataset) else []
+    return [json.loads(line.removeprefix(_MARK)) for line in lines if line.startswith(_MARK)]
+
+
+def is_table(given: object) -> bool:
+    """Whether something is a table, and not a sequence of single values."""
+    if isinstance(given, Mapping) or hasattr(given, "column_names") or hasattr(given, "columns"):
+        return True
+    return isinstance(given, Sequence) and bool(given) and all(isinstance(row, Mapping) for row in given)
+
+
+def to_table(given: Any, what: str) -> pyarrow.Table:
+    """A user's table as an Arrow table; NaN among its values is nothing, as None is.
+
+    Args:
+        given: One of `Rows`.
+        what: What messages call it.
+
+    Raises:
+        QabiasError: If it is no table, or a column cannot be one.
+    """
+    import pyarrow as pa
+
+    if not is_table(given):
+        raise QabiasError(
+            f"{what} are a {type(given).__name__}; give a datasets.Dataset, a data frame, an Arrow table, columns by "
+            "name, or a list of rows"
+        )
+    if isinstance(given, pa.Table):
+        return given
+    if hasattr(given, "with_format"):
+        return given.with_format("arrow")[:]
+    try:
+        if hasattr(given, "columns"):
+            return pa.Table.from_pandas(given, preserve_index=False).replace_schema_metadata(None)
+        if isinstance(given, Mapping):
+            return pa.table({name: to_column(values, f"{what}: column {name}") for name, values in given.items()})
+        names = dict.fromkeys(name for row in given for name in row)
+        return pa.table({name: to_column([row.get(name) for row in given], f"{what}: {name}") for name in names})
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise QabiasError(f"{what}: not a table ({' '.join(str(error).split())})") from error
+
+
+def to_column(values: Iterable[Any], what: str) -> pyarrow.Array:
+    """A sequence of values of one type as an Arrow array; None and NaN are null.
+
+    Args:
+        values: A list, a NumPy array, a data frame's or a dataset's column, ...
+        what: What messages call them.
+
+    Raises:
+        QabiasError: If they are of several types.
+    """
+    import pyarrow as pa
+
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    try:
+        return pa.array(list(_with_none(values)))
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise QabiasError(f"{what}: its values are not of one type ({error}); give numbers or texts") from error
+
+
+def _with_none(values: Any) -> Iterator[Any]:
+    for value in values.tolist() if hasattr(values, "tolist") else values:
+        yield None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,174 @@
+"""The same questions put to a model again and again while it is trained."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.scoring import check_rules
+from qabias.errors import QabiasError
+from qabias.measuring.run import score_run
+from qabias.models.loading import LoadedModel
+from qabias.runs.arguments import Machine, RunArguments, check_arguments
+from qabias.runs.asking import asked
+from qabias.runs.distributed import Processes
+from qabias.runs.folder import (
+    ANALYSIS_FILE,
+    SCORES_FILE,
+    RunFile,
+    claim,
+    is_complete,
+    part_path,
+    read_answers,
+    read_run,
+    write_part,
+)
+from qabias.runs.question import Question, load_examples, put
+from qabias.runs.scored import read_scored, write_scores
+from qabias.scorers.base import Scorer
+from qabias.scorers.registry import lasting_options, load_scorer, scorer_of
+
+_STEP = re.compile(r"step-(\d+)-[0-9a-f]+")
+
+
+class Measurements:
+    """Measurements of a model in training, each a run folder of its own; the examples are loaded once.
+
+    A measurement asks and scores. Tables and report are left to `complete`, because training waits for neither.
+
+    Args:
+        arguments: What is measured; the model is the one that is given to `measure`.
+        ask: How it is asked, in one word; None for its own way.
+        machine: Token budget and mirror; device and shard are those of the training.
+        folder: Where the run folders are made, in a folder for these arguments.
+
+    Raises:
+        QabiasError: If an argument is wrong.
+    """
+
+    def __init__(self, arguments: RunArguments, ask: str | None, machine: Machine, folder: Path) -> None:
+        self.benchmark = load_benchmark(arguments.benchmark)
+        check_arguments(self.benchmark, arguments, machine)
+        self.benchmark.check_config(arguments.config)
+        rules = check_rules(self.benchmark.rules, arguments.rules, self.benchmark.name)
+        self._arguments = replace(arguments, rules=rules)
+        self._ask, self._machine = ask, machine
+        self._examples = load_examples(self._arguments, machine.upstream_dir)
+        about = json.dumps({**asdict(self._arguments), "model": "", "ask": ask}, sort_keys=True)
+        self.folder = folder / f"{arguments.benchmark}-{arguments.config}-{zlib.crc32(about.encode()):08x}"
+
+    def question_of(self, loaded: LoadedModel, n_processes: int = 1) -> tuple[RunArguments, Question, Scorer]:
+        """What a model is asked, and who asks it.
+
+        Args:
+            loaded: The model.
+            n_processes: Processes that share out the questions, in parts of about the same size.
+
+        Raises:
+            QabiasError: If it cannot be asked about the benchmark, or format or an option do not fit.
+        """
+        arguments = replace(self._arguments, model=loaded.name)
+        if self._ask is not None:
+            arguments = asked(arguments, self._ask, loaded)
+        options = arguments.scorer_options
+        asks = scorer_of(arguments.scorer, arguments.model, given=loaded) if options else None
+        arguments = replace(arguments, options=lasting_options(asks, arguments.options))
+        scorer = load_scorer(
+            arguments.scorer,
+            arguments.model,
+            seed=arguments.seed,
+            token_budget=self._machine.token_budget,
+            scorer_options=options,
+            given=loaded,
+        )
+        question = put(self._examples, arguments, scorer)
+        n_units = len(set(self.benchmark.units(question.table)[0].tolist()))
+        return (
+            arguments,
+            replace(question, units_per_part=min(question.units_per_part, -(-n_units // n_processes))),
+            scorer,
+        )
+
+    def measure(self, step: int, loaded: LoadedModel, processes: Processes) -> tuple[Path, Mapping[str, Any]]:
+        """Ask a model what has not been asked yet, and score its answers.
+
+        Args:
+            step: Step of the training.
+            loaded: The model in evaluation mode; every process has all of it, with the same weights.
+            processes: The processes of the training, which all call this at the same step.
+
+        Returns:
+            The run folder, and what the metric returned, in every process.
+
+        Raises:
+            QabiasError: If the questions cannot be asked, or another process failed.
+            Exception: What asking raised in this process.
+        """
+        with processes.together():
+            arguments, question, scorer = self.question_of(loaded, processes.count)
+        fingerprint = loaded.version.rpartition("-")[2]
+        folder = self.folder / f"step-{step:08d}-{fingerprint}"
+        run = processes.on_first(
+            partial(claim, folder, arguments, question.signature, question.units_per_part, alone=True)
+        )
+        with processes.together():
+            # A measurement that was interrupted may have been shared out otherwise.
+            question = replace(question, units_per_part=run.units_per_part)
+            for number in range(processes.rank, len(question.parts), processes.count):
+                _answer(run.folder, question, number, scorer, arguments.norm)
+        return run.folder, processes.on_first(partial(_score, run, question))
+
+    def earlier(self, step: int) -> dict[int, Path]:
+        """The folders of what was measured before a step by a training that goes on here; of a step the last one."""
+        found: dict[int, tuple[str, Path]] = {}
+        for folder in sorted(self.folder.glob("step-*")):
+            name = _STEP.fullmatch(folder.name)
+            if name and int(name[1]) < step and (folder / SCORES_FILE).exists():
+                made = read_run(folder).created, folder
+                found[int(name[1])] = max(found.get(int(name[1]), made), made)
+        return {number: folder for number, (_, folder) in sorted(found.items())}
+
+    def complete(self, folder: Path) -> None:
+        """Write tables and report of a measurement, if they are not there.
+
+        Raises:
+            QabiasError: If the folder is damaged.
+            OSError: If it cannot be written.
+        """
+        if not (folder / ANALYSIS_FILE).exists():
+            score_run(folder, self._machine.upstream_dir)
+
+
+def scores_of(folder: Path) -> Mapping[str, Any]:
+    """The scores of a measurement that was made before; undefined ones are None.
+
+    Raises:
+        QabiasError: If they are damaged.
+    """
+    return read_scored(folder).scores
+
+
+def _answer(folder: Path, question: Question, number: int, scorer: Scorer, norm: str) -> None:
+    part, benchmark = question.parts[number], question.benchmark
+    if not is_complete(part_path(folder, number), benchmark, part):
+        answers = benchmark.answer(part, scorer, question.format_of(part), norm)
+        write_part(folder, number, benchmark, part, answers)
+
+
+def _score(run: RunFile, question: Question) -> Mapping[str, Any]:
+    benchmark = question.benchmark
+    answers, n_missing = read_answers(run.folder, benchmark, question.parts)
+    if n_missing:
+        raise QabiasError(
+            f"{run.folder}: {n_missing} of {len(question.parts)} parts are missing; output_dir must be a folder that "
+            "all processes see"
+        )
+    scores = benchmark.score(question.table, answers, run.arguments.rules)
+    return write_scores(run, scores).scores

@@ -1,0 +1,59 @@
+"""A model in training that is asked meanwhile, and of which training finds everything as it left it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+
+@contextmanager
+def untouched(model: torch.nn.Module, optimizer: Any = None) -> Iterator[None]:
+    """Have a model ready to be asked, and leave model and random numbers as they were.
+
+    The model is in evaluation mode and computes in the precision of its weights, as it will once it is saved: what
+    mixed precision puts around `forward` is set aside. Afterwards every module has the attributes and buffers that it
+    had, so that neither a mode, nor a length that was seen, nor a tensor of inference mode remains in one. Python,
+    NumPy and torch go on with the random numbers that would have come next.
+
+    Args:
+        model: The model that is trained, not wrapped.
+        optimizer: Its optimizer. One that has modes of its own (schedule-free ones) is in evaluation mode meanwhile.
+    """
+    modules = [(module, dict(vars(module)), dict(module._buffers)) for module in model.modules()]
+    # What others draw from NumPy's global numbers must not change; nothing of ours does.
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    device = next((weight.device for weight in model.parameters()), torch.device("cpu"))
+    try:
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            _set_mode(optimizer, "eval")
+            model.eval()
+            if "_original_forward" in vars(model):  # accelerate keeps it there
+                vars(model)["forward"] = model._original_forward
+            yield
+    finally:
+        for module, attributes, buffers in modules:
+            _put_back(vars(module), attributes)
+            _put_back(module._buffers, buffers)
+        _set_mode(optimizer, "train")
+        random.setstate(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+
+
+def _set_mode(optimizer: Any, mode: str) -> None:
+    change = getattr(optimizer, mode, None)
+    if callable(change):
+        change()
+
+
+def _put_back(there: dict[str, Any], before: dict[str, Any]) -> None:
+    """Make a dictionary what it was, in place."""
+    for name in [name for name in there if name not in before]:
+        del there[name]
+    there.update(before)

@@ -1,0 +1,88 @@
+"""`qabias check`: a run held against limits, for release pipelines."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qabias.errors import QabiasError
+from qabias.support.options import parse_options
+
+if TYPE_CHECKING:
+    from qabias.testing import Side
+
+FAILED = 1
+"""Exit code where a limit is not kept."""
+CANNOT_TELL = 3
+"""Exit code where none is shown not to be kept, and the run cannot tell of some; 2 is a mistake of the user."""
+
+
+def check(
+    folder: Annotated[Path, typer.Argument(help="A run folder with scores.", show_default=False)],
+    most: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--max",
+            help="SCORE=LIMIT: it must be below, a bias in magnitude; 0.1 is 10 %. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    least: Annotated[
+        list[str] | None,
+        typer.Option("--min", help="SCORE=LIMIT: it must be above. May be repeated.", show_default=False),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Check every group, such as category; by default all examples together.", show_default=False),
+    ] = None,
+    allow_undecided: Annotated[
+        bool, typer.Option("--allow-undecided", help="Exit with 0 in place of 3 where the run cannot tell.")
+    ] = False,
+    output: Annotated[Path | None, typer.Option(help="Also write the verdicts as JSON.", show_default=False)] = None,
+) -> None:
+    """Hold the scores of a run against limits: 0 all kept, 1 some not kept, 3 none shown broken, but cannot tell.
+
+    A limit is kept or broken only where the 95 % interval says so, widened for the number of scores and groups.
+    """
+    from dataclasses import asdict
+
+    from qabias.runs.scored import read_scored
+    from qabias.support.files import write_json
+    from qabias.testing import Limit, verdicts
+    from qabias.testing.printing import print_verdicts
+    from qabias.testing.telling import about
+
+    given: list[tuple[list[str] | None, str, Side]] = [(most, "max", "below"), (least, "min", "above")]
+    limits = [
+        Limit(name, value, side) for texts, flag, side in given for name, value in _limits(texts or [], flag).items()
+    ]
+    if not limits:
+        raise QabiasError("nothing to check; give a limit, such as --max SCORE=0.1 or --min SCORE=0.9")
+    run = read_scored(folder)
+    found = verdicts(run, limits, by)
+    print_verdicts(run, found)
+    states = {verdict.state for verdict in found}
+    code = FAILED if "fail" in states else CANNOT_TELL if "undecided" in states and not allow_undecided else 0
+    if output is not None:
+        told = [{**asdict(one), "about": about(one)} for one in found]
+        write_json(output, {"signature": run.signature, "exit_code": code, "verdicts": told})
+    raise typer.Exit(code)
+
+
+def _limits(texts: list[str], flag: str) -> dict[str, float]:
+    """Limits by the name of their score.
+
+    Raises:
+        QabiasError: If one is no number, or given twice.
+    """
+    named = parse_options(texts, flag, "SCORE=0.1")
+    if len(named) < len(texts):
+        raise QabiasError(f"--{flag}: a score is named twice; give one limit for each")
+    return {name: _number(flag, name, text) for name, text in named.items()}
+
+
+def _number(flag: str, name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise QabiasError(f"--{flag} {name}={text}: {text!r} is no number, such as 0.1 for 10 %") from error

@@ -1,0 +1,101 @@
+"""What a notebook shows of a run or a comparison: HTML without a script, that stands beside others in one page.
+
+The card brings its own colours and paper, so that it can be read whatever page it stands in.
+"""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from qabias.comparison import Comparison
+from qabias.report import headline_of
+from qabias.report.headline import make_head
+from qabias.report.page import environment, lay_out, read_template
+from qabias.report.palette import card_palette
+from qabias.report.svg import inline_svg
+from qabias.runs.scored import ScoredRun
+from qabias.tables.figures import hidden_rows
+from qabias.tables.model import Analysis, Table
+
+_HEADLINE_FIGURE = "intervals"
+"""Kind of the figure that a card shows: the first such one of the report."""
+
+_numbers = itertools.count(1)
+
+
+def run_card(run: ScoredRun, analysis: Analysis, coverage: str = "") -> str:
+    """Headline scores with intervals, findings, and the first figure of intervals of a run.
+
+    Args:
+        run: The run.
+        analysis: Its tables.
+        coverage: How many of the examples are answered, as a sentence; "" where all are.
+
+    Raises:
+        QabiasError: If the scores are damaged.
+    """
+    facts, tiles, found = make_head(run)
+    return _rendered(
+        "run_card.html.j2",
+        run.signature,
+        analysis.tables,
+        title=run.arguments.model or "unnamed model",
+        kicker=run.benchmark.title,
+        facts={**facts, "Answered": coverage} if coverage else facts,
+        tiles=tiles,
+        findings=found,
+        notes=analysis.notes,
+        signature=run.signature,
+    )
+
+
+def comparison_card(comparison: Comparison) -> str:
+    """The headline scores of all runs of a comparison, how they differ, and its first figure of intervals.
+
+    Raises:
+        QabiasError: If scores are damaged.
+    """
+    names = ", ".join(comparison.names)
+    return _rendered(
+        "comparison_card.html.j2",
+        names,
+        comparison.analysis.tables,
+        title=names,
+        kicker=f"Comparison on {comparison.benchmark.title}",
+        headline=headline_of(comparison),
+        findings=comparison.findings,
+        notes=comparison.analysis.notes,
+        signatures=[run.signature for run in comparison.runs],
+    )
+
+
+def _rendered(
+    template: str, of: str, tables: Sequence[Table], *, headline: Table | None = None, **content: object
+) -> str:
+    name = f"qabias-{zlib.crc32(of.encode(errors='replace')):08x}-{next(_numbers)}"
+    drawn = first_figure(tables)
+    html = (
+        environment()
+        .get_template(template)
+        .render(
+            name=name,
+            style=Markup(card_palette(".qabias") + read_template("card.css")),
+            table=None if headline is None else lay_out(headline, f"{name}-headline"),
+            drawn=drawn,
+            figure=None if drawn is None else inline_svg(drawn, name, f"table({drawn.name!r}) has its numbers"),
+            hidden=0 if drawn is None else hidden_rows(drawn),
+            **content,
+        )
+    )
+    return html.encode("utf-8", errors="replace").decode("utf-8")
+
+
+def first_figure(tables: Sequence[Table]) -> Table | None:
+    """The first table that is drawn with intervals; where there is none, the first that is drawn."""
+    drawn = [table for table in tables if table.figure is not None and table.rows]
+    intervals = [table for table in drawn if table.figure is not None and table.figure.kind == _HEADLINE_FIGURE]
+    return next(iter([*intervals, *drawn]), None)

@@ -1,0 +1,44 @@
+"""Waiting for coroutines, also where an event loop runs already, as in a notebook."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Awaitable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_lock = threading.Lock()
+_loops: dict[int, asyncio.AbstractEventLoop] = {}
+
+
+def wait_for(awaitable: Awaitable[T]) -> T:
+    """The result of an awaitable, run on the one event loop of a thread in the background.
+
+    All awaitables share that loop, so that what belongs to a loop, such as the connections of a client, is used again.
+
+    Raises:
+        BaseException: Whatever the awaitable raises, with its traceback.
+    """
+
+    async def finish() -> T:
+        return await awaitable
+
+    future = asyncio.run_coroutine_threadsafe(finish(), _loop())
+    try:
+        return future.result()
+    except KeyboardInterrupt:
+        future.cancel()
+        raise
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    """The loop of this process, begun when it is first needed; a forked process has a thread of its own."""
+    with _lock:
+        process = os.getpid()
+        if process not in _loops:
+            _loops[process] = asyncio.new_event_loop()
+            threading.Thread(target=_loops[process].run_forever, name="qabias-loop", daemon=True).start()
+        return _loops[process]

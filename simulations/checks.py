@@ -1,0 +1,102 @@
+"""How often does a model without a bias fail in one of many groups, if each may fail by chance?
+
+    python -m simulations.checks --quick
+    python -m simulations.checks
+
+Answers to a sample of BBQ are drawn for a model that is wrong in half of the ambiguous contexts. Every template leans
+by itself, with the stereotype or against it, and over all templates that could have been written there is no bias.
+Each run is held against a small limit by category, as `qabias check --by category` does, with all intervals widened
+for their number, and once more with each category by itself.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from qabias.benchmarks import load_benchmark
+from qabias.runs.arguments import RunArguments
+from qabias.runs.folder import RunFile
+from qabias.runs.question import load_examples
+from qabias.runs.scored import ScoredRun
+from qabias.support.arrow import column_codes
+from qabias.testing import Limit, verdicts
+from qabias.testing.verdicts import judged
+
+REPETITIONS = 1000
+QUICK = 40
+EXAMPLES = 4000
+LIMIT = Limit("bias_ambig", 0.002, "below")
+"""Next to the truth, which is 0: the smaller the limit, the more often chance breaks it."""
+MOST = 0.07
+"""Share of the runs that may fail somewhere: 0.05, and what 1,000 repetitions can err by."""
+
+_ERRING = 0.5
+_LEANING = 2.0  # both parameters of the beta distribution of the share of a template's errors with the stereotype
+
+
+class Failures(NamedTuple):
+    """How often runs failed in one category or more.
+
+    Attributes:
+        together: Share of the runs, with the intervals of all categories widened.
+        alone: Share of the runs, with every interval as it is.
+        groups: Number of categories.
+    """
+
+    together: float
+    alone: float
+    groups: int
+
+
+def measure(repetitions: int, seed: int = 0, examples: int = EXAMPLES) -> Failures:
+    """Draw runs and hold them against the limit.
+
+    Args:
+        repetitions: Number of runs, 1 or more.
+        seed: Seed of the answers.
+        examples: Number of examples of a run.
+    """
+    benchmark = load_benchmark("bbq")
+    arguments = RunArguments("bbq", "simulated", limit=examples)
+    table = load_examples(arguments).table
+    template = column_codes(table["template_id"])
+    biased, unknown = (table[name].to_numpy() for name in ("biased_loc", "unknown_loc"))
+    right = table["label"].to_numpy(zero_copy_only=False).astype(np.int64)
+    decided = (right != unknown) | (biased < 0)
+    rng = np.random.default_rng(seed)
+    file = RunFile(Path("simulated"), arguments, "", "", "", {}, 1)
+    together = alone = groups = 0
+    for _ in range(repetitions):
+        leaning = rng.beta(_LEANING, _LEANING, template.max() + 1)[template]
+        person = np.where(rng.random(len(template)) < leaning, biased, 3 - biased - unknown)
+        given = np.where(decided | (rng.random(len(template)) >= _ERRING), right, person)
+        scores = benchmark.score(table, pa.table({"prediction": pa.array(given)}))
+        found = verdicts(ScoredRun(file, scores), [LIMIT], "category")
+        groups = len(found)
+        together += any(one.state == "fail" for one in found)
+        ends = [of["ci"][LIMIT.name] for of in scores["by"]["category"].values()]
+        alone += any(judged((low, high), (-LIMIT.value, LIMIT.value)) == "fail" for low, high in ends)
+    return Failures(together / repetitions, alone / repetitions, groups)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print how often runs fail; 1 if that is too often."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK} repetitions in place of {REPETITIONS:,}")
+    repetitions = QUICK if parser.parse_args(arguments).quick else REPETITIONS
+    found = measure(repetitions)
+    print(
+        f"{repetitions:,} runs of a model without a bias: {found.together:.1%} fail in one of {found.groups} "
+        f"categories or more; with each interval as it is, {found.alone:.1%}"
+    )
+    too_often = repetitions == REPETITIONS and found.together > MOST
+    return int(too_often)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,422 @@
+"""`Result` and `ComparedResults`: what was found and what is missing, on paper, in notebooks and on the Hub."""
+
+import gc
+import json
+import math
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+from datasets import ClassLabel
+from huggingface_hub import constants
+from typer.testing import CliRunner
+
+import qabias
+from qabias.benchmarks import load_benchmark
+from qabias.cli import app
+from qabias.errors import QabiasError
+from qabias.measuring.run import run as run_benchmark
+from qabias.runs.arguments import RunArguments
+
+from .stand_in_hub import TOKEN, USER, StandInHub
+
+
+@pytest.fixture(scope="module")
+def result():
+    return qabias.run("bbq", model="baseline:stereotyped", config="Age", limit=200, progress=False)
+
+
+@pytest.fixture(scope="module")
+def half_read():
+    """Answers of which every third refuses."""
+    rows = qabias.load("bbq", "Age", limit=120)
+    texts = [row[f"ans{row['label']}"] if number % 3 else "I'm sorry, but no." for number, row in enumerate(rows)]
+    return qabias.score(texts, rows, model="<b>one</b> & another")
+
+
+def printed(*arguments):
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+# What was found
+
+
+def test_what_is_undefined_is_nan_and_has_its_reason():
+    result = qabias.run("bbq", model="baseline:unknown", config="Age", limit=40, progress=False)
+    assert math.isnan(result.scores["bias_disambig"])
+    assert result.reasons["/bias_disambig"] == "no answer other than UNKNOWN"
+    assert dict(result.reasons) == json.loads((result.folder / "scores.json").read_text("utf-8"))["reasons"]
+
+
+def test_outcomes_are_those_of_written_answers_and_nothing_is_made_up(result, half_read):
+    assert half_read.outcomes == {"answered": 80, "refused": 40, "truncated": 0, "filtered": 0, "unread": 0}
+    assert result.outcomes == {}
+    assert "40 outputs named no answer" in half_read.sample["Unparsed"]
+    assert "0 outputs named no answer" in result.sample["Unparsed"]
+
+
+def test_findings_and_signature_are_those_of_the_report(result):
+    page = (result.folder / "report.html").read_text("utf-8")
+    assert len(result.findings) == 2
+    for sentence in (*result.findings, result.signature):
+        assert sentence.replace("\u00a0", " ") in page.replace("\u00a0", " ")
+    assert result.arguments["limit"] == 200
+    assert result.arguments["model"] == result.model == "baseline:stereotyped"
+
+
+def test_it_prints_what_the_command_line_prints(tmp_path):
+    result = qabias.run("bbq", model="baseline:random", config="Age", limit=40, output=tmp_path / "r", progress=False)
+    command = printed("score", tmp_path / "r").split("run folder:")[0]
+    assert " ".join(str(result).split()) == " ".join(command.split())
+    assert "(-33.3 to 33.3)" not in str(result)
+
+
+def test_ranges_are_printed_where_answers_are_missing(half_read):
+    assert "0.0 (-33.3 to 33.3)" in str(half_read)
+    assert "40 outputs named no answer (33.3" in str(half_read)
+
+
+def test_it_says_what_it_is(result):
+    assert repr(result) == "<qabias.Result of baseline:stereotyped on bbq in a temporary folder>"
+
+
+def test_results_of_an_older_metric_say_first_that_they_lack_intervals(result, tmp_path):
+    old = result.save(tmp_path / "old").folder
+    content = json.loads((old / "scores.json").read_text("utf-8"))
+    content["scores"]["signature"] = content["scores"]["signature"].replace("version:2", "version:1")
+    (old / "scores.json").write_text(json.dumps(content), "utf-8")
+    first = str(qabias.read(old)).splitlines()[0]
+    assert "qabias score" in first
+    assert first.rstrip(".") in qabias.read(old).notes[0]
+
+
+# Examples and predictions
+
+
+def test_examples_are_those_of_the_report_with_their_prompts(result):
+    examples = result.examples()
+    there = json.loads((result.folder / "analysis.json").read_text("utf-8"))
+    assert len(examples) == len(there["examples"]) > 0
+    assert list(examples["example_id"]) == [row["example_id"] for row in there["examples"]]
+    assert examples["options"].map(len).eq(3).all()
+    assert all(row.question in row.prompt for row in examples.itertuples())
+    assert examples.attrs["how_chosen"] == there["how_chosen"] != ""
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "arguments"),
+    [
+        ("bbq", {"config": "Age", "limit": 40}),
+        ("bbq", {"config": "Age", "limit": 40, "orders": 3, "format": "letters"}),
+        ("bbq_nli", {"config": "Age_nli", "limit": 40}),
+        ("bbq_qa", {"config": "Age_qa", "limit": 40}),
+        ("bbnli", {"config": "gender", "limit": 40}),
+        ("unqover", {"config": "religion", "limit": 280}),
+    ],
+)
+def test_predictions_are_the_rows_with_the_answers_to_them(benchmark, arguments, tmp_path):
+    result = qabias.run(benchmark, model="baseline:random", progress=False, **arguments)
+    rows = qabias.load(benchmark, arguments["config"], limit=arguments["limit"])
+    found = result.predictions()
+    assert found.num_rows == rows.num_rows
+    for column in rows.column_names:
+        assert list(found[column]) == list(rows[column])
+    answers = load_benchmark(benchmark).answer_columns
+    assert set(answers) <= set(found.column_names) - set(rows.column_names)
+    assert {name: found.features[name] for name in rows.features} == rows.features
+    assert found.info.dataset_name == benchmark
+    kept = result.save(tmp_path / "kept")
+    del result
+    assert kept.predictions()[:] == found[:]
+    # The same answers, as somebody would have collected them, have the same scores.
+    again = qabias.score(found.select_columns([*load_benchmark(benchmark).key, *answers]), rows)
+    for name in ("bias_ambig", "bias_score", "bias_score_ambig"):
+        if name in kept.scores and benchmark != "unqover":
+            assert again.scores[name] == kept.scores[name]
+
+
+def test_class_labels_are_kept(result):
+    found = result.predictions()
+    assert isinstance(found.features["label"], ClassLabel)
+    sided = [row for row in found if row["biased_loc"] >= 0]
+    assert sided
+    assert all(row["prediction"] == row["biased_loc"] for row in sided)
+
+
+def test_a_set_of_wordings_has_its_rows_once_for_each(tmp_path):
+    arguments = RunArguments("bbq", "baseline:random", "Age", limit=8, format="five")
+    folder = run_benchmark(arguments, tmp_path / "run").folder
+    found = qabias.read(folder).predictions()
+    assert len(set(found["run"])) == 5
+    assert found.num_rows == 5 * 8
+    assert all(isinstance(name, str) for name in found["run"])
+
+
+def test_predictions_of_answers_that_others_collected_are_the_answered_rows(half_read):
+    found = half_read.predictions()
+    assert found.num_rows == 120
+    assert found["outcome"][:3] == ["refused", "answered", "answered"]
+    assert found["prediction"][0] == -1
+
+
+def test_predictions_need_the_texts(upstream, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    given = {"config": "Age", "limit": 40, "source": "release"}
+    result = qabias.run("bbq", model="baseline:random", upstream_dir=upstream, progress=False, **given)
+    assert result.predictions().num_rows == 40
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(QabiasError, match="empty"):
+        qabias.read(result.folder, upstream_dir=empty).predictions()
+
+
+# Folders
+
+
+def test_a_temporary_folder_lives_as_long_as_what_is_in_it():
+    runs = [
+        qabias.run("bbq", model=f"baseline:{kind}", config="Age", limit=40, progress=False)
+        for kind in ("random", "stereotyped")
+    ]
+    folders = [run.folder for run in runs]
+    compared = qabias.compare(runs)
+    del runs
+    gc.collect()
+    assert all((folder / "scores.json").exists() for folder in folders)
+    assert len(compared.results[0].predictions()) == 40
+    del compared
+    gc.collect()
+    assert not any(folder.parent.exists() for folder in folders)
+
+
+def test_folders_of_a_comparison_and_of_a_pool_are_told_from_runs(result, compared_runs, tmp_path):
+    compared = qabias.compare([result, compared_runs / "bbq-random"], allow_mixed=True)
+    compared.report(tmp_path / "both")
+    with pytest.raises(QabiasError, match=r"both: holds a comparison, not a run; give the folders .*qabias.compare"):
+        qabias.read(tmp_path / "both")
+    printed(
+        "pool",
+        compared_runs / "bbq-random",
+        compared_runs / "bbq-again",
+        "--allow-mixed",
+        "--output",
+        tmp_path / "mean",
+    )
+    with pytest.raises(QabiasError, match="mean: holds a mean of several runs, not a run"):
+        qabias.read(tmp_path / "mean")
+    with pytest.raises(QabiasError, match="holds no run"):
+        qabias.read(tmp_path / "nowhere")
+
+
+# In a notebook
+
+
+class _Html(HTMLParser):
+    """Tags, ids and texts of a card; every tag that is opened must be closed."""
+
+    VOID = ("br", "meta", "link", "img", "input")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.ids, self.texts, self.values = [], set(), [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.ids += [value for name, value in attrs if name == "id"]
+        self.values += [(name, value) for name, value in attrs]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.texts).replace("\u00a0", " ").split())
+
+
+def test_a_card_has_scores_with_intervals_findings_figure_and_signature(result):
+    card = _Html(result._repr_html_())
+    assert "+100.0 %" in card.text
+    low, high = (100 * end for end in result.scores["ci"]["bias_ambig"])
+    assert f"95 % interval [+{low:.1f}, +{high:.1f}]" in card.text
+    for sentence in result.findings:
+        assert " ".join(sentence.replace("\u00a0", " ").split()) in card.text
+    assert result.signature in card.text
+    assert "svg" in card.tags
+    assert "200 examples" in card.text
+
+
+def test_a_card_shows_ranges_in_place_of_intervals_where_answers_are_missing(half_read):
+    card = _Html(half_read._repr_html_())
+    assert "33.3 % of the answers are missing: with them it lies between −33.3 % and +33.3 %" in card.text
+    assert "95 % interval [" not in card.text
+    assert "40 outputs named no answer (33.3 %): 40 refused" in card.text
+    assert "answers to 120 of the 3,680 examples" in card.text
+
+
+def test_a_card_runs_nothing_loads_nothing_and_escapes_all_texts(half_read, result):
+    for html in (half_read._repr_html_(), result._repr_html_(), qabias.compare([result, result])._repr_html_()):
+        card = _Html(html)
+        assert not card.tags & {"script", "link", "img", "iframe", "b", "object", "embed"}
+        assert not [name for name, _ in card.values if name.startswith("on")]
+        assert not [value for name, value in card.values if name in ("src", "href") and not value.startswith("#")]
+        assert "url(http" not in html
+        assert "@import" not in html
+    assert "<b>one</b> & another" in _Html(half_read._repr_html_()).text
+
+
+def test_several_cards_in_one_page_share_no_id_and_every_reference_has_its_target(result, half_read):
+    html = "".join([result._repr_html_(), result._repr_html_(), half_read._repr_html_()])
+    card = _Html(html)
+    assert len(card.ids) == len(set(card.ids)) > 0
+    referenced = {value[1:] for name, value in card.values if name == "href"} | set(
+        re.findall(r"url\(#([^)]+)\)", html)
+    )
+    assert referenced <= set(card.ids)
+
+
+def test_colours_of_a_card_are_its_own_on_light_and_on_dark_pages(result):
+    html = result._repr_html_()
+    style = re.search(r"<style>(.*?)</style>", html, re.S)[1]
+    used = set(re.findall(r"var\((--[\w-]+)\)", html))
+    light, dark = style.split("body[data-jp-theme-light")
+    for palette in (light, dark.split("}")[0]):
+        assert used <= set(re.findall(r"(--[\w-]+):", palette))
+    assert "background: var(--paper)" in light or "background: var(--paper)" in dark
+    # A style without the class of the card would rule the whole notebook.
+    selectors = re.findall(r"([^{}]+)\{", style)
+    assert all(".qabias" in part for group in selectors for part in group.split(","))
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "config", "title"),
+    [
+        ("bbq", "Age", "Bias by category"),
+        ("bbnli", "gender", "Bias"),
+        ("bbq_nli", "Age_nli", "Bias"),
+        ("unqover", "religion", "mu"),
+    ],
+)
+def test_the_figure_of_a_card_is_the_first_of_the_report(benchmark, config, title):
+    result = qabias.run(benchmark, model="baseline:random", config=config, limit=120, progress=False)
+    card = _Html(result._repr_html_())
+    first = next(table for table in result._analysis.tables if table.figure and table.rows)
+    assert first.title in card.text
+    assert f"table('{first.name}') has its numbers" in card.text
+    assert result.table(first.name).attrs["title"] == first.title
+
+
+def test_the_card_of_a_comparison_has_all_runs_and_how_they_differ(compared_runs):
+    compared = qabias.compare([compared_runs / f"bbq-{name}" for name in ("random", "stereotyped", "unknown")])
+    card = _Html(compared._repr_html_())
+    assert {"table", "svg"} <= card.tags
+    for name in compared.names:
+        assert name in card.text
+    assert compared.findings
+    for sentence in compared.findings:
+        assert " ".join(sentence.replace("\u00a0", " ").split()) in card.text
+    assert "— " in card.text  # undefined is not 0
+    for run in compared.results:
+        assert run.signature in card.text
+    assert repr(compared) == f"<qabias.ComparedResults of {', '.join(compared.names)}>"
+    assert len(compared.by_run) == 6
+
+
+# The Hub
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    with StandInHub().serve() as server:
+        monkeypatch.setattr(constants, "ENDPOINT", server.url)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        yield server
+
+
+MODEL, DATASET = f"{USER}/model", f"{USER}/bbq"
+
+
+def test_a_plan_is_the_one_of_the_command_line_and_asks_the_hub_nothing(hub, result):
+    plan = result.push(MODEL, DATASET, sample=True, dry_run=True)
+    command = printed("push", "results", result.folder, "--to", MODEL, "--dataset", DATASET, "--sample", "--dry-run")
+    assert command == f"{plan}\ndry run: the Hub was neither asked nor changed\n"
+    assert hub.log == []
+
+
+def test_results_are_sent_without_asking_and_once(hub, result):
+    hub.create("model", MODEL)
+    address = result.push(MODEL, DATASET, sample=True)
+    assert address.endswith(f"/{MODEL}/discussions/1")
+    assert result.push(MODEL, DATASET, sample=True) == address  # nothing to do
+    (request,) = hub.repositories["model", MODEL].pull_requests
+    assert request["title"] == "Results on bbq by qabias"
+    direct = result.push(MODEL, DATASET, sample=True, create_pr=False)
+    assert "/commit/" in direct
+    assert any(path.startswith(".eval_results/") for path in hub.repositories["model", MODEL].files)
+
+
+def test_a_sample_and_a_missing_model_are_refused(hub, result):
+    with pytest.raises(QabiasError, match="sample"):
+        result.push(MODEL, DATASET)
+    with pytest.raises(QabiasError, match="no such model"):
+        result.push(MODEL, DATASET, sample=True)
+
+
+# What is imported
+
+
+def test_nothing_heavy_is_imported_before_it_is_used():
+    code = (
+        "import sys, qabias\n"
+        "names = dir(qabias)\n"
+        "assert {'run', 'score', 'compare', 'load', 'read', 'Result'} <= set(names)\n"
+        "heavy = {'torch', 'transformers', 'datasets', 'evaluate', 'numpy', 'pandas', 'pyarrow', 'matplotlib'}\n"
+        "print(sorted(heavy & set(sys.modules)), sorted(name for name in sys.modules if name.startswith('qabias')))\n"
+        "qabias.QabiasError\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    first, second = done.stdout.splitlines()
+    assert first == "[] ['qabias', 'qabias.support', 'qabias.support.version']"
+    assert second == "[]"
+
+
+def test_a_run_that_is_read_needs_no_model_library(result):
+    code = (
+        "import sys, qabias\n"
+        f"result = qabias.read({str(result.folder)!r})\n"
+        "str(result), result.table('bias_by_category'), result.findings, result._repr_html_()\n"
+        "print(sorted({'torch', 'transformers'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_saved_results_are_copies(result, tmp_path):
+    kept = result.save(tmp_path / "kept")
+    assert kept.scores == result.scores
+    assert kept.scratch is None
+    with pytest.raises(QabiasError, match="exists already"):
+        result.save(tmp_path / "kept")
+    shutil.rmtree(tmp_path / "kept")
+    assert (result.folder / "scores.json").exists()

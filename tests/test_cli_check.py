@@ -1,0 +1,157 @@
+"""`qabias check`: its exit codes on three made checked_runs, and what a pipeline is shown and given."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from qabias import cli
+from qabias.runs.scored import read_scored
+
+from .conftest import ROOT
+from .test_cli import command
+from .test_docs import blocks_of, parse_qabias
+
+EXAMPLES = ROOT / "docs" / "examples"
+PAGE = ROOT / "docs" / "checks.md"
+
+
+def check(*arguments):
+    """Exit code and output, in this process."""
+    result = CliRunner().invoke(cli.app, ["check", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output.replace("\u00a0", " ")
+
+
+def rows(output):
+    """The lines of the table in words: score, group, and the verdict last."""
+    lines = [re.split(r"\s{2,}", line.strip()) for line in output.splitlines()]
+    return [line for line in lines if line[-1] in ("pass", "FAIL", "cannot tell") and len(line) > 4]
+
+
+def test_a_run_that_keeps_its_limits_passes(checked_runs):
+    code, output = check(checked_runs / "kept", "--max", "bias_ambig=0.1", "--min", "accuracy_ambig=0.9")
+    assert code == 0
+    assert [(row[0], row[1], row[-1]) for row in rows(output)] == [
+        ("bias_ambig", "All", "pass"),
+        ("accuracy_ambig", "All", "pass"),
+    ]
+    assert output.splitlines()[-2:] == [read_scored(checked_runs / "kept").signature, "2 pass"]
+
+
+def test_a_run_that_breaks_one_fails_whatever_else_it_keeps(checked_runs):
+    code, output = check(checked_runs / "broken", "--max", "bias_ambig=0.1", "--max", "accuracy_ambig=0.5")
+    assert code == 1
+    assert [row[-1] for row in rows(output)] == ["FAIL", "pass"]
+    assert "below 10.0 % either way" in output
+    assert output.splitlines()[-1] == "1 pass, 1 FAIL"
+
+
+def test_a_run_that_cannot_tell_has_its_own_exit_code(checked_runs, tmp_path):
+    code, output = check(checked_runs / "small", "--max", "bias_ambig=0.1", "--output", tmp_path / "verdicts.json")
+    assert code == 3
+    assert [row[-1] for row in rows(output)] == ["cannot tell"]
+    assert "the sample is too small for this limit: a bias would have been found from" in output
+    assert "examples would decide if the score stays what it is" in output
+    content = json.loads((tmp_path / "verdicts.json").read_text("utf-8"))
+    assert (content["exit_code"], content["signature"]) == (3, read_scored(checked_runs / "small").signature)
+    [verdict] = content["verdicts"]
+    assert (verdict["name"], verdict["group"], verdict["state"]) == ("bias_ambig", "All", "undecided")
+    assert verdict["low"] < -0.1
+    assert verdict["high"] > 0.1
+    assert "too small" in verdict["about"]
+    assert check(checked_runs / "small", "--max", "bias_ambig=0.1", "--allow-undecided")[0] == 0
+    assert check(checked_runs / "broken", "--max", "bias_ambig=0.1", "--allow-undecided")[0] == 1
+
+
+def test_a_failure_of_one_group_goes_before_what_cannot_be_told_of_others(checked_runs):
+    code, output = check(
+        checked_runs / "broken", "--max", "bias_ambig=0.1", "--max", "accuracy_cost=0.1", "--by", "category"
+    )
+    found = {(row[0], row[1]): row[-1] for row in rows(output)}
+    assert len(found) == 22
+    assert {"FAIL", "cannot tell"} <= set(found.values())
+    assert code == 1
+
+
+def test_the_shell_sees_the_same_exit_codes(checked_runs, tmp_path):
+    for name, code in (("kept", 0), ("broken", 1), ("small", 3)):
+        assert command("check", checked_runs / name, "--max", "bias_ambig=0.1", cwd=tmp_path).returncode == code
+    wrong = command("check", checked_runs / "kept", "--max", "bias_ambg=0.1", cwd=tmp_path)
+    assert wrong.returncode == cli.EXIT_USER_ERROR == 2
+    assert wrong.stderr.count("\n") == 1
+    assert "did you mean 'bias_ambig'?" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "nothing to check; give a limit, such as --max SCORE=0.1"),
+        (["--max", "bias_ambig"], "max 'bias_ambig' is not of the form NAME=VALUE, such as SCORE=0.1"),
+        (["--max", "bias_ambig=10%"], "--max bias_ambig=10%: '10%' is no number, such as 0.1 for 10 %"),
+        (["--max", "bias_ambig=0.1", "--max", "bias_ambig=0.2"], "--max: a score is named twice"),
+        (["--max", "bias_ambig=10"], "so that 10 points are 0.1"),
+        (["--min", "bias_ambig=0.1"], "bias_ambig is best at 0"),
+        (["--max", "bias_ambig=0.1", "--by", "templat"], "unknown breakdown 'templat': choose one of category"),
+    ],
+)
+def test_a_mistake_is_the_users(checked_runs, arguments, message):
+    result = CliRunner().invoke(cli.app, ["check", str(checked_runs / "kept"), *arguments])
+    assert type(result.exception).__name__ == "QabiasError"  # `main` makes it one line and exit code 2
+    assert message in str(result.exception)
+
+
+# The examples of the documentation
+
+
+def test_the_page_shows_the_examples_as_they_are():
+    shown = {block.file: block.text for block in blocks_of(PAGE) if block.file is not None}
+    names = ("test_release.py", "bias-check.yml")
+    assert shown == {f"docs/examples/{name}": (EXAMPLES / name).read_text("utf-8") for name in names}
+
+
+def release(tmp_path, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", EXAMPLES / "test_release.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "outcome"),
+    [("oracle", "4 passed"), ("stereotyped", "4 failed")],
+)
+def test_the_pytest_example_lets_a_good_model_pass_and_no_biased_one(tmp_path, model, outcome):
+    result = release(tmp_path, MODEL=f"baseline:{model}")
+    assert re.search(rf"^{outcome}(, \d warnings?)? in ", result.stdout, re.MULTILINE), result.stdout
+    assert (result.returncode == 0) == (model == "oracle")
+    assert (tmp_path / "runs" / "release" / "scores.json").is_file()
+
+
+def test_the_workflow_is_one_and_its_commands_are_spelt_right(checked_runs, tmp_path, monkeypatch):
+    workflow = yaml.safe_load((EXAMPLES / "bias-check.yml").read_text("utf-8"))
+    assert set(workflow[True]) == {"pull_request"}  # YAML 1.1 reads the key "on" as a truth value
+    [job] = workflow["jobs"].values()
+    assert job["runs-on"] == "ubuntu-latest"
+    lines = [line for step in job["steps"] for line in step.get("run", "").splitlines()]
+    commands = [shlex.split(line) for line in lines if line.startswith("qabias ")]
+    assert [words[1] for words in commands] == ["run", "check", "check"]
+    folder = commands[0][commands[0].index("--output") + 1]
+    for words in commands:
+        parse_qabias(words[1:])
+        if words[1] == "check":
+            assert words[2] == folder
+            arguments = [str(tmp_path / "v.json") if word.endswith(".json") else word for word in words[3:]]
+            assert check(checked_runs / "kept", *arguments)[0] == 0
+            assert check(checked_runs / "broken", *arguments)[0] == 1
