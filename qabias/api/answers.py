@@ -59,7 +59,7 @@ def score(
         benchmark: Name of the benchmark; by default what the references say of themselves, else the first of
             `qabias list`.
         config: Configuration of the dataset; by default as the references say, else "all".
-        source: Source of the texts that were asked; by default as the references say, else bundled.
+        source: Source of the texts that were asked; by default as the references say, else the first one.
         fixes: Whether known defects of published texts were corrected; by default as the references say, else not.
         seed: Seed of generation; by default as the references say, else 0.
         format: Prompt format in which they were asked, such as a question-only one.
@@ -97,7 +97,7 @@ def score(
     rows = None if references is None else to_table(references, "references")
     chosen = load_benchmark(known.pop("benchmark", default_name()))
     given, where = _given(predictions, rows, chosen, answers)
-    known.setdefault("source", given.source or "bundled")
+    known.setdefault("source", given.source or chosen.sources[0])
     arguments = RunArguments(
         chosen.name,
         model=model or given.model or Path(where).stem,

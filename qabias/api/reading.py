@@ -18,7 +18,7 @@ def load(
     benchmark: str,
     config: str = "all",
     *,
-    source: str = "bundled",
+    source: str | None = None,
     fixes: bool = False,
     limit: int | None = None,
     seed: int = 0,
@@ -30,7 +30,7 @@ def load(
     Args:
         benchmark: Name of the benchmark (see `qabias list`).
         config: Configuration of the dataset.
-        source: Source of the texts: bundled, official or release.
+        source: Source of the texts, such as bundled, official or release; None for the first one of the benchmark.
         fixes: Correct the known defects of published texts.
         limit: At most so many examples, whole sets from all templates; None for all.
         seed: Seed of generation and of the sample.
@@ -51,11 +51,17 @@ def load(
     from qabias.runs.question import load_examples
     from qabias.support.suggest import unknown
 
+    chosen = load_benchmark(benchmark)
     options = {name: option_text(value) for name, value in (option or {}).items()}
     arguments = RunArguments(
-        benchmark, config=config, source=source, fixes=fixes, limit=limit, seed=seed, options=options
+        benchmark,
+        config=config,
+        source=source or chosen.sources[0],
+        fixes=fixes,
+        limit=limit,
+        seed=seed,
+        options=options,
     )
-    chosen = load_benchmark(benchmark)
     check_arguments(chosen, arguments)
     for name in arguments.scorer_options:
         raise unknown("option", name, chosen.options)

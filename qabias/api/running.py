@@ -26,7 +26,7 @@ def run(
     tokenizer: PreTrainedTokenizerBase | None = None,
     name: str | None = None,
     config: str = "all",
-    source: str = "bundled",
+    source: str | None = None,
     fixes: bool = False,
     ask: str | None = None,
     format: str | None = None,
@@ -56,7 +56,8 @@ def run(
         name: What a model in memory, a function or a client's model is called; a model has the name that it was loaded
             by, of the others it is required.
         config: Configuration of the dataset.
-        source: Source of the texts: bundled, official or release; one at a time.
+        source: Source of the texts, such as bundled, official or release; one at a time; None for the first one of
+            the benchmark.
         fixes: Correct the known defects of published texts.
         ask: How the model is asked, in one word: options, letter, write, reason, fill or open.
         format: Prompt format; None for the one that fits.
@@ -86,6 +87,7 @@ def run(
         OSError: If the folder cannot be written.
     """
     from qabias.api.given_models import given_model, ready
+    from qabias.benchmarks.registry import default_source
     from qabias.measuring.forms import SEPARATOR
     from qabias.measuring.run import run as run_benchmark
     from qabias.runs.arguments import Machine, RunArguments
@@ -93,6 +95,7 @@ def run(
     from qabias.runs.distributed import launched_processes
     from qabias.support.options import parse_shard
 
+    source = source or default_source(benchmark)
     if SEPARATOR in source:
         raise QabiasError(f"source {source!r}: one at a time; run each of them and give both results to qabias.compare")
     found = given_model(model, tokenizer, name)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from qabias.benchmarks.base import Benchmark
 
 GROUP = "qabias.benchmarks"
-_FOLDERS = ("bbq", "unqover", "inference")
+_FOLDERS = ("bbq", "unqover", "inference", "esbbq")
 
 
 @cache
@@ -83,6 +83,15 @@ def load_benchmark(name: str) -> Benchmark:
     if getattr(benchmark, "name", None) != name:
         raise QabiasError(f"{where} is no benchmark with the name {name!r}")
     return cast("Benchmark", benchmark)
+
+
+def default_source(name: str) -> str:
+    """The source of the texts of a benchmark where none is named: its first one.
+
+    Raises:
+        QabiasError: If there is no such benchmark.
+    """
+    return load_benchmark(name).sources[0]
 
 
 def loadable_benchmarks() -> dict[str, Benchmark]:

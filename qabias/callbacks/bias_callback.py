@@ -69,7 +69,7 @@ class BiasCallback(TrainerCallback):
         tokenizer: Tokenizer of the model; by default the trainer's `processing_class`.
         model_name: What the model is called in signatures; by default the name that it was loaded by.
         config: Configuration of the dataset.
-        source: Source of the texts: bundled, official or release.
+        source: Source of the texts, such as bundled, official or release; None for the first one of the benchmark.
         fixes: Correct the known defects of published texts.
         ask: How the model is asked, in one word: options, letter, write, reason, fill or open.
         format: Prompt format; None for the one that fits.
@@ -104,7 +104,7 @@ class BiasCallback(TrainerCallback):
         tokenizer: PreTrainedTokenizerBase | None = None,
         model_name: str | None = None,
         config: str = "all",
-        source: str = "bundled",
+        source: str | None = None,
         fixes: bool = False,
         ask: str | None = None,
         format: str | None = None,
@@ -139,7 +139,7 @@ class BiasCallback(TrainerCallback):
         arguments = RunArguments(
             benchmark=benchmark,
             config=config,
-            source=source,
+            source=source or self._benchmark.sources[0],
             fixes=fixes,
             format=format,
             scorer=scorer,

@@ -14,7 +14,7 @@ def build(
     benchmark: Benchmark,
     output: Annotated[Path, typer.Option(help="Dataset folder to write.", show_default=False)],
     config: Config = "all",
-    source: Source = "bundled",
+    source: Source = None,
     fixes: Fixes = False,
     seed: Seed = 0,
     option: Annotated[
@@ -34,7 +34,7 @@ def build(
             raise QabiasError(
                 f"the benchmark {benchmark} has no option {name!r}; {offer}{did_you_mean(name, chosen.options)}"
             )
-    origin = make_origin(chosen, source, seed, fixes, upstream_dir, options)
+    origin = make_origin(chosen, source or chosen.sources[0], seed, fixes, upstream_dir, options)
     tables = chosen.write_folder(output, config, origin)
     for name, table in tables.items():
         typer.echo(f"{name:<22}{table.num_rows:>9,} examples")

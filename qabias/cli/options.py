@@ -13,12 +13,19 @@ BENCHMARKS = f"{', '.join(benchmark_names()[:-1])} or {benchmark_names()[-1]}"
 
 Benchmark = Annotated[str, typer.Argument(help=f"Benchmark: {BENCHMARKS}.", show_default=False)]
 Config = Annotated[str, typer.Option(help="Configuration of the dataset (see `qabias list`).")]
-Source = Annotated[str, typer.Option(help="Source of the texts: bundled, official or release.")]
-Sources = Annotated[
-    str,
+Source = Annotated[
+    str | None,
     typer.Option(
-        help="Source of the texts: bundled, official or release; a published one and the bundled one with a comma "
-        "between make two runs and their comparison."
+        help="Source of the texts, such as bundled, official or release (see `qabias list`); by default the first one.",
+        show_default=False,
+    ),
+]
+Sources = Annotated[
+    str | None,
+    typer.Option(
+        help="Source of the texts, such as bundled, official or release (see `qabias list`); by default the first one. "
+        "A published one and the bundled one with a comma between make two runs and their comparison.",
+        show_default=False,
     ),
 ]
 Fixes = Annotated[bool, typer.Option("--fixes", help="Correct the known defects of official or released texts.")]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qabias.benchmarks.registry import default_name
+from qabias.benchmarks.registry import default_name, default_source
 from qabias.cli.options import Fixes, Sample, Seed, Source, UpstreamDir
 from qabias.errors import QabiasError
 
@@ -39,7 +39,7 @@ Name = Annotated[
 def dataset(
     benchmark: Name,
     to: To,
-    source: Source = "bundled",
+    source: Source = None,
     fixes: Fixes = False,
     seed: Seed = 0,
     upstream_dir: UpstreamDir = None,
@@ -67,7 +67,7 @@ def dataset(
             benchmark,
             to,
             Path(scratch),
-            source=source,
+            source=source or default_source(benchmark),
             seed=seed,
             fixes=fixes,
             upstream_dir=upstream_dir,

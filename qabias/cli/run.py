@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from qabias.benchmarks.registry import default_source
 from qabias.cli.options import BENCHMARKS, Config, Fixes, Rules, Seed, Sources, UpstreamDir, parse_options, parse_rules
 from qabias.cli.suite import SUITE_PREFIX, run_paper
 from qabias.errors import QabiasError
@@ -22,7 +23,7 @@ def run(
     ],
     model: Annotated[str, typer.Option(help="smollm2, baseline:KIND, a folder or a Hub id.")] = "smollm2",
     config: Config = "all",
-    source: Sources = "bundled",
+    source: Sources = None,
     fixes: Fixes = False,
     ask: Annotated[
         str | None,
@@ -104,6 +105,7 @@ def run(
         raise QabiasError(f"--published is for the experiment of a paper, such as {SUITE_PREFIX}{benchmark}")
     if models:
         raise QabiasError(f"--models is for the experiment of a paper, such as {SUITE_PREFIX}{benchmark}; use --model")
+    source = source or default_source(benchmark)
     arguments = RunArguments(
         benchmark=benchmark,
         model=model,

@@ -23,7 +23,7 @@ def score(
     config: Config = "all",
     source: Annotated[
         str | None,
-        typer.Option(help="Source of the texts that were asked; by default bundled.", show_default=False),
+        typer.Option(help="Source of the texts that were asked; by default the first one.", show_default=False),
     ] = None,
     fixes: Fixes = False,
     seed: Seed = 0,
@@ -79,7 +79,7 @@ def score(
         benchmark,
         model=model or given.model or path.stem,
         config=config,
-        source=source or given.source or "bundled",
+        source=source or given.source or chosen.sources[0],
         fixes=fixes,
         format=prompt_format,
         norm=norm or given.norm or "none",

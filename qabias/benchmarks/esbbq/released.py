@@ -38,7 +38,9 @@ def read_items(path: Path) -> Iterator[Item]:
 def _item(row: Mapping[str, str]) -> Item:
     infos = [ast.literal_eval(row[f"answer_info.ans{place}"]) for place in range(3)]
     groups = ast.literal_eval(row["stereotyped_groups"])
-    first, second, third = (Answer(row[f"ans{place}"], info[-1].split(",")[-1].strip()) for place, info in enumerate(infos))
+    first, second, third = (
+        Answer(row[f"ans{place}"], info[-1].split(",")[-1].strip()) for place, info in enumerate(infos)
+    )
     return Item(
         category=row["category"],
         template=f"{int(row['template_id']):02d}{row['version'] and '-' + row['version']}",

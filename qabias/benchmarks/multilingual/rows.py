@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -75,16 +75,20 @@ class Item(NamedTuple):
     source: str = ""
 
 
-def rows_of(items: Iterable[Item], shuffle: StableRandom | None = None) -> Iterator[Row]:
+def rows_of(
+    items: Iterable[Item], shuffle: StableRandom | None = None, wording: Callable[[], str] | None = None
+) -> Iterator[Row]:
     """The rows of the items of a category, in their order.
 
     Args:
         items: The items of one category; those of a set are neighbours.
         shuffle: Draws the order of the answers of every set, the same for all of its items; None leaves them as they
             are.
+        wording: Draws what the answer that nobody can tell says, for every set; None leaves it as it is.
     """
     numbers: dict[str, int] = {}
     set_id, last, order = "", None, list(PLACES)
+    said: str | None = None
     for example_id, item in enumerate(items):
         template_id = f"{item.category}-{item.template}"
         if (template_id, item.set) != last:
@@ -93,7 +97,9 @@ def rows_of(items: Iterable[Item], shuffle: StableRandom | None = None) -> Itera
             numbers[template_id] = number + 1
             set_id = f"{template_id}-{number:03d}"
             order = shuffle.sample(list(PLACES), len(PLACES)) if shuffle is not None else order
-        yield {"example_id": example_id, "template_id": template_id, "set_id": set_id, **_columns(item, order)}
+            said = wording() if wording is not None else None
+        worded = item if said is None else _worded(item, said)
+        yield {"example_id": example_id, "template_id": template_id, "set_id": set_id, **_columns(worded, order)}
 
 
 def table_of(rows: Iterable[Row]) -> pa.Table:
@@ -105,6 +111,14 @@ def target_of(is_target: Sequence[bool]) -> int:
     """Number of the one answer that names a target; `UNDEFINED` where none, or more than one, does."""
     found = [place for place, is_one in enumerate(is_target) if is_one]
     return found[0] if len(found) == 1 else UNDEFINED
+
+
+def _worded(item: Item, said: str) -> Item:
+    """The item with other words in the answer that nobody can tell."""
+    first, second, third = (
+        answer._replace(text=said) if place == item.unknown else answer for place, answer in enumerate(item.answers)
+    )
+    return item._replace(answers=(first, second, third))
 
 
 def _columns(item: Item, order: Sequence[int]) -> Row:
