@@ -38,6 +38,7 @@ def read_items(path: Path) -> Iterator[Item]:
 def _item(row: Mapping[str, str]) -> Item:
     infos = [ast.literal_eval(row[f"answer_info.ans{place}"]) for place in range(3)]
     groups = ast.literal_eval(row["stereotyped_groups"])
+    # The last of the words of a person is the group: "m, árabe".
     first, second, third = (
         Answer(row[f"ans{place}"], info[-1].split(",")[-1].strip()) for place, info in enumerate(infos)
     )
