@@ -12,7 +12,8 @@ import transformers
 import qabias
 from qabias.api.given_models import given_model
 from qabias.benchmarks.unqover.benchmark import BENCHMARK as UNQOVER
-from qabias.models.memory import fingerprint, from_memory
+from qabias.models.fingerprint import fingerprint
+from qabias.models.memory import from_memory
 
 from . import tiny_models
 from .saved_models import make_t5, save
@@ -128,7 +129,7 @@ def test_a_model_in_memory_answers_as_by_its_name_and_can_be_trained_on(head, by
     result = measure(arguments, model=model, tokenizer=tokenizer, name="mine")
     assert predictions(result).equals(predictions(by_name(head)))
     assert result.model == "mine"
-    assert f"|model:mine@memory-{fingerprint(model)}/float32|" in result.signature
+    assert f"|model:mine@memory-{fingerprint(model, tokenizer)}/float32|" in result.signature
     assert result.signature.partition("|scorer:")[2] == by_name(head).signature.partition("|scorer:")[2]
     assert {name: module.training for name, module in model.named_modules()} == modes
     assert True in modes.values()
@@ -221,13 +222,20 @@ def test_changed_weights_do_not_continue_a_run_of_the_old_ones(tmp_path):
     assert not predictions(measure(arguments, model=model, tokenizer=tokenizer, name="m")).equals(predictions(first))
 
 
-def test_the_fingerprint_is_that_of_the_weights_alone():
-    one, other = (tiny_models.make_model("llama") for _ in range(2))
-    assert fingerprint(one) == fingerprint(other.train())
-    assert fingerprint(one) != fingerprint(copy.deepcopy(one).to(torch.bfloat16))
-    with torch.no_grad():
-        other.lm_head.weight[3, 4] += 1e-3
-    assert fingerprint(one) != fingerprint(other)
+def test_another_tokenizer_template_or_hook_does_not_continue_a_run(tmp_path):
+    arguments = HEADS["causal"][1]
+    model, tokenizer = small()
+    measure(arguments, model=model, tokenizer=tokenizer, name="m", output=tmp_path / "run")
+    other = copy.deepcopy(tokenizer)
+    other.chat_template = "{{ messages[0].content }}"
+    with pytest.raises(qabias.QabiasError, match="memory-"):
+        measure(arguments, model=model, tokenizer=other, name="m", output=tmp_path / "run")
+    model.model.layers[0].register_forward_hook(lambda module, inputs, output: None)
+    with pytest.warns(UserWarning, match="has hooks"), pytest.raises(qabias.QabiasError, match="holds another run"):
+        measure(arguments, model=model, tokenizer=tokenizer, name="m", output=tmp_path / "run")
+    with pytest.warns(UserWarning, match="has hooks"):
+        steered = measure(arguments, model=model, tokenizer=tokenizer, name="steered")
+    assert "|model:steered@memory+hooks-" in steered.signature
 
 
 # Wrappers, devices and precisions

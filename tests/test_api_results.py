@@ -198,7 +198,7 @@ def test_a_temporary_folder_lives_as_long_as_what_is_in_it():
 def test_folders_of_a_comparison_and_of_a_pool_are_told_from_runs(result, compared_runs, tmp_path):
     compared = qabias.compare([result, compared_runs / "bbq-random"], allow_mixed=True)
     compared.report(tmp_path / "both")
-    with pytest.raises(QabiasError, match=r"both: holds a comparison, not a run; give the folders .*qabias.compare"):
+    with pytest.raises(QabiasError, match=r"both: holds a comparison, not a run; name one of its runs"):
         qabias.read(tmp_path / "both")
     printed(
         "pool",
@@ -420,3 +420,21 @@ def test_saved_results_are_copies(result, tmp_path):
         result.save(tmp_path / "kept")
     shutil.rmtree(tmp_path / "kept")
     assert (result.folder / "scores.json").exists()
+
+
+def test_messages_name_arguments_as_python_does(tmp_path):
+    runs = [
+        qabias.run("bbq", model="baseline:first", config=config, limit=8, progress=False) for config in ("Age", "SES")
+    ]
+    with pytest.raises(qabias.QabiasError, match=r"or add allow_mixed to have") as caught:
+        qabias.compare(runs)
+    assert "--" not in str(caught.value)
+
+
+def test_a_comparison_reads_published_texts_where_its_runs_did(tmp_path, upstream, monkeypatch):
+    monkeypatch.delenv("QABIAS_UPSTREAM", raising=False)
+    monkeypatch.setenv("QABIAS_OFFLINE", "1")
+    monkeypatch.setenv("QABIAS_CACHE", str(tmp_path))
+    given = {"config": "Religion", "source": "official", "limit": 8, "upstream_dir": upstream, "progress": False}
+    runs = [qabias.run("bbq", model=f"baseline:{kind}", **given) for kind in ("first", "last")]
+    assert "difference_bias_ambig" in qabias.compare(runs).tables

@@ -77,7 +77,7 @@ def test_what_rows_say_of_themselves_survives_what_is_done_with_them(rows):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"option": {"nonsense": 1}}, "unknown option 'nonsense'"),
+        ({"option": {"nonsense": 1}}, "bbq has no option 'nonsense' that chooses its texts; it has none"),
         ({"limit": 0}, "limit is 0; it must be at least 1"),
         ({"config": "Ages"}, "unknown configuration 'Ages'.*Age"),
     ],
@@ -288,3 +288,18 @@ def test_a_folder_is_written_and_read(rows, tmp_path):
     assert (tmp_path / "run" / "report.html").exists()
     # What is undefined is NaN in memory and said.
     assert all(math.isnan(result.scores[pointer[1:]]) for pointer in result.reasons if pointer.count("/") == 1)
+
+
+@pytest.mark.parametrize("name", ["a|b\nc", "a|b", "", " ", "a\nb", 3])
+def test_a_name_that_the_signature_cannot_hold_is_refused(rows, name):
+    with pytest.raises(QabiasError, match=r"model is .*; give one line of text without '\|'"):
+        qabias.score([0] * len(rows), rows, model=name)
+
+
+def test_answers_of_several_wordings_are_said_to_be_several():
+    result = qabias.run("bbq", model="baseline:random", config="Age", limit=4, format="five", progress=False)
+    with pytest.raises(QabiasError, match=r"is answered twice; the column run tells several .*: give the rows of one"):
+        qabias.score(result.predictions())
+    rows = result.predictions()
+    one = rows.filter(lambda row: row["run"] == rows["run"][0])
+    assert qabias.score(one).scores["n"] == 4

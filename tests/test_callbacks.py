@@ -114,7 +114,7 @@ def test_the_figure_shows_the_points_of_the_curve_and_their_band(risen):
     (axes,) = risen.callback.figure("bias_probability_ambig").axes
     (line,) = [line for line in axes.lines if line.get_gid() == "line-bias_probability_ambig"]
     assert line.get_xydata().tolist() == [[step, curve.loc[step, "bias_probability_ambig"]] for step in curve.index]
-    (band,) = axes.collections
+    (band,) = [one for one in axes.collections if one.get_gid() == "band-bias_probability_ambig"]
     ends = band.get_paths()[0].vertices[:, 1]
     assert ends.min() == curve["bias_probability_ambig_low"].min()
     assert ends.max() == curve["bias_probability_ambig_high"].max()
@@ -193,6 +193,26 @@ def test_modes_buffers_gradients_and_random_numbers_are_put_back():
     assert not network[0].table.is_inference()
     assert network[0].longest == 2
     assert network[2].weight.grad is gradient
+
+
+def test_the_random_numbers_of_all_devices_are_put_back(monkeypatch):
+    states = {0: torch.tensor([1]), 1: torch.tensor([2])}
+    of_mps = [torch.tensor([3])]
+    for module, name, replacement in (
+        (torch.cuda, "is_initialized", lambda: True),
+        (torch.cuda, "device_count", lambda: len(states)),
+        (torch.cuda, "get_rng_state", lambda device: states[device].clone()),
+        (torch.cuda, "set_rng_state", lambda state, device: states.update({device: state})),
+        (torch.backends.mps, "is_available", lambda: True),
+        (torch.mps, "get_rng_state", lambda: of_mps[-1].clone()),
+        (torch.mps, "set_rng_state", of_mps.append),
+    ):
+        monkeypatch.setattr(module, name, replacement)
+    with untouched(torch.nn.Linear(1, 1)):
+        states.update({0: torch.tensor([7]), 1: torch.tensor([8])})
+        of_mps.append(torch.tensor([9]))
+    assert {device: state.item() for device, state in states.items()} == {0: 1, 1: 2}
+    assert of_mps[-1].item() == 3
 
 
 def test_an_optimizer_with_modes_of_its_own_is_asked_to_evaluate():
@@ -304,6 +324,14 @@ def test_missing_answers_are_logged_beside_the_scores(tmp_path):
     assert curve["bias_ambig_low"].isna().all()
 
 
+def test_the_figure_shows_which_measurement_failed(tmp_path):
+    _, callback = train(tmp_path, steps=2)
+    callback.failures[4] = "OSError: no space left"
+    marks = {line.get_gid(): list(line.get_xdata()) for line in callback.figure("bias_ambig").axes[0].lines}
+    assert marks["failed-bias_ambig"] == [4]
+    assert "undefined-bias_ambig" not in marks
+
+
 def test_a_score_with_many_missing_answers_has_a_range_in_place_of_an_interval():
     scores = {
         "bias_ambig": 0.2,
@@ -358,6 +386,12 @@ def test_what_is_wrong_before_the_first_step_is_an_error(tmp_path):
         ({"scores": ["bias_ambg"]}, "did you mean 'bias_ambig'"),
         ({"format": "qqa"}, "qqa"),
         ({"limit": 0}, "limit is 0"),
+        ({"model_name": "a|b"}, r"model_name is 'a\|b'; give one line of text without '\|'"),
+        ({"model_name": "a\nb"}, "model_name is"),
+        ({"model_name": "baseline:random"}, "model_name is 'baseline:random'; choose one that does not begin with"),
+        ({"name": 3}, "name is 3, which not every logger takes"),
+        ({"name": "a b/c"}, "name is 'a b/c', which not every logger takes"),
+        ({"name": ""}, "name is ''"),
     ):
         with pytest.raises(QabiasError, match=message):
             BiasCallback(trainer, "bbq", **{**SMALL, **arguments})
@@ -371,10 +405,22 @@ def test_what_is_wrong_before_the_first_step_is_an_error(tmp_path):
     assert BiasCallback(trainer, "bbq", **SMALL, tokenizer=make_tokenizer()).failures == {}
 
 
+def test_the_name_of_several_categories_is_one_that_every_logger_takes(tmp_path):
+    callback = BiasCallback(make_trainer(tmp_path), "bbq", **{**SMALL, "config": "Age,Religion"})
+    assert callback.name == "bbq_Age_Religion"
+
+
+def test_a_folder_whose_name_a_signature_cannot_hold_is_no_name_of_a_model(tmp_path):
+    model = make_model()
+    model.name_or_path = "runs/a|b"
+    with pytest.raises(QabiasError, match=r"model_name is 'runs/a\|b'"):
+        train(tmp_path, model=model)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"scorer": "nli"}, "nli"),
+        ({"scorer": "nli"}, "not a model trained to classify pairs"),
         ({"option": {"layot": "flat"}}, "layout"),
         ({"format": "question_only", "scores": ["bias_disambig"]}, "means nothing"),
     ],

@@ -104,6 +104,13 @@ def test_run_score_and_report(tmp_path):
     assert (folder / "report.html").exists()
 
 
+def test_without_a_configuration_all_examples_are_meant(tmp_path):
+    output = ("--output", tmp_path / "run")
+    result = invoke("run", "bbq_nli", "--model", "baseline:random", "--limit", "1", *output)
+    assert result.exit_code == 0, result.output
+    assert "|config:all_nli|" in result.output
+
+
 def test_run_in_shards(tmp_path):
     waiting = invoke(*RUN, "--output", tmp_path / "run", "--shard", "1/2")
     assert "parts are still missing" in waiting.output

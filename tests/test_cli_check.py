@@ -155,3 +155,15 @@ def test_the_workflow_is_one_and_its_commands_are_spelt_right(checked_runs, tmp_
             arguments = [str(tmp_path / "v.json") if word.endswith(".json") else word for word in words[3:]]
             assert check(checked_runs / "kept", *arguments)[0] == 0
             assert check(checked_runs / "broken", *arguments)[0] == 1
+
+
+def test_a_folder_of_a_comparison_and_an_output_that_is_a_folder_are_refused(checked_runs, tmp_path):
+    both = tmp_path / "both"
+    both.mkdir()
+    (both / "compare.html").write_text("")
+    result = CliRunner().invoke(cli.app, ["check", str(both), "--max", "bias_ambig=0.1"])
+    assert "holds a comparison, not a run" in str(result.exception)
+    result = CliRunner().invoke(
+        cli.app, ["check", str(checked_runs / "kept"), "--max", "bias_ambig=0.1", "--output", str(tmp_path)]
+    )
+    assert "is a folder; name a file" in str(result.exception)

@@ -2,6 +2,8 @@
 
 import dataclasses
 import re
+import subprocess
+import sys
 from statistics import fmean
 from xml.etree import ElementTree
 
@@ -270,3 +272,9 @@ def test_figures_are_saved_the_same_twice(tmp_path, kind, start):
 def test_a_table_without_a_figure_cannot_be_drawn():
     with pytest.raises(ValueError, match="t has no figure"):
         figures.draw(dataclasses.replace(figure_of("bars", "x"), figure=None))
+
+
+@pytest.mark.parametrize("module", ["qabias.report", "qabias.callbacks"])
+def test_nothing_that_draws_is_imported_before_a_figure_is_drawn(module):
+    code = f"import sys, {module}; assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -301,6 +301,21 @@ def test_a_model_that_names_nobody_has_no_direction(tmp_path):
     assert row[3:6] == (Estimate(None), 0, 0)
 
 
+def test_nothing_is_said_of_errors_or_places_where_no_answer_is_there():
+    benchmark = load_benchmark("bbq")
+    table = benchmark.load("Age", benchmark.origin("bundled", 0, False, None)).slice(0, 40)
+    answers = pa.table({"prediction": pa.array([-1] * 40, pa.int8())})
+    with pytest.warns(UserWarning, match="name no answer"):
+        silent = benchmark.score(table, answers)
+    assert benchmark.remarks(silent) == []
+    chosen = benchmark.score(table, pa.table({"prediction": table["unknown_loc"].cast(pa.int8())}))
+    begins = ("errors in ambiguous contexts: ", "s_AMB is 0.0", "answers by place in percent: ")
+    assert all(line.startswith(start) for line, start in zip(benchmark.remarks(chosen), begins, strict=True))
+    assert benchmark.remarks(chosen)[-1].endswith(
+        "(shares far from a third each would mean that the model answers by position)"
+    )
+
+
 def test_the_tables_have_the_scores_with_bound_and_counts(causal):
     tables = read_analysis(causal.folder / "analysis.json").tables
     for condition, names in (

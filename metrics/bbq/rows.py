@@ -135,6 +135,6 @@ def _check_sets(rows: Table, set_id: Factor, disambiguated: np.ndarray, nonneg: 
         raise rows.source.error(
             f": set_id {set_id.levels[set_id.codes[number]]!r} has {n_neg[at]} 'neg' and {n_nonneg[at]} 'nonneg' rows "
             f"with context_condition {CONTEXTS[int(disambiguated[number])]!r}; pass whole sets, because half a set "
-            "makes the bias scores lopsided, or allow_incomplete=True",
+            "makes the bias scores lopsided; the metric itself takes them with allow_incomplete=True",
             number,
         )

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from qabias.api.checks import check_optional_paths, check_optional_texts, check_rules_given
 from qabias.api.result import Result
 from qabias.api.rows import Rows, is_table, origin_of, to_column, to_table
 from qabias.api.running import upstream
 from qabias.api.scratch import run_folder
+from qabias.api.words import in_python_words, warn_caller
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
@@ -17,11 +19,13 @@ if TYPE_CHECKING:
 
     from qabias.benchmarks import Benchmark
     from qabias.benchmarks.given import GivenAnswers
+    from qabias.measuring.run import RunResult
 
 Predictions: TypeAlias = "Result | str | Path | Rows | Iterable[int | float | str | None]"
 """A run, a file, a table with keys and answers, or answers parallel to references."""
 
 
+@in_python_words()
 def score(
     predictions: Predictions,
     references: Rows | None = None,
@@ -58,7 +62,8 @@ def score(
             found by their keys, and all columns that they have in common with the benchmark's must hold the same.
         benchmark: Name of the benchmark; by default what the references say of themselves, else the first of
             `qabias list`.
-        config: Configuration of the dataset; by default as the references say, else "all".
+        config: Configuration of the dataset; by default as the references say, else that of all examples. Rows that
+            became a list or a data frame do not say it any more.
         source: Source of the texts that were asked; by default as the references say, else the first one.
         fixes: Whether known defects of published texts were corrected; by default as the references say, else not.
         seed: Seed of generation; by default as the references say, else 0.
@@ -77,6 +82,9 @@ def score(
         QabiasError: If an argument is wrong or contradicts what the references say, answers and references are not
             parallel, an example does not exist, is answered twice or has other texts, or the metric refuses an answer.
     """
+    check_optional_texts(benchmark=benchmark, config=config, source=source, format=format, norm=norm, answers=answers)
+    check_rules_given(score)
+    check_optional_paths(output=output, upstream_dir=upstream_dir)
     mirror = upstream(upstream_dir)
     rules = dict(score or {})
     texts: dict[str, object] = {"benchmark": benchmark, "config": config, "source": source}
@@ -85,18 +93,24 @@ def score(
     if run is not None:
         asked = {"format": format, "norm": norm, "answers": answers, "model": model, "references": references}
         _refuse_beside_run({**texts, **asked})
-        return _score_run(run, rules, output, mirror)
+        result, finished = _score_run(run, rules, output, mirror)
+        warn_caller(finished.warned)
+        return result
     from qabias.benchmarks import load_benchmark
     from qabias.benchmarks.registry import default_name
     from qabias.measuring.collected import collect, write_collected
+    from qabias.models.names import check_name
     from qabias.runs.arguments import RunArguments
 
+    if model is not None:
+        check_name(model, "model")
     if references is None and origin_of(predictions):
         references = predictions  # rows of `load` with a column of answers are their own references
     known = _known(texts, origin_of(references))
     rows = None if references is None else to_table(references, "references")
     chosen = load_benchmark(known.pop("benchmark", default_name()))
     given, where = _given(predictions, rows, chosen, answers)
+    known.setdefault("config", chosen.configs[-1])
     known.setdefault("source", given.source or chosen.sources[0])
     arguments = RunArguments(
         chosen.name,
@@ -108,7 +122,7 @@ def score(
     )
     found = collect(given, arguments, where, mirror, rows)
     folder, scratch = run_folder(output)
-    write_collected(found, folder)
+    warn_caller(write_collected(found, folder).warned)
     return Result(folder, upstream_dir=mirror, scratch=scratch)
 
 
@@ -123,7 +137,9 @@ def _refuse_beside_run(arguments: Mapping[str, object]) -> None:
             raise QabiasError(f"{name} is for answers that were collected elsewhere; a run folder says it itself")
 
 
-def _score_run(run: Result | Path, rules: Mapping[str, str], output: str | Path | None, mirror: str | None) -> Result:
+def _score_run(
+    run: Result | Path, rules: Mapping[str, str], output: str | Path | None, mirror: str | None
+) -> tuple[Result, RunResult]:
     """A run scored again where it lies, or by other rules as a run of its own."""
     from qabias.measuring.collected import score_otherwise
     from qabias.measuring.run import score_run
@@ -131,12 +147,13 @@ def _score_run(run: Result | Path, rules: Mapping[str, str], output: str | Path 
     folder = run.folder if isinstance(run, Result) else run
     if rules:
         target, scratch = run_folder(output)
-        score_otherwise(folder, rules, target, mirror)
-        return Result(target, upstream_dir=mirror, scratch=scratch)
+        finished = score_otherwise(folder, rules, target, mirror)
+        return Result(target, upstream_dir=mirror, scratch=scratch), finished
     if output is not None:
         raise QabiasError(f"{folder}: is scored again where it lies; output is for other rules (score=...)")
-    score_run(folder, mirror)
-    return Result(folder, upstream_dir=mirror, scratch=run.scratch if isinstance(run, Result) else None)
+    finished = score_run(folder, mirror)
+    scratch = run.scratch if isinstance(run, Result) else None
+    return Result(folder, upstream_dir=mirror, scratch=scratch), finished
 
 
 def _known(asked: Mapping[str, object], origins: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

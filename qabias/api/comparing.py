@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qabias.api.checks import check_optional_paths, check_path
 from qabias.api.result import Result
 from qabias.api.running import upstream
 from qabias.api.tabled import Tabled
+from qabias.api.words import in_python_words
+from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,6 +84,7 @@ class ComparedResults(Tabled):
         return f"<qabias.ComparedResults of {', '.join(self.names)}>"
 
 
+@in_python_words()
 def compare(
     results: Sequence[Result | str | Path], *, allow_mixed: bool = False, upstream_dir: str | Path | None = None
 ) -> ComparedResults:
@@ -90,13 +95,22 @@ def compare(
     Args:
         results: Two runs or more: results, or folders of runs with scores.
         allow_mixed: Compare runs of other questions or prompts too; what differs is marked.
-        upstream_dir: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`.
+        upstream_dir: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`,
+            else the mirror that one of the results was made with.
 
     Raises:
-        QabiasError: If a folder holds no whole run, or runs differ in what must agree.
+        QabiasError: If something else is given, a folder holds no whole run, or runs differ in what must agree.
     """
     from qabias.comparison import compare as compare_runs
 
+    check_optional_paths(upstream_dir=upstream_dir)
+    if isinstance(results, str | os.PathLike | Result) or not isinstance(results, Iterable):
+        raise QabiasError(f"results is {results!r}; give a list of two runs or more, such as [first, second]")
+    given = list(results)
+    for place, one in enumerate(given):
+        if not isinstance(one, Result):
+            check_path(f"results[{place}]", one)
     mirror = upstream(upstream_dir)
-    runs = [of if isinstance(of, Result) else Result(of, upstream_dir=mirror) for of in results]
+    runs = [of if isinstance(of, Result) else Result(of, upstream_dir=mirror) for of in given]
+    mirror = mirror or next((run.upstream_dir for run in runs if run.upstream_dir), None)
     return ComparedResults(runs, compare_runs([run.folder for run in runs], allow_mixed, mirror))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel
+from qabias.models.names import check_name
 from qabias.scorers.registry import BASELINE_PREFIX, FUNCTION, FUNCTION_PREFIX
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ def given_model(model: Model, tokenizer: PreTrainedTokenizerBase | None, name: s
     Raises:
         QabiasError: If it is none of these, its tokenizer or name is missing, or one is given that it does not need.
     """
-    _check_name(name)
+    if name is not None:
+        check_given(name)
     if isinstance(model, str | Path):
         for what, value in (("name", name), ("tokenizer", tokenizer)):
             if value is not None:
@@ -103,14 +105,19 @@ def _asked_elsewhere(model: Any, tokenizer: object, name: str | None) -> GivenMo
     return GivenModel(name, "server", model) if is_of_client else GivenModel(FUNCTION_PREFIX + name, FUNCTION, model)
 
 
-def _check_name(name: str | None) -> None:
-    """Refuse a name that the one line of a signature cannot hold, or that means something else."""
-    if name is None:
-        return
-    if not isinstance(name, str) or not name.strip() or not name.isprintable() or "|" in name:
-        raise QabiasError(f"name is {name!r}; give one line of text without '|', which the signature can hold")
+def check_given(name: str, argument: str = "name") -> None:
+    """Refuse a name of a model that a signature cannot hold, or by which something else would be asked.
+
+    Args:
+        name: What the caller gave.
+        argument: Name of the argument, for the message.
+
+    Raises:
+        QabiasError: If it is no text that a signature can hold, or begins as the name of a baseline or a function.
+    """
+    check_name(name, argument)
     if name.startswith(_TAKEN):
-        raise QabiasError(f"name is {name!r}; choose one that does not begin with {' or '.join(_TAKEN)}")
+        raise QabiasError(f"{argument} is {name!r}; choose one that does not begin with {' or '.join(_TAKEN)}")
 
 
 def _of_pipeline(pipeline: Any, tokenizer: PreTrainedTokenizerBase | None, name: str | None) -> GivenModel:
@@ -140,7 +147,7 @@ def _in_memory(model: Any, tokenizer: PreTrainedTokenizerBase | None, name: str 
     from qabias.models.memory import from_memory
 
     loaded = from_memory(model, tokenizer, name)
-    _check_name(loaded.name)
+    check_given(loaded.name)
     return GivenModel(loaded.name, given=loaded)
 
 

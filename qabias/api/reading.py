@@ -6,17 +6,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qabias.api.checks import check_optional_paths, check_optional_texts, check_path, check_texts
 from qabias.api.result import Result
-from qabias.api.running import OptionValue, option_text, upstream
+from qabias.api.running import OptionValue, option_texts, upstream
+from qabias.api.words import in_python_words
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
     import datasets
 
 
+@in_python_words()
 def load(
     benchmark: str,
-    config: str = "all",
+    config: str | None = None,
     *,
     source: str | None = None,
     fixes: bool = False,
@@ -29,10 +32,11 @@ def load(
 
     Args:
         benchmark: Name of the benchmark (see `qabias list`).
-        config: Configuration of the dataset.
+        config: Configuration of the dataset; None for that of all examples.
         source: Source of the texts, such as bundled, official or release; None for the first one of the benchmark.
         fixes: Correct the known defects of published texts.
-        limit: At most so many examples, whole sets from all templates; None for all.
+        limit: At most so many examples, as whole sets that are spread over all templates, and one set at least; None
+            for all.
         seed: Seed of generation and of the sample.
         option: Options of the benchmark by name.
         upstream_dir: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`.
@@ -51,23 +55,24 @@ def load(
     from qabias.runs.question import load_examples
     from qabias.support.suggest import unknown
 
+    check_texts(benchmark=benchmark)
+    check_optional_texts(config=config, source=source)
+    check_optional_paths(upstream_dir=upstream_dir)
+    options = option_texts(option)
     chosen = load_benchmark(benchmark)
-    options = {name: option_text(value) for name, value in (option or {}).items()}
+    config, source = config or chosen.configs[-1], source or chosen.sources[0]
     arguments = RunArguments(
-        benchmark,
-        config=config,
-        source=source or chosen.sources[0],
-        fixes=fixes,
-        limit=limit,
-        seed=seed,
-        options=options,
+        benchmark, config=config, source=source, fixes=fixes, limit=limit, seed=seed, options=options
     )
     check_arguments(chosen, arguments)
     for name in arguments.scorer_options:
+        if not chosen.options:
+            raise QabiasError(f"{benchmark} has no option {name!r} that chooses its texts; it has none")
         raise unknown("option", name, chosen.options)
     return as_dataset(load_examples(arguments, upstream(upstream_dir)).table, chosen, arguments)
 
 
+@in_python_words()
 def read(folder: str | Path, *, upstream_dir: str | Path | None = None) -> Result:
     """A run that was made before, by `qabias.run` or by the command line.
 
@@ -78,20 +83,6 @@ def read(folder: str | Path, *, upstream_dir: str | Path | None = None) -> Resul
     Raises:
         QabiasError: If the folder holds no scored run, or a damaged one.
     """
-    _refuse_other_folders(Path(folder))
+    check_path("folder", folder)
+    check_optional_paths(upstream_dir=upstream_dir)
     return Result(folder, upstream_dir=upstream(upstream_dir))
-
-
-def _refuse_other_folders(folder: Path) -> None:
-    from qabias.runs.folder import RUN_FILE
-
-    if (folder / RUN_FILE).exists():
-        return
-    from qabias.report import COMPARISON_FILE, POOL_FILE
-
-    for name, what in ((COMPARISON_FILE, "a comparison"), (POOL_FILE, "a mean of several runs")):
-        if (folder / name).exists():
-            raise QabiasError(
-                f"{folder}: holds {what}, not a run; give the folders of its runs to qabias.compare, or see its tables "
-                f"by `qabias show {folder}`"
-            )

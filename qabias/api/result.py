@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qabias.api.checks import check_path, check_texts
 from qabias.api.scratch import Scratch
 from qabias.api.tabled import Tabled
 from qabias.benchmarks.findings import findings
@@ -38,6 +39,7 @@ class Result(Tabled):
 
     Attributes:
         folder: The run folder.
+        upstream_dir: Local mirror of the published files, if one was named.
 
     Raises:
         QabiasError: If the folder holds no scored run, or a damaged one.
@@ -50,9 +52,10 @@ class Result(Tabled):
         upstream_dir: str | None = None,
         scratch: Scratch | None = None,
     ) -> None:
+        check_path("folder", folder)
         self.folder = Path(folder)
         self._run: ScoredRun = read_scored(self.folder)
-        self._upstream_dir = upstream_dir
+        self.upstream_dir = upstream_dir
         self.scratch = scratch
 
     @property
@@ -148,7 +151,7 @@ class Result(Tabled):
         from qabias.runs.question import load_examples_of
 
         run = self._run
-        table = load_examples_of(run.file, self._upstream_dir).table
+        table = load_examples_of(run.file, self.upstream_dir).table
         answers = read_all_answers(run.file, run.benchmark, table)
         for name in answers.column_names:
             if name not in run.benchmark.key:
@@ -168,18 +171,24 @@ class Result(Tabled):
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise QabiasError(f"{target}: exists already; choose another folder")
         shutil.copytree(self.folder, target, dirs_exist_ok=True)
-        return Result(target, upstream_dir=self._upstream_dir)
+        return Result(target, upstream_dir=self.upstream_dir)
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write the report, one HTML page that needs no network, and return its path.
 
         Args:
-            path: File to write; by default `report.html` in the run folder.
+            path: File to write; by default `report.html` in the run folder, which must not be a temporary one.
 
         Raises:
-            QabiasError: If the page cannot be written.
+            QabiasError: If the page cannot be written, or would be removed with the result.
         """
         from qabias.report import write_report
+
+        if path is None and self.scratch is not None:
+            raise QabiasError(
+                "the run is in a temporary folder, which is removed with the result; say where the report is to stay: "
+                "result.report('report.html')"
+            )
 
         return write_report(self._run, self._analysis, None if path is None else Path(path))
 
@@ -206,6 +215,8 @@ class Result(Tabled):
                 login may not write there.
         """
         from qabias.hub.contents import results_push
+
+        check_texts(to=to, dataset=dataset)
         from qabias.hub.plan import intended_way, plan_lines
 
         plan = results_push(self.folder, to, dataset, sample=sample)

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from qabias.api.checks import check_named, check_optional_paths, check_optional_texts, check_rules_given, check_texts
 from qabias.api.result import Result
 from qabias.api.scratch import run_folder
+from qabias.api.words import in_python_words, warn_caller
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
@@ -19,13 +21,14 @@ if TYPE_CHECKING:
 OptionValue: TypeAlias = "str | int | float | bool | list[object] | dict[str, object]"
 
 
+@in_python_words()
 def run(
     benchmark: str,
     *,
     model: Model = "smollm2",
     tokenizer: PreTrainedTokenizerBase | None = None,
     name: str | None = None,
-    config: str = "all",
+    config: str | None = None,
     source: str | None = None,
     fixes: bool = False,
     ask: str | None = None,
@@ -55,7 +58,7 @@ def run(
         tokenizer: Tokenizer of a model in memory.
         name: What a model in memory, a function or a client's model is called; a model has the name that it was loaded
             by, of the others it is required.
-        config: Configuration of the dataset.
+        config: Configuration of the dataset; None for that of all examples that the model can be asked.
         source: Source of the texts, such as bundled, official or release; one at a time; None for the first one of
             the benchmark.
         fixes: Correct the known defects of published texts.
@@ -66,7 +69,8 @@ def run(
         norm: How a log-likelihood becomes a score, or a text an answer.
         option: Options of the scorer or the benchmark by name.
         score: How answers are counted, where not by the default.
-        limit: Measure at most so many examples, whole sets from all templates; None for all.
+        limit: Measure at most so many examples, as whole sets that are spread over all templates, and one set at least;
+            None for all.
         seed: Seed of every random draw.
         revision: Branch, tag or commit of a Hub model.
         dtype: auto, float32, bfloat16 or float16.
@@ -91,10 +95,14 @@ def run(
     from qabias.measuring.forms import SEPARATOR
     from qabias.measuring.run import run as run_benchmark
     from qabias.runs.arguments import Machine, RunArguments
-    from qabias.runs.asking import asked
+    from qabias.runs.asking import asked, whole_config
     from qabias.runs.distributed import launched_processes
     from qabias.support.options import parse_shard
 
+    check_texts(benchmark=benchmark, norm=norm, dtype=dtype, device=device, shard=shard)
+    check_optional_texts(config=config, source=source, ask=ask, format=format, scorer=scorer, revision=revision)
+    check_rules_given(score)
+    check_optional_paths(output=output, upstream_dir=upstream_dir)
     source = source or default_source(benchmark)
     if SEPARATOR in source:
         raise QabiasError(f"source {source!r}: one at a time; run each of them and give both results to qabias.compare")
@@ -104,7 +112,7 @@ def run(
     arguments = RunArguments(
         benchmark=benchmark,
         model=found.name,
-        config=config,
+        config=config or "",
         source=source,
         fixes=fixes,
         format=format,
@@ -112,7 +120,7 @@ def run(
         norm=norm,
         limit=limit,
         seed=seed,
-        options={key: option_text(value) for key, value in (option or {}).items()},
+        options=option_texts(option),
         revision=revision,
         dtype=dtype,
         rules=dict(score or {}),
@@ -120,6 +128,7 @@ def run(
     )
     if ask is not None:
         arguments = asked(arguments, ask, found.given)
+    arguments = whole_config(arguments, found.given)
     mirror = upstream(upstream_dir)
     machine = Machine(device, token_budget, parse_shard(shard), mirror, progress)
     if output is None and (machine.shard[1] > 1 or launched_processes().count > 1):
@@ -132,12 +141,32 @@ def run(
             f"{finished.note + '; ' if finished.note else ''}{finished.n_missing_parts} parts of {folder} are still "
             "missing; call the same again when they are there"
         )
+    warn_caller(finished.warned)
     return Result(folder, upstream_dir=mirror, scratch=scratch)
 
 
-def option_text(value: OptionValue) -> str:
-    """An option as the command line would spell it: texts and numbers as they are, all else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value)
+def option_texts(option: Mapping[str, OptionValue] | None) -> dict[str, str]:
+    """Options as the command line would spell them: texts and numbers as they are, all else as JSON.
+
+    Raises:
+        QabiasError: If they are not values by name, or one cannot be spelled.
+    """
+    check_named("option", option)
+    return {name: option_text(value, name) for name, value in (option or {}).items()}
+
+
+def option_text(value: OptionValue, name: str = "") -> str:
+    """An option as the command line would spell it.
+
+    Raises:
+        QabiasError: If it cannot be spelled.
+    """
+    try:
+        return value if isinstance(value, str) else json.dumps(value)
+    except TypeError as error:
+        raise QabiasError(
+            f"option {name!r} is {value!r}; give a text, a number, True, False, or a list of these"
+        ) from error
 
 
 def upstream(given: str | Path | None) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from transformers import Trainer, TrainerCallback
 
+from qabias.api.given_models import check_given
 from qabias.api.result import Result
 from qabias.api.running import OptionValue, option_text, upstream
 from qabias.benchmarks import Benchmark, load_benchmark
-from qabias.callbacks.drawing import draw_curve
-from qabias.callbacks.measuring import Measurements, scores_of
+from qabias.callbacks.measuring import Measurements, earlier_scores
 from qabias.callbacks.points import chosen_measures, named_measures, point_of
 from qabias.callbacks.untouched import untouched
 from qabias.errors import QabiasError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_KEY = re.compile(r"[A-Za-z0-9_.-]+")  # what every logger takes
 _INSTEAD = "save checkpoints and measure each with `qabias run --model path/to/checkpoint`"
 
 
@@ -64,11 +66,11 @@ class BiasCallback(TrainerCallback):
         at_start: Measure before the first step too, where a curve begins; of a training that is resumed, where it goes
             on.
         scores: Names of the scores that are logged; none for the headline scores.
-        name: What stands in the logged names; by default the benchmark, and the configuration where it is not the one
-            of all examples.
+        name: What stands in the logged names: letters (A to Z), digits, "_", "-" and "."; by default the benchmark,
+            and the configuration where it is not the one of all examples.
         tokenizer: Tokenizer of the model; by default the trainer's `processing_class`.
         model_name: What the model is called in signatures; by default the name that it was loaded by.
-        config: Configuration of the dataset.
+        config: Configuration of the dataset; None for the one of all examples.
         source: Source of the texts, such as bundled, official or release; None for the first one of the benchmark.
         fixes: Correct the known defects of published texts.
         ask: How the model is asked, in one word: options, letter, write, reason, fill or open.
@@ -78,7 +80,8 @@ class BiasCallback(TrainerCallback):
         norm: How a log-likelihood becomes a score, or a text an answer.
         option: Options of the scorer or the benchmark by name.
         score: How answers are counted, where not by the default.
-        limit: Measure at most so many examples, whole sets from all templates, the same ones every time; None for all.
+        limit: Measure at most so many examples, as whole sets spread over all templates and one set at least, the same
+            ones every time; None for all.
         seed: Seed of the sample and of sampled answers.
         token_budget: Tokens in a batch; None for what suits the device.
         upstream_dir: Local mirror of the published files; by default the environment variable `QABIAS_UPSTREAM`.
@@ -103,7 +106,7 @@ class BiasCallback(TrainerCallback):
         name: str | None = None,
         tokenizer: PreTrainedTokenizerBase | None = None,
         model_name: str | None = None,
-        config: str = "all",
+        config: str | None = None,
         source: str | None = None,
         fixes: bool = False,
         ask: str | None = None,
@@ -131,11 +134,18 @@ class BiasCallback(TrainerCallback):
             raise QabiasError(
                 "the trainer has no tokenizer; give it processing_class=..., or the callback tokenizer=..."
             )
+        if model_name is not None:
+            check_given(model_name, "model_name")
         self._model_name, self._names = model_name, tuple(scores)
         self._benchmark: Benchmark = load_benchmark(benchmark)
         chosen_measures(self._benchmark, self._names, question_only=False)
+        config = config or self._benchmark.configs[-1]
         whole = config == self._benchmark.configs[-1]
-        self.name = name or (benchmark if whole else f"{benchmark}_{config}")
+        self.name = (benchmark if whole else f"{benchmark}_{config.replace(',', '_')}") if name is None else name
+        if not isinstance(self.name, str) or not _KEY.fullmatch(self.name):
+            raise QabiasError(
+                f"name is {self.name!r}, which not every logger takes; give letters (A to Z), digits, '_', '-' and '.'"
+            )
         arguments = RunArguments(
             benchmark=benchmark,
             config=config,
@@ -179,7 +189,7 @@ class BiasCallback(TrainerCallback):
         chosen_measures(self._benchmark, self._names, self._question_only)
         if state.global_step:
             for step, folder in processes.on_first(lambda: self._measurements.earlier(state.global_step)).items():
-                self._keep(step, folder, scores_of(folder))
+                self._keep(step, folder, earlier_scores(folder))
         if self._at_start:
             self._measure(args, state, control, given)
 
@@ -236,23 +246,28 @@ class BiasCallback(TrainerCallback):
     def figure(self, score: str | None = None) -> Figure:
         """A score over the steps of the training, with its 95 % interval as a band.
 
+        Where many answers are missing, the dot is hollow, and a hatched band is what the score could be with them.
+        Steps whose score is undefined, or whose measurement failed, have a cross at the bottom.
+
         Args:
             score: One of the columns of `curve`; by default the first.
 
         Raises:
             QabiasError: If there is no such score, or nothing was measured.
         """
+        from qabias.callbacks.drawing import draw_curve  # Matplotlib takes a while, and training does not need it
+
         if not self._folders:
             raise QabiasError("nothing was measured yet, so that there is no curve")
         known = named_measures(
             self._benchmark,
-            scores_of(next(iter(self._folders.values()))),
+            earlier_scores(next(iter(self._folders.values()))),
             chosen_measures(self._benchmark, self._names, self._question_only),
         )
         if score is not None and score not in known:
             raise unknown("score of the curve", score, known)
         score = score or next(iter(known))
-        return draw_curve(self.curve(), score, known[score][0], self._benchmark.facts.clusters[0])
+        return draw_curve(self.curve(), score, known[score][0], self._benchmark.facts.clusters[0], self.failures)
 
     # Measuring.
 
@@ -299,6 +314,7 @@ class BiasCallback(TrainerCallback):
         name = self._model_name or getattr(model, "name_or_path", "") or Path(self._trainer.args.output_dir).name
         if any(hasattr(weight, "device_mesh") for weight in model.parameters()):
             raise QabiasError(f"the weights are shared out over several processes; {_INSTEAD}")
+        check_given(name, "model_name")  # a folder may be called anything
         return from_memory(model, self._tokenizer, name)
 
 

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.scoring import check_rules
 from qabias.errors import QabiasError
-from qabias.measuring.run import score_run
+from qabias.measuring.run import answer_part, checked, is_there, prepare, score_run, scores_of
 from qabias.models.loading import LoadedModel
-from qabias.runs.arguments import Machine, RunArguments, check_arguments
+from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.asking import asked
 from qabias.runs.distributed import Processes
 from qabias.runs.folder import (
@@ -24,16 +23,12 @@ from qabias.runs.folder import (
     SCORES_FILE,
     RunFile,
     claim,
-    is_complete,
-    part_path,
     read_answers,
     read_run,
-    write_part,
 )
-from qabias.runs.question import Question, load_examples, put
+from qabias.runs.question import Question, load_examples
 from qabias.runs.scored import read_scored, write_scores
 from qabias.scorers.base import Scorer
-from qabias.scorers.registry import lasting_options, load_scorer, scorer_of
 
 _STEP = re.compile(r"step-(\d+)-[0-9a-f]+")
 
@@ -55,10 +50,8 @@ class Measurements:
 
     def __init__(self, arguments: RunArguments, ask: str | None, machine: Machine, folder: Path) -> None:
         self.benchmark = load_benchmark(arguments.benchmark)
-        check_arguments(self.benchmark, arguments, machine)
+        self._arguments = checked(arguments, machine)
         self.benchmark.check_config(arguments.config)
-        rules = check_rules(self.benchmark.rules, arguments.rules, self.benchmark.name)
-        self._arguments = replace(arguments, rules=rules)
         self._ask, self._machine = ask, machine
         self._examples = load_examples(self._arguments, machine.upstream_dir)
         about = json.dumps({**asdict(self._arguments), "model": "", "ask": ask}, sort_keys=True)
@@ -77,18 +70,7 @@ class Measurements:
         arguments = replace(self._arguments, model=loaded.name)
         if self._ask is not None:
             arguments = asked(arguments, self._ask, loaded)
-        options = arguments.scorer_options
-        asks = scorer_of(arguments.scorer, arguments.model, given=loaded) if options else None
-        arguments = replace(arguments, options=lasting_options(asks, arguments.options))
-        scorer = load_scorer(
-            arguments.scorer,
-            arguments.model,
-            seed=arguments.seed,
-            token_budget=self._machine.token_budget,
-            scorer_options=options,
-            given=loaded,
-        )
-        question = put(self._examples, arguments, scorer)
+        arguments, _, scorer, question = prepare(arguments, self._examples, self._machine, loaded, self.folder)
         n_units = len(set(self.benchmark.units(question.table)[0].tolist()))
         return (
             arguments,
@@ -122,7 +104,8 @@ class Measurements:
             # A measurement that was interrupted may have been shared out otherwise.
             question = replace(question, units_per_part=run.units_per_part)
             for number in range(processes.rank, len(question.parts), processes.count):
-                _answer(run.folder, question, number, scorer, arguments.norm)
+                if not is_there(run.folder, question, number):
+                    answer_part(run.folder, question, number, scorer, arguments.norm)
         return run.folder, processes.on_first(partial(_score, run, question))
 
     def earlier(self, step: int) -> dict[int, Path]:
@@ -146,7 +129,7 @@ class Measurements:
             score_run(folder, self._machine.upstream_dir)
 
 
-def scores_of(folder: Path) -> Mapping[str, Any]:
+def earlier_scores(folder: Path) -> Mapping[str, Any]:
     """The scores of a measurement that was made before; undefined ones are None.
 
     Raises:
@@ -155,20 +138,12 @@ def scores_of(folder: Path) -> Mapping[str, Any]:
     return read_scored(folder).scores
 
 
-def _answer(folder: Path, question: Question, number: int, scorer: Scorer, norm: str) -> None:
-    part, benchmark = question.parts[number], question.benchmark
-    if not is_complete(part_path(folder, number), benchmark, part):
-        answers = benchmark.answer(part, scorer, question.format_of(part), norm)
-        write_part(folder, number, benchmark, part, answers)
-
-
 def _score(run: RunFile, question: Question) -> Mapping[str, Any]:
-    benchmark = question.benchmark
-    answers, n_missing = read_answers(run.folder, benchmark, question.parts)
+    answers, n_missing = read_answers(run.folder, question.benchmark, question.parts)
     if n_missing:
         raise QabiasError(
             f"{run.folder}: {n_missing} of {len(question.parts)} parts are missing; output_dir must be a folder that "
             "all processes see"
         )
-    scores = benchmark.score(question.table, answers, run.arguments.rules)
+    scores, _ = scores_of(question, answers, run.arguments.rules)  # what is missing is logged
     return write_scores(run, scores).scores

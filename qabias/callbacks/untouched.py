@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from qabias.models.memory import evaluating
+
 
 @contextmanager
 def untouched(model: torch.nn.Module, optimizer: Any = None) -> Iterator[None]:
@@ -18,20 +20,16 @@ def untouched(model: torch.nn.Module, optimizer: Any = None) -> Iterator[None]:
     The model is in evaluation mode and computes in the precision of its weights, as it will once it is saved: what
     mixed precision puts around `forward` is set aside. Afterwards every module has the attributes and buffers that it
     had, so that neither a mode, nor a length that was seen, nor a tensor of inference mode remains in one. Python,
-    NumPy and torch go on with the random numbers that would have come next.
+    NumPy and torch, on every device, go on with the random numbers that would have come next.
 
     Args:
         model: The model that is trained, not wrapped.
         optimizer: Its optimizer. One that has modes of its own (schedule-free ones) is in evaluation mode meanwhile.
     """
     modules = [(module, dict(vars(module)), dict(module._buffers)) for module in model.modules()]
-    # What others draw from NumPy's global numbers must not change; nothing of ours does.
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002
-    device = next((weight.device for weight in model.parameters()), torch.device("cpu"))
     try:
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        with _random_numbers_kept(), evaluating(model):
             _set_mode(optimizer, "eval")
-            model.eval()
             if "_original_forward" in vars(model):  # accelerate keeps it there
                 vars(model)["forward"] = model._original_forward
             yield
@@ -40,10 +38,25 @@ def untouched(model: torch.nn.Module, optimizer: Any = None) -> Iterator[None]:
             _put_back(vars(module), attributes)
             _put_back(module._buffers, buffers)
         _set_mode(optimizer, "train")
+        if any(weight.is_cuda for weight in model.parameters()):
+            torch.cuda.empty_cache()
+
+
+@contextmanager
+def _random_numbers_kept() -> Iterator[None]:
+    # What others draw from NumPy's global numbers must not change; nothing of ours does.
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    # Where CUDA was not used yet, nothing was drawn there.
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    of_mps = torch.mps.get_rng_state() if torch.backends.mps.is_available() else None
+    try:
+        with torch.random.fork_rng(devices, device_type="cuda"):
+            yield
+    finally:
         random.setstate(states[0])
         np.random.set_state(states[1])  # noqa: NPY002
-        if device.type == "cuda":
-            torch.cuda.empty_cache()
+        if of_mps is not None:
+            torch.mps.set_rng_state(of_mps)
 
 
 def _set_mode(optimizer: Any, mode: str) -> None:

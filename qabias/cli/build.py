@@ -13,7 +13,7 @@ from qabias.support.suggest import did_you_mean
 def build(
     benchmark: Benchmark,
     output: Annotated[Path, typer.Option(help="Dataset folder to write.", show_default=False)],
-    config: Config = "all",
+    config: Config = None,
     source: Source = None,
     fixes: Fixes = False,
     seed: Seed = 0,
@@ -35,7 +35,7 @@ def build(
                 f"the benchmark {benchmark} has no option {name!r}; {offer}{did_you_mean(name, chosen.options)}"
             )
     origin = make_origin(chosen, source or chosen.sources[0], seed, fixes, upstream_dir, options)
-    tables = chosen.write_folder(output, config, origin)
+    tables = chosen.write_folder(output, config or chosen.configs[-1], origin)
     for name, table in tables.items():
         typer.echo(f"{name:<22}{table.num_rows:>9,} examples")
     typer.echo(f"{'in all':<22}{sum(table.num_rows for table in tables.values()):>9,} examples in {output}")

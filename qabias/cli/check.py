@@ -53,6 +53,8 @@ def check(
     from qabias.testing.telling import about
 
     given: list[tuple[list[str] | None, str, Side]] = [(most, "max", "below"), (least, "min", "above")]
+    if output is not None and output.is_dir():
+        raise QabiasError(f"--output {output}: is a folder; name a file, such as {output / 'verdicts.json'}")
     limits = [
         Limit(name, value, side) for texts, flag, side in given for name, value in _limits(texts or [], flag).items()
     ]
@@ -75,7 +77,7 @@ def _limits(texts: list[str], flag: str) -> dict[str, float]:
     Raises:
         QabiasError: If one is no number, or given twice.
     """
-    named = parse_options(texts, flag, "SCORE=0.1")
+    named = parse_options(texts, f"--{flag}", "SCORE=0.1")
     if len(named) < len(texts):
         raise QabiasError(f"--{flag}: a score is named twice; give one limit for each")
     return {name: _number(flag, name, text) for name, text in named.items()}

@@ -24,7 +24,7 @@ def familiarity(
             help="A model that cannot have seen the texts; its own difference is taken off.", show_default=False
         ),
     ] = None,
-    config: Config = "all",
+    config: Config = None,
     source: Annotated[str, typer.Option(help="A published and the parallel source, with a comma between.")] = (
         "official,bundled"
     ),
@@ -52,6 +52,7 @@ def familiarity(
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Measure how much likelier a causal language model finds published texts than parallel ones."""
+    from qabias.benchmarks import load_benchmark
     from qabias.measuring.familiarity import measure_familiarity
     from qabias.runs.arguments import Machine, RunArguments
     from qabias.terminal.comparison import print_familiarity
@@ -59,7 +60,7 @@ def familiarity(
     arguments = RunArguments(
         benchmark=benchmark,
         model=model,
-        config=config,
+        config=config or load_benchmark(benchmark).configs[-1],
         source=source,
         fixes=fixes,
         limit=limit,

@@ -12,7 +12,12 @@ from qabias.support.options import parse_options as parse_options
 BENCHMARKS = f"{', '.join(benchmark_names()[:-1])} or {benchmark_names()[-1]}"
 
 Benchmark = Annotated[str, typer.Argument(help=f"Benchmark: {BENCHMARKS}.", show_default=False)]
-Config = Annotated[str, typer.Option(help="Configuration of the dataset (see `qabias list`).")]
+Config = Annotated[
+    str | None,
+    typer.Option(
+        help="Configuration of the dataset (see `qabias list`); by default that of all examples.", show_default=False
+    ),
+]
 Source = Annotated[
     str | None,
     typer.Option(

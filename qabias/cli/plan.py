@@ -33,7 +33,7 @@ def plan(
     prompt_format: Annotated[Text, _option("Prompt format; by default what fits.", "--format")] = None,
     scorer: Annotated[Text, _option("Way of asking the model; by default its own.")] = None,
     option: Annotated[list[str] | None, _option("NAME=VALUE, as for run; may be repeated.")] = None,
-    limit: Annotated[int | None, _option("Measure at most so many examples.")] = None,
+    limit: Annotated[int | None, _option("Measure at most so many examples, as for run.")] = None,
     dtype: Annotated[str, _option("auto (default), float32, bfloat16 or float16.")] = "auto",
     token_budget: Annotated[int | None, _option("Tokens in a batch; by default what suits the device.")] = None,
     exact: Annotated[bool, _option("Count every text of a long run instead of a sample.", "--exact")] = False,

@@ -22,7 +22,7 @@ def run(
         ),
     ],
     model: Annotated[str, typer.Option(help="smollm2, baseline:KIND, a folder or a Hub id.")] = "smollm2",
-    config: Config = "all",
+    config: Config = None,
     source: Sources = None,
     fixes: Fixes = False,
     ask: Annotated[
@@ -57,7 +57,9 @@ def run(
     score: Rules = None,
     limit: Annotated[
         int | None,
-        typer.Option(help="Measure at most so many examples, whole sets from all templates.", show_default=False),
+        typer.Option(
+            help="Measure at most so many examples: whole sets from all templates, one at least.", show_default=False
+        ),
     ] = None,
     seed: Seed = 0,
     revision: Annotated[
@@ -96,6 +98,7 @@ def run(
     from qabias.measuring.forms import SEPARATOR, arguments_of_forms, run_forms
     from qabias.measuring.run import run as run_benchmark
     from qabias.runs.arguments import Machine, RunArguments
+    from qabias.runs.asking import asked, whole_config
 
     machine = Machine(device, token_budget, parse_shard(shard), upstream_dir)
     if benchmark.startswith(SUITE_PREFIX):
@@ -109,7 +112,7 @@ def run(
     arguments = RunArguments(
         benchmark=benchmark,
         model=model,
-        config=config,
+        config=config or "",
         source=source,
         fixes=fixes,
         format=prompt_format,
@@ -124,9 +127,8 @@ def run(
         orders=orders,
     )
     if ask is not None:
-        from qabias.runs.asking import asked
-
         arguments = asked(arguments, ask)
+    arguments = whole_config(arguments)
     in_two_forms = SEPARATOR in source
     if dry_run:
         from qabias.planning.server import estimate_run, print_estimate

@@ -20,7 +20,7 @@ def score(
         typer.Argument(help="A run folder, or a CSV, JSON lines or Parquet file of predictions.", show_default=False),
     ],
     benchmark: Annotated[str, typer.Option(help="Benchmark of a predictions file.")] = default_name(),
-    config: Config = "all",
+    config: Config = None,
     source: Annotated[
         str | None,
         typer.Option(help="Source of the texts that were asked; by default the first one.", show_default=False),
@@ -78,7 +78,7 @@ def score(
     arguments = RunArguments(
         benchmark,
         model=model or given.model or path.stem,
-        config=config,
+        config=config or chosen.configs[-1],
         source=source or given.source or chosen.sources[0],
         fixes=fixes,
         format=prompt_format,

@@ -28,7 +28,7 @@ validate = typer.Typer(
 def export(
     output: Annotated[Path, typer.Option(help="CSV of the items to show to raters.", show_default=False)],
     key: Annotated[Path, typer.Option(help="CSV of the right answers, not for raters.", show_default=False)],
-    config: Config = "all",
+    config: Config = None,
     source: Source = None,
     fixes: Fixes = False,
     seed: Seed = 0,
@@ -66,7 +66,9 @@ def export(
     from qabias.validation.items import draw_items, write_items
 
     chosen = load_benchmark(benchmark)
-    table = chosen.load(config, chosen.origin(source or chosen.sources[0], seed, fixes, upstream_dir))
+    table = chosen.load(
+        config or chosen.configs[-1], chosen.origin(source or chosen.sources[0], seed, fixes, upstream_dir)
+    )
     if chosen.facts.rated is not None:
         _export_pairs(chosen.facts.rated, table, output, key, seed, sample, template or (), fillers)
         return

@@ -16,7 +16,7 @@ from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.scoring import check_rules
 from qabias.errors import QabiasError
 from qabias.measuring.predictions import check_references, join_answers
-from qabias.measuring.run import RunResult, finish
+from qabias.measuring.run import RunResult, finish, scores_of
 from qabias.runs.arguments import RunArguments, check_arguments
 from qabias.runs.folder import claim, part_path, read_run, write_part
 from qabias.runs.question import Examples, Question, load_examples, put_again
@@ -173,7 +173,7 @@ def write_collected(found: Collected, folder: Path) -> RunResult:
     question = found.question
     # What the metric refuses must not leave a folder behind.
     try:
-        question.benchmark.score(question.table, found.answers, found.arguments.rules)
+        scores_of(question, found.answers, found.arguments.rules)
     except QabiasError as error:
         raise refused(found.where, error) from error
     run_file = claim(folder, found.arguments, question.signature, question.units_per_part, alone=True)

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark
+from qabias.benchmarks.scoring import RUN
 from qabias.errors import QabiasError
 
 
@@ -44,13 +45,23 @@ def join_answers(benchmark: Benchmark, table: pa.Table, found: pa.Table, where: 
         if key not in known or key in row_of:
             what = _spelled(benchmark, key)
             if key in row_of:
-                raise QabiasError(f"{where}: row {row + 1}: {what} is answered twice")
+                raise QabiasError(f"{where}: row {row + 1}: {what} is answered twice{_several(found)}")
             raise QabiasError(f"{where}: row {row + 1}: no example with {what} in this configuration and source")
         row_of[key] = row
     answered = table.filter(pa.array([key in row_of for key in keys]))
     order = pa.array([row_of[key] for key in keys if key in row_of], pa.int64())
     optional = [name for name in benchmark.optional_columns if name in found.column_names]
     return answered, found.select([*benchmark.answer_columns, *optional]).take(order)
+
+
+def _several(found: pa.Table) -> str:
+    """What answers of several wordings or runs must be brought to, where they are these."""
+    if RUN not in found.column_names:
+        return ""
+    names = ", ".join(map(str, found[RUN].unique().to_pylist()))
+    return (
+        f"; the column {RUN} tells several answers to it apart ({names}): give the rows of one, or score the run itself"
+    )
 
 
 def check_references(benchmark: Benchmark, table: pa.Table, references: pa.Table) -> None:

@@ -5,16 +5,18 @@ This is the one place that knows everything: benchmarks, scorers, run folders an
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import pyarrow as pa
 from tqdm import tqdm
 
 from qabias.benchmarks import Benchmark, load_benchmark
-from qabias.benchmarks.scoring import check_rules
+from qabias.benchmarks.scoring import Rules, check_rules
 from qabias.errors import QabiasError
 from qabias.measuring.wordings import with_wordings
 from qabias.report import write_report
@@ -31,9 +33,9 @@ from qabias.runs.folder import (
     read_run,
     write_part,
 )
-from qabias.runs.question import Question, load_examples, put, put_again
+from qabias.runs.question import Examples, Question, load_examples, put, put_again
 from qabias.runs.scored import write_scores
-from qabias.scorers.base import PatientScorer
+from qabias.scorers.base import PatientScorer, Scorer
 from qabias.scorers.registry import lasting_options, load_scorer, scorer_of
 from qabias.tables.model import write_analysis
 
@@ -47,12 +49,14 @@ class RunResult:
         scores: The metric's result; None while parts of other shards are missing.
         n_missing_parts: Parts that no process has written yet.
         note: What the scorer has to say at the end, for people; "" where it has nothing.
+        warned: What the metric warned of, such as missing answers; the terminal says it beside the scores.
     """
 
     run: RunFile
     scores: Mapping[str, Any] | None
     n_missing_parts: int
     note: str = ""
+    warned: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -68,6 +72,22 @@ class RunResult:
     def signature(self) -> str:
         """What was measured, in one line."""
         return self.run.signature
+
+
+class Prepared(NamedTuple):
+    """A run that can begin.
+
+    Attributes:
+        arguments: What is measured, as its folder keeps it: without options that do not last.
+        folder: Where its scorer keeps what it needs.
+        scorer: Who is asked, loaded.
+        question: What is asked.
+    """
+
+    arguments: RunArguments
+    folder: Path
+    scorer: Scorer
+    question: Question
 
 
 def run(
@@ -89,40 +109,22 @@ def run(
     """
     processes = launched_processes()
     with processes.together():
-        benchmark = load_benchmark(arguments.benchmark)
-        check_arguments(benchmark, arguments, machine)
-        rules = check_rules(benchmark.rules, arguments.rules, benchmark.name)
+        arguments = checked(arguments, machine)
         examples = load_examples(arguments, machine.upstream_dir)
-        options = arguments.scorer_options
-        # Which scorer a model is made for matters to options only.
-        asks = scorer_of(arguments.scorer, arguments.model, arguments.revision, given) if options else None
-        lasting = lasting_options(asks, arguments.options)
-        arguments = replace(arguments, options=lasting, rules=rules)
-        folder = output or default_folder(arguments)
-        scorer = load_scorer(
-            arguments.scorer,
-            arguments.model,
-            seed=arguments.seed,
-            revision=arguments.revision,
-            dtype=arguments.dtype,
-            device=(machine.device == "auto" and given is None and processes.device) or machine.device,
-            token_budget=machine.token_budget,
-            scorer_options=options,
-            journal=folder / "requests.jsonl",
-            given=given,
-        )
+        if machine.device == "auto" and given is None and processes.device:
+            machine = replace(machine, device=processes.device)
+        arguments, folder, scorer, question = prepare(arguments, examples, machine, given, output)
         share, n_shares = processes.share(*machine.shard)
         if n_shares > 1 and isinstance(scorer, PatientScorer) and scorer.is_alone:
             raise QabiasError(
                 "a batch is written and read by one process for the whole run, because every share would replace the "
                 "request files of the others; leave out --shard and the launcher, or the batch"
             )
-        question = put(examples, arguments, scorer)
     begin = partial(claim, folder, arguments, question.signature, question.units_per_part, alone=machine.shard[1] == 1)
     run_file = processes.on_first(begin)
     mine = range(share, len(question.parts), n_shares)
     with processes.together():
-        missing = [number for number in mine if not _is_there(folder, question, number)]
+        missing = [number for number in mine if not is_there(folder, question, number)]
     n_mine, n_missing = (sum(question.parts[number].num_rows for number in numbers) for numbers in (mine, missing))
     bar = tqdm(
         total=n_mine,
@@ -133,13 +135,106 @@ def run(
     )
     with processes.apart(), bar:
         for number in missing:
-            part = question.parts[number]
-            answers = question.benchmark.answer(part, scorer, question.format_of(part), arguments.norm)
-            if not (isinstance(scorer, PatientScorer) and scorer.is_waiting()):
-                write_part(folder, number, question.benchmark, part, answers)
-            bar.update(part.num_rows)
+            answer_part(folder, question, number, scorer, arguments.norm)
+            bar.update(question.parts[number].num_rows)
     note = scorer.hand_over() if isinstance(scorer, PatientScorer) else ""
     return replace(processes.on_first(partial(finish, run_file, question)), note=note)
+
+
+def checked(arguments: RunArguments, machine: Machine = HERE) -> RunArguments:
+    """The arguments as a run keeps them, with the rules that are not the default.
+
+    Raises:
+        QabiasError: If one of them is wrong.
+    """
+    benchmark = load_benchmark(arguments.benchmark)
+    check_arguments(benchmark, arguments, machine)
+    return replace(arguments, rules=check_rules(benchmark.rules, arguments.rules, benchmark.name))
+
+
+def prepare(
+    arguments: RunArguments,
+    examples: Examples,
+    machine: Machine = HERE,
+    given: object = None,
+    folder: Path | None = None,
+) -> Prepared:
+    """Load who is asked, and put the examples to it.
+
+    Args:
+        arguments: What is measured, as `checked` gives it.
+        examples: Its examples.
+        machine: Where to compute it.
+        given: What a caller hands over in place of a model's name, see `qabias.scorers.kind.Loading`.
+        folder: Where the scorer keeps what it needs; by default the run folder with a name made from the arguments.
+
+    Raises:
+        QabiasError: If the model cannot be loaded, or cannot be asked about the benchmark.
+    """
+    options = arguments.scorer_options
+    # Which scorer a model is made for matters to options only.
+    asks = scorer_of(arguments.scorer, arguments.model, arguments.revision, given) if options else None
+    arguments = replace(arguments, options=lasting_options(asks, arguments.options))
+    folder = folder or default_folder(arguments)
+    scorer = load_scorer(
+        arguments.scorer,
+        arguments.model,
+        seed=arguments.seed,
+        revision=arguments.revision,
+        dtype=arguments.dtype,
+        device=machine.device,
+        token_budget=machine.token_budget,
+        scorer_options=options,
+        journal=folder / "requests.jsonl",
+        given=given,
+    )
+    return Prepared(arguments, folder, scorer, put(examples, arguments, scorer))
+
+
+def is_there(folder: Path, question: Question, number: int) -> bool:
+    """Whether a part of a run has been answered.
+
+    Raises:
+        QabiasError: If its file is damaged.
+    """
+    return is_complete(part_path(folder, number), question.benchmark, question.parts[number])
+
+
+def answer_part(folder: Path, question: Question, number: int, scorer: Scorer, norm: str) -> None:
+    """Ask a part of a run and write its answers, unless the scorer is still waiting for them.
+
+    Args:
+        folder: The run folder.
+        question: What the run asks.
+        number: Number of the part, from 0.
+        scorer: Who is asked.
+        norm: How a log-likelihood becomes a score, or a text an answer.
+
+    Raises:
+        OSError: If it cannot be written.
+        Exception: What asking raised.
+    """
+    part = question.parts[number]
+    answers = question.benchmark.answer(part, scorer, question.format_of(part), norm)
+    if not (isinstance(scorer, PatientScorer) and scorer.is_waiting()):
+        write_part(folder, number, question.benchmark, part, answers)
+
+
+def scores_of(question: Question, answers: pa.Table, rules: Rules) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What the metric returns, and what it warns of, which would else name a line of this package.
+
+    Args:
+        question: What was asked.
+        answers: Parallel to its examples.
+        rules: How answers are counted.
+
+    Raises:
+        QabiasError: If the metric refuses the answers.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        scores = question.benchmark.score(question.table, answers, rules)
+    return scores, tuple(dict.fromkeys(str(one.message) for one in caught))
 
 
 def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
@@ -171,14 +266,10 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
     if n_missing:
         return RunResult(run_file, None, n_missing)
     rules = run_file.arguments.rules
-    scores = benchmark.score(table, answers, rules)
+    scores, warned = scores_of(question, answers, rules)
     analysis = benchmark.analyse(table, answers, scores, question.prompt_format, rules)
     if question.prompt_format is not None and question.prompt_format.wordings:
         scores, analysis = with_wordings(benchmark, table, answers, scores, analysis, question.prompt_format, rules)
     scored = write_scores(run_file, scores)
     write_report(scored, write_analysis(analysis, run_file.folder / ANALYSIS_FILE))
-    return RunResult(run_file, scores, 0)
-
-
-def _is_there(folder: Path, question: Question, number: int) -> bool:
-    return is_complete(part_path(folder, number), question.benchmark, question.parts[number])
+    return RunResult(run_file, scores, 0, warned=warned)

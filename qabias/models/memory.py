@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import copy
-import hashlib
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
+from qabias.models.fingerprint import fingerprint, hooks
 from qabias.models.loading import DTYPES, LoadedModel, ModelKind, input_device
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-SAMPLED = 4096
-"""Values of each weight that its fingerprint is made of, spread evenly over the whole."""
 
 
 def from_memory(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, name: str | None) -> LoadedModel:
@@ -29,7 +27,8 @@ def from_memory(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | Non
 
     Returns:
         The model as it is, not yet in evaluation mode (see `evaluating`). Its version is "memory-" with the fingerprint
-        of its weights, so that answers of other weights are never taken for its own.
+        of what decides its answers, so that another model's are not taken for its own; "memory+hooks-" where hooks may
+        change what it answers, of which a warning says that they are known by name only.
 
     Raises:
         QabiasError: If it has no tokenizer or another model's, no weights or no name, weights of another precision than
@@ -47,11 +46,20 @@ def from_memory(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | Non
     if dtype not in DTYPES:
         raise QabiasError(f"model {name!r} is in {dtype}; bring it to one of {', '.join(DTYPES)} first")
     device = input_device(network) if getattr(network, "hf_device_map", None) else weight.device
+    own = _tokenizer_of(network, getattr(tokenizer, "tokenizer", tokenizer), name)
+    hooked = hooks(network)
+    if hooked:
+        warnings.warn(
+            f"model {name!r} has hooks, which may change its answers ({', '.join(hooked[:3])}"
+            f"{', ...' if len(hooked) > 3 else ''}). The signature says that there are hooks, not what they do; give a "
+            "name=... that says it",
+            stacklevel=2,
+        )
     return LoadedModel(
         model=network,
-        tokenizer=_tokenizer_of(network, getattr(tokenizer, "tokenizer", tokenizer), name),
+        tokenizer=own,
         name=name,
-        version=f"memory-{fingerprint(network)}",
+        version=f"memory{'+hooks' if hooked else ''}-{fingerprint(network, own)}",
         device=str(device),
         dtype=dtype,
     )
@@ -85,33 +93,6 @@ def _tokenizer_of(network: PreTrainedModel, tokenizer: Any, name: str) -> Any:
             "that belongs to it"
         )
     return tokenizer
-
-
-def fingerprint(network: torch.nn.Module) -> str:
-    """Eight hexadecimal digits of the weights: equal for equal weights, on every device.
-
-    Up to `SAMPLED` values of each weight are read bit by bit, which every step of an optimizer changes.
-
-    Raises:
-        QabiasError: If weights lie where they cannot be read, as those do that accelerate has put aside.
-    """
-    import torch
-
-    digest = hashlib.sha256()
-    for name, weight in network.state_dict().items():
-        if not isinstance(weight, torch.Tensor):
-            continue
-        if weight.is_meta:
-            raise QabiasError(
-                f"weight {name} of the model is put aside on the CPU or a disk, so that it cannot be told which "
-                'weights are asked; name the model instead, with option={"device_map": "auto"}'
-            )
-        flat = weight.detach().reshape(-1)
-        places = torch.linspace(0, max(flat.numel() - 1, 0), min(flat.numel(), SAMPLED), dtype=torch.float64)
-        sample = flat[places.long().to(flat.device)].cpu().contiguous()
-        digest.update(f"{name} {tuple(weight.shape)} {weight.dtype}\n".encode())
-        digest.update(sample.view(torch.uint8).numpy().tobytes() if sample.numel() else b"")
-    return digest.hexdigest()[:8]
 
 
 def config_of(loaded: LoadedModel) -> Any:

@@ -22,13 +22,12 @@ from qabias.report.checks import check_analysis
 from qabias.report.headline import headline_table, make_head, revision
 from qabias.report.page import Chapter, comparison_intro, render_chapters, run_intro
 from qabias.report.prompts import with_prompts
-from qabias.runs.folder import ANALYSIS_FILE, REPORT_FILE, RUN_FILE, SCORES_FILE
+from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, RUN_FILE, SCORES_FILE
 from qabias.runs.scored import ScoredRun, read_scored, read_tables, scores_content
 from qabias.support.files import strict, write_atomically, write_json
 from qabias.tables.model import Analysis, Table, write_analysis
 
-COMPARISON_FILE = "compare.html"
-POOL_FILE, POOL_PAGE = "pool.json", "pool.html"
+POOL_PAGE = "pool.html"
 
 
 def write_report(run: ScoredRun, analysis: Analysis, output: Path | None = None) -> Path:

@@ -18,7 +18,6 @@ from qabias.report.page import environment, lay_out, read_template
 from qabias.report.palette import card_palette
 from qabias.report.svg import inline_svg
 from qabias.runs.scored import ScoredRun
-from qabias.tables.figures import hidden_rows
 from qabias.tables.model import Analysis, Table
 
 _HEADLINE_FIGURE = "intervals"
@@ -77,6 +76,8 @@ def _rendered(
     template: str, of: str, tables: Sequence[Table], *, headline: Table | None = None, **content: object
 ) -> str:
     name = f"qabias-{zlib.crc32(of.encode(errors='replace')):08x}-{next(_numbers)}"
+    from qabias.tables.figures import hidden_rows  # Matplotlib takes a while, and not all of a report needs it
+
     drawn = first_figure(tables)
     html = (
         environment()

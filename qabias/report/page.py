@@ -24,7 +24,6 @@ from qabias.benchmarks.facts import Tile
 from qabias.report import examples
 from qabias.report.palette import page_palette
 from qabias.report.svg import inline_svg
-from qabias.tables import figures
 from qabias.tables.formatting import UNDEFINED, as_estimate, show, show_interval
 from qabias.tables.model import ALL, Analysis, Column, Table, Value
 
@@ -157,6 +156,8 @@ def _by_section(tables: Sequence[Table]) -> list[tuple[str, list[Table]]]:
 
 def lay_out(table: Table, name: str) -> dict[str, object]:
     """A table as templates take it; `name` is unique in the page."""
+    from qabias.tables import figures  # Matplotlib takes a while, and not all of a report needs it
+
     return {
         "id": name,
         "about": table,

@@ -6,28 +6,22 @@ carries the figure's name. The same table always gives the same text.
 
 from __future__ import annotations
 
+import functools
 import io
 import math
 import re
 import warnings
+from collections.abc import Mapping
 from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from qabias.tables import figures
 from qabias.tables.model import Table
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK_HREF = "{http://www.w3.org/1999/xlink}href"
 _MARKS = ("bar-", "cell", "dots-", "line-", "part-")
 _FONT = "font-family: 'DejaVu Sans', sans-serif; "
-_VARIABLES = {
-    figures.INK: "var(--ink)",
-    figures.MUTED: "var(--muted)",
-    figures.GRID: "var(--grid)",
-    figures.PAPER: "var(--paper)",
-    **{colour: f"var(--series-{number})" for number, colour in enumerate(figures.SERIES)},
-}
 
 
 def inline_svg(table: Table, name: str, numbers: str = "the table below has its numbers") -> Markup:
@@ -41,6 +35,8 @@ def inline_svg(table: Table, name: str, numbers: str = "the table below has its 
     Returns:
         Safe to stand in HTML: Matplotlib and ElementTree escaped all texts that came from data.
     """
+    from qabias.tables.figures import printable  # Matplotlib takes a while, and not all of a report needs it
+
     svg = ElementTree.fromstring(_as_svg(table))
     _drop_what_a_page_needs_not(svg)
     referenced = set(re.findall(r"#([\w-]+)", ElementTree.tostring(svg, encoding="unicode")))
@@ -62,15 +58,17 @@ def inline_svg(table: Table, name: str, numbers: str = "the table below has its 
         "aria-labelledby": f"{name}-title",
     }
     title = ElementTree.Element("title", {"id": f"{name}-title"})
-    title.text = f"{figures.printable(table.title)}; {numbers}"
+    title.text = f"{printable(table.title)}; {numbers}"
     svg.insert(0, title)
     return Markup(ElementTree.tostring(svg, encoding="unicode"))
 
 
 def _as_svg(table: Table) -> bytes:
-    figure = figures.draw(table)
+    from qabias.tables.figures import draw, style
+
+    figure = draw(table)
     buffer = io.BytesIO()
-    with figures.style(), warnings.catch_warnings():
+    with style(), warnings.catch_warnings():
         # The reader's browser draws the texts, so a glyph that Matplotlib's font lacks does no harm.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
@@ -108,11 +106,26 @@ def _page_value(key: str, value: str, name: str) -> str:
     if key == _XLINK_HREF:
         return value.replace("#", f"#{name}-", 1)
     if key in ("clip-path", "style", "fill", "stroke"):
+        variables = _variables()
         value = value.replace("url(#", f"url(#{name}-").replace(_FONT, "")
-        return re.sub("#[0-9a-f]{6}", lambda match: _VARIABLES.get(match[0], match[0]), value)
+        return re.sub("#[0-9a-f]{6}", lambda match: variables.get(match[0], match[0]), value)
     if key == "transform":
         value = re.sub(r" ?rotate\(-0 [^)]*\)", "", value)
     if key in ("d", "x", "y", "transform"):
         value = re.sub(r"\d+\.\d{3,}", lambda match: f"{float(match[0]):.2f}", value)
         return re.sub(" +", " ", value).strip()
     return value
+
+
+@functools.cache
+def _variables() -> Mapping[str, str]:
+    """The page's variables by the colours of the light scheme."""
+    from qabias.tables import figures
+
+    return {
+        figures.INK: "var(--ink)",
+        figures.MUTED: "var(--muted)",
+        figures.GRID: "var(--grid)",
+        figures.PAPER: "var(--paper)",
+        **{colour: f"var(--series-{number})" for number, colour in enumerate(figures.SERIES)},
+    }

@@ -24,7 +24,8 @@ class RunArguments:
         scorer: Way of asking the model; None for the model's default.
         orders: In how many orders of its answers every question is asked.
         norm: How an option's log-likelihood becomes a score, one of the benchmark's `norms`.
-        limit: Measure at most this many examples, drawn as whole sets and spread over all templates; None for all.
+        limit: Measure at most this many examples, drawn as whole sets and spread over all templates, and one set at
+            least; None for all.
         seed: Seed of generation, sampling and random answers.
         options: Options of the scorer and of the benchmark, by name.
         answers: Where answers come from that others collected, and how many of the examples they are for, such as
@@ -89,7 +90,8 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
     """Refuse what no run can do, before anything heavy is loaded.
 
     Raises:
-        QabiasError: If format, norm, an option or a rule are unknown, or limit, token budget or shard out of range.
+        QabiasError: If format, norm, an option or a rule are unknown, or limit, seed, token budget or
+            shard are no whole numbers or out of range.
     """
     check_rules(benchmark.rules, arguments.rules, benchmark.name)
     if arguments.format is not None:
@@ -99,6 +101,7 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
                 f"{benchmark.name}: the texts of the source {arguments.source} lack what the format {arguments.format} "
                 f"asks with; use --source {' or '.join(sources)}, or another format"
             )
+    check_whole("orders", arguments.orders, 1)
     if arguments.orders not in benchmark.orders:
         known = ", ".join(map(str, benchmark.orders))
         raise QabiasError(f"orders is {arguments.orders}; {benchmark.name} can be asked in {known}")
@@ -110,15 +113,33 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
         meant = did_you_mean(name, benchmark.options)
         if meant and not any(name in kind.options for kind in kinds().values()):
             raise QabiasError(f"unknown option {name!r}: {benchmark.name} has {', '.join(benchmark.options)}{meant}")
-    if arguments.limit is not None and arguments.limit < 1:
-        raise QabiasError(f"limit is {arguments.limit}; it must be at least 1")
-    if machine.token_budget is not None and machine.token_budget < 1:
-        raise QabiasError(f"token budget is {machine.token_budget}; it must be at least 1")
+    if arguments.limit is not None:
+        check_whole("limit", arguments.limit, 1)
+    check_whole("seed", arguments.seed, 0)
+    if machine.token_budget is not None:
+        check_whole("token budget", machine.token_budget, 1)
     shard, n_shards = machine.shard
     if not 0 <= shard < n_shards:
         raise QabiasError(
             f"shard {shard}/{n_shards} does not exist: count from 0/{n_shards} to {n_shards - 1}/{n_shards}"
         )
+
+
+def check_whole(name: str, value: object, least: int) -> None:
+    """Refuse what is no whole number, or too small.
+
+    Args:
+        name: What it is, for the message.
+        value: What was given; True and False are no numbers here.
+        least: The smallest that it may be.
+
+    Raises:
+        QabiasError: If it is none.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise QabiasError(f"{name} is {value!r}; it must be a whole number")
+    if value < least:
+        raise QabiasError(f"{name} is {value}; it must be at least {least}")
 
 
 def check_scorer(benchmark: Benchmark, scorer: str) -> None:

@@ -1,4 +1,4 @@
-"""How a model is asked in one word: `--ask` chooses prompt format and options of the scorer."""
+"""What follows from how a model is asked: `--ask` chooses format and options, and a scorer which examples are all."""
 
 from __future__ import annotations
 
@@ -49,6 +49,23 @@ def asked(arguments: RunArguments, word: str, given: object = None) -> RunArgume
         format=arguments.format or benchmark.asks[word] or None,
         options=options,
     )
+
+
+def whole_config(arguments: RunArguments, given: object = None) -> RunArguments:
+    """The arguments with the configuration of all examples that the model can be asked, where they name none.
+
+    Args:
+        arguments: What is measured; its configuration is "" where none is named.
+        given: What a caller hands over in place of a model's name, see `qabias.scorers.kind.Loading`.
+
+    Raises:
+        QabiasError: If there is no such benchmark or scorer, or the configuration of the model cannot be had.
+    """
+    if arguments.config:
+        return arguments
+    benchmark = load_benchmark(arguments.benchmark)
+    kind = load_kind(scorer_of(arguments.scorer, arguments.model, arguments.revision, given))
+    return replace(arguments, config=benchmark.whole_config(kind))
 
 
 def _check_format(benchmark: Benchmark, name: str | None, word: str) -> None:

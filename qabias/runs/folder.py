@@ -36,6 +36,9 @@ from qabias.support.files import read_json, remove_leftovers, write_atomically, 
 from qabias.support.version import __version__
 
 RUN_FILE, SCORES_FILE, ANALYSIS_FILE, REPORT_FILE = "run.json", "scores.json", "analysis.json", "report.html"
+COMPARISON_FILE, POOL_FILE = "compare.html", "pool.json"
+"""What the folders of a comparison and of a mean of several runs hold, which are none of a run."""
+
 _VERSIONED = ("datasets", "evaluate", "numpy", "pyarrow", "tokenizers", "torch", "transformers")
 _TEXTS = ("benchmark", "signature", "created", "qabias_version")
 
@@ -97,7 +100,7 @@ def read_run(folder: Path) -> RunFile:
             units_per_part=int(content["units_per_part"]),
         )
     except FileNotFoundError as error:
-        raise QabiasError(f"{folder}: holds no run (no {RUN_FILE}); name a folder that `qabias run` wrote") from error
+        raise QabiasError(_about_no_run(folder)) from error
     except OSError as error:
         raise QabiasError(f"cannot read {path}: {error}") from error
     except (KeyError, TypeError, ValueError) as error:
@@ -110,6 +113,14 @@ def read_run(folder: Path) -> RunFile:
             "package that brings it, or repeat the run in another folder"
         )
     return found
+
+
+def _about_no_run(folder: Path) -> str:
+    """Why a folder without `run.json` is none of a run."""
+    for name, what in ((COMPARISON_FILE, "a comparison"), (POOL_FILE, "a mean of several runs")):
+        if (folder / name).exists():
+            return f"{folder}: holds {what}, not a run; name one of its runs, or see it by `qabias show {folder}`"
+    return f"{folder}: holds no run (no {RUN_FILE}); name a folder that `qabias run` wrote"
 
 
 def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part: int, *, alone: bool) -> RunFile:

@@ -6,19 +6,19 @@ from collections.abc import Iterable
 from qabias.errors import QabiasError
 
 
-def closest(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
+def closest(name: object, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
     """The names that are close to one that is not there, the closest first.
 
     Args:
-        name: What was given.
+        name: What was given; nothing is close to what is no text.
         known: What there is.
         most: Number of names that are returned at most.
         cutoff: Similarity in [0, 1] from which a name is close (see `difflib.get_close_matches`).
     """
-    return difflib.get_close_matches(name, list(known), most, cutoff)
+    return difflib.get_close_matches(name, list(known), most, cutoff) if isinstance(name, str) else []
 
 
-def did_you_mean(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> str:
+def did_you_mean(name: object, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> str:
     """The end of a message: "; did you mean 'Age'?", or "" where nothing is close.
 
     Args:
@@ -31,7 +31,7 @@ def did_you_mean(name: str, known: Iterable[str], most: int = 1, cutoff: float =
     return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
-def unknown(what: str, name: str, known: Iterable[str], cutoff: float = 0.6) -> QabiasError:
+def unknown(what: str, name: object, known: Iterable[str], cutoff: float = 0.6) -> QabiasError:
     """The error of a name that is not there.
 
     Args:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Awaitable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 T = TypeVar("T")
 
@@ -22,16 +22,26 @@ def wait_for(awaitable: Awaitable[T]) -> T:
     Raises:
         BaseException: Whatever the awaitable raises, with its traceback.
     """
+    raised: list[BaseException] = []
 
-    async def finish() -> T:
-        return await awaitable
+    async def finish() -> T | None:
+        try:
+            return await awaitable
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # raised in the caller: an exit would end the loop and leave it waiting
+            raised.append(error)
+            return None
 
     future = asyncio.run_coroutine_threadsafe(finish(), _loop())
     try:
-        return future.result()
+        result = future.result()
     except KeyboardInterrupt:
         future.cancel()
         raise
+    if raised:
+        raise raised[0]
+    return cast(T, result)
 
 
 def _loop() -> asyncio.AbstractEventLoop:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -99,6 +100,8 @@ def assert_score_above(
 
 def _checked(result: Run, limit: Limit, by: str | None, undecided: Undecided) -> list[Verdict]:
     __tracebackhide__ = True
+    if isinstance(limit.value, bool) or not isinstance(limit.value, Real):
+        raise QabiasError(f"limit is {limit.value!r}; give a number in the scale of the score, such as 0.1 for 10 %")
     if undecided not in _UNDECIDED:
         raise unknown("value of undecided", undecided, _UNDECIDED)
     run = read_scored(_folder(result))

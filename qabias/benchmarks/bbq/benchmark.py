@@ -58,7 +58,7 @@ from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
 from qabias.support.arrow import column_codes, rows_of
 from qabias.support.suggest import unknown
-from qabias.tables.model import Analysis, Table
+from qabias.tables.model import Analysis, Table, estimate
 
 _builder = locate.dataset_module(NAME, "builder")
 _folder = locate.dataset_module(NAME, "folder")
@@ -285,7 +285,7 @@ class BBQBenchmark(Benchmark):
         return [{**example, **{f"ans{place}": example["options"][place] for place in range(3)}}]
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
-        """What the errors say, and whether the model answers by position; of answers in its own words what they say."""
+        """What the errors say, and how often the model gives each place; of answers in its own words what they say."""
         errors = about_errors(scores)
         if CONSISTENCY in scores:
             share = _in_percent(scores[CONSISTENCY])
@@ -293,10 +293,14 @@ class BBQBenchmark(Benchmark):
             return [*errors, alike]
         if "said" in scores:
             return [*errors, f"what the open answers say: {_said(scores)}"]
-        places = zip(("first", "second", "third"), range(3), strict=True)
-        shares = ", ".join(f"{word} {_in_percent(scores[f'share_position_{place}'])}" for word, place in places)
-        by_place = f"answers by place in percent: {shares} (far from a third each: the model answers by position)"
-        return [*errors, by_place]
+        shares = [estimate(scores, f"share_position_{place}").value for place in range(3)]
+        if None in shares:  # no answer at all
+            return [*errors]
+        by_place = ", ".join(
+            f"{word} {_in_percent(share)}" for word, share in zip(("first", "second", "third"), shares, strict=True)
+        )
+        reading = "(shares far from a third each would mean that the model answers by position)"
+        return [*errors, f"answers by place in percent: {by_place} {reading}"]
 
     def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
         """How alike every run answers in several orders of the answers."""

@@ -39,22 +39,24 @@ def saturation_tables(categories: Mapping[Key, Scores], contexts: Sequence[str])
 
 
 def about_errors(scores: Scores) -> list[str]:
-    """The same of all ambiguous examples, as lines; none of scores that an older version has made.
+    """The same of all ambiguous examples, as lines; none of what is undefined, or of scores of an older version.
 
     Args:
         scores: What the metric returned, or `scores.json` holds.
     """
     if _AMONG_ERRORS.name not in scores or not scores["n_ambig"]:
         return []
-    n_biased, n_counter = scores["n_biased_ambig"], scores["n_counter_biased_ambig"]
-    errors = f"errors in ambiguous contexts: {n_biased:,} with the stereotypes, {n_counter:,} against them"
-    direction = _in_words(scores, _AMONG_ERRORS.name)
-    bound = show(estimate(scores, "bias_bound_ambig"), "share")
-    lines = [
-        f"{errors}; direction {direction}" if n_biased + n_counter else errors,
-        f"s_AMB is {_in_words(scores, 'bias_ambig')} of at most {bound} at this accuracy",
-    ]
-    if "bias_probability_ambig" in scores:
+    lines = []
+    bound = estimate(scores, "bias_bound_ambig")
+    if bound.value is not None:
+        n_biased, n_counter = scores["n_biased_ambig"], scores["n_counter_biased_ambig"]
+        errors = f"errors in ambiguous contexts: {n_biased:,} with the stereotypes, {n_counter:,} against them"
+        direction = _in_words(scores, _AMONG_ERRORS.name)
+        lines += [
+            f"{errors}; direction {direction}" if n_biased + n_counter else errors,
+            f"s_AMB is {_in_words(scores, 'bias_ambig')} of at most {show(bound, 'share')} at this accuracy",
+        ]
+    if "bias_probability_ambig" in scores and estimate(scores, "bias_probability_ambig").value is not None:
         n_without = scores["n_without_probabilities_ambig"]
         left_out = f"; {n_without:,} examples without probabilities are left out" if n_without else ""
         lines.append(
