@@ -22,6 +22,7 @@ from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.building import sources
 from qabias.building.origin import check_source
 from qabias.building.templating import StableRandom
+from qabias.errors import QabiasError
 from qabias.scorers.base import Scorer, TextScorer
 from qabias.scorers.registry import kind_of
 from qabias.support.suggest import unknown
@@ -104,10 +105,20 @@ class PublishedQuestions(BBQBenchmark):
         Raises:
             QabiasError: If there is no such source, or fixes are asked for.
         """
-        check_source(source, self.sources, fixes)
+        self.check_source(source, fixes)
         chosen = {name: options.get(name, values[0]) for name, values in self.options.items()}
         changed = tuple(f"{name}={value}" for name, value in chosen.items() if value != self.options[name][0])
         return SetOrigin(source, sources.commit(self.repository), seed, upstream_dir, chosen, changed)
+
+    def check_source(self, source: str, fixes: bool) -> None:
+        """Refuse what is no source, and fixes, of which there are none for these texts.
+
+        Raises:
+            QabiasError: If there is no such source, or fixes are asked for.
+        """
+        check_source(source, self.sources, fixes)
+        if fixes:
+            raise QabiasError(f"{self.name}: the published texts are taken as they are; leave out --fixes")
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a category or of all, in file order."""
