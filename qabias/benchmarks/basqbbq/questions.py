@@ -15,7 +15,8 @@ from qabias.building.sources import fetch
 
 CITATION = (
     "Xabier Saralegi and Muitze Zulaika (2025). BasqBBQ: A QA benchmark for assessing social biases in LLMs for "
-    'Basque, a low-resource language. COLING 2025. <a href="https://github.com/orai-nlp/BasqBBQ">orai-nlp/BasqBBQ</a>'
+    "Basque, a low-resource language. <cite>Proceedings of the 31st International Conference on Computational "
+    'Linguistics</cite>. <a href="https://github.com/orai-nlp/BasqBBQ">orai-nlp/BasqBBQ</a>'
 )
 
 CATEGORIES = (

@@ -18,7 +18,8 @@ from qabias.building.sources import fetch
 
 CITATION = (
     "Shalaka Satheesh, Katrin Klug, Katharina Beckh, Héctor Allende-Cid, Sebastian Houben and Teena Hassan (2025). "
-    "GG-BBQ: German gender bias benchmark for question answering. GeBNLP 2025. "
+    "GG-BBQ: German gender bias benchmark for question answering. "
+    "<cite>Proceedings of the 6th Workshop on Gender Bias in Natural Language Processing</cite>, 137–148. "
     '<a href="https://aclanthology.org/2025.gebnlp-1.14/">2025.gebnlp-1.14</a>'
 )
 

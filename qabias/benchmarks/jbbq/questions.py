@@ -18,7 +18,8 @@ from qabias.errors import QabiasError
 
 CITATION = (
     "Hitomi Yanaka, Namgi Han, Ryoma Kumon, Jie Lu, Masashi Takeshita, Ryo Sekizawa, Taisei Katô and Hiromi Arai "
-    "(2025). JBBQ: Japanese bias benchmark for analyzing social biases in large language models. GeBNLP 2025. "
+    "(2025). JBBQ: Japanese bias benchmark for analyzing social biases in large language models. "
+    "<cite>Proceedings of the 6th Workshop on Gender Bias in Natural Language Processing</cite>, 1–17. "
     '<a href="https://aclanthology.org/2025.gebnlp-1.1/">2025.gebnlp-1.1</a>'
 )
 
@@ -36,11 +37,11 @@ _UNKNOWN_WORDS = {
 
 
 def _first_tag(text: str, tag: str, groups: Sequence[str]) -> bool:
-    return tag == groups[0]
+    return tag in groups[:1]
 
 
 def _first_word(text: str, tag: str, groups: Sequence[str]) -> bool:
-    return groups[0] in (text, tag)
+    return not {text, tag}.isdisjoint(groups[:1])
 
 
 def _gender(text: str, tag: str, groups: Sequence[str]) -> bool:

@@ -90,7 +90,7 @@ def _infos(row: Mapping[str, Any]) -> _Infos:
 
 def _item(row: Mapping[str, Any], infos: _Infos, category: str, is_target: IsTarget, is_unknown: IsUnknown) -> Item:
     metadata = row["additional_metadata"]
-    groups = [_word(group) for group in metadata["stereotyped_groups"]]
+    groups = [word for word in map(_word, metadata["stereotyped_groups"]) if word]
     unknown = target_of([is_unknown(*info) for info in infos])
     if unknown == UNDEFINED:
         raise ValueError("not exactly one answer says that nobody can tell")
