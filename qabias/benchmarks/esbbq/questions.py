@@ -49,6 +49,7 @@ class SpainQuestions(PublishedQuestions):
     categories = CATEGORIES
     configs = (*CATEGORIES, ALL)
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS})
+    lopsided = True
 
     def __init__(self, name: str, title: str, code: str) -> None:
         self.name = name
