@@ -9,10 +9,11 @@ from huggingface_hub import DatasetCard, SpaceCard
 from qabias.benchmarks import locate
 from qabias.building import sources
 from qabias.building.croissant import FILE_NAME as CROISSANT
+from qabias.building.licences import check_passing_on
 from qabias.errors import QabiasError
 from qabias.hub.changes import Push, check_repo_id
 from qabias.hub.results import public_signature, result_files
-from qabias.hub.tasks import eval_yaml, load_dataset_owner
+from qabias.hub.tasks import eval_yaml, load_dataset_owner, load_pushable
 from qabias.runs.scored import read_scored
 from qabias.support.version import __version__
 
@@ -53,10 +54,13 @@ def dataset_push(
             and refuses frameworks that its list does not have.
 
     Raises:
-        QabiasError: If the choice is wrong, the texts cannot be had, or the card lacks licence or attribution.
+        QabiasError: If the choice is wrong, the licence of the texts forbids it, they cannot be had, or the card lacks
+            licence or attribution.
     """
     check_repo_id(repo_id)
-    chosen = load_dataset_owner(benchmark)
+    chosen = load_pushable(benchmark)
+    if chosen.about is not None:
+        check_passing_on(benchmark, chosen.about.licence_id)
     origin = chosen.origin(source, seed, fixes, upstream_dir)
     if source == "bundled" and seed != 0:
         raise QabiasError("the bundled examples are one fixed set, which no seed changes; leave --seed out")
@@ -150,14 +154,18 @@ def check_attribution(card: str, benchmark: str) -> None:
 
     Args:
         card: The card, head and text.
-        benchmark: Name of a benchmark with a dataset of its own.
+        benchmark: Name of a benchmark with a dataset of its own, or of a published set.
 
     Raises:
         QabiasError: If it does not.
     """
-    texts = load_dataset_owner(benchmark).facts.hub
-    assert texts is not None
-    repository = locate.dataset_module(benchmark, "official").REPOSITORY
+    chosen = load_pushable(benchmark)
+    if chosen.about is not None:
+        authors, repository = chosen.about.authors, chosen.about.repository
+    else:
+        assert chosen.facts.hub is not None
+        authors = chosen.facts.hub.authors
+        repository = locate.dataset_module(benchmark, "official").REPOSITORY
     licence = sources.licence(repository)
     parsed = DatasetCard(card)
     missing = [
@@ -165,7 +173,7 @@ def check_attribution(card: str, benchmark: str) -> None:
         for what, there in {
             f"license: {licence.lower()} in the head": parsed.data.get("license") == licence.lower(),
             f"the licence {licence}": licence.lower() in parsed.text.lower(),
-            f"the authors {texts.authors}": texts.authors in parsed.text,
+            f"the authors {authors}": authors in parsed.text,
             f"the commit of {repository}": sources.commit(repository)[:7] in parsed.text,
         }.items()
         if not there
@@ -173,7 +181,7 @@ def check_attribution(card: str, benchmark: str) -> None:
     if missing:
         raise QabiasError(
             f"{benchmark}: the card of the authors' texts lacks {' and '.join(missing)}, so it is not pushed; "
-            "install qabias again, or correct card.md and card_sources.yaml"
+            "install qabias again, or correct what its card is made of"
         )
 
 

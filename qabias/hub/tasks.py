@@ -29,6 +29,18 @@ def load_dataset_owner(name: str) -> Benchmark:
     raise unknown("name", name, owners)
 
 
+def load_pushable(name: str) -> Benchmark:
+    """The benchmark whose dataset can be pushed: one with a dataset of its own, or a published set.
+
+    Raises:
+        QabiasError: If there is none of that name.
+    """
+    known = loadable_benchmarks()
+    if name in known and known[name].about is not None:
+        return known[name]
+    return load_dataset_owner(name)
+
+
 def benchmarks_of(dataset: str) -> list[Benchmark]:
     """The benchmarks whose examples a dataset holds, its owner first."""
     return [benchmark for benchmark in loadable_benchmarks().values() if benchmark.facts.dataset == dataset]

@@ -5,15 +5,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
+from tqdm import tqdm
 
+from qabias.benchmarks.about import About
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.facts import Facts
 from qabias.benchmarks.given import GivenAnswers
+from qabias.benchmarks.multilingual.folder import FolderOrigin, SetFolder
 from qabias.benchmarks.multilingual.formats import formats_in
 from qabias.benchmarks.multilingual.language import Language
 from qabias.benchmarks.pairs import Form, Pair
@@ -77,6 +82,7 @@ class PublishedQuestions(BBQBenchmark):
     Attributes:
         repository: Where its authors published it, as `owner/name`; its files are pinned and verified.
         categories: Its configurations, without that of all examples.
+        about: What the card of its dataset folder says of it.
     """
 
     sources: Sequence[str] = (RELEASE,)
@@ -85,6 +91,7 @@ class PublishedQuestions(BBQBenchmark):
     has_published = False
     repository: str
     categories: Sequence[str]
+    about: About
 
     @abstractmethod
     def language_of(self, example: Example) -> Language:
@@ -112,6 +119,19 @@ class PublishedQuestions(BBQBenchmark):
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a category or of all, in file order."""
         return pa.concat_tables([self.table(category, origin) for category in self._categories(config)])
+
+    def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
+        """Build a dataset folder with a progress bar; returns its tables by category."""
+        names = list(self._categories(config))
+        folder = SetFolder(self.about, {of: self._categories(of) for of in self.configs})
+        tables = partial(self.table, origin=origin)
+        described = FolderOrigin(self.name, origin.source, origin.version, origin.seed, tables)
+        with tqdm(total=len(names), unit="category", desc=f"build {self.name}") as bar:
+
+            def advance(_: str) -> None:
+                bar.update()
+
+            return folder.write(output, described, names, advance)
 
     def default_format(self, scorer: Scorer) -> str:
         """A model that writes, or must see the answers, is asked for a letter."""
