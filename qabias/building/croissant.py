@@ -84,7 +84,9 @@ _CONTEXT = {
 
 _SPDX = {
     "apache-2.0": "Apache-2.0",
+    "cc0-1.0": "CC0-1.0",
     "cc-by-4.0": "CC-BY-4.0",
+    "cc-by-sa-4.0": "CC-BY-SA-4.0",
     "cc-by-nc-sa-4.0": "CC-BY-NC-SA-4.0",
     "mit": "MIT",
 }

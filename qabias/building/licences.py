@@ -29,7 +29,12 @@ class Licence(NamedTuple):
 LICENCES = {
     "Apache-2.0": Licence("Apache-2.0", "they may be passed on and changed, with the licence and a note of changes"),
     "MIT": Licence("MIT", "they may be passed on and changed, with the licence and the copyright notice"),
+    "CC0-1.0": Licence("CC0-1.0", "they may be passed on and changed without a condition"),
     "CC-BY-4.0": Licence("CC-BY-4.0", "they may be passed on and changed, with attribution and a note of changes"),
+    "CC-BY-SA-4.0": Licence(
+        "CC-BY-SA-4.0",
+        "they may be passed on and changed, with attribution, a note of changes and under the same licence",
+    ),
     "CC-BY-NC-SA-4.0": Licence(
         "CC-BY-NC-SA-4.0",
         "they may be passed on and changed for non-commercial purposes only, with attribution, a note of changes and "

@@ -97,6 +97,10 @@ class PublishedQuestions(BBQBenchmark):
     def language_of(self, example: Example) -> Language:
         """The language of an example."""
 
+    def commit(self) -> str:
+        """The commit of the published files."""
+        return sources.commit(self.repository)
+
     @abstractmethod
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The examples of one category, with the columns of BBQ.
@@ -114,7 +118,7 @@ class PublishedQuestions(BBQBenchmark):
         check_source(source, self.sources, fixes)
         chosen = {name: options.get(name, values[0]) for name, values in self.options.items()}
         changed = tuple(f"{name}={value}" for name, value in chosen.items() if value != self.options[name][0])
-        return SetOrigin(source, sources.commit(self.repository), seed, upstream_dir, chosen, changed)
+        return SetOrigin(source, self.commit(), seed, upstream_dir, chosen, changed)
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a category or of all, in file order."""

@@ -21,6 +21,9 @@ from qabias.building.folder import DatasetFolder, Tables
 FEATURES: datasets.Features = locate.dataset_module(BBQ, "builder").FEATURES
 
 
+_PINNED = " The qabias project verifies the published files at a pinned commit, and computes the roles of the answers."
+
+
 @dataclass(frozen=True)
 class FolderOrigin:
     """Where the tables of a folder come from.
@@ -77,8 +80,10 @@ class SetFolder(DatasetFolder[FolderOrigin]):
             "name": about.name,
             "summary": about.summary,
             "licence": f"{licence.name}: {licence.terms}",
-            "making": about.making,
-            **{part: getattr(about, part) for part in ("languages", "society", "authors", "homepage", "paper")},
+            "making": about.making + (_PINNED if about.repository else ""),
+            "published": "\n".join(line for line in _published(about) if line) or "- These templates have no page.",
+            "attribution": ", ".join(filter(None, (about.authors, about.homepage and f"<{about.homepage}>"))),
+            **{part: getattr(about, part) for part in ("languages", "society", "authors")},
             "bibtex": about.bibtex.strip(),
             "dataset": origin.dataset,
             "seed": str(origin.seed),
@@ -111,6 +116,12 @@ class SetFolder(DatasetFolder[FolderOrigin]):
             "task_categories": ["multiple-choice", "question-answering"],
             "task_ids": ["multiple-choice-qa"],
         }
+
+
+def _published(about: About) -> tuple[str, str]:
+    """Lines of the card about paper and page; "" for one that there is not."""
+    paper = f"- **Paper:** <{about.paper}>" if about.paper else ""
+    return paper, f"- **Published at:** <{about.homepage}>" if about.homepage else ""
 
 
 def _statistics(name: str, table: pa.Table) -> str:
