@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from qabias.benchmarks.basqbbq import BASQBBQ
+from qabias.benchmarks.basqbbq.about import ABOUT, REPOSITORY
 from qabias.benchmarks.multilingual.benchmark import ALL, PublishedQuestions, SetOrigin, set_facts
 from qabias.benchmarks.multilingual.formats import formats_in
 from qabias.benchmarks.multilingual.jsonl import read_items
@@ -30,7 +31,8 @@ class BasqueQuestions(PublishedQuestions):
 
     name = BASQBBQ
     title = "BasqBBQ: BBQ in Basque"
-    repository = "orai-nlp/BasqBBQ"
+    repository = REPOSITORY
+    about = ABOUT
     categories = CATEGORIES
     configs = (*CATEGORIES, ALL)
     facts = set_facts(BASQBBQ, title, CITATION)

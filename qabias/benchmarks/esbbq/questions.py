@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
+from qabias.benchmarks.esbbq.about import REPOSITORY, about_set
 from qabias.benchmarks.esbbq.released import CATEGORIES, read_items
 from qabias.benchmarks.multilingual.benchmark import ALL, ORDERS, PublishedQuestions, SetOrigin, set_facts
 from qabias.benchmarks.multilingual.formats import formats_in
@@ -45,7 +46,7 @@ class SpainQuestions(PublishedQuestions):
         code: Code of the language, which is also the end of the folder of released rows.
     """
 
-    repository = "langtech-bsc/EsBBQ-CaBBQ"
+    repository = REPOSITORY
     categories = CATEGORIES
     configs = (*CATEGORIES, ALL)
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS})
@@ -56,6 +57,7 @@ class SpainQuestions(PublishedQuestions):
         self.title = title
         self._language = load_language(code)
         self.formats = formats_in(self.language_of)
+        self.about = about_set(title.partition(":")[0], code, self._language.name)
         self.facts = set_facts(name, title, CITATION)
 
     def language_of(self, example: Example) -> Language:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from qabias.benchmarks.ggbbq import GGBBQ
+from qabias.benchmarks.ggbbq.about import ABOUT, REPOSITORY
 from qabias.benchmarks.ggbbq.released import read_items
 from qabias.benchmarks.multilingual.benchmark import ALL, ORDERS, PublishedQuestions, SetOrigin, set_facts
 from qabias.benchmarks.multilingual.formats import formats_in
@@ -38,7 +39,8 @@ class GermanQuestions(PublishedQuestions):
 
     name = GGBBQ
     title = "GG-BBQ: BBQ's questions about gender, in German"
-    repository = "shalakasatheesh/GG-BBQ"
+    repository = REPOSITORY
+    about = ABOUT
     categories = tuple(PARTS)
     configs = (*PARTS, ALL)
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS})

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from qabias.benchmarks.jbbq import JBBQ
+from qabias.benchmarks.jbbq.about import ABOUT, REPOSITORY
 from qabias.benchmarks.jbbq.files import ASK, CATEGORIES, digest_of, file_of, folder_of
 from qabias.benchmarks.multilingual.benchmark import ALL, PublishedQuestions, SetOrigin, set_facts
 from qabias.benchmarks.multilingual.formats import formats_in
@@ -73,7 +74,8 @@ class JapaneseQuestions(PublishedQuestions):
     name = JBBQ
     title = "JBBQ: BBQ in Japanese"
     sources = (FILE,)
-    repository = "ynklab/JBBQ_data"
+    repository = REPOSITORY
+    about = ABOUT
     categories = CATEGORIES
     configs = (*CATEGORIES, ALL)
     facts = set_facts(JBBQ, title, CITATION)
