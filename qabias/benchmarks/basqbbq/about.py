@@ -21,8 +21,8 @@ ABOUT = About(
     authors="Saralegi and Zulaika",
     created="2025-01-19",
     summary=(
-        "BasqBBQ (Saralegi and Zulaika 2025) is BBQ in Basque, in eight categories, with people and groups changed to "
-        "those of the Basque Country."
+        "BasqBBQ (Saralegi and Zulaika 2025) is BBQ in Basque, in eight categories, with names and some groups, such "
+        "as nationalities, changed."
     ),
     homepage=f"https://github.com/{REPOSITORY}",
     paper=f"https://github.com/{REPOSITORY}",

@@ -30,19 +30,18 @@ ABOUT = About(
     paper="https://aclanthology.org/2025.gebnlp-1.14/",
     bibtex=_BIBTEX,
     making=(
-        "The authors translated BBQ's templates by machine, corrected them with a language expert, and filled them with "
-        "words and names."
+        "The authors translated BBQ's templates by machine, corrected them with a language expert, and filled them "
+        "with words and names."
     ),
     repository=REPOSITORY,
     defects=(
         "As released, the right answer of a disambiguated question is the first for negative questions and the second "
         "for the others, and the unknown answer is the last. Answers are shuffled by the seed for every set.",
-        "In 144 disambiguated and ambiguous examples of `labels`, those of question 10, the two questions are exchanged: "
-        "the negative one asks who can be trusted, and its right answer is the person who is not. They are kept as they "
-        "are.",
+        "In 144 examples of `labels`, those of question 10, the two questions are exchanged: the negative one asks who "
+        "can be trusted, and its right answer is the person who is not. They are kept as they are.",
         "In 220 of 484 lines of `labels` and 200 of 5,450 of `names` in each file, no tag of a person is one of the "
         "stereotyped groups. All are about trans people, and the person with the tag `non_binary` is the trans one.",
-        "The rows do not name their template; it is found by its text. Two of the 38 templates of `names` have no rows.",
+        "The rows do not name their template; it is found by its text. Two of 38 templates of `names` have no rows.",
         "Some answers end with a space or are misspelt.",
     ),
 )

@@ -33,7 +33,7 @@ ABOUT = About(
     making="The authors translated templates of BBQ, changed them for Japan, added others, and filled them with words.",
     licence=CLOSED,
     defects=(
-        "The files are read as the user has them, because there is nothing public to verify them by; the version names a "
-        "digest of their content.",
+        "The files are read as the user has them, because there is nothing public to verify them by; the version names "
+        "a digest of their content.",
     ),
 )
