@@ -81,11 +81,12 @@ def read(upstream, part):
     both = released(upstream, part)
     for pair in range(0, len(both[0]), 2):
         for unclear, clear in zip(both[0][pair : pair + 2], both[1][pair : pair + 2], strict=True):
+            template = template_of(clear, known)
             for row in (unclear, clear):
                 negative = row["question_type"] == "negative"
                 yield {
                     "category": part,
-                    "template_id": f"{part}-{template_of(clear, known)}",
+                    "template_id": f"{part}-{template}",
                     "context": row["context"],
                     "question": row["question"],
                     "label_type": part.removesuffix("s"),
