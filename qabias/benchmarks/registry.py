@@ -26,7 +26,7 @@ GROUP = "qabias.benchmarks"
 BENCHMARK_FILE = "benchmark.yaml"
 """The file that makes a folder a benchmark of templates."""
 
-_FOLDERS = ("bbq", "unqover", "inference", "esbbq")
+_FOLDERS = ("bbq", "unqover", "inference", "kobbq", "esbbq", "mbbq", "ggbbq", "basqbbq", "jbbq")
 
 
 @cache

@@ -21,7 +21,7 @@ from qabias.building.templating import StableRandom
 CITATION = (
     "Valle Ruiz-Fernández, Mario Mina, Júlia Falcão, Luis Vasquez-Reina, Anna Sallés, Aitor Gonzalez-Agirre and Olatz "
     "Perez-de-Viñaspre (2025). EsBBQ and CaBBQ: The Spanish and Catalan bias benchmarks for question answering. "
-    '<a href="https://arxiv.org/abs/2507.11216">arXiv:2507.11216</a>'
+    '<cite>Computing Research Repository</cite>. <a href="https://arxiv.org/abs/2507.11216">arXiv:2507.11216</a>'
 )
 
 WORDINGS: Mapping[str, tuple[str, ...]] = {
@@ -50,6 +50,7 @@ class SpainQuestions(PublishedQuestions):
     categories = CATEGORIES
     configs = (*CATEGORIES, ALL)
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS})
+    lopsided = True
 
     def __init__(self, name: str, title: str, code: str) -> None:
         self.name = name
