@@ -149,3 +149,43 @@ def test_mlcroissant_finds_no_fault(built):
     issues = mlcroissant.Dataset(str(built / "croissant.json")).metadata.ctx.issues
     assert not issues.errors
     assert not issues.warnings
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "codes"),
+    [
+        ("kobbq", "Religion", ["ko"]),
+        ("mbbq", "nl_Gender_identity", ["en", "nl", "es", "tr"]),
+        ("ggbbq", "labels", ["de"]),
+        ("basqbbq", "Orientazio_sexual", ["eu"]),
+    ],
+)
+def test_every_set_is_built_and_read_back(name, config, codes, upstream, tmp_path):
+    benchmark = load_benchmark(name)
+    origin = make_origin(benchmark, "release", 0, False, str(upstream), {})
+    benchmark.write_folder(tmp_path / "built", config, origin)
+    card = DatasetCard.load(tmp_path / "built" / "README.md")
+    assert card.data.language == codes
+    assert sources.commit(benchmark.about.repository)[:7] in card.text
+    read = load_dataset(str(tmp_path / "built"), config, split="test", cache_dir=str(tmp_path / "cache"))
+    loaded = qabias.load(name, config, upstream_dir=upstream)
+    assert read.features == loaded.features
+    assert read.to_list() == loaded.to_list()
+    undefined = sum(row["target_loc"] == -1 for row in read)
+    assert (f"In {undefined:,} examples of {config} the target is undefined" in card.text) == bool(undefined)
+
+
+def test_configurations_of_several_categories_are_in_the_head_of_the_card(upstream, tmp_path):
+    benchmark = load_benchmark("ggbbq")
+    benchmark.write_folder(tmp_path, "all", make_origin(benchmark, "release", 0, False, str(upstream), {}))
+    configs = DatasetCard.load(tmp_path / "README.md").data["configs"]
+    assert [config["config_name"] for config in configs] == ["all", "labels", "names"]
+    assert [config.get("default", False) for config in configs] == [True, False, False]
+
+
+@pytest.mark.parametrize("name", ["mbbq", "jbbq"])
+def test_sets_that_nobody_may_pass_on_are_not_pushed(push, name):
+    code, output, errors = push(name)
+    assert (code, output) == (cli.EXIT_USER_ERROR, "")
+    [line] = errors.splitlines()
+    assert f"{name}: the texts are not pushed" in line

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from qabias.benchmarks.basqbbq import BASQBBQ
-from qabias.benchmarks.basqbbq.about import ABOUT, REPOSITORY
+from qabias.benchmarks.basqbbq.about import ABOUT
 from qabias.benchmarks.multilingual.benchmark import ALL, PublishedQuestions, SetOrigin, set_facts
 from qabias.benchmarks.multilingual.formats import formats_in
 from qabias.benchmarks.multilingual.jsonl import read_items
@@ -31,11 +31,11 @@ class BasqueQuestions(PublishedQuestions):
 
     name = BASQBBQ
     title = "BasqBBQ: BBQ in Basque"
-    repository = REPOSITORY
-    about = ABOUT
+    repository = "orai-nlp/BasqBBQ"
     categories = CATEGORIES
     configs = (*CATEGORIES, ALL)
     facts = set_facts(BASQBBQ, title, CITATION)
+    about = ABOUT
 
     def __init__(self) -> None:
         self._language = load_language("eu")

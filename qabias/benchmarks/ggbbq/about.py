@@ -2,8 +2,6 @@
 
 from qabias.benchmarks.about import About
 
-REPOSITORY = "shalakasatheesh/GG-BBQ"
-
 _BIBTEX = """
 @inproceedings{satheesh-etal-2025-gg,
   title = {{GG-BBQ}: {German} gender bias benchmark for question answering},
@@ -19,29 +17,26 @@ ABOUT = About(
     name="GG-BBQ",
     codes=("de",),
     languages="German",
-    society="the United States, as far as its stereotypes of gender hold in Germany",
+    society="German-speaking societies",
     authors="Satheesh et al.",
-    created="2025-07-22",
+    created="2025-08-01",
     summary=(
-        "GG-BBQ (Satheesh et al. 2025) is the part of BBQ about gender in German: `labels` calls people by words for "
-        "their group, `names` by proper names."
+        "GG-BBQ (Satheesh et al. 2025) is BBQ's category of gender in German, in two parts: people who are "
+        "named by words for their group, and people who are named by proper names."
     ),
-    homepage=f"https://github.com/{REPOSITORY}",
+    homepage="https://github.com/shalakasatheesh/GG-BBQ",
     paper="https://aclanthology.org/2025.gebnlp-1.14/",
     bibtex=_BIBTEX,
-    making=(
-        "The authors translated BBQ's templates by machine, corrected them with a language expert, and filled them "
-        "with words and names."
-    ),
-    repository=REPOSITORY,
+    making="The authors translated the templates of BBQ about gender, corrected them by hand, and filled them.",
+    repository="shalakasatheesh/GG-BBQ",
     defects=(
-        "As released, the right answer of a disambiguated question is the first for negative questions and the second "
-        "for the others, and the unknown answer is the last. Answers are shuffled by the seed for every set.",
-        "In 144 examples of `labels`, those of question 10, the two questions are exchanged: the negative one asks who "
-        "can be trusted, and its right answer is the person who is not. They are kept as they are.",
-        "In 220 of 484 lines of `labels` and 200 of 5,450 of `names` in each file, no tag of a person is one of the "
-        "stereotyped groups. All are about trans people, and the person with the tag `non_binary` is the trans one.",
-        "The rows do not name their template; it is found by its text. Two of 38 templates of `names` have no rows.",
-        "Some answers end with a space or are misspelt.",
+        "The unknown answer stands last in every released row, and among the names the right answer is always"
+        " the first or the second by the kind of the question; the order of the answers of every set is drawn"
+        " by the seed, unless the version says answers=released.",
+        "In 72 lines of each file of labels, those of question 10, the negative and the non-negative question"
+        " are exchanged. They are read as they are released.",
+        "In templates about trans people the tags of people and groups have different names; a small table "
+        "joins them, and where none or two fit the target is undefined.",
+        "The rows do not name their template; it is found by its text. Two of 38 templates of names have no rows.",
     ),
 )

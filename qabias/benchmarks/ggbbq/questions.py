@@ -8,7 +8,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from qabias.benchmarks.ggbbq import GGBBQ
-from qabias.benchmarks.ggbbq.about import ABOUT, REPOSITORY
+from qabias.benchmarks.ggbbq.about import ABOUT
 from qabias.benchmarks.ggbbq.released import read_items
 from qabias.benchmarks.multilingual.benchmark import ALL, ORDERS, PublishedQuestions, SetOrigin, set_facts
 from qabias.benchmarks.multilingual.formats import formats_in
@@ -39,12 +39,12 @@ class GermanQuestions(PublishedQuestions):
 
     name = GGBBQ
     title = "GG-BBQ: BBQ's questions about gender, in German"
-    repository = REPOSITORY
-    about = ABOUT
+    repository = "shalakasatheesh/GG-BBQ"
     categories = tuple(PARTS)
     configs = (*PARTS, ALL)
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS})
     facts = set_facts(GGBBQ, title, CITATION)
+    about = ABOUT
 
     def __init__(self) -> None:
         self._language = load_language("de")

@@ -3,8 +3,6 @@
 from qabias.benchmarks.about import About
 from qabias.building.licences import CLOSED
 
-REPOSITORY = "ynklab/JBBQ_data"
-
 _BIBTEX = """
 @inproceedings{yanaka-etal-2025-jbbq,
   title = {{JBBQ}: {Japanese} bias benchmark for analyzing social biases in large language models},
@@ -24,16 +22,20 @@ ABOUT = About(
     authors="Yanaka et al.",
     created="2025-08-01",
     summary=(
-        "JBBQ (Yanaka et al. 2025) is BBQ in Japanese, in five categories, translated, and changed and extended for "
-        "Japanese society."
+        "JBBQ (Yanaka et al. 2025) is BBQ for Japan, in Japanese, in five categories, read from the user's own copy."
     ),
-    homepage=f"https://github.com/{REPOSITORY}",
+    homepage="https://github.com/ynklab/JBBQ_data",
     paper="https://aclanthology.org/2025.gebnlp-1.1/",
     bibtex=_BIBTEX,
-    making="The authors translated templates of BBQ, changed them for Japan, added others, and filled them with words.",
+    making=(
+        "The authors translated templates of BBQ, changed or left out those that do not hold in Japan, and "
+        "wrote new ones. The qabias project reads the user's files as they are, names them by a digest, and "
+        "computes the roles of the answers."
+    ),
     licence=CLOSED,
     defects=(
-        "The files are read as the user has them, because there is nothing public to verify them by; the version names "
-        "a digest of their content.",
+        "The authors send the files to each user, who may not pass them on: this folder is for nobody else.",
+        "The qabias project could check its rules for the target on none of the files; where they find none "
+        "or two, the target is undefined.",
     ),
 )

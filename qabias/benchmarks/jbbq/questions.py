@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from qabias.benchmarks.jbbq import JBBQ
-from qabias.benchmarks.jbbq.about import ABOUT, REPOSITORY
+from qabias.benchmarks.jbbq.about import ABOUT
 from qabias.benchmarks.jbbq.files import ASK, CATEGORIES, digest_of, file_of, folder_of
 from qabias.benchmarks.multilingual.benchmark import ALL, PublishedQuestions, SetOrigin, set_facts
 from qabias.benchmarks.multilingual.formats import formats_in
@@ -74,11 +74,11 @@ class JapaneseQuestions(PublishedQuestions):
     name = JBBQ
     title = "JBBQ: BBQ in Japanese"
     sources = (FILE,)
-    repository = REPOSITORY
-    about = ABOUT
+    repository = "ynklab/JBBQ_data"
     categories = CATEGORIES
     configs = (*CATEGORIES, ALL)
     facts = set_facts(JBBQ, title, CITATION)
+    about = ABOUT
 
     def __init__(self) -> None:
         self._language = load_language("ja")

@@ -8,6 +8,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from qabias.benchmarks.kobbq import NAME
+from qabias.benchmarks.kobbq.about import ABOUT
 from qabias.benchmarks.kobbq.released import CATEGORIES, read_items
 from qabias.benchmarks.multilingual.benchmark import ALL, ORDERS, PublishedQuestions, SetOrigin, set_facts
 from qabias.benchmarks.multilingual.formats import formats_in
@@ -39,6 +40,7 @@ class KoreanQuestions(PublishedQuestions):
     configs = (*CATEGORIES, ALL)
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS, "part": ("test", "all")})
     facts = set_facts(NAME, TITLE, CITATION)
+    about = ABOUT
 
     def __init__(self) -> None:
         self.formats = formats_in(self.language_of)

@@ -93,8 +93,8 @@ class PublishedQuestions(BBQBenchmark):
     has_published = False
     repository: str
     categories: Sequence[str]
-    about: About
     lopsided = False
+    about: About
 
     @abstractmethod
     def language_of(self, example: Example) -> Language:
@@ -140,7 +140,7 @@ class PublishedQuestions(BBQBenchmark):
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
         """Build a dataset folder with a progress bar; returns its tables by category."""
         names = list(self._categories(config))
-        folder = SetFolder(self.about, {of: self._categories(of) for of in self.configs})
+        folder = SetFolder(self.about, {of: self.members(of) for of in self.configs})
         tables = partial(self.table, origin=origin)
         described = FolderOrigin(self.name, origin.source, origin.version, origin.seed, tables)
         with tqdm(total=len(names), unit="category", desc=f"build {self.name}") as bar:
