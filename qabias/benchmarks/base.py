@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    from qabias.benchmarks.about import About
     from qabias.benchmarks.given import GivenAnswers
     from qabias.benchmarks.pairs import Form, Pair
     from qabias.benchmarks.prompt_format import Example, PromptFormat
@@ -62,6 +63,8 @@ class Benchmark(Protocol):
         options: Options that choose its texts, each with its values, the default first. `origin` takes each of them as
             a further argument of that name, which may be left out.
         facts: What it says of itself as data.
+        about: What the card of its dataset says, where its texts are their authors' alone; None where the benchmark has
+            a dataset folder with a card.
     """
 
     name: str
@@ -84,6 +87,7 @@ class Benchmark(Protocol):
     orders: Sequence[int] = (1,)
     options: Mapping[str, Sequence[str]] = {}
     facts: Facts
+    about: About | None = None
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Origin:
         """Check the choice of a source.

@@ -5,15 +5,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
+from tqdm import tqdm
 
+from qabias.benchmarks.about import About
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.facts import Facts
 from qabias.benchmarks.given import GivenAnswers
+from qabias.benchmarks.multilingual.folder import FolderOrigin, SetFolder
 from qabias.benchmarks.multilingual.formats import formats_in
 from qabias.benchmarks.multilingual.language import Language
 from qabias.benchmarks.pairs import Form, Pair
@@ -22,10 +27,11 @@ from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.building import sources
 from qabias.building.origin import check_source
 from qabias.building.templating import StableRandom
+from qabias.errors import QabiasError
 from qabias.scorers.base import Scorer, TextScorer
 from qabias.scorers.registry import kind_of
 from qabias.support.suggest import unknown
-from qabias.tables.model import Analysis
+from qabias.tables.model import Analysis, Table
 
 ALL = "all"
 """The configuration of all examples."""
@@ -76,7 +82,9 @@ class PublishedQuestions(BBQBenchmark):
 
     Attributes:
         repository: Where its authors published it, as `owner/name`; its files are pinned and verified.
-        categories: Its configurations, without that of all examples.
+        categories: Its categories: every configuration has some of them.
+        lopsided: Whether a set may ask more questions of one polarity than of the other, as it was released.
+        about: What the card of its dataset folder says of it.
     """
 
     sources: Sequence[str] = (RELEASE,)
@@ -85,10 +93,16 @@ class PublishedQuestions(BBQBenchmark):
     has_published = False
     repository: str
     categories: Sequence[str]
+    lopsided = False
+    about: About
 
     @abstractmethod
     def language_of(self, example: Example) -> Language:
         """The language of an example."""
+
+    def commit(self) -> str:
+        """The commit of the published files."""
+        return sources.commit(self.repository)
 
     @abstractmethod
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
@@ -104,19 +118,46 @@ class PublishedQuestions(BBQBenchmark):
         Raises:
             QabiasError: If there is no such source, or fixes are asked for.
         """
-        check_source(source, self.sources, fixes)
+        self.check_source(source, fixes)
         chosen = {name: options.get(name, values[0]) for name, values in self.options.items()}
         changed = tuple(f"{name}={value}" for name, value in chosen.items() if value != self.options[name][0])
-        return SetOrigin(source, sources.commit(self.repository), seed, upstream_dir, chosen, changed)
+        return SetOrigin(source, self.commit(), seed, upstream_dir, chosen, changed)
+
+    def check_source(self, source: str, fixes: bool) -> None:
+        """Refuse what is no source, and fixes, of which there are none for these texts.
+
+        Raises:
+            QabiasError: If there is no such source, or fixes are asked for.
+        """
+        check_source(source, self.sources, fixes)
+        if fixes:
+            raise QabiasError(f"{self.name}: the published texts are taken as they are; leave out --fixes")
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a category or of all, in file order."""
         return pa.concat_tables([self.table(category, origin) for category in self._categories(config)])
 
+    def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
+        """Build a dataset folder with a progress bar; returns its tables by category."""
+        names = list(self._categories(config))
+        folder = SetFolder(self.about, {of: self.members(of) for of in self.configs})
+        tables = partial(self.table, origin=origin)
+        described = FolderOrigin(self.name, origin.source, origin.version, origin.seed, tables)
+        with tqdm(total=len(names), unit="category", desc=f"build {self.name}") as bar:
+
+            def advance(_: str) -> None:
+                bar.update()
+
+            return folder.write(output, described, names, advance)
+
     def default_format(self, scorer: Scorer) -> str:
         """A model that writes, or must see the answers, is asked for a letter."""
         kind = kind_of(scorer)
         return "letters" if isinstance(scorer, TextScorer) or kind.lists_options else "qa"
+
+    def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
+        """All scores of BBQ."""
+        return super().score(table, answers, self._counting(rules))
 
     def analyse(
         self,
@@ -127,8 +168,8 @@ class PublishedQuestions(BBQBenchmark):
         rules: Rules = NO_RULES,
     ) -> Analysis:
         """The tables of BBQ; none of them is a figure of BBQ's paper."""
-        found = super().analyse(table, answers, scores, prompt_format, rules)
-        return replace(found, tables=tuple(replace(one, source="") for one in found.tables))
+        found = super().analyse(table, answers, scores, prompt_format, self._counting(rules))
+        return replace(found, tables=tuple(_of_no_paper(one) for one in found.tables))
 
     def recognise(self, found: pa.Table) -> list[GivenAnswers]:
         """None: answers to these sets are read in the general form."""
@@ -138,20 +179,47 @@ class PublishedQuestions(BBQBenchmark):
         """None: these sets have no parallel form."""
         return {}
 
-    def _categories(self, config: str) -> Sequence[str]:
-        self.check_config(config)
-        return self.categories if config == ALL else config.split(",")
+    def members(self, config: str) -> Sequence[str]:
+        """The categories of one configuration."""
+        return self.categories if config == ALL else (config,)
 
     def check_config(self, config: str) -> None:
-        """Refuse what is neither a configuration nor several categories in their order, each once.
+        """Refuse what is neither a configuration nor several in their order that have no category in common.
 
         Raises:
             QabiasError: If it is none.
         """
         names = [name.strip() for name in config.split(",")]
         for name in names:
-            if name not in self.configs or (name == ALL and len(names) > 1):
+            if name not in self.configs:
                 raise unknown("configuration", name, self.configs)
+        ordered = ",".join(name for name in self.configs if name in names)
+        if config != ordered:
+            raise QabiasError(f"write the configuration {config!r} as {ordered}, so that equal questions have one name")
+        categories = self._members(names)
+        twice = sorted({name for name in categories if categories.count(name) > 1})
+        if twice:
+            raise QabiasError(f"the configuration {config!r} has {', '.join(twice)} more than once; name each once")
+
+    def _counting(self, rules: Rules) -> dict[str, Any]:
+        return {**rules, "allow_incomplete": True} if self.lopsided else dict(rules)
+
+    def _categories(self, config: str) -> Sequence[str]:
+        self.check_config(config)
+        return self._members(config.split(","))
+
+    def _members(self, names: Sequence[str]) -> list[str]:
+        return [category for name in names for category in self.members(name)]
+
+
+def _of_no_paper(table: Table) -> Table:
+    """A table of BBQ without what is said of BBQ's paper and texts."""
+    from qabias.benchmarks.bbq.tables import OF_BBQ
+
+    note = table.note
+    for words in OF_BBQ:
+        note = note.replace(words, "")
+    return replace(table, source="", note=note)
 
 
 def set_formats(benchmark: PublishedQuestions) -> Mapping[str, PromptFormat]:
@@ -170,6 +238,8 @@ def set_facts(name: str, title: str, citation: str, **changes: Any) -> Facts:
     """
     measures = tuple(replace(measure, source="") for measure in FACTS.measures)
     caption = f"{title} in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes"
-    changed = {"question_only": None, "hub": None, "suite": None, "forms": None, "means": (), **changes}
+    own_tables = tuple(table for table in FACTS.own_tables if table != "question_only")
+    texts = {"intro": FACTS.intro.with_name("intro_sets.html.j2"), "own_tables": own_tables}
+    changed = {**texts, "question_only": None, "hub": None, "suite": None, "forms": None, "means": (), **changes}
     citations = (citation, *FACTS.citations)
     return replace(FACTS, dataset=name, measures=measures, caption=caption, citations=citations, **changed)
