@@ -25,12 +25,12 @@ def install(monkeypatch):
             lambda **by: entries if by.get("group") == registry.GROUP else real(**by),
         )
         registry.known_addresses.cache_clear()
-        load_benchmark.cache_clear()
+        registry.load_named.cache_clear()
 
     yield add
     monkeypatch.undo()
     registry.known_addresses.cache_clear()
-    load_benchmark.cache_clear()
+    registry.load_named.cache_clear()
 
 
 def test_a_name_that_is_taken_stops_only_those_who_use_it(install):

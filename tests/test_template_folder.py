@@ -305,3 +305,23 @@ def test_the_page_shows_a_template_of_the_example_as_it_is():
     page = (ROOT / "docs" / "extend.md").read_text("utf-8")
     shown = page.split('title="docs/examples/templates_it/templates/Genere.yaml"\n')[1].split("```")[0]
     assert shown == (EXAMPLE / "templates" / "Genere.yaml").read_text("utf-8")
+
+
+def test_from_python_it_is_run_loaded_and_scored_by_its_path(folder):
+    result = qabias.run("./mine", model="baseline:oracle")
+    assert result.scores["accuracy"] == 1
+    rows = qabias.load("./mine", "Genere")
+    scored = qabias.score(rows["biased_loc"], rows)
+    assert scored.scores["bias_ambig"] == 1
+    assert scored.scores["n"] == 32
+
+
+def test_answers_in_a_file_are_scored(folder, qabias_says):
+    rows = rows_of(folder, "Eta")
+    lines = [f"{row['example_id']},Eta,{row['biased_loc']}\n" for row in rows]
+    Path("answers.csv").write_text("example_id,category,prediction\n" + "".join(lines), "utf-8")
+    words = ("score", "answers.csv", "--benchmark", "./mine", "--config", "Eta", "--output", "scored")
+    code, _, errors = qabias_says(*words)
+    assert code == 0, errors
+    assert json.loads(Path("scored/scores.json").read_text("utf-8"))["scores"]["bias_ambig"] == 1
+    assert qabias_says("score", "scored")[0] == 0

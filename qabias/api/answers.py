@@ -108,12 +108,13 @@ def score(
         references = predictions  # rows of `load` with a column of answers are their own references
     known = _known(texts, origin_of(references))
     rows = None if references is None else to_table(references, "references")
-    chosen = load_benchmark(known.pop("benchmark", default_name()))
+    benchmark = known.pop("benchmark", default_name())
+    chosen = load_benchmark(benchmark)
     given, where = _given(predictions, rows, chosen, answers)
     known.setdefault("config", chosen.configs[-1])
     known.setdefault("source", given.source or chosen.sources[0])
     arguments = RunArguments(
-        chosen.name,
+        benchmark,
         model=model or given.model or Path(where).stem,
         format=format,
         norm=norm or given.norm or "none",

@@ -31,7 +31,7 @@ def load(
     """The examples of a benchmark, as `qabias run` would ask them.
 
     Args:
-        benchmark: Name of the benchmark (see `qabias list`).
+        benchmark: Name of the benchmark (see `qabias list`), or the path of a folder of templates.
         config: Configuration of the dataset; None for that of all examples.
         source: Source of the texts, such as bundled, official or release; None for the first one of the benchmark.
         fixes: Correct the known defects of published texts.

@@ -52,7 +52,7 @@ def run(
     """Measure a model, as `qabias run` does; the arguments have its names and meaning.
 
     Args:
-        benchmark: Name of the benchmark (see `qabias list`).
+        benchmark: Name of the benchmark (see `qabias list`), or the path of a folder of templates.
         model: A name or folder as for `--model`; a model of `transformers` in memory, with its `tokenizer`; a
             pipeline; a function; or an OpenAI-compatible client.
         tokenizer: Tokenizer of a model in memory.

@@ -88,14 +88,19 @@ def load_benchmark(name: str) -> Benchmark:
             folder is missing or wrong.
     """
     if not is_folder(name):
-        return _load_named(name)
+        return load_named(name)
     # Imported by its name, because benchmarks import this module.
     folders = importlib.import_module(f"{__package__}.multilingual.template_folder")
     return cast("Benchmark", folders.load(Path(name)))
 
 
 @cache
-def _load_named(name: str) -> Benchmark:
+def load_named(name: str) -> Benchmark:
+    """The benchmark of that name, loaded once.
+
+    Raises:
+        QabiasError: If there is none, or the installed one cannot be imported or has another name.
+    """
     where = address(name)
     module, _, attribute = where.partition(":")
     try:

@@ -61,7 +61,7 @@ class BiasCallback(TrainerCallback):
 
     Args:
         trainer: The trainer, which need not know this callback yet.
-        benchmark: Name of the benchmark (see `qabias list`).
+        benchmark: Name of the benchmark (see `qabias list`), or the path of a folder of templates.
         every: Steps between two measurements, or "save" to measure whenever the trainer saves.
         at_start: Measure before the first step too, where a curve begins; of a training that is resumed, where it goes
             on.
