@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
+from qabias.benchmarks.esbbq import ESBBQ
 from qabias.benchmarks.esbbq.released import CATEGORIES, read_items
 from qabias.benchmarks.multilingual.benchmark import ALL, ORDERS, PublishedQuestions, SetOrigin, set_facts
 from qabias.benchmarks.multilingual.formats import formats_in
@@ -47,6 +48,7 @@ class SpainQuestions(PublishedQuestions):
 
     repository = "langtech-bsc/EsBBQ-CaBBQ"
     categories = CATEGORIES
+    names = ESBBQ
     configs = (*CATEGORIES, ALL)
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS})
 

@@ -16,6 +16,7 @@ from qabias.benchmarks.facts import Facts
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.multilingual.formats import formats_in
 from qabias.benchmarks.multilingual.language import Language
+from qabias.benchmarks.multilingual.names import in_names, names_table, with_names
 from qabias.benchmarks.pairs import Form, Pair
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules
@@ -25,7 +26,7 @@ from qabias.building.templating import StableRandom
 from qabias.scorers.base import Scorer, TextScorer
 from qabias.scorers.registry import kind_of
 from qabias.support.suggest import unknown
-from qabias.tables.model import Analysis
+from qabias.tables.model import Analysis, Table
 
 ALL = "all"
 """The configuration of all examples."""
@@ -77,6 +78,7 @@ class PublishedQuestions(BBQBenchmark):
     Attributes:
         repository: Where its authors published it, as `owner/name`; its files are pinned and verified.
         categories: Its configurations, without that of all examples.
+        names: Whose names and signs of scores its paper uses, as BBQ's metric calls them; "" for BBQ's own.
     """
 
     sources: Sequence[str] = (RELEASE,)
@@ -85,6 +87,7 @@ class PublishedQuestions(BBQBenchmark):
     has_published = False
     repository: str
     categories: Sequence[str]
+    names: str = ""
 
     @abstractmethod
     def language_of(self, example: Example) -> Language:
@@ -118,6 +121,10 @@ class PublishedQuestions(BBQBenchmark):
         kind = kind_of(scorer)
         return "letters" if isinstance(scorer, TextScorer) or kind.lists_options else "qa"
 
+    def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
+        """BBQ's scores, and beside them those of the set's paper where answers are counted by the default rules."""
+        return super().score(table, answers, with_names(rules, self.names))
+
     def analyse(
         self,
         table: pa.Table,
@@ -126,9 +133,17 @@ class PublishedQuestions(BBQBenchmark):
         prompt_format: PromptFormat | None,
         rules: Rules = NO_RULES,
     ) -> Analysis:
-        """The tables of BBQ; none of them is a figure of BBQ's paper."""
+        """The tables of BBQ, none of them a figure of BBQ's paper, and the scores in the names of the set's own."""
         found = super().analyse(table, answers, scores, prompt_format, rules)
-        return replace(found, tables=tuple(replace(one, source="") for one in found.tables))
+        tables = [replace(one, source="") for one in found.tables]
+        if "names" in with_names(rules, self.names):
+            tables.insert(1, names_table(self.groups(scores), self.names))
+        return replace(found, tables=tuple(tables))
+
+    def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
+        """What BBQ remarks, and the scores in the names of the set's paper."""
+        named = in_names(scores, self.names) if self.names else ""
+        return [*super().remarks(scores), *([named] if named else [])]
 
     def recognise(self, found: pa.Table) -> list[GivenAnswers]:
         """None: answers to these sets are read in the general form."""
