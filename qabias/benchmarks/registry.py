@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from qabias.benchmarks.base import Benchmark
 
 GROUP = "qabias.benchmarks"
-_FOLDERS = ("bbq", "unqover", "inference", "esbbq")
+_FOLDERS = ("bbq", "unqover", "inference", "kobbq", "esbbq", "mbbq")
 
 
 @cache

@@ -51,6 +51,7 @@ class SpainQuestions(PublishedQuestions):
     names = ESBBQ
     configs = (*CATEGORIES, ALL)
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS})
+    lopsided = True
 
     def __init__(self, name: str, title: str, code: str) -> None:
         self.name = name

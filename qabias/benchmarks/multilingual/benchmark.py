@@ -23,6 +23,7 @@ from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.building import sources
 from qabias.building.origin import check_source
 from qabias.building.templating import StableRandom
+from qabias.errors import QabiasError
 from qabias.scorers.base import Scorer, TextScorer
 from qabias.scorers.registry import kind_of
 from qabias.support.suggest import unknown
@@ -77,7 +78,8 @@ class PublishedQuestions(BBQBenchmark):
 
     Attributes:
         repository: Where its authors published it, as `owner/name`; its files are pinned and verified.
-        categories: Its configurations, without that of all examples.
+        categories: Its categories: every configuration has some of them.
+        lopsided: Whether a set may ask more questions of one polarity than of the other, as it was released.
         names: Whose names and signs of scores its paper uses, as BBQ's metric calls them; "" for BBQ's own.
     """
 
@@ -87,6 +89,7 @@ class PublishedQuestions(BBQBenchmark):
     has_published = False
     repository: str
     categories: Sequence[str]
+    lopsided = False
     names: str = ""
 
     @abstractmethod
@@ -123,7 +126,7 @@ class PublishedQuestions(BBQBenchmark):
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """BBQ's scores, and beside them those of the set's paper where answers are counted by the default rules."""
-        return super().score(table, answers, with_names(rules, self.names))
+        return super().score(table, answers, with_names(self._counting(rules), self.names))
 
     def analyse(
         self,
@@ -134,7 +137,7 @@ class PublishedQuestions(BBQBenchmark):
         rules: Rules = NO_RULES,
     ) -> Analysis:
         """The tables of BBQ, none of them a figure of BBQ's paper, and the scores in the names of the set's own."""
-        found = super().analyse(table, answers, scores, prompt_format, rules)
+        found = super().analyse(table, answers, scores, prompt_format, self._counting(rules))
         tables = [replace(one, source="") for one in found.tables]
         if "names" in with_names(rules, self.names):
             tables.insert(1, names_table(self.groups(scores), self.names))
@@ -153,20 +156,37 @@ class PublishedQuestions(BBQBenchmark):
         """None: these sets have no parallel form."""
         return {}
 
-    def _categories(self, config: str) -> Sequence[str]:
-        self.check_config(config)
-        return self.categories if config == ALL else config.split(",")
+    def members(self, config: str) -> Sequence[str]:
+        """The categories of one configuration."""
+        return self.categories if config == ALL else (config,)
 
     def check_config(self, config: str) -> None:
-        """Refuse what is neither a configuration nor several categories in their order, each once.
+        """Refuse what is neither a configuration nor several in their order that have no category in common.
 
         Raises:
             QabiasError: If it is none.
         """
         names = [name.strip() for name in config.split(",")]
         for name in names:
-            if name not in self.configs or (name == ALL and len(names) > 1):
+            if name not in self.configs:
                 raise unknown("configuration", name, self.configs)
+        ordered = ",".join(name for name in self.configs if name in names)
+        if config != ordered:
+            raise QabiasError(f"write the configuration {config!r} as {ordered}, so that equal questions have one name")
+        categories = self._members(names)
+        twice = sorted({name for name in categories if categories.count(name) > 1})
+        if twice:
+            raise QabiasError(f"the configuration {config!r} has {', '.join(twice)} more than once; name each once")
+
+    def _counting(self, rules: Rules) -> dict[str, Any]:
+        return {**rules, "allow_incomplete": True} if self.lopsided else dict(rules)
+
+    def _categories(self, config: str) -> Sequence[str]:
+        self.check_config(config)
+        return self._members(config.split(","))
+
+    def _members(self, names: Sequence[str]) -> list[str]:
+        return [category for name in names for category in self.members(name)]
 
 
 def set_formats(benchmark: PublishedQuestions) -> Mapping[str, PromptFormat]:
