@@ -17,7 +17,6 @@ from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.multilingual.formats import formats_in
 from qabias.benchmarks.multilingual.language import Language
 from qabias.benchmarks.multilingual.names import in_names, names_table, with_names
-from qabias.benchmarks.pairs import Form, Pair
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.building import sources
@@ -152,9 +151,9 @@ class PublishedQuestions(BBQBenchmark):
         """None: answers to these sets are read in the general form."""
         return []
 
-    def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """None: these sets have no parallel form."""
-        return {}
+    def language(self, config: str) -> str:
+        """The languages of the categories of a configuration."""
+        return ", ".join(dict.fromkeys(self.language_of({"category": of}).name for of in self._categories(config)))
 
     def members(self, config: str) -> Sequence[str]:
         """The categories of one configuration."""
