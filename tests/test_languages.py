@@ -13,7 +13,7 @@ from qabias.comparison.languages import OTHER_QUESTIONS
 from qabias.errors import QabiasError
 from qabias.measuring.run import run
 from qabias.report import write_combined_report
-from qabias.runs.arguments import RunArguments
+from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import read_all_answers, read_run
 from qabias.runs.question import load_examples_of
 from qabias.tables.model import Estimate, find
@@ -30,10 +30,8 @@ def runs(upstream, tmp_path_factory):
 
     def make(name, benchmark, model="random", **arguments):
         source = load_benchmark(benchmark).sources[0]
-        run(
-            RunArguments(benchmark, f"baseline:{model}", source=source, upstream_dir=str(upstream), **arguments),
-            where / name,
-        )
+        made = RunArguments(benchmark, f"baseline:{model}", source=source, **arguments)
+        run(made, where / name, Machine(upstream_dir=str(upstream)))
 
     for model in ("random", "stereotyped"):
         make(f"ko-{model}", "kobbq", model, limit=80)
@@ -96,7 +94,7 @@ def test_one_model_and_more_than_one_language_are_needed(runs, tmp_path, upstrea
     with pytest.raises(QabiasError, match="or, by language, of one model on some of "):
         compare([runs / "ko-random", runs / "en-stereotyped"])
     run(RunArguments("bbq", "baseline:random", config="Religion", limit=40), tmp_path / "religion")
-    with pytest.raises(QabiasError, match="different questions .*config: "):
+    with pytest.raises(QabiasError, match=r"different questions .*config: "):
         compare([runs / "en-random", tmp_path / "religion"])
 
 
@@ -168,9 +166,9 @@ def test_the_same_questions_are_paired_by_template(runs, upstream, first, second
 
 def test_a_stereotyped_model_is_so_beside_its_control_set(runs, upstream, tmp_path):
     control = RunArguments("mbbq", "baseline:unknown", config=f"nl_{CONFIG}_control", source="release")
-    run(control, tmp_path / "control")
+    run(control, tmp_path / "control", Machine(upstream_dir=str(upstream)))
     model = RunArguments("mbbq", "baseline:stereotyped", config=f"nl_{CONFIG}", source="release")
-    run(model, tmp_path / "set")
+    run(model, tmp_path / "set", Machine(upstream_dir=str(upstream)))
     path = tmp_path / "control" / "run.json"
     # The two baselines stand for one model that is right about people of no group.
     text = path.read_text("utf-8").replace("baseline:unknown", "baseline:stereotyped")
