@@ -221,3 +221,21 @@ def test_a_run_shows_the_scores_in_the_names_of_its_paper(runs, capsys, monkeypa
     assert "in the names of the set's paper: diff_bias_ambig" in printed
     assert "paper_names" not in {table.name for table in qabias.read(runs / "es-wrong")._analysis.tables}
     assert "paper_names" not in {table.name for table in qabias.read(runs / "mbbq-nl")._analysis.tables}
+
+
+def test_a_run_of_several_languages_shows_each_as_a_run_of_its_own_does(runs, upstream, tmp_path):
+    config = f"en_{CONFIG},nl_{CONFIG}"
+    run(
+        RunArguments("mbbq", "baseline:random", config=config, source="release"),
+        tmp_path,
+        Machine(upstream_dir=str(upstream)),
+    )
+    rows = cells(find(qabias.read(tmp_path)._analysis.tables, "languages"))
+    assert set(rows) == {"English", "Dutch"}
+    for language, name in (("English", "mbbq-en"), ("Dutch", "mbbq-nl")):
+        alone = scores_of(runs / name)  # the baseline draws by the example, not by the run
+        for score in ("bias_ambig", "bias_disambig", "accuracy_cost", "accuracy_ambig", "accuracy_disambig"):
+            assert rows[language][score].value == pytest.approx(alone[score])
+            assert rows[language][score].low == pytest.approx(alone["ci"][score][0])
+        assert rows[language]["n"] == alone["n"]
+    assert "languages" not in {table.name for table in qabias.read(runs / "mbbq-nl")._analysis.tables}

@@ -14,6 +14,7 @@ from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.facts import Facts
 from qabias.benchmarks.given import GivenAnswers
+from qabias.benchmarks.multilingual.by_language import by_language
 from qabias.benchmarks.multilingual.formats import formats_in
 from qabias.benchmarks.multilingual.language import Language
 from qabias.benchmarks.multilingual.names import in_names, names_table, with_names
@@ -135,11 +136,13 @@ class PublishedQuestions(BBQBenchmark):
         prompt_format: PromptFormat | None,
         rules: Rules = NO_RULES,
     ) -> Analysis:
-        """The tables of BBQ, none of them a figure of BBQ's paper, and the scores in the names of the set's own."""
+        """The tables of BBQ, none a figure of its paper; scores by language, and in the names of the set's paper."""
         found = super().analyse(table, answers, scores, prompt_format, self._counting(rules))
         tables = [replace(one, source="") for one in found.tables]
         if "names" in with_names(rules, self.names):
             tables.insert(1, names_table(self.groups(scores), self.names))
+        languages = [self.language_of({"category": name}).name for name in table["category"].to_pylist()]
+        tables = [*by_language(table, answers, languages, self._counting(rules)), *tables]
         return replace(found, tables=tuple(tables))
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
