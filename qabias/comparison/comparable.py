@@ -94,7 +94,7 @@ def asked_questions(run: ScoredRun) -> str:
 
     Beside `SAME` it has the source as the signature names it, with the benchmark's options that choose texts.
     """
-    return json.dumps([*(getattr(run.arguments, name) for name in SAME), _field(run, "source")])
+    return json.dumps([run.benchmark.name, *(getattr(run.arguments, name) for name in SAME[1:]), _field(run, "source")])
 
 
 def mixed_fields(runs: Sequence[ScoredRun]) -> dict[str, list[str]]:
@@ -115,6 +115,8 @@ def _field(run: ScoredRun, name: str) -> str:
     if name == "source":
         source = signature_fields(run.signature).get("source", run.arguments.source)
         return source + (" with fixes" if run.arguments.fixes and "+" not in source else "")
+    if name == "benchmark":
+        return run.benchmark.name
     if name == COUNTED:
         return signature_fields(run.signature).get(name, "default")
     if name == "scorer" and not run.arguments.answers:

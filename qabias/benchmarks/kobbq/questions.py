@@ -8,6 +8,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from qabias.benchmarks.kobbq import NAME
+from qabias.benchmarks.kobbq.about import ABOUT
 from qabias.benchmarks.kobbq.released import CATEGORIES, read_items
 from qabias.benchmarks.multilingual.benchmark import ALL, ORDERS, PublishedQuestions, SetOrigin, set_facts
 from qabias.benchmarks.multilingual.formats import formats_in
@@ -27,7 +28,7 @@ CITATION = (
 class KoreanQuestions(PublishedQuestions):
     """KoBBQ: Korean Bias Benchmark for Question Answering (Jin et al. 2024).
 
-    The option `samples` chooses the test samples, one of every version of every template (2,280), or all (76,048). The
+    The option `part` chooses the test samples, one of every version of every template (2,280), or all (76,048). The
     texts are as released: 12 of the ambiguous test samples say word for word what the other version of their template
     says, with the answers exchanged. They are kept, because the published scores count them.
     """
@@ -38,8 +39,9 @@ class KoreanQuestions(PublishedQuestions):
     categories = CATEGORIES
     names = NAME
     configs = (*CATEGORIES, ALL)
-    options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS, "samples": ("test", "all")})
+    options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS, "part": ("test", "all")})
     facts = set_facts(NAME, TITLE, CITATION)
+    about = ABOUT
 
     def __init__(self) -> None:
         self.formats = formats_in(self.language_of)
@@ -52,7 +54,7 @@ class KoreanQuestions(PublishedQuestions):
         """The samples of one category, set by set."""
         samples, templates = (
             fetch(self.repository, f"data/KoBBQ_{name}.tsv", upstream_dir=origin.upstream_dir)
-            for name in (f"{origin.options['samples']}_samples", "templates")
+            for name in (f"{origin.options['part']}_samples", "templates")
         )
         return table_of(rows_of(read_items(samples, templates, category), origin.shuffle(NAME, category, "order")))
 

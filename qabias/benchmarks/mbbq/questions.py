@@ -8,6 +8,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from qabias.benchmarks.mbbq import NAME
+from qabias.benchmarks.mbbq.about import ABOUT
 from qabias.benchmarks.mbbq.released import CATEGORIES, LANGUAGES, read_items
 from qabias.benchmarks.multilingual.benchmark import ALL, ORDERS, PublishedQuestions, SetOrigin, set_facts
 from qabias.benchmarks.multilingual.formats import formats_in
@@ -50,6 +51,7 @@ class FourLanguages(PublishedQuestions):
     configs = (*(name for names in _OF_LANGUAGE.values() for name in names), *_OF_LANGUAGE, ALL)
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS[::-1]})
     facts = set_facts(NAME, TITLE, CITATION)
+    about = ABOUT
 
     def __init__(self) -> None:
         self.formats = formats_in(self.language_of)

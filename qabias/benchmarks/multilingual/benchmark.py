@@ -5,16 +5,21 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
+from tqdm import tqdm
 
+from qabias.benchmarks.about import About
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.facts import Facts
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.multilingual.by_language import by_language
+from qabias.benchmarks.multilingual.folder import FolderOrigin, SetFolder
 from qabias.benchmarks.multilingual.formats import formats_in
 from qabias.benchmarks.multilingual.language import Language
 from qabias.benchmarks.multilingual.names import in_names, names_table, with_names
@@ -81,6 +86,7 @@ class PublishedQuestions(BBQBenchmark):
         categories: Its categories: every configuration has some of them.
         lopsided: Whether a set may ask more questions of one polarity than of the other, as it was released.
         names: Whose names and signs of scores its paper uses, as BBQ's metric calls them; "" for BBQ's own.
+        about: What the card of its dataset folder says of it.
     """
 
     sources: Sequence[str] = (RELEASE,)
@@ -91,10 +97,15 @@ class PublishedQuestions(BBQBenchmark):
     categories: Sequence[str]
     lopsided = False
     names: str = ""
+    about: About
 
     @abstractmethod
     def language_of(self, example: Example) -> Language:
         """The language of an example."""
+
+    def commit(self) -> str:
+        """The commit of the published files."""
+        return sources.commit(self.repository)
 
     @abstractmethod
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
@@ -110,14 +121,37 @@ class PublishedQuestions(BBQBenchmark):
         Raises:
             QabiasError: If there is no such source, or fixes are asked for.
         """
-        check_source(source, self.sources, fixes)
+        self.check_source(source, fixes)
         chosen = {name: options.get(name, values[0]) for name, values in self.options.items()}
         changed = tuple(f"{name}={value}" for name, value in chosen.items() if value != self.options[name][0])
-        return SetOrigin(source, sources.commit(self.repository), seed, upstream_dir, chosen, changed)
+        return SetOrigin(source, self.commit(), seed, upstream_dir, chosen, changed)
+
+    def check_source(self, source: str, fixes: bool) -> None:
+        """Refuse what is no source, and fixes, of which there are none for these texts.
+
+        Raises:
+            QabiasError: If there is no such source, or fixes are asked for.
+        """
+        check_source(source, self.sources, fixes)
+        if fixes:
+            raise QabiasError(f"{self.name}: the published texts are taken as they are; leave out --fixes")
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a category or of all, in file order."""
         return pa.concat_tables([self.table(category, origin) for category in self._categories(config)])
+
+    def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
+        """Build a dataset folder with a progress bar; returns its tables by category."""
+        names = list(self._categories(config))
+        folder = SetFolder(self.about, {of: self.members(of) for of in self.configs})
+        tables = partial(self.table, origin=origin)
+        described = FolderOrigin(self.name, origin.source, origin.version, origin.seed, tables)
+        with tqdm(total=len(names), unit="category", desc=f"build {self.name}") as bar:
+
+            def advance(_: str) -> None:
+                bar.update()
+
+            return folder.write(output, described, names, advance)
 
     def default_format(self, scorer: Scorer) -> str:
         """A model that writes, or must see the answers, is asked for a letter."""
