@@ -172,7 +172,7 @@ class PublishedQuestions(BBQBenchmark):
     ) -> Analysis:
         """The tables of BBQ, none a figure of its paper; scores by language, and in the names of the set's paper."""
         found = super().analyse(table, answers, scores, prompt_format, self._counting(rules))
-        tables = [replace(one, source="") for one in found.tables]
+        tables = [_of_no_paper(one) for one in found.tables]
         if "names" in with_names(rules, self.names):
             tables.insert(1, names_table(self.groups(scores), self.names))
         languages = [self.language_of({"category": name}).name for name in table["category"].to_pylist()]
@@ -225,6 +225,16 @@ class PublishedQuestions(BBQBenchmark):
         return [category for name in names for category in self.members(name)]
 
 
+def _of_no_paper(table: Table) -> Table:
+    """A table of BBQ without what is said of BBQ's paper and texts."""
+    from qabias.benchmarks.bbq.tables import OF_BBQ
+
+    note = table.note
+    for words in OF_BBQ:
+        note = note.replace(words, "")
+    return replace(table, source="", note=note)
+
+
 def set_formats(benchmark: PublishedQuestions) -> Mapping[str, PromptFormat]:
     """The prompt formats of a set in its language, by name."""
     return formats_in(benchmark.language_of)
@@ -241,6 +251,8 @@ def set_facts(name: str, title: str, citation: str, **changes: Any) -> Facts:
     """
     measures = tuple(replace(measure, source="") for measure in FACTS.measures)
     caption = f"{title} in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes"
-    changed = {"question_only": None, "hub": None, "suite": None, "forms": None, "means": (), **changes}
+    own_tables = tuple(table for table in FACTS.own_tables if table != "question_only")
+    texts = {"intro": FACTS.intro.with_name("intro_sets.html.j2"), "own_tables": own_tables}
+    changed = {**texts, "question_only": None, "hub": None, "suite": None, "forms": None, "means": (), **changes}
     citations = (citation, *FACTS.citations)
     return replace(FACTS, dataset=name, measures=measures, caption=caption, citations=citations, **changed)
