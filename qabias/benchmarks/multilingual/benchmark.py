@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from qabias.answers import Phrases
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.facts import Facts
@@ -89,6 +90,10 @@ class PublishedQuestions(BBQBenchmark):
     @abstractmethod
     def language_of(self, example: Example) -> Language:
         """The language of an example."""
+
+    def phrases_of(self, example: Example) -> Phrases:
+        """What the language of an example has for its written answers to be read."""
+        return self.language_of(example).phrases
 
     @abstractmethod
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
