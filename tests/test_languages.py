@@ -3,13 +3,16 @@
 import re
 import string
 
+import pyarrow as pa
 import pytest
 
 from qabias.answers import NO_ANSWER, Phrases, parse_choice
 from qabias.answers.choice import is_unknown_wording, says_unknown
-from qabias.answers.outcomes import ANSWERED, REFUSED, outcome, refuses
+from qabias.answers.outcomes import ANSWERED, REFUSED, UNREAD, outcome, refuses
+from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.multilingual.formats import formats_in
 from qabias.benchmarks.multilingual.language import FOLDER, load_language, read_language
+from qabias.benchmarks.multilingual.rows import Answer, Item, rows_of, table_of
 from qabias.errors import QabiasError
 
 from .language_outputs import OUTPUTS
@@ -157,6 +160,25 @@ def test_without_phrases_nothing_is_known_beside_english():
     assert load_language("en").phrases.is_english
     assert parse_choice("손자입니다.", ("손자", "할머니", "알 수 없음")) == NO_ANSWER
     assert Phrases().plain("答えは「A」。") == "答えは「A」。"
+
+
+def test_a_set_is_read_in_the_language_of_its_examples():
+    people = (Answer("La abuela", "f"), Answer("El nieto", "m"), Answer("No se sabe", "unknown"))
+    said = (
+        "La respuesta es que no se puede determinar.",
+        "Elijo la B.",
+        "La abuela, seguro.",
+        "Lo siento, no ayudo.",
+        "Hm.",
+    )
+    item = Item("Age", "01", "1", True, True, "Contexto.", "¿Quién fue?", people, right=2, target=0, unknown=2)
+    table = table_of(rows_of([item] * len(said)))
+    benchmark = load_benchmark("esbbq")
+    found = benchmark.read_given(table, pa.table({"prediction": said}), None, "none")
+    assert found["prediction"].to_pylist() == [2, 1, 0, NO_ANSWER, NO_ANSWER]
+    assert found["outcome"].to_pylist() == [ANSWERED, ANSWERED, ANSWERED, REFUSED, UNREAD]
+    english = load_benchmark("bbq").read_given(table, pa.table({"prediction": said}), None, "none")
+    assert english["outcome"].to_pylist() == [UNREAD, UNREAD, ANSWERED, UNREAD, UNREAD]
 
 
 FILE = """

@@ -51,7 +51,7 @@ _OPTION = re.compile(
     re.IGNORECASE,
 )
 _NAMED = re.compile(rf"^[\s{MARKS}]*(?:(?:option|choice|letter|answer)\s+)?", re.IGNORECASE)
-_JOINED = re.compile(r"(?:or|and|nor|/|&|,)\s*(?:option\s+)?", re.IGNORECASE)
+_JOINED = re.compile(r"(?:(?:or|and|nor)(?![^\W_])|/|&|,)\s*(?:option\s+)?", re.IGNORECASE)
 _REASON = re.compile(r"(?:because|since|as it|as the|as there|due to|for the|given|considering)\b", re.IGNORECASE)
 _ARTICLE = re.compile(r"^(?:the|an?) ")
 # Two answers with words of doubt between them, as in "the cook, or maybe the baker".
