@@ -5,6 +5,7 @@ import string
 
 import pyarrow as pa
 import pytest
+import yaml
 
 from qabias.answers import NO_ANSWER, Phrases, parse_choice
 from qabias.answers.choice import is_unknown_wording, says_unknown
@@ -41,9 +42,9 @@ def test_there_are_nine_languages_and_outputs_for_all_but_english():
 @pytest.mark.parametrize("code", CODES)
 def test_a_language_is_complete_and_says_who_read_it(code):
     language = load_language(code)
-    content = (FOLDER / f"{code}.yaml").read_text(encoding="utf-8")
-    assert "read_by: written for this project with the help of a language model" in content
-    assert "no native speaker has read it yet" in content
+    read_by = " ".join(yaml.safe_load((FOLDER / f"{code}.yaml").read_text(encoding="utf-8"))["read_by"].split())
+    assert "with the help of a language model" in read_by
+    assert "no native speaker has read it yet" in read_by
     assert language.name[0] in string.ascii_uppercase
     assert language.question[-1] == language.answer[-1]
     assert language.answer[-1] in ":："
