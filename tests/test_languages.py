@@ -5,6 +5,8 @@ import string
 
 import pyarrow as pa
 import pytest
+import tokenizers
+import transformers
 import yaml
 
 from qabias.answers import NO_ANSWER, Phrases, parse_choice
@@ -15,6 +17,8 @@ from qabias.benchmarks.multilingual.formats import formats_in
 from qabias.benchmarks.multilingual.language import FOLDER, load_language, read_language
 from qabias.benchmarks.multilingual.rows import Answer, Item, rows_of, table_of
 from qabias.errors import QabiasError
+from qabias.scorers.base import Request
+from qabias.scorers.causal_rows import encode_options
 
 from .language_outputs import OUTPUTS
 
@@ -216,3 +220,29 @@ def test_a_faulty_language_is_told_with_its_file(tmp_path, change, said):
     with pytest.raises(QabiasError, match=said) as raised:
         read_language(path)
     assert "tok.yaml" in str(raised.value)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    """Byte-level tokens, made of the prompts themselves, so that what often stands together is joined."""
+    prompts = [text for code in CODES for text in (load_language(code).answer, load_language(code).letters)] * 50
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=2000, initial_alphabet=alphabet, special_tokens=["<s>"], show_progress=False
+    )
+    made.train_from_iterator([*prompts, *(f" {letter}" for letter in "ABC" * 50)], trainer)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<s>", eos_token="<s>")
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_letter_is_one_token_behind_a_prompt_that_keeps_its_own(code, tokenizer):
+    language, shown = load_language(code), example(code)
+    prompt, options = formats_in(lambda _: language)["letters"].render(shown)
+    encoded = encode_options(tokenizer, [Request(prompt, options, (), "key")])[0]
+    before = tokenizer(prompt)["input_ids"]
+    assert [tokenizer.decode(tokens[-scored:]) for tokens, scored in encoded] == list(options)
+    assert [list(tokens[:-scored]) for tokens, scored in encoded] == [before] * 3
+    assert [scored for _, scored in encoded] == [1, 1, 1]
