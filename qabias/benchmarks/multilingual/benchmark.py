@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from tqdm import tqdm
 
+from qabias.answers import Phrases
 from qabias.benchmarks.about import About
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.facts import FACTS
@@ -106,6 +107,10 @@ class PublishedQuestions(BBQBenchmark):
     def commit(self) -> str:
         """The commit of the published files."""
         return sources.commit(self.repository)
+
+    def phrases_of(self, example: Example) -> Phrases:
+        """What the language of an example has for its written answers to be read."""
+        return self.language_of(example).phrases
 
     @abstractmethod
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
