@@ -18,8 +18,8 @@ PAPER_NAMES = "paper_names"
 """Name of the table of these scores."""
 
 _READ = (
-    "The scores of this run as the authors of the set call them, with their signs, so that they can be put beside the "
-    "figures of their paper."
+    "The scores of this run as the authors of the set call them, with their signs, so that they can be put beside "
+    "what they published."
 )
 
 
