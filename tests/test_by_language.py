@@ -239,3 +239,23 @@ def test_a_run_of_several_languages_shows_each_as_a_run_of_its_own_does(runs, up
             assert rows[language][score].low == pytest.approx(alone["ci"][score][0])
         assert rows[language]["n"] == alone["n"]
     assert "languages" not in {table.name for table in qabias.read(runs / "mbbq-nl")._analysis.tables}
+
+
+def test_where_answers_are_missing_the_table_says_how_many_and_what_they_could_change(upstream, monkeypatch):
+    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
+
+    def answers_every_other(prompts):
+        return [("A", "?")[len(prompt) % 2] for prompt in prompts]
+
+    results = [
+        qabias.run(benchmark, model=answers_every_other, name="half", config=config, limit=40, ask="write")
+        for benchmark, config in (("kobbq", "all"), ("mbbq", f"nl_{CONFIG}"))
+    ]
+    compared = qabias.compare(results)
+    table = compared.table("bias_by_language")
+    shares = [result.scores["unparsed_share"] for result in results]
+    assert list(table["unparsed_share"]) == pytest.approx(shares)
+    assert min(shares) > 0.02
+    low, high = results[0].scores["range"]["bias_ambig"]
+    assert f"{100 * low:+.1f} to {100 * high:+.1f}".replace("-", "−") in table["range_bias_ambig"][0]
+    assert sum("only " in note for note in compared.notes) == 2
