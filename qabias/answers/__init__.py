@@ -3,3 +3,4 @@
 from qabias.answers.choice import parse_choice as parse_choice
 from qabias.answers.missing import NO_ANSWER as NO_ANSWER
 from qabias.answers.named import parse_named as parse_named
+from qabias.answers.phrases import Phrases as Phrases

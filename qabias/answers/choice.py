@@ -14,6 +14,7 @@ from itertools import takewhile
 
 from qabias.answers.missing import NO_ANSWER
 from qabias.answers.openings import FINAL, MARKS, STATED, behind, openings_in, straight
+from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.answers.thinking import set_thinking_aside
 
 LABELS = "ABC"
@@ -50,7 +51,7 @@ _OPTION = re.compile(
     re.IGNORECASE,
 )
 _NAMED = re.compile(rf"^[\s{MARKS}]*(?:(?:option|choice|letter|answer)\s+)?", re.IGNORECASE)
-_JOINED = re.compile(r"(?:or|and|nor|/|&|,)\s*(?:option\s+)?", re.IGNORECASE)
+_JOINED = re.compile(r"(?:(?:or|and|nor)(?![^\W_])|/|&|,)\s*(?:option\s+)?", re.IGNORECASE)
 _REASON = re.compile(r"(?:because|since|as it|as the|as there|due to|for the|given|considering)\b", re.IGNORECASE)
 _ARTICLE = re.compile(r"^(?:the|an?) ")
 # Two answers with words of doubt between them, as in "the cook, or maybe the baker".
@@ -110,7 +111,7 @@ _POINTS = (
 _OTHER_LABEL = re.compile(r"[\s\"'*_]*(?:\([a-z0-9]\)|[a-z0-9][.)](?=\s))", re.IGNORECASE)
 
 
-def parse_choice(text: str, answers: Sequence[str], labels: str = LABELS) -> int:
+def parse_choice(text: str, answers: Sequence[str], labels: str = LABELS, phrases: Phrases = ENGLISH) -> int:
     r"""Which of the listed answers a text gives.
 
     Thinking between marks such as `<think>` is set aside. Of the rest counts, in this order, and only if it is one
@@ -136,6 +137,8 @@ def parse_choice(text: str, answers: Sequence[str], labels: str = LABELS) -> int
         text: What the model wrote.
         answers: The answers, in the order of the prompt.
         labels: Their labels in the prompt, one character each, such as "ABC" or "012".
+        phrases: What is known of the language of the question beside English. Where there is something, an answer's
+            words also count with one of its endings, and an answer that is only mentioned where nothing is denied.
 
     Returns:
         Index of the answer, or `qabias.answers.NO_ANSWER`.
@@ -146,37 +149,51 @@ def parse_choice(text: str, answers: Sequence[str], labels: str = LABELS) -> int
     if len(labels) < len(answers):
         raise ValueError(f"{len(answers)} answers but the labels {labels!r}")
     said = set_thinking_aside(text)
-    reader = _Reader(answers, labels)
-    return reader.read(straight(said.answer)) if said.answer else NO_ANSWER
+    reader = _Reader(answers, labels, phrases)
+    return reader.read(phrases.plain(straight(said.answer))) if said.answer else NO_ANSWER
 
 
-def unknown_place(answers: Sequence[str]) -> int | None:
+def unknown_place(answers: Sequence[str], phrases: Phrases = ENGLISH) -> int | None:
     """Index of the one answer that is a wording of UNKNOWN; None without one, or with several."""
-    found = [place for place, answer in enumerate(answers) if is_unknown_wording(answer)]
+    found = [place for place, answer in enumerate(answers) if is_unknown_wording(answer, phrases)]
     return found[0] if len(found) == 1 else None
 
 
-def says_unknown(text: str) -> bool:
-    """Whether a text says anywhere, by one of `UNKNOWN_PHRASES`, that the question cannot be answered."""
-    return any(re.search(pattern, _lowered(text)) for pattern in UNKNOWN_PHRASES)
+def says_unknown(text: str, phrases: Phrases = ENGLISH) -> bool:
+    """Whether a text says anywhere that the question cannot be answered.
+
+    Args:
+        text: The text.
+        phrases: What its language has beside `UNKNOWN_PHRASES`; its wordings are looked for as the whole text only.
+    """
+    lowered = _lowered(phrases.plain(text))
+    said = any(re.search(pattern, lowered) for pattern in UNKNOWN_PHRASES)
+    return said or phrases.says_unknown(lowered) or phrases.is_wording(_bare(phrases.plain(text)))
 
 
-def is_unknown_wording(answer: str) -> bool:
+def is_unknown_wording(answer: str, phrases: Phrases = ENGLISH) -> bool:
     """Whether an answer says that the question cannot be answered, in the words of a set or of `UNKNOWN_PHRASES`."""
-    plain = _bare(answer)
-    return plain in UNKNOWN_WORDINGS or any(re.fullmatch(pattern, plain) for pattern in UNKNOWN_PHRASES)
+    plain = _bare(phrases.plain(answer))
+    if plain in UNKNOWN_WORDINGS or phrases.is_wording(plain):
+        return True
+    return any(re.fullmatch(pattern, plain) for pattern in UNKNOWN_PHRASES) or phrases.is_unknown(plain)
 
 
 class _Reader:
     """Reads texts that answer one question."""
 
-    def __init__(self, answers: Sequence[str], labels: str) -> None:
-        self._options = [_bare(answer) for answer in answers]
-        # The article of an answer is its least stable word.
+    def __init__(self, answers: Sequence[str], labels: str, phrases: Phrases = ENGLISH) -> None:
+        self._phrases = phrases
+        self._openings = (*STATED, *phrases.openings())
+        self._options = [_bare(phrases.plain(answer)) for answer in answers]
+        # The article of an answer is its least stable word, unless it alone tells two people apart.
         self._short = [_ARTICLE.sub("", option) for option in self._options]
+        without = [phrases.without_article(short) for short in self._short]
+        self._has_articles = len(set(without)) < len(set(self._short))
+        self._short = self._short if self._has_articles else without
         self._labels = [unicodedata.normalize("NFKC", label) for label in labels[: len(answers)]]
         self._any_label = "|".join(map(re.escape, self._labels))
-        self._unknown = unknown_place(answers)
+        self._unknown = unknown_place(answers, phrases)
 
     def read(self, text: str) -> int:
         whole = self._whole(text)
@@ -186,7 +203,7 @@ class _Reader:
         final = self._stated(text, FINAL)
         if final:
             return _only(final)
-        stated = self._leading(text, self._stated(text, STATED))
+        stated = self._leading(text, self._stated(text, self._openings))
         if stated:
             return _only(stated)
         return NO_ANSWER if _OTHER_LABEL.match(text) else self._mentioned(text)
@@ -221,7 +238,7 @@ class _Reader:
         """
         begun = self._words_at(text) | self._listed(text)
         if not begun:
-            return stated
+            return stated or (set() if self._phrases.is_english else self._stated_unknown(text))
         later = stated | self._said_of(text, _CONCLUDES) | self._stated_unknown(text)
         rest = self._rest_of_sentence(text)
         if self._is_taken_back(text):
@@ -240,6 +257,8 @@ class _Reader:
             return True
         if self._words_at(text) == {self._unknown}:
             return False
+        if self._phrases.rejects(rest) or self._phrases.says_unknown(rest):
+            return True
         if _MAY.match(rest) and (_BUT.search(rest) or says_unknown(rest)):
             return True
         turn = _TURN.search(rest)
@@ -255,14 +274,19 @@ class _Reader:
 
     def _stated_unknown(self, text: str) -> set[int]:
         """UNKNOWN if it is stated in other words than its own, as in "the answer is that it can't be determined"."""
-        said = [one for one in behind(text, STATED) if not self._at(one, leads=True) and says_unknown(one)]
+        behind_openings = [one for one in behind(text, self._openings) if not self._at(one, leads=True)]
+        said = [one for one in behind_openings if says_unknown(one, self._phrases)]
         return {self._unknown} if said and self._unknown is not None else set()
 
     def _rest_of_sentence(self, text: str) -> str:
         """The words after an answer's to the end of the sentence that begins with it."""
-        words = _ARTICLE.sub("", _words(_first_sentence(text)))
+        words = self._without_article(_words(_first_sentence(text)))
         begun = [_words(self._short[place]) for place in self._words_at(text) if place != NO_ANSWER]
         return words[max((len(phrase) for phrase in begun if words.startswith(phrase)), default=len(words)) :].strip()
+
+    def _without_article(self, words: str) -> str:
+        words = _ARTICLE.sub("", words)
+        return words if self._has_articles else self._phrases.without_article(words)
 
     def _said_of(self, text: str, patterns: Sequence[str]) -> set[int]:
         """The answers of which one of the patterns is said."""
@@ -294,6 +318,8 @@ class _Reader:
             bare = re.match(rf"{escaped}(?![A-Za-z0-9])", text, re.I)
             if marked:
                 return self._checked(place, text[marked.end() :])
+            if bare and self._phrases.rejects(text[bare.end() :].lstrip()):
+                return set()
             if bare and self._may_stand_bare(label, text[bare.end() :], text[0] == label.upper(), leads):
                 return self._checked(place, text[bare.end() :])
         return set()
@@ -305,14 +331,21 @@ class _Reader:
             return False  # a number
         if not after or after[0] in "\n}]).;\\<" or rest[:1] == "\n":
             return True
-        goes_on = after[0] == "," or _REASON.match(after) is not None or not after[0].isascii()
+        if self._phrases.ends_clause(rest):
+            return True
+        # A letter of another script, or a mark; in a language with letters like "é" these go on with a sentence.
+        is_other = not after[0].isascii() and (
+            self._phrases.is_english or "LATIN" not in unicodedata.name(after[0], "")
+        )
+        goes_on = after[0] == "," or _REASON.match(after) is not None or is_other
         return goes_on and (is_capital or label.isdigit())
 
     def _checked(self, place: int, rest: str) -> set[int]:
         """The answer of a label, unless what follows goes on with another label or is another answer's text."""
         after = rest.lstrip(" \t" + MARKS)
         joined = _JOINED.match(after)
-        if joined and re.match(rf"[\s{MARKS}(\[]*(?:{self._any_label})(?![^\W_])", after[joined.end() :], re.I):
+        start = joined.end() if joined else self._phrases.joined(after)
+        if start and re.match(rf"[\s{MARKS}(\[]*(?:{self._any_label})(?![A-Za-z0-9])", after[start:], re.I):
             return {place, NO_ANSWER}  # "A or B"
         others = {other for other in self._words_at(after) if other != place}
         if others and place not in self._words_at(after):
@@ -327,13 +360,22 @@ class _Reader:
 
     def _words_at(self, text: str) -> set[int]:
         """The answers whose words a text begins with; the longest where one begins another."""
-        begun = _ARTICLE.sub("", _words(text))
-        phrases = {place: _words(short) for place, short in enumerate(self._short)}
-        there = {place: phrase for place, phrase in phrases.items() if phrase and f"{begun} ".startswith(f"{phrase} ")}
+        begun = self._without_article(_words(text))
+        phrases = {place: phrase for place, short in enumerate(self._short) if (phrase := _words(short))}
+        there = {place: phrase for place, phrase in phrases.items() if f"{begun} ".startswith(f"{phrase} ")}
+        if not there:
+            there = {place: phrase for place, phrase in phrases.items() if self._stands_with_ending(begun, phrase)}
         longest = max(map(len, there.values()), default=0)
         found = {place for place, phrase in there.items() if len(phrase) == longest}
-        joined = _JOINED_WORDS.match(begun[longest:]) if found else None
-        return found | (self._words_at(begun[longest + joined.end() :]) if joined else set())
+        if not found:
+            return set()
+        joined = _JOINED_WORDS.match(begun[longest:])
+        start = joined.end() if joined else self._phrases.joined(begun[longest:])
+        return found | (self._words_at(begun[longest + start :]) if start else set())
+
+    def _stands_with_ending(self, words: str, phrase: str) -> bool:
+        """Whether words begin with a phrase and an ending of the language at once behind it."""
+        return words.startswith(phrase) and self._phrases.ends(words, len(phrase))
 
     def _mentioned(self, text: str) -> int:
         """The answer that alone is mentioned in one sentence; UNKNOWN where it is said in any words."""
@@ -344,12 +386,25 @@ class _Reader:
             if place != self._unknown and short and re.search(rf" {re.escape(_words(short))}(?:s|'s)? ", words)
         }
         is_named = self._unknown is not None and f" {_words(self._options[self._unknown])} " in words
-        if is_named or says_unknown(text):
+        if is_named or says_unknown(text, self._phrases):
             return self._unknown if self._unknown is not None and len(people) != 1 else NO_ANSWER
+        if not self._phrases.is_english and self._hidden(words) - people:
+            return NO_ANSWER
         sentences = [part for part in re.split(r"(?<=[.!?])\s+|\n+", text.strip()) if part]
-        if len(people) == 1 and len(sentences) == 1 and not re.search(_NOT, _lowered(text)):
+        if len(people) == 1 and len(sentences) == 1 and not self._denies(_lowered(text)):
             return people.pop()
         return NO_ANSWER
+
+    def _hidden(self, words: str) -> set[int]:
+        """The people whose words stand anywhere, with any ending."""
+        phrases = {place: phrase for place, short in enumerate(self._short) if (phrase := _words(short))}
+        return {place for place, phrase in phrases.items() if place != self._unknown and phrase in words}
+
+    def _denies(self, lowered: str) -> bool:
+        """Whether a text in lower case denies anything."""
+        if self._phrases.is_english:
+            return re.search(_NOT, lowered) is not None
+        return re.search(rf"\b{_NOT}\b", lowered) is not None or self._phrases.denies(lowered)
 
     def _without_listing(self, text: str) -> str:
         """The text without a repetition of the options, each behind its label."""

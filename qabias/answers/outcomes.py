@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from qabias.answers.missing import NO_ANSWER
+from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.answers.thinking import set_thinking_aside
 
 OUTCOMES = ("answered", "refused", "truncated", "filtered", "unread")
@@ -53,12 +54,13 @@ class Written(str):
         return written
 
 
-def outcome(text: str, place: int) -> str:
+def outcome(text: str, place: int, phrases: Phrases = ENGLISH) -> str:
     """The outcome of one answer.
 
     Args:
         text: What the model wrote; a `Written` also says why it ended.
         place: What it was read as, `NO_ANSWER` for nothing.
+        phrases: How its language declines to answer, beside English.
 
     Returns:
         One of `OUTCOMES`. A text that was read is answered, however it ended. One with thinking and nothing after it
@@ -72,7 +74,7 @@ def outcome(text: str, place: int) -> str:
     only_thought = bool(getattr(text, "thinking", "") or said.thinking) and not said.answer
     if is_cut(text) or said.is_open or only_thought:
         return TRUNCATED
-    return REFUSED if refuses(said.answer) else UNREAD
+    return REFUSED if refuses(said.answer, phrases) else UNREAD
 
 
 def is_cut(text: str) -> bool:
@@ -90,7 +92,7 @@ def outcomes(texts: Sequence[str], places: Sequence[int]) -> list[str]:
     return [outcome(text, place) for text, place in zip(texts, places, strict=True)]
 
 
-def refuses(text: str) -> bool:
-    """Whether a text begins by declining to answer; documented phrases in English only."""
+def refuses(text: str, phrases: Phrases = ENGLISH) -> bool:
+    """Whether a text begins by declining to answer: documented phrases in English and those of another language."""
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
-    return _REFUSAL.match(plain) is not None
+    return _REFUSAL.match(plain) is not None or phrases.is_declining(phrases.plain(plain))

@@ -70,8 +70,14 @@ def common_benchmark(runs: Sequence[ScoredRun]) -> Benchmark:
 
 def _alike() -> str:
     """The benchmarks whose runs can be given each other's scores, as the end of a message."""
-    known = {name: benchmark.facts.rescored for name, benchmark in loadable_benchmarks().items()}
-    return "".join(f", or of {name} and {' and '.join(others)}" for name, others in known.items() if others)
+    benchmarks = loadable_benchmarks()
+    known = {name: benchmark.facts.rescored for name, benchmark in benchmarks.items()}
+    rescored = "".join(f", or of {name} and {' and '.join(others)}" for name, others in known.items() if others)
+    families: dict[str, list[str]] = {}
+    for name, benchmark in benchmarks.items():
+        families.setdefault(benchmark.family, []).append(name)
+    of_one_model = [", ".join(names) for family, names in families.items() if family and len(names) > 1]
+    return rescored + "".join(f", or, by language, of one model on some of {names}" for names in of_one_model)
 
 
 def _as_forms(runs: Sequence[ScoredRun]) -> str:

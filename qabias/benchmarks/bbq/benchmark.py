@@ -17,8 +17,9 @@ from tqdm import tqdm
 from qabias.answers import parse_choice
 from qabias.answers.likelihoods import NORMS, choice_columns, probability_column
 from qabias.answers.named import SAID
-from qabias.answers.outcomes import outcomes
+from qabias.answers.outcomes import outcome
 from qabias.answers.parsing import PARSE_RULES, parse_choice_released
+from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.bbq import NAME
@@ -100,6 +101,7 @@ class BBQBenchmark(Benchmark):
     pools = True
     metric_version = locate.metric_module(NAME, "engine").VERSION
     has_published = True
+    family = NAME
     facts = FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
@@ -168,7 +170,7 @@ class BBQBenchmark(Benchmark):
         if scorer.samples > 1:
             raise QabiasError(f"{NAME}: a question has one answer; leave samples out")
         texts = scorer.generate([request.prefix for request in requests], [request.key for request in requests])
-        written = _written_columns([text for (text,) in texts], norm, examples, prompt_format)
+        written = self._written_columns([text for (text,) in texts], norm, examples, prompt_format)
         return written_columns(written, orders) if len(orders) > 1 else written
 
     def request(self, example: Mapping[str, Any], prompt_format: PromptFormat) -> Request:
@@ -221,7 +223,7 @@ class BBQBenchmark(Benchmark):
         if not is_text(given):
             return answers.set_column(answers.column_names.index("prediction"), "prediction", as_places(given))
         texts = [text or "" for text in given.to_pylist()]
-        return pa.table(_written_columns(texts, norm, table.to_pylist(), prompt_format) | likely)
+        return pa.table(self._written_columns(texts, norm, table.to_pylist(), prompt_format) | likely)
 
     def check_config(self, config: str) -> None:
         """Refuse what is neither a configuration nor several categories in their order, each once.
@@ -258,6 +260,10 @@ class BBQBenchmark(Benchmark):
     def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of a run to each of two forms by category and stereotype."""
         return pair_forms(first, second, rules)
+
+    def language(self, config: str) -> str:
+        """English, in all configurations."""
+        return "English"
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Examples, templates and categories, and outputs that name no answer."""
@@ -313,6 +319,43 @@ class BBQBenchmark(Benchmark):
         self.check_config(config)
         return _builder.CATEGORIES if config == _builder.ALL else config.split(",")
 
+    def phrases_of(self, example: Example) -> Phrases:
+        """What the reader of written answers knows of the language of an example beside English."""
+        return ENGLISH
+
+    def read(self, text: str, rule: str, example: Example) -> int:
+        """Index of the answer that a text gives, -1 for none; by the authors' rule with `released`."""
+        answers = [example[f"ans{i}"] for i in range(3)]
+        if rule == "released":
+            return parse_choice_released(text, answers, [example["answer_info"][f"ans{i}"] for i in range(3)])
+        return parse_choice(text, answers, phrases=self.phrases_of(example))
+
+    def _written_columns(
+        self, texts: Sequence[str], norm: str, examples: Sequence[Example], prompt_format: PromptFormat | None
+    ) -> dict[str, pa.Array]:
+        """What is kept of written answers: what they are read as, what became of them, and the texts.
+
+        Where a person was asked for without options, also what a text says: a person, both, neither, ...
+        """
+        columns = {}
+        if _is_open(prompt_format) and norm != "released":
+            named = [read_open(text, example, prompt_format) for text, example in zip(texts, examples, strict=True)]
+            places = [one.place for one in named]
+            columns["said"] = pa.array([one.said for one in named], pa.string())
+        else:
+            places = [self.read(text, norm, example) for text, example in zip(texts, examples, strict=True)]
+        became = [
+            outcome(text, place, self.phrases_of(example))
+            for text, place, example in zip(texts, places, examples, strict=True)
+        ]
+        columns |= {
+            "prediction": pa.array(places, pa.int64()),
+            "outcome": pa.array(became, pa.string()),
+            "outputs": pa.array([[str(text)] for text in texts], pa.list_(pa.string())),
+        }
+        thinking = [getattr(text, "thinking", "") for text in texts]
+        return columns | ({"thinking": pa.array(thinking, pa.string())} if any(thinking) else {})
+
 
 def _add_consistency(scores: dict[str, Any], table: pa.Table, alike: np.ndarray, n_orders: int) -> None:
     """Add the share of questions that are answered alike in all orders, of all and by the paper's categories."""
@@ -320,37 +363,6 @@ def _add_consistency(scores: dict[str, Any], table: pa.Table, alike: np.ndarray,
     scores[CONSISTENCY] = float(alike.mean())
     for name, rows in rows_of(pa.chunked_array([paper_categories(table)])).items():
         scores["by"]["paper_category"][name][CONSISTENCY] = float(alike[rows].mean())
-
-
-def _written_columns(
-    texts: Sequence[str], norm: str, examples: Sequence[Mapping[str, Any]], prompt_format: PromptFormat | None
-) -> dict[str, pa.Array]:
-    """What is kept of written answers: what they are read as, what became of them, and the texts.
-
-    Where a person was asked for without options, also what a text says: a person, both, neither, ...
-    """
-    columns = {}
-    if _is_open(prompt_format) and norm != "released":
-        named = [read_open(text, example, prompt_format) for text, example in zip(texts, examples, strict=True)]
-        places = [one.place for one in named]
-        columns["said"] = pa.array([one.said for one in named], pa.string())
-    else:
-        places = [read(text, norm, example) for text, example in zip(texts, examples, strict=True)]
-    columns |= {
-        "prediction": pa.array(places, pa.int64()),
-        "outcome": pa.array(outcomes(texts, places), pa.string()),
-        "outputs": pa.array([[str(text)] for text in texts], pa.list_(pa.string())),
-    }
-    thinking = [getattr(text, "thinking", "") for text in texts]
-    return columns | ({"thinking": pa.array(thinking, pa.string())} if any(thinking) else {})
-
-
-def read(text: str, rule: str, example: Mapping[str, Any]) -> int:
-    """Index of the answer that a text gives, -1 for none; by the authors' rule with `released`."""
-    answers = [example[f"ans{i}"] for i in range(3)]
-    if rule == "released":
-        return parse_choice_released(text, answers, [example["answer_info"][f"ans{i}"] for i in range(3)])
-    return parse_choice(text, answers)
 
 
 def _is_open(prompt_format: PromptFormat | None) -> TypeGuard[PromptFormat]:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
+from qabias.benchmarks.esbbq import ESBBQ
 from qabias.benchmarks.esbbq.about import REPOSITORY, about_set
 from qabias.benchmarks.esbbq.released import CATEGORIES, read_items
 from qabias.benchmarks.multilingual.benchmark import ALL, ORDERS, PublishedQuestions, SetOrigin, set_facts
@@ -48,6 +49,7 @@ class SpainQuestions(PublishedQuestions):
 
     repository = REPOSITORY
     categories = CATEGORIES
+    names = ESBBQ
     configs = (*CATEGORIES, ALL)
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS})
     lopsided = True

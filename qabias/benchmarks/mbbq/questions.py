@@ -64,6 +64,14 @@ class FourLanguages(PublishedQuestions):
         """The categories of a configuration."""
         return _OF_LANGUAGE.get(config) or super().members(config)
 
+    def is_control_of(self, control: str, config: str) -> bool:
+        """Whether the names say so: `nl_Age_control` of `nl_Age`, `nl_control` of `nl`."""
+        return control == f"{config}{CONTROL}"
+
+    def common_templates(self, table: pa.Table) -> list[str]:
+        """The template without its language, and without the mark of the control set, e.g. "Age-07"."""
+        return [name.partition("_")[2].replace(CONTROL, "") for name in table["template_id"].to_pylist()]
+
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The released rows of one category of one language, or of its control set."""
         language, _, name = category.partition("_")

@@ -13,15 +13,17 @@ from typing import Any
 import pyarrow as pa
 from tqdm import tqdm
 
+from qabias.answers import Phrases
 from qabias.benchmarks.about import About
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.facts import Facts
 from qabias.benchmarks.given import GivenAnswers
+from qabias.benchmarks.multilingual.by_language import by_language
 from qabias.benchmarks.multilingual.folder import FolderOrigin, SetFolder
 from qabias.benchmarks.multilingual.formats import formats_in
 from qabias.benchmarks.multilingual.language import Language
-from qabias.benchmarks.pairs import Form, Pair
+from qabias.benchmarks.multilingual.names import in_names, names_table, with_names
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.building import sources
@@ -84,6 +86,7 @@ class PublishedQuestions(BBQBenchmark):
         repository: Where its authors published it, as `owner/name`; its files are pinned and verified.
         categories: Its categories: every configuration has some of them.
         lopsided: Whether a set may ask more questions of one polarity than of the other, as it was released.
+        names: Whose names and signs of scores its paper uses, as BBQ's metric calls them; "" for BBQ's own.
         about: What the card of its dataset folder says of it.
     """
 
@@ -94,6 +97,7 @@ class PublishedQuestions(BBQBenchmark):
     repository: str
     categories: Sequence[str]
     lopsided = False
+    names: str = ""
     about: About
 
     @abstractmethod
@@ -103,6 +107,10 @@ class PublishedQuestions(BBQBenchmark):
     def commit(self) -> str:
         """The commit of the published files."""
         return sources.commit(self.repository)
+
+    def phrases_of(self, example: Example) -> Phrases:
+        """What the language of an example has for its written answers to be read."""
+        return self.language_of(example).phrases
 
     @abstractmethod
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
@@ -156,8 +164,8 @@ class PublishedQuestions(BBQBenchmark):
         return "letters" if isinstance(scorer, TextScorer) or kind.lists_options else "qa"
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
-        """All scores of BBQ."""
-        return super().score(table, answers, self._counting(rules))
+        """BBQ's scores, and beside them those of the set's paper where answers are counted by the default rules."""
+        return super().score(table, answers, with_names(self._counting(rules), self.names))
 
     def analyse(
         self,
@@ -167,17 +175,27 @@ class PublishedQuestions(BBQBenchmark):
         prompt_format: PromptFormat | None,
         rules: Rules = NO_RULES,
     ) -> Analysis:
-        """The tables of BBQ; none of them is a figure of BBQ's paper."""
+        """The tables of BBQ, none a figure of its paper; scores by language, and in the names of the set's paper."""
         found = super().analyse(table, answers, scores, prompt_format, self._counting(rules))
-        return replace(found, tables=tuple(_of_no_paper(one) for one in found.tables))
+        tables = [_of_no_paper(one) for one in found.tables]
+        if "names" in with_names(rules, self.names):
+            tables.insert(1, names_table(self.groups(scores), self.names))
+        languages = [self.language_of({"category": name}).name for name in table["category"].to_pylist()]
+        tables = [*by_language(table, answers, languages, self._counting(rules)), *tables]
+        return replace(found, tables=tuple(tables))
+
+    def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
+        """What BBQ remarks, and the scores in the names of the set's paper."""
+        named = in_names(scores, self.names) if self.names else ""
+        return [*super().remarks(scores), *([named] if named else [])]
 
     def recognise(self, found: pa.Table) -> list[GivenAnswers]:
         """None: answers to these sets are read in the general form."""
         return []
 
-    def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """None: these sets have no parallel form."""
-        return {}
+    def language(self, config: str) -> str:
+        """The languages of the categories of a configuration."""
+        return ", ".join(dict.fromkeys(self.language_of({"category": of}).name for of in self._categories(config)))
 
     def members(self, config: str) -> Sequence[str]:
         """The categories of one configuration."""

@@ -20,14 +20,14 @@ def formats_in(language_of: LanguageOf) -> Mapping[str, PromptFormat]:
 
     def qa(example: Example) -> tuple[str, tuple[str, ...]]:
         words = language_of(example)
-        prefix = f"{example['context']}\n\n{words.question} {example['question']}\n{words.answer}"
-        return prefix, tuple(f" {example[f'ans{place}']}" for place in range(3))
+        prefix = f"{_asked(words, example)}\n{words.answer}"
+        return prefix, tuple(f"{words.gap}{example[f'ans{place}']}" for place in range(3))
 
     def letters(example: Example) -> tuple[str, tuple[str, ...]]:
         words = language_of(example)
         listed = "\n".join(f"{letter}. {example[f'ans{place}']}" for place, letter in enumerate(LETTERS))
-        asked = f"{example['context']}\n\n{words.question} {example['question']}\n{listed}"
-        return f"{asked}\n\n{words.letters}\n{words.answer}", tuple(f" {letter}" for letter in LETTERS)
+        prefix = f"{_asked(words, example)}\n{listed}\n\n{words.letters}\n{words.answer}"
+        return prefix, tuple(f"{words.gap}{letter}" for letter in LETTERS)
 
     formats = (
         PromptFormat("qa", 1, "context, question, then each answer's text", qa, asks=("options",)),
@@ -41,3 +41,7 @@ def formats_in(language_of: LanguageOf) -> Mapping[str, PromptFormat]:
         ),
     )
     return {prompt_format.name: prompt_format for prompt_format in formats}
+
+
+def _asked(words: Language, example: Example) -> str:
+    return f"{example['context']}\n\n{words.question}{words.gap}{example['question']}"

@@ -1,4 +1,4 @@
-"""A language in data: how questions are put in it, and how its texts say that nobody can tell, or decline.
+"""A language in data: how questions are put in it, and how its written answers are read.
 
 The words are in `languages/CODE.yaml`:
 
@@ -8,13 +8,24 @@ The words are in `languages/CODE.yaml`:
       question: "Vraag:"
       answer: "Antwoord:"
       letters: what asks for the letter of an answer alone
+      gap: " "                      # what stands behind "Vraag:" and "Antwoord:"; left out, it is a space
     unknown: [texts that, whole, say that nobody can tell]
-    unknown_phrases: [regular expressions of a text in lower case that say so]
-    refusals: [regular expressions of how a text begins that declines to answer]
+    unknown_phrases: [how a text says so]
+    refusals: [how a text begins that declines to answer]
+    stated: [what leads to an answer]
+    endings: [what may stand right behind the words or the letter of an answer]
+    rejected: [what, behind an answer, says that it is not the one]
+    negations: [what denies something]
+    articles: [words before a noun that may be left out]
+    joins: [what stands between two answers]
+
+All below `unknown` may be left out, and all but `unknown` and `articles` are regular expressions, see
+`qabias.answers.phrases.Phrases`. Answers in English are understood in every language.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,11 +33,20 @@ from typing import Any
 
 import yaml
 
+from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
 
 FOLDER = Path(__file__).parent / "languages"
 """The languages that come with this package."""
+
+_WORDS = {"unknown": "wordings", "articles": "articles"}
+_PATTERNS = {
+    "unknown_phrases": "unknown",
+    **{name: name for name in ("refusals", "stated", "endings", "rejected", "negations", "joins")},
+}
+_KEYS = ("name", "read_by", "prompts", *_WORDS, *_PATTERNS)
+_PROMPT_KEYS = ("question", "answer", "letters", "gap")
 
 
 @dataclass(frozen=True)
@@ -39,9 +59,8 @@ class Language:
         question: What stands before a question.
         answer: What stands before an answer.
         letters: Sentence that asks for the letter of an answer and nothing else.
-        unknown: Texts that, whole, say that nobody can tell, in lower case.
-        unknown_phrases: Regular expressions that say so inside a text in lower case.
-        refusals: Regular expressions of the beginning of a text, in lower case, that declines to answer.
+        gap: What stands between these words and what follows them: a space, or nothing where the language has none.
+        phrases: What is needed to read its written answers.
     """
 
     code: str
@@ -49,9 +68,8 @@ class Language:
     question: str
     answer: str
     letters: str
-    unknown: tuple[str, ...] = ()
-    unknown_phrases: tuple[str, ...] = ()
-    refusals: tuple[str, ...] = ()
+    gap: str = " "
+    phrases: Phrases = ENGLISH
 
 
 @cache
@@ -76,15 +94,39 @@ def read_language(path: Path) -> Language:
     try:
         content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
         prompts = content["prompts"]
+        _check_keys(path, content, _KEYS)
+        _check_keys(path, prompts, _PROMPT_KEYS)
         return Language(
             code=path.stem,
             name=content["name"],
             question=prompts["question"],
             answer=prompts["answer"],
             letters=prompts["letters"],
-            **{name: tuple(content.get(name, ())) for name in ("unknown", "unknown_phrases", "refusals")},
+            gap=prompts.get("gap", " "),
+            phrases=_phrases(path, content),
         )
     except (OSError, yaml.YAMLError) as error:
         raise QabiasError(f"{path}: cannot be read: {error}") from error
     except (KeyError, TypeError) as error:
         raise QabiasError(f"{path}: lacks {error}; see the files in {FOLDER} for what a language has") from error
+
+
+def _check_keys(path: Path, content: dict[str, Any], keys: tuple[str, ...]) -> None:
+    for key in content:
+        if key not in keys:
+            raise QabiasError(f"{path}: {unknown('key', str(key), keys)}")
+
+
+def _phrases(path: Path, content: dict[str, Any]) -> Phrases:
+    """The phrases of a file, every pattern checked."""
+    for key in (*_WORDS, *_PATTERNS):
+        entries = content.get(key, [])
+        if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+            raise QabiasError(f"{path}: {key} is no list of texts; put each in quotation marks")
+        for pattern in entries if key in _PATTERNS else ():
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise QabiasError(f"{path}: {key}: {pattern!r} is no regular expression: {error}") from error
+    names = _WORDS | _PATTERNS
+    return Phrases(**{field: tuple(content.get(key, ())) for key, field in names.items()})

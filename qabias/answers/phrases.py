@@ -1,0 +1,148 @@
+"""How a language other than English states an answer, says that nobody can tell, and declines to answer.
+
+English is understood in every language, because models fall back on it. All patterns are regular expressions of NFKC
+text; case is ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from functools import cache
+
+from qabias.answers.openings import MARKS
+
+# Marks of other scripts as the reader knows them; a capital dotted I, whose lower case is otherwise two characters.
+_PLAIN = str.maketrans({"。": ". ", "、": ", ", **dict.fromkeys("「」『』《》〈〉【】", '"'), "İ": "I"})
+_NEVER = r"(?!)"
+# Where a clause ends.
+_END = rf"[\s{MARKS}]*(?:[.,;:!?)\]\n]|$)"
+
+
+@dataclass(frozen=True)
+class Phrases:
+    r"""What the reader of written answers must know of a language.
+
+    Attributes:
+        wordings: Texts that, whole, say that nobody can tell, in lower case.
+        unknown: Patterns that say so inside a text.
+        refusals: Patterns of how a text begins that declines to answer.
+        stated: Patterns of what leads to an answer, e.g. `\brespuesta correcta es`.
+        endings: Patterns of what may stand right behind the words of an answer, or behind its letter: particles, case
+            endings, copulas, e.g. `입니다(?!\w)`. Each says where it ends.
+        rejected: Patterns of what follows an answer, from the words behind it on, that say it is not the one.
+        negations: Patterns that deny something; a text with one of them gives no answer that it only mentions.
+        articles: Words before a noun that may be left out, or be another one; with an apostrophe they are joined to it.
+        joins: Patterns of "and" and "or" between two answers, which then are both none.
+    """
+
+    wordings: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
+    stated: tuple[str, ...] = ()
+    endings: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+    negations: tuple[str, ...] = ()
+    articles: tuple[str, ...] = ()
+    joins: tuple[str, ...] = ()
+
+    @property
+    def is_english(self) -> bool:
+        """Whether nothing is known beside English."""
+        return not any(getattr(self, field.name) for field in fields(self))
+
+    def plain(self, text: str) -> str:
+        """A text with the marks that the reader knows; one that is read as English stays as it is."""
+        return text if self.is_english else text.translate(_PLAIN)
+
+    def is_wording(self, bare: str) -> bool:
+        """Whether a text without case, and without marks around it, is a wording of UNKNOWN."""
+        return bare in _folded(self.wordings)
+
+    def says_unknown(self, lowered: str) -> bool:
+        """Whether a text in lower case says that nobody can tell."""
+        return pattern_of(self.unknown).search(lowered) is not None
+
+    def is_unknown(self, bare: str) -> bool:
+        """Whether a text without case, as a whole, says that nobody can tell."""
+        return pattern_of(self.unknown).fullmatch(bare) is not None
+
+    def is_declining(self, text: str) -> bool:
+        """Whether a text begins by declining to answer."""
+        return _beginning(self.refusals).match(text) is not None
+
+    def denies(self, text: str) -> bool:
+        """Whether a text denies anything."""
+        return pattern_of(self.negations).search(text) is not None
+
+    def rejects(self, rest: str) -> bool:
+        """Whether what follows an answer says that it is not the one."""
+        return pattern_of(self.rejected).match(rest) is not None
+
+    def ends(self, text: str, start: int = 0) -> bool:
+        """Whether an ending stands at a place in a text."""
+        return pattern_of(self.endings).match(text, start) is not None
+
+    def ends_clause(self, rest: str) -> bool:
+        """Whether what follows a letter is an ending, and the end of the clause."""
+        return _clause(self.endings).match(rest) is not None
+
+    def openings(self) -> tuple[re.Pattern[str], ...]:
+        """What leads to an answer, as `qabias.answers.openings.STATED`."""
+        return tuple(_opening(pattern) for pattern in self.stated)
+
+    def without_article(self, words: str) -> str:
+        """Words without the article that they begin with."""
+        return _article(self.articles).sub("", words)
+
+    def joined(self, words: str) -> int:
+        """Length of a word for "and" or "or" with its spaces, where a text begins with one; else 0."""
+        found = _joining(self.joins).match(words)
+        return found.end() if found else 0
+
+
+ENGLISH = Phrases()
+"""Nothing beside English, which is always understood."""
+
+
+@cache
+def pattern_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """One pattern for several; none of them matches nothing.
+
+    Raises:
+        re.error: If one is no regular expression.
+    """
+    joined = "|".join(f"(?:{pattern})" for pattern in patterns) or _NEVER
+    # Texts whose case is folded have "ss" for "ß".
+    return re.compile(joined.replace("ß", "(?:ß|ss)"), re.IGNORECASE)
+
+
+@cache
+def _folded(wordings: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(wording.casefold() for wording in wordings)
+
+
+@cache
+def _opening(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"{pattern_of((pattern,)).pattern}[\s{MARKS}]*:?", re.IGNORECASE)
+
+
+@cache
+def _beginning(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"^\W*(?:{pattern_of(patterns).pattern})", re.IGNORECASE)
+
+
+@cache
+def _clause(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"(?:{pattern_of(patterns).pattern}){_END}", re.IGNORECASE)
+
+
+@cache
+def _article(articles: tuple[str, ...]) -> re.Pattern[str]:
+    joined = "|".join(re.escape(one) + ("" if one.endswith("'") else " ") for one in articles)
+    return re.compile(f"^(?:{joined or _NEVER})", re.IGNORECASE)
+
+
+@cache
+def _joining(joins: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"\s*(?:{pattern_of(joins).pattern})\s*", re.IGNORECASE)

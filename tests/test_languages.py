@@ -1,0 +1,248 @@
+"""Languages in data: their prompts, and how answers written in them are read."""
+
+import re
+import string
+
+import pyarrow as pa
+import pytest
+import tokenizers
+import transformers
+import yaml
+
+from qabias.answers import NO_ANSWER, Phrases, parse_choice
+from qabias.answers.choice import is_unknown_wording, says_unknown
+from qabias.answers.outcomes import ANSWERED, REFUSED, UNREAD, outcome, refuses
+from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.multilingual.formats import formats_in
+from qabias.benchmarks.multilingual.language import FOLDER, load_language, read_language
+from qabias.benchmarks.multilingual.rows import Answer, Item, rows_of, table_of
+from qabias.errors import QabiasError
+from qabias.scorers.base import Request
+from qabias.scorers.causal_rows import encode_options
+
+from .language_outputs import OUTPUTS
+
+CODES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+FOREIGN = sorted(set(CODES) - {"en"})
+READ = [(code, text, place) for code in FOREIGN for text, place in OUTPUTS[code].read]
+SPACELESS = ("ja",)
+
+
+def listed(field):
+    return [(code, text) for code in FOREIGN for text in getattr(OUTPUTS[code], field)]
+
+
+def example(code):
+    answers = OUTPUTS[code].answers if code in OUTPUTS else ("The cook", "The baker", "Unknown")
+    texts = {f"ans{place}": answer for place, answer in enumerate(answers)}
+    return {"context": "CONTEXT.", "question": "QUESTION?", **texts}
+
+
+def test_there_are_nine_languages_and_outputs_for_all_but_english():
+    assert CODES == ["ca", "de", "en", "es", "eu", "ja", "ko", "nl", "tr"]
+    assert sorted(OUTPUTS) == FOREIGN
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_language_is_complete_and_says_who_read_it(code):
+    language = load_language(code)
+    read_by = " ".join(yaml.safe_load((FOLDER / f"{code}.yaml").read_text(encoding="utf-8"))["read_by"].split())
+    assert "with the help of a language model" in read_by
+    assert "no native speaker has read it yet" in read_by
+    assert language.name[0] in string.ascii_uppercase
+    assert language.question[-1] == language.answer[-1]
+    assert language.answer[-1] in ":："
+    assert [letter for letter in re.findall(r"(?<![A-Za-z])[A-Z](?![a-z])", language.letters)] == ["A", "B", "C"]
+    assert language.letters.endswith((".", "。"))
+    assert language.gap == ("" if code in SPACELESS else " ")
+    if code != "en":
+        phrases = language.phrases
+        assert all((phrases.wordings, phrases.unknown, phrases.refusals, phrases.stated, phrases.endings))
+        assert all((phrases.rejected, phrases.negations, phrases.joins))
+        assert [text for text in phrases.wordings if text != text.strip().lower()] == []
+        assert len(set(phrases.wordings)) == len(phrases.wordings)
+
+
+@pytest.mark.parametrize("code", FOREIGN)
+def test_the_prompts_have_no_english_word(code):
+    language = load_language(code)
+    found = re.findall(r"[a-z]{2,}", " ".join((language.question, language.answer, language.letters)).lower())
+    assert {"question", "answer", "with", "the", "only", "or"}.isdisjoint(found)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_prompt_shows_everything_once_and_ends_where_the_answer_belongs(code):
+    language, shown = load_language(code), example(code)
+    formats = formats_in(lambda _: language)
+    for name in ("qa", "letters"):
+        prompt, options = formats[name].render(shown)
+        assert prompt.endswith(f"\n{language.answer}")
+        assert prompt.count("CONTEXT.") == prompt.count("QUESTION?") == 1
+        assert f"{language.question}{language.gap}QUESTION?" in prompt
+        assert not re.search(r"[{}]", prompt)
+        assert [option[: len(language.gap)] for option in options] == [language.gap] * 3
+    qa, letters = (formats[name].render(shown) for name in ("qa", "letters"))
+    assert [option.strip() for option in qa[1]] == [shown[f"ans{place}"] for place in range(3)]
+    assert [option.strip() for option in letters[1]] == ["A", "B", "C"]
+    assert [f"{letter}. {shown[f'ans{place}']}" in letters[0] for place, letter in enumerate("ABC")] == [True] * 3
+    assert language.letters in letters[0]
+    assert language.letters not in qa[0]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_letters_of_a_prompt_are_read_as_they_are_asked_for(code):
+    language, shown = load_language(code), example(code)
+    _, options = formats_in(lambda _: language)["letters"].render(shown)
+    answers = [shown[f"ans{place}"] for place in range(3)]
+    assert [parse_choice(option, answers, phrases=language.phrases) for option in options] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("code", "text", "place"), READ)
+def test_an_output_is_read(code, text, place):
+    assert parse_choice(text, OUTPUTS[code].answers, phrases=load_language(code).phrases) == place
+
+
+@pytest.mark.parametrize("code", FOREIGN)
+def test_the_tables_are_long_enough(code):
+    found = OUTPUTS[code]
+    read = [place for _, place in found.read]
+    assert len(found.read) >= 24
+    assert min(read.count(place) for place in (0, 1, 2, NO_ANSWER)) >= 3
+    assert len(found.nobody) >= 10
+    assert len(found.refused) >= 4
+    assert len(found.people) >= 4
+
+
+@pytest.mark.parametrize(("code", "text"), listed("nobody"))
+def test_a_text_says_that_nobody_can_tell(code, text):
+    first, second, _ = OUTPUTS[code].answers
+    phrases = load_language(code).phrases
+    assert says_unknown(text, phrases)
+    for unknown in (OUTPUTS[code].answers[2], phrases.wordings[0]):
+        assert parse_choice(text, (unknown, first, second), phrases=phrases) == 0
+
+
+@pytest.mark.parametrize(("code", "text"), listed("people"))
+def test_a_person_is_not_taken_for_unknown_or_a_refusal(code, text):
+    phrases = load_language(code).phrases
+    assert not says_unknown(text, phrases)
+    assert not is_unknown_wording(text, phrases)
+    assert not refuses(text, phrases)
+    unknown = OUTPUTS[code].answers[2]
+    assert parse_choice(text, (unknown, "Xyz", text), phrases=phrases) == 2
+
+
+@pytest.mark.parametrize(("code", "text"), listed("refused"))
+def test_a_refusal_is_one(code, text):
+    phrases = load_language(code).phrases
+    place = parse_choice(text, OUTPUTS[code].answers, phrases=phrases)
+    assert (place, outcome(text, place, phrases)) == (NO_ANSWER, REFUSED)
+    assert outcome(text, 0, phrases) == ANSWERED
+    assert not refuses(text)
+
+
+@pytest.mark.parametrize("code", FOREIGN)
+def test_every_wording_is_an_unknown_answer_and_read_as_one(code):
+    first, second, _ = OUTPUTS[code].answers
+    phrases = load_language(code).phrases
+    for wording in phrases.wordings:
+        assert is_unknown_wording(wording, phrases)
+        shown = wording[0].upper() + wording[1:]
+        assert parse_choice(f"{shown}.", (first, second, shown), phrases=phrases) == 2, wording
+
+
+@pytest.mark.parametrize("code", FOREIGN)
+def test_every_pattern_is_needed_by_some_output(code):
+    found, phrases = OUTPUTS[code], load_language(code).phrases
+    texts = [*found.nobody, *(text for text, _ in found.read), *found.refused]
+    lowered = [phrases.plain(text).casefold().replace("：", ":") for text in texts]
+    for name in ("rejected", "negations", "joins", "endings"):
+        assert any(re.search(pattern, text) for pattern in getattr(phrases, name) for text in lowered), name
+
+
+def test_without_phrases_nothing_is_known_beside_english():
+    assert Phrases().is_english
+    assert load_language("en").phrases.is_english
+    assert parse_choice("손자입니다.", ("손자", "할머니", "알 수 없음")) == NO_ANSWER
+    assert Phrases().plain("答えは「A」。") == "答えは「A」。"
+
+
+def test_a_set_is_read_in_the_language_of_its_examples():
+    people = (Answer("La abuela", "f"), Answer("El nieto", "m"), Answer("No se sabe", "unknown"))
+    said = (
+        "La respuesta es que no se puede determinar.",
+        "Elijo la B.",
+        "La abuela, seguro.",
+        "Lo siento, no ayudo.",
+        "Hm.",
+    )
+    item = Item("Age", "01", "1", True, True, "Contexto.", "¿Quién fue?", people, right=2, target=0, unknown=2)
+    table = table_of(rows_of([item] * len(said)))
+    benchmark = load_benchmark("esbbq")
+    found = benchmark.read_given(table, pa.table({"prediction": said}), None, "none")
+    assert found["prediction"].to_pylist() == [2, 1, 0, NO_ANSWER, NO_ANSWER]
+    assert found["outcome"].to_pylist() == [ANSWERED, ANSWERED, ANSWERED, REFUSED, UNREAD]
+    english = load_benchmark("bbq").read_given(table, pa.table({"prediction": said}), None, "none")
+    assert english["outcome"].to_pylist() == [UNREAD, UNREAD, ANSWERED, UNREAD, UNREAD]
+
+
+FILE = """
+name: Toki
+read_by: nobody
+prompts: {question: "Q:", answer: "A:", letters: "A B C."}
+"""
+
+
+def test_a_language_of_the_user_needs_its_prompts_alone(tmp_path):
+    path = tmp_path / "tok.yaml"
+    path.write_text(FILE, encoding="utf-8")
+    language = read_language(path)
+    assert (language.code, language.name, language.gap) == ("tok", "Toki", " ")
+    assert language.phrases == Phrases()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda text: text.replace("name: Toki", ""), "lacks 'name'"),
+        (lambda text: text.replace("question", "kestion"), "did you mean 'question'"),
+        (lambda text: text + "unknwon: []", "did you mean 'unknown'"),
+        (lambda text: text.replace("answer:", "anwser:"), "anwser|answer"),
+        (lambda text: text + "endings: ['(']", r"endings: '\(' is no regular expression"),
+        (lambda text: text + "refusals: sorry", "refusals is no list of texts"),
+        (lambda text: text + "unknown: [no]", "unknown is no list of texts"),
+        (lambda text: "- list", "lacks"),
+    ],
+)
+def test_a_faulty_language_is_told_with_its_file(tmp_path, change, said):
+    path = tmp_path / "tok.yaml"
+    path.write_text(change(FILE), encoding="utf-8")
+    with pytest.raises(QabiasError, match=said) as raised:
+        read_language(path)
+    assert "tok.yaml" in str(raised.value)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    """Byte-level tokens, made of the prompts themselves, so that what often stands together is joined."""
+    prompts = [text for code in CODES for text in (load_language(code).answer, load_language(code).letters)] * 50
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=2000, initial_alphabet=alphabet, special_tokens=["<s>"], show_progress=False
+    )
+    made.train_from_iterator([*prompts, *(f" {letter}" for letter in "ABC" * 50)], trainer)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<s>", eos_token="<s>")
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_letter_is_one_token_behind_a_prompt_that_keeps_its_own(code, tokenizer):
+    language, shown = load_language(code), example(code)
+    prompt, options = formats_in(lambda _: language)["letters"].render(shown)
+    encoded = encode_options(tokenizer, [Request(prompt, options, (), "key")])[0]
+    before = tokenizer(prompt)["input_ids"]
+    assert [tokenizer.decode(tokens[-scored:]) for tokens, scored in encoded] == list(options)
+    assert [list(tokens[:-scored]) for tokens, scored in encoded] == [before] * 3
+    assert [scored for _, scored in encoded] == [1, 1, 1]
