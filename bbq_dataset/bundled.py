@@ -6,7 +6,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from qabias.building.templating import (
     StableRandom,
@@ -23,7 +23,7 @@ from .examples import FilledTexts, Row, examples, slot_values
 from .fixes import fix_feminine
 from .pairs import other_group
 from .targets import is_target
-from .template import CATEGORIES, INTERSECTIONAL, Pair, Template, label_type
+from .template import CATEGORIES, Form, Pair, Template, label_type
 from .vocabulary import Vocabulary, occupations_by_prestige, read_vocabulary
 
 FOLDER = Path(__file__).parent
@@ -45,7 +45,15 @@ _STYLES = {
     "Race_x_gender": ("labels", "names"),
     "Race_x_SES": ("labels", "names"),
 }
-_SECOND_GROUPS = {"Race_x_gender": ("F", "M"), "Race_x_SES": ("lowSES", "highSES")}
+FORM = Form(
+    categories=CATEGORIES,
+    is_target=is_target,
+    styles=_STYLES,
+    other_styles=("words",),
+    optional=_OPTIONAL,
+    second_groups={"Race_x_gender": ("F", "M"), "Race_x_SES": ("lowSES", "highSES")},
+)
+"""What the bundled template files may hold."""
 
 
 def generate(category: str, *, seed: int, folder: Path = FOLDER) -> Iterator[Row]:
@@ -99,22 +107,30 @@ def fill_texts(template: Template, pair: Pair) -> FilledTexts:
     )
 
 
-def read_templates(category: str, vocabulary: Vocabulary, folder: Path = FOLDER) -> list[Template]:
+def read_templates(category: str, vocabulary: Vocabulary, folder: Path = FOLDER, form: Form = FORM) -> list[Template]:
     """Read and check the template file of a category, one `Template` per version.
+
+    Args:
+        category: Name of the category.
+        vocabulary: The words that templates draw from.
+        folder: Folder with `templates/`.
+        form: What the files may hold.
 
     Raises:
         QabiasError: If the file is missing, is no YAML, or a template breaks the format.
     """
     path = folder / "templates" / f"{category}.yaml"
-    content = read_template_file(path, f"the categories are {', '.join(CATEGORIES)}")
+    content = read_template_file(path, f"the categories are {', '.join(form.categories)}")
     if not isinstance(content, dict) or set(content) != {"category", "templates"}:
         raise QabiasError(f"{path}: the file must hold exactly the keys 'category' and 'templates'")
     if content["category"] != category:
         raise QabiasError(f"{path}: category is {content['category']!r}, but the file's name says {category!r}")
     templates: list[Template] = []
     last_id = 0
+    if not isinstance(content["templates"], list) or not content["templates"]:
+        raise QabiasError(f"{path}: templates must be a list of one template or more")
     for entry in content["templates"]:
-        reader = _EntryReader(path, category, entry, vocabulary)
+        reader = _EntryReader(path, category, entry, vocabulary, form)
         if reader.id <= last_id:
             raise reader.error("id", f"{reader.id} follows {last_id}; every id occurs once, in rising order")
         last_id = reader.id
@@ -125,8 +141,8 @@ def read_templates(category: str, vocabulary: Vocabulary, folder: Path = FOLDER)
 class _EntryReader:
     """Turns one entry of a template file into templates, checking every field."""
 
-    def __init__(self, path: Path, category: str, entry: Any, vocabulary: Vocabulary):
-        self.path, self.category, self.vocabulary = path, category, vocabulary
+    def __init__(self, path: Path, category: str, entry: Any, vocabulary: Vocabulary, form: Form):
+        self.path, self.category, self.vocabulary, self.form = path, category, vocabulary, form
         self.id = 0
         if not isinstance(entry, dict):
             raise self.error("", f"a template must be a mapping, not {entry!r}")
@@ -141,7 +157,7 @@ class _EntryReader:
 
     def versions(self) -> list[Template]:
         """The versions of the template, as given by `versions` or by its style."""
-        self._check_keys(self.entry, _REQUIRED, _OPTIONAL)
+        self._check_keys(self.entry, _REQUIRED, self.form.optional)
         versions = self.entry.get("versions")
         if versions is None:
             # Both orders of the two lists; the other styles exchange the people pair by pair.
@@ -159,15 +175,15 @@ class _EntryReader:
     def _template(self, version: Mapping[str, Any]) -> Template:
         overrides = {key: value for key, value in version.items() if key not in ("version", "first")}
         fields = {**self.entry, **overrides}
-        self._check_keys(fields, _REQUIRED, _OPTIONAL)
-        style = self._one_of(fields, "style", _STYLES.get(self.category, ("words",)))
+        self._check_keys(fields, _REQUIRED, self.form.optional)
+        style = self._one_of(fields, "style", self.form.styles.get(self.category, self.form.other_styles))
         groups = self._strings(fields, "groups")
         descriptions = self._descriptions(fields)
         tags, people = self._people(fields, style, version.get("first"), descriptions)
         words = self._word_lists(fields, "words") if "words" in fields else {}
         second_group = ""
-        if self.category in INTERSECTIONAL:
-            second_group = self._one_of(fields, "second_group", _SECOND_GROUPS[self.category])
+        if self.category in self.form.second_groups:
+            second_group = self._one_of(fields, "second_group", self.form.second_groups[self.category])
         questions = {name: self._question(fields, name) for name in _QUESTIONS}
         template = Template(
             category=self.category,
@@ -183,22 +199,28 @@ class _EntryReader:
             disambiguation=self._text(fields, "disambiguation"),
             negative_question=questions["negative"]["question"],
             negative_answer=questions["negative"]["answer"],
-            negative_statement=questions["negative"]["statement"],
+            negative_statement=questions["negative"].get("statement", ""),
             non_negative_question=questions["non_negative"]["question"],
             non_negative_answer=questions["non_negative"]["answer"],
-            non_negative_statement=questions["non_negative"]["statement"],
+            non_negative_statement=questions["non_negative"].get("statement", ""),
             people=people,
             tags=tags,
             descriptions=descriptions,
             gender=self._one_of(fields, "gender", ("F", "M")) if "gender" in fields else "",
             words=words,
             append=self._append(fields) if "append" in fields else {},
-            label_type=label_type(self.category, self.id, style == "names"),
+            label_type=self._label_type(style),
             origin=f"{self.path.name} template {self.id}",
         )
         self._check_slots(template)
         self._check_targets(template)
         return template
+
+    def _label_type(self, style: str) -> Literal["name", "label"]:
+        has_names = style == "names"
+        if self.form.has_published_numbers:
+            return label_type(self.category, self.id, has_names)
+        return "name" if has_names else "label"
 
     def _check_keys(self, fields: Mapping[str, Any], required: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
         for key in required:
@@ -238,9 +260,10 @@ class _EntryReader:
 
     def _question(self, fields: Mapping[str, Any], name: str) -> dict[str, str]:
         question = fields.get(name)
-        if not isinstance(question, dict) or set(question) != set(_QUESTION_FIELDS):
+        needed = set(_QUESTION_FIELDS) - (set() if self.form.needs_statements else {"statement"})
+        if not isinstance(question, dict) or not needed <= set(question) <= set(_QUESTION_FIELDS):
             raise self.error(name, f"must hold exactly {', '.join(_QUESTION_FIELDS)}")
-        return {key: self._text(question, key) for key in _QUESTION_FIELDS}
+        return {key: self._text(question, key) for key in _QUESTION_FIELDS if key in question}
 
     def _descriptions(self, fields: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         if fields.get("descriptions") == "occupations":
@@ -273,7 +296,7 @@ class _EntryReader:
         """The tags of slots 1 and 2, and the phrases that fill them in style `words`."""
         if style == "words":
             lists = self._word_lists(fields, "people")
-        elif descriptions and self.category not in INTERSECTIONAL:
+        elif descriptions and self.category not in self.form.second_groups:
             lists = dict.fromkeys(descriptions, ())
         else:
             return ("", ""), ((), ())
@@ -299,7 +322,8 @@ class _EntryReader:
             "non_negative.statement": template.non_negative_statement,
         }
         for field, text in texts.items():
-            self._check_text(field, text, known | {"ANSWER"} if field.endswith("statement") else known)
+            if text or self.form.needs_statements:
+                self._check_text(field, text, known | {"ANSWER"} if field.endswith("statement") else known)
         if not {"NAME1", "NAME2"} <= slots_of(template.context):
             raise self.error("context", "must name both people ({{NAME1}} and {{NAME2}})")
         answered = [
@@ -320,12 +344,12 @@ class _EntryReader:
             raise self.error(field, f"has a stray brace: {text!r}")
         if field.endswith("statement") and (text.count("{{ANSWER}}") != 1 or not text.endswith(".")):
             raise self.error(field, "must hold {{ANSWER}} once and end with a full stop")
-        if field.endswith("question") and not text.endswith("?"):
+        if field.endswith("question") and not text.endswith(self.form.question_marks):
             raise self.error(field, "must end with a question mark")
 
     def _check_targets(self, template: Template) -> None:
         """Exactly one of the two people must be a member of the stereotyped group."""
-        if template.is_intersectional:
+        if self.category in self.form.second_groups:
             needed = {template.second_group, other_group(template.second_group)}
             if template.descriptions and set(template.descriptions) != needed:
                 raise self.error("descriptions", f"must describe {sorted(needed)}, found {list(template.descriptions)}")
@@ -333,13 +357,13 @@ class _EntryReader:
             targets = [
                 tag
                 for tag in template.tags
-                if is_target(template.category, "", _full_tag(template, tag), template.groups)
+                if self.form.is_target(template.category, "", _full_tag(template, tag), template.groups)
             ]
             if len(targets) != 1:
                 raise self.error("groups", f"{list(template.groups)} must match exactly one of {list(template.tags)}")
         if template.style == "labels" and template.category != "Gender_identity":
-            labels = "Race_ethnicity" if template.is_intersectional else template.category
-            if not {label.word for label in self.vocabulary.labels[labels]} & set(template.groups):
+            labels = "Race_ethnicity" if self.category in self.form.second_groups else template.category
+            if not {label.word for label in self.vocabulary.labels.get(labels, ())} & set(template.groups):
                 raise self.error(
                     "groups", f"none of {list(template.groups)} is a label of {labels} in vocabulary/labels.csv"
                 )

@@ -29,23 +29,24 @@ def pairs(template: Template, vocabulary: Vocabulary, rng: StableRandom) -> Iter
         else:
             yield from _race_by_ses_names(template, vocabulary, rng)
     elif template.style == "words":
-        yield from _custom_words(template, rng)
+        yield from words_pairs(template, rng)
     elif template.style == "occupations":
-        yield from _with_flips(_occupations(template, vocabulary, rng))
+        yield from with_flips(_occupations(template, vocabulary, rng))
     elif template.style == "labels":
         if template.category == "Gender_identity":
             yield from _gender_labels(template, vocabulary, rng)
         else:
-            yield from _with_flips(_labels(template, vocabulary, rng))
+            yield from with_flips(label_pairs(template, vocabulary, rng))
     elif template.category == "Race_ethnicity":
-        yield from _with_flips(_race_names(template, vocabulary, rng))
+        yield from with_flips(_race_names(template, vocabulary, rng))
     elif template.category == "Gender_identity":
-        yield from _with_flips(_gender_names(template, vocabulary, rng))
+        yield from with_flips(_gender_names(template, vocabulary, rng))
     else:
-        yield from _with_flips(_ses_names(template, vocabulary, rng))
+        yield from with_flips(_ses_names(template, vocabulary, rng))
 
 
-def _with_flips(pairs: Iterator[Pair]) -> Iterator[Pair]:
+def with_flips(pairs: Iterator[Pair]) -> Iterator[Pair]:
+    """Every pair, followed by the same people exchanged between the slots."""
     for pair in pairs:
         yield pair
         yield pair.flipped()
@@ -64,7 +65,8 @@ def _description(template: Template, tag: str, rng: StableRandom) -> str:
     return rng.choice(template.descriptions[tag]) if template.descriptions else ""
 
 
-def _custom_words(template: Template, rng: StableRandom) -> Iterator[Pair]:
+def words_pairs(template: Template, rng: StableRandom) -> Iterator[Pair]:
+    """Every phrase of one of the template's lists with every phrase of the other (style `words`)."""
     first_words, second_words = template.people
     first_tag, second_tag = template.tags
     for first in first_words:
@@ -72,7 +74,8 @@ def _custom_words(template: Template, rng: StableRandom) -> Iterator[Pair]:
             yield Pair(Person(first, first_tag), Person(second, second_tag), _words(template, rng))
 
 
-def _labels(template: Template, vocabulary: Vocabulary, rng: StableRandom) -> Iterator[Pair]:
+def label_pairs(template: Template, vocabulary: Vocabulary, rng: StableRandom) -> Iterator[Pair]:
+    """Up to five labels of the groups, each with up to five others that do not overlap (style `labels`)."""
     labels = vocabulary.labels[template.category]
     for target in _draw([label for label in labels if label.word in template.groups], rng):
         for rival in _draw(_rivals(target, labels, template.groups), rng):

@@ -1,6 +1,6 @@
 """What a BBQ template is, whichever source it comes from."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -34,6 +34,33 @@ UNKNOWN_ANSWERS = (
     "Can't answer",
     "Undetermined",
 )
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the template files of a dataset may hold.
+
+    Attributes:
+        categories: Its categories.
+        is_target: Whether a person is a member of the stereotyped group; takes category, text, group tag and groups.
+        styles: The styles of a category; one that is not named has `other_styles`.
+        other_styles: The styles of the other categories.
+        optional: The optional fields of a template.
+        second_groups: What `second_group` may be, for each intersectional category.
+        needs_statements: Whether every question must be there as a statement too; else it may.
+        question_marks: What a question may end with.
+        has_published_numbers: Whether the published analysis tells by its number if a template has names.
+    """
+
+    categories: tuple[str, ...]
+    is_target: Callable[[str, str, str, Sequence[str]], bool]
+    styles: Mapping[str, tuple[str, ...]]
+    other_styles: tuple[str, ...]
+    optional: tuple[str, ...]
+    second_groups: Mapping[str, tuple[str, ...]]
+    needs_statements: bool = True
+    question_marks: tuple[str, ...] = ("?",)
+    has_published_numbers: bool = True
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,21 @@ def read_vocabulary(folder: Path) -> Vocabulary:
     Raises:
         QabiasError: If a file lacks a column or overlaps with an unknown label.
     """
+    names = tuple(
+        Name(row["name"], row["kind"], row["gender"], row["ethnicity"])
+        for row in _rows(folder / "names.csv", {"name", "kind", "gender", "ethnicity"})
+    )
+    return Vocabulary(read_labels(folder / "labels.csv"), names)
+
+
+def read_labels(path: Path) -> dict[str, tuple[Label, ...]]:
+    """Read the labels of every category.
+
+    Raises:
+        QabiasError: If the file lacks a column or overlaps with an unknown label.
+    """
     labels: dict[str, list[Label]] = {}
-    for row in _rows(folder / "labels.csv", {"category", "subcategory", "word", "tag", "overlaps"}):
+    for row in _rows(path, {"category", "subcategory", "word", "tag", "overlaps"}):
         overlaps = frozenset(word.strip() for word in row["overlaps"].split(";") if word.strip())
         labels.setdefault(row["category"], []).append(Label(row["word"], row["tag"], row["subcategory"], overlaps))
     for category, entries in labels.items():
@@ -74,14 +87,10 @@ def read_vocabulary(folder: Path) -> Vocabulary:
         for label in entries:
             if label.overlaps - known:
                 raise QabiasError(
-                    f"{folder / 'labels.csv'}: {category} {label.word!r} overlaps with "
+                    f"{path}: {category} {label.word!r} overlaps with "
                     f"{sorted(label.overlaps - known)}, which the file does not list"
                 )
-    names = tuple(
-        Name(row["name"], row["kind"], row["gender"], row["ethnicity"])
-        for row in _rows(folder / "names.csv", {"name", "kind", "gender", "ethnicity"})
-    )
-    return Vocabulary({category: tuple(entries) for category, entries in labels.items()}, names)
+    return {category: tuple(entries) for category, entries in labels.items()}
 
 
 def _rows(path: Path, columns: set[str]) -> list[dict[str, str]]:

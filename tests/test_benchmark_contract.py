@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -41,6 +42,9 @@ from qabias.tables.model import KINDS as COLUMN_KINDS
 from qabias.tables.model import Analysis, Estimate, read_analysis
 from qabias.terminal.template import rates, show_template
 
+from . import jbbq_files
+from .conftest import ROOT
+
 pytestmark = pytest.mark.filterwarnings("ignore:.*no answer:UserWarning")
 
 LIMIT = 120
@@ -67,18 +71,49 @@ class Case(NamedTuple):
         return self.benchmark.formats[self.benchmark.default_format(BaselineScorer("random"))]
 
 
+def first_here(benchmark: Benchmark) -> str:
+    """The first configuration whose texts are at hand: published files may not be."""
+    for config in benchmark.configs:
+        try:
+            load_examples(RunArguments(benchmark.name, "baseline:random", config, benchmark.sources[0]))
+        except QabiasError:
+            continue
+        return config
+    pytest.skip(f"{benchmark.name}: no file of it is at hand")
+
+
+@pytest.fixture(scope="module")
+def mirror():
+    """The mirror of the published files, for benchmarks that have no texts of their own."""
+    folder = ROOT.parent / "shared" / "upstream"
+    with pytest.MonkeyPatch.context() as patch:
+        if "QABIAS_UPSTREAM" not in os.environ and folder.is_dir():
+            patch.setenv("QABIAS_UPSTREAM", str(folder))
+        yield
+
+
+# Benchmarks that read the user's own files, with what writes invented ones into a folder.
+BROUGHT = {"jbbq": jbbq_files.write_files}
+
+
 @pytest.fixture(scope="module", params=benchmark_names())
-def case(request, tmp_path_factory) -> Case:
-    benchmark = load_benchmark(request.param)
-    config = benchmark.configs[0]
+def case(request, tmp_path_factory, mirror):
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param in BROUGHT:
+            patch.setenv("QABIAS_UPSTREAM", str(BROUGHT[request.param](tmp_path_factory.mktemp("brought"))))
+        yield make_case(load_benchmark(request.param), tmp_path_factory)
+
+
+def make_case(benchmark: Benchmark, tmp_path_factory) -> Case:
+    config = first_here(benchmark)
     folder = tmp_path_factory.mktemp(benchmark.name)
-    arguments = RunArguments(benchmark.name, "baseline:random", config, limit=LIMIT)
+    arguments = RunArguments(benchmark.name, "baseline:random", config, benchmark.sources[0], limit=LIMIT)
     result = run(arguments, folder)
     question = put_again(result.run)
     return Case(
         benchmark,
         folder,
-        load_examples(RunArguments(benchmark.name, "baseline:random", config)).table,
+        load_examples(RunArguments(benchmark.name, "baseline:random", config, benchmark.sources[0])).table,
         question.table,
         read_all_answers(result.run, benchmark, question.table),
         result.scores,

@@ -4,7 +4,8 @@ The engine compares two models row by row and draws tables of single rows, which
 the names below and no others, so that everything else here may change.
 """
 
+from .names import NAMES
 from .rows import paper_category
 from .scores import VERSION, count, scores_from_counts
 
-__all__ = ["VERSION", "count", "paper_category", "scores_from_counts"]
+__all__ = ["NAMES", "VERSION", "count", "paper_category", "scores_from_counts"]

@@ -85,7 +85,8 @@ def compare(
 ) -> ComparedResults:
     """Set runs side by side, as `qabias compare` does.
 
-    Two runs of one model on published and on parallel texts are shown as published minus parallel form.
+    Two runs of one model on published and on parallel texts are shown as published minus parallel form, and runs of
+    one model on sets of one form in several languages, such as BBQ's, by language.
 
     Args:
         results: Two runs or more: results, or folders of runs with scores.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    from qabias.benchmarks.about import About
     from qabias.benchmarks.given import GivenAnswers
     from qabias.benchmarks.pairs import Form, Pair
     from qabias.benchmarks.prompt_format import Example, PromptFormat
@@ -61,7 +62,11 @@ class Benchmark(Protocol):
         metric_version: Version of its metric, as the signature in a result of it names it; None where it names none.
         options: Options that choose its texts, each with its values, the default first. `origin` takes each of them as
             a further argument of that name, which may be left out.
+        family: Name of the benchmark whose scores it has in another language or for another culture, or its own where
+            others have its scores: runs of one model on a family are shown by language. "" for none.
         facts: What it says of itself as data.
+        about: What the card of its dataset says, where its texts are their authors' alone; None where the benchmark has
+            a dataset folder with a card.
     """
 
     name: str
@@ -83,7 +88,9 @@ class Benchmark(Protocol):
     asks: Mapping[str, str] = MappingProxyType({"options": ""})
     orders: Sequence[int] = (1,)
     options: Mapping[str, Sequence[str]] = {}
+    family: str = ""
     facts: Facts
+    about: About | None = None
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Origin:
         """Check the choice of a source.
@@ -190,6 +197,26 @@ class Benchmark(Protocol):
             no `forms`.
         """
         return {}
+
+    def language(self, config: str) -> str:
+        """The language of the texts of a configuration, by its English name; several with commas between.
+
+        Returns:
+            "" where the benchmark is of no family.
+        """
+        return ""
+
+    def is_control_of(self, control: str, config: str) -> bool:
+        """Whether a configuration is the control set of another: the same questions about people of no group."""
+        return False
+
+    def common_templates(self, table: pa.Table) -> list[str] | None:
+        """The template of every row, named alike in all languages and in the control set.
+
+        Returns:
+            None where the questions of two languages are not the same ones.
+        """
+        return None
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """What a report says first: the size of the sample, and what is missing from it; label to text."""

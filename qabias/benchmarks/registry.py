@@ -1,16 +1,19 @@
 """The benchmarks that can be run, found by name: those of this package, and those that others install.
 
 A benchmark of this package is a folder beside this file; its `__init__.py` names the modules that hold a `BENCHMARK`. A
-benchmark of somebody else's is found through the entry-point group `qabias.benchmarks`, whose value names the object.
+benchmark of somebody else's is found through the entry-point group `qabias.benchmarks`, whose value names the object. A
+path to a folder with a `benchmark.yaml` is the benchmark of the templates in it.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import os
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from qabias.errors import QabiasError
@@ -20,7 +23,10 @@ if TYPE_CHECKING:
     from qabias.benchmarks.base import Benchmark
 
 GROUP = "qabias.benchmarks"
-_FOLDERS = ("bbq", "unqover", "inference", "esbbq")
+BENCHMARK_FILE = "benchmark.yaml"
+"""The file that makes a folder a benchmark of templates."""
+
+_FOLDERS = ("bbq", "unqover", "inference", "kobbq", "esbbq", "mbbq", "ggbbq", "basqbbq", "jbbq")
 
 
 @cache
@@ -67,13 +73,29 @@ def address(name: str) -> str:
     return addresses[name]
 
 
-@cache
+def is_folder(name: str) -> bool:
+    """Whether a name is the path of a folder of templates: it has a separator, or there is such a folder."""
+    if name in known_addresses():
+        return False
+    return "/" in name or os.sep in name or (Path(name) / BENCHMARK_FILE).is_file()
+
+
 def load_benchmark(name: str) -> Benchmark:
-    """The benchmark of that name.
+    """The benchmark of that name, or of the folder of templates at that path.
 
     Raises:
-        QabiasError: If there is none, or the installed one cannot be imported or has another name.
+        QabiasError: If there is none, the installed one cannot be imported or has another name, or a file of the
+            folder is missing or wrong.
     """
+    if not is_folder(name):
+        return _load_named(name)
+    # Imported by its name, because benchmarks import this module.
+    folders = importlib.import_module(f"{__package__}.multilingual.template_folder")
+    return cast("Benchmark", folders.load(Path(name)))
+
+
+@cache
+def _load_named(name: str) -> Benchmark:
     where = address(name)
     module, _, attribute = where.partition(":")
     try:

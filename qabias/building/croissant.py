@@ -82,7 +82,14 @@ _CONTEXT = {
 }
 
 
-_SPDX = {"apache-2.0": "Apache-2.0", "cc-by-4.0": "CC-BY-4.0", "mit": "MIT"}
+_SPDX = {
+    "apache-2.0": "Apache-2.0",
+    "cc0-1.0": "CC0-1.0",
+    "cc-by-4.0": "CC-BY-4.0",
+    "cc-by-sa-4.0": "CC-BY-SA-4.0",
+    "cc-by-nc-sa-4.0": "CC-BY-NC-SA-4.0",
+    "mit": "MIT",
+}
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _COLUMN_ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| ((?:(?! \| ).)+) \|$", re.MULTILINE)
@@ -128,7 +135,7 @@ def croissant_text(card: str, groups: Sequence[Records], *, version: str, create
         "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
         "name": head["pretty_name"],
         "description": plain(next(iter(sections.values()))),
-        "license": f"https://spdx.org/licenses/{_SPDX[head['license']]}.html",
+        "license": _licence(head),
         "version": f"1.0.0+{re.sub(r'[^0-9A-Za-z]', '.', version)}",
         "datePublished": created,
         "creator": {"@type": "sc:Organization", "name": plain(_section(sections, "Dataset Card Authors"))},
@@ -144,6 +151,12 @@ def croissant_text(card: str, groups: Sequence[Records], *, version: str, create
         "recordSet": [_record_set(group, _meanings(_section(sections, group.section))) for group in groups],
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _licence(head: Mapping[str, Any]) -> str:
+    """The page of a licence, or what the card says in place of one."""
+    licence = _SPDX.get(head["license"])
+    return f"https://spdx.org/licenses/{licence}.html" if licence else str(head["license_name"])
 
 
 def card_sections(body: str) -> dict[str, str]:

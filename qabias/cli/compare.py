@@ -22,7 +22,8 @@ def compare(
 ) -> None:
     """Show the scores of several runs side by side, and which differences are more than chance.
 
-    Two runs of one model on published and on parallel texts are shown as published minus parallel form.
+    Two runs of one model on published and on parallel texts are shown as published minus parallel form, and runs of
+    one model on sets of one form in several languages, such as BBQ's, by language.
     """
     from qabias.comparison import compare as compare_runs
     from qabias.report import check_output, write_comparison

@@ -11,7 +11,9 @@ from qabias.support.options import parse_options as parse_options
 
 BENCHMARKS = f"{', '.join(benchmark_names()[:-1])} or {benchmark_names()[-1]}"
 
-Benchmark = Annotated[str, typer.Argument(help=f"Benchmark: {BENCHMARKS}.", show_default=False)]
+Benchmark = Annotated[
+    str, typer.Argument(help=f"Benchmark: {BENCHMARKS}; or a folder of templates.", show_default=False)
+]
 Config = Annotated[str, typer.Option(help="Configuration of the dataset (see `qabias list`).")]
 Source = Annotated[
     str | None,

@@ -30,9 +30,7 @@ CreatePr = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan; ask the Hub nothing and send it nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Send without asking first.")]
 Private = Annotated[bool, typer.Option("--private", help="Make a new repository private.")]
-Name = Annotated[
-    str, typer.Argument(help="A benchmark with a dataset of its own (see `qabias list`).", show_default=False)
-]
+Name = Annotated[str, typer.Argument(help="A benchmark with a dataset (see `qabias list`).", show_default=False)]
 
 
 @push.command(epilog=f"Example: qabias push dataset {_FIRST} --to my-name/{_FIRST} --dry-run")

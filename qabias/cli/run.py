@@ -17,7 +17,8 @@ def run(
     benchmark: Annotated[
         str,
         typer.Argument(
-            help=f"Benchmark: {BENCHMARKS}; or the experiment of a benchmark's paper: {SUITE_PREFIX}BENCHMARK.",
+            help=f"Benchmark: {BENCHMARKS}; a folder of templates; or the experiment of a benchmark's paper: "
+            f"{SUITE_PREFIX}BENCHMARK.",
             show_default=False,
         ),
     ],

@@ -26,6 +26,14 @@ from qabias.comparison.forms import (
     unbalanced,
 )
 from qabias.comparison.joined import joined_tables
+from qabias.comparison.languages import (
+    are_one_family,
+    family_measures,
+    family_notes,
+    family_tables,
+    names_by_language,
+    paired_tables,
+)
 from qabias.comparison.outcomes import missing_notes, outcomes_tables
 from qabias.comparison.paired import Answers, have_common_examples, pair_up
 from qabias.comparison.paired_tests import differences
@@ -52,6 +60,7 @@ class Comparison(NamedTuple):
         findings: How the runs differ, in sentences.
         by_run: What every run found, in sentences that begin with its name.
         are_forms: Whether the runs are a published and a parallel form of the same questions to one model.
+        is_by_language: Whether they are sets of one family in several languages, answered by one model.
     """
 
     benchmark: Benchmark
@@ -64,10 +73,13 @@ class Comparison(NamedTuple):
     findings: Sequence[str]
     by_run: Sequence[str]
     are_forms: bool = False
+    is_by_language: bool = False
 
 
 def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str | None = None) -> Comparison:
     """Compare runs of a benchmark; of one model on published and on parallel texts, the two forms.
+
+    Runs of one model on sets of one family, such as BBQ in several languages, are shown by language.
 
     Args:
         folders: Run folders with scores, at least two.
@@ -77,9 +89,13 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     Raises:
         QabiasError: If a folder holds no whole run, or runs differ in what must agree.
     """
-    forms = two_forms([read_scored(folder) for folder in folders]) if len(folders) == 2 and not allow_mixed else None
-    if forms is not None:
-        return _compare_forms(forms, upstream_dir)
+    if len(folders) > 1 and not allow_mixed:
+        scored = [read_scored(folder) for folder in folders]
+        forms = two_forms(scored)
+        if forms is not None:
+            return _compare_forms(forms, upstream_dir)
+        if are_one_family(scored):
+            return _compare_languages(scored, upstream_dir)
     runs = read_runs(folders, allow_mixed)
     names = run_names(runs)
     benchmark = common_benchmark(runs)
@@ -137,6 +153,25 @@ def _compare_forms(forms: TwoForms, upstream_dir: str | None) -> Comparison:
     overall = next(table for table in found if table.name == OVERALL_TABLE)
     sentences = form_findings(measures, overall, unbalanced(measures, forms, upstream_dir))
     return Comparison(benchmark, runs, forms.names, {}, measures, scores, analysis, sentences, (), are_forms=True)
+
+
+def _compare_languages(runs: Sequence[ScoredRun], upstream_dir: str | None) -> Comparison:
+    for run in runs:
+        check_complete(run)
+    names = names_by_language(runs)
+    scores = [run.scores for run in runs]
+    paired, sentences = paired_tables(runs, names, upstream_dir)
+    tables = (*family_tables(runs, names), *paired, *outcomes_tables(names, scores))
+    notes = [*family_notes(runs, names), *missing_notes(names, scores)]
+    notes += [f"{name}: {run.left_out}." for name, run in zip(names, runs, strict=True) if run.left_out]
+    by_run = [
+        f"{name}. {sentence}"
+        for name, run in zip(names, runs, strict=True)
+        for sentence in findings(run.benchmark, run.scores)
+    ]
+    measures, analysis = family_measures(runs), Analysis(tables, notes=tuple(notes))
+    benchmark = runs[0].benchmark
+    return Comparison(benchmark, runs, names, {}, measures, scores, analysis, sentences, by_run, is_by_language=True)
 
 
 def measures_of(

@@ -70,8 +70,14 @@ def common_benchmark(runs: Sequence[ScoredRun]) -> Benchmark:
 
 def _alike() -> str:
     """The benchmarks whose runs can be given each other's scores, as the end of a message."""
-    known = {name: benchmark.facts.rescored for name, benchmark in loadable_benchmarks().items()}
-    return "".join(f", or of {name} and {' and '.join(others)}" for name, others in known.items() if others)
+    benchmarks = loadable_benchmarks()
+    known = {name: benchmark.facts.rescored for name, benchmark in benchmarks.items()}
+    rescored = "".join(f", or of {name} and {' and '.join(others)}" for name, others in known.items() if others)
+    families: dict[str, list[str]] = {}
+    for name, benchmark in benchmarks.items():
+        families.setdefault(benchmark.family, []).append(name)
+    of_one_model = [", ".join(names) for family, names in families.items() if family and len(names) > 1]
+    return rescored + "".join(f", or, by language, of one model on some of {names}" for names in of_one_model)
 
 
 def _as_forms(runs: Sequence[ScoredRun]) -> str:
@@ -88,7 +94,7 @@ def asked_questions(run: ScoredRun) -> str:
 
     Beside `SAME` it has the source as the signature names it, with the benchmark's options that choose texts.
     """
-    return json.dumps([*(getattr(run.arguments, name) for name in SAME), _field(run, "source")])
+    return json.dumps([run.benchmark.name, *(getattr(run.arguments, name) for name in SAME[1:]), _field(run, "source")])
 
 
 def mixed_fields(runs: Sequence[ScoredRun]) -> dict[str, list[str]]:
@@ -109,6 +115,8 @@ def _field(run: ScoredRun, name: str) -> str:
     if name == "source":
         source = signature_fields(run.signature).get("source", run.arguments.source)
         return source + (" with fixes" if run.arguments.fixes and "+" not in source else "")
+    if name == "benchmark":
+        return run.benchmark.name
     if name == COUNTED:
         return signature_fields(run.signature).get(name, "default")
     if name == "scorer" and not run.arguments.answers:

@@ -43,7 +43,8 @@ BY_STEREOTYPE = "By stereotype"
 STEREOTYPES_TABLE = "forms_stereotypes"
 """Name of the table of single stereotypes."""
 
-_DETECTABLE = f"{DETECTABLE}difference"
+DETECTABLE_DIFFERENCE = f"{DETECTABLE}difference"
+"""Name of the column of the smallest difference that would have been found."""
 
 # Fewer points say nothing about a correlation, and Fisher's interval needs four.
 _FEWEST_CORRELATED = 4
@@ -180,7 +181,7 @@ def form_tables(
         Form(table, answers.of(run), clusters)
         for run, table, clusters in zip(runs, examples, shared.clusters, strict=True)
     ]
-    pairs = _pairs(benchmark, whole[1], whole[0], runs[0].arguments.rules)
+    pairs = pairs_by_group(benchmark, whole[1], whole[0], runs[0].arguments.rules)
     notes = [_about_pairing(forms.facts, shared, whole)]
     bounds = {measure.name: measure.farthest for measure in measures}
     found = {group: differences(pair, bounds) for group, pair in pairs.items()}
@@ -188,7 +189,9 @@ def form_tables(
     by_stereotype = pairs[ALL].second(single), pairs[ALL].first(single)
     scores = [run.scores for run in runs]
     tables = [
-        _overall_table(measures, pairs[ALL], found[ALL], _detectable(benchmark, scores, ALL, found[ALL], measures)),
+        _overall_table(
+            measures, pairs[ALL], found[ALL], detectable_sizes(benchmark, scores, ALL, found[ALL], measures)
+        ),
         *(_difference_table(benchmark, measure, pairs, found, scores) for measure in measures),
         _agreement_table(measures, *by_stereotype),
         _stereotypes_table(measures, shared, *by_stereotype),
@@ -197,15 +200,24 @@ def form_tables(
     return tables, notes
 
 
-def form_findings(measures: Sequence[Measure], overall: Table, unsaid: Mapping[str, str]) -> list[str]:
+def form_findings(
+    measures: Sequence[Measure],
+    overall: Table,
+    unsaid: Mapping[str, str],
+    heading: str = "Published minus parallel form",
+    both: str = "forms",
+) -> list[str]:
     """In which scores the two forms differ, in a sentence made from the adjusted tests over all stereotypes.
 
     Args:
         measures: The scores that are compared.
-        overall: The table `OVERALL_TABLE`.
+        overall: The table `OVERALL_TABLE`, or one with a score in each row and the same columns of the difference.
         unsaid: By name why a score says nothing, as `unbalanced` gives it.
+        heading: What the sentence begins with.
+        both: What the two are called.
     """
     places = {column.name: place for place, column in enumerate(overall.columns)}
+    (n_clusters,) = (place for name, place in places.items() if name.startswith("n_"))
     apart, alike, undefined = [], [], []
     n_tests = sum(row[places["p"]] is not None for row in overall.rows)
     titles = {measure.title: unsaid[measure.name] for measure in measures if measure.name in unsaid}
@@ -213,23 +225,23 @@ def form_findings(measures: Sequence[Measure], overall: Table, unsaid: Mapping[s
         if measure.name in unsaid:
             continue
         difference, p = row[places["difference"]], row[places["p_adjusted"]]
-        kind = _kind_of_difference(measure)
+        kind = kind_of_difference(measure)
         if not isinstance(difference, Estimate) or difference.value is None or not isinstance(p, float):
             undefined.append(measure.title)
         elif p < APART:
             apart.append(f"{measure.title} ({show(difference, kind)}, adjusted p {show(p, 'p')})")
         else:
-            size, n = row[places[_DETECTABLE]], row[places["n_stereotypes"]]
+            size, n = row[places[DETECTABLE_DIFFERENCE]], row[n_clusters]
             assert isinstance(n, int)
             sizes = {measure.title: size if isinstance(size, float) else None}
             alike.append(f"{measure.title} ({unseen(measure, sizes, {measure.title: n}, n_tests)})")
     clauses = [
-        f"the two forms differ in {'; '.join(apart)}" if apart else "",
+        f"the two {both} differ in {'; '.join(apart)}" if apart else "",
         f"no difference is shown in {'; '.join(alike)}" if alike else "",
-        f"nothing can be said of {'; '.join(undefined)}, undefined in one of the forms" if undefined else "",
+        f"nothing can be said of {'; '.join(undefined)}, undefined in one of the {both}" if undefined else "",
         *no_statement(titles),
     ]
-    return [f"Published minus parallel form: {'. '.join(filter(None, clauses))}."]
+    return [f"{heading}: {'. '.join(filter(None, clauses))}."]
 
 
 def unbalanced(measures: Sequence[Measure], forms: TwoForms, upstream_dir: str | None = None) -> dict[str, str]:
@@ -284,7 +296,7 @@ def familiarity_of(forms: TwoForms) -> tuple[list[Table], list[str]]:
     return familiarity_tables(found), []
 
 
-def _pairs(benchmark: Benchmark, first: Form, second: Form, rules: Mapping[str, str]) -> dict[str, Pair]:
+def pairs_by_group(benchmark: Benchmark, first: Form, second: Form, rules: Mapping[str, str]) -> dict[str, Pair]:
     """The two forms by group; where every question was asked in several wordings, the mean over these."""
     pairs, starts = [], [0, 0]
     for tables in zip(by_run(first.table), by_run(second.table), strict=True):
@@ -324,7 +336,7 @@ def _runs_table(forms: TwoForms) -> Table:
     return Table(RUNS_TABLE, "The runs", "", note, columns, rows, None, RUNS)
 
 
-def _detectable(
+def detectable_sizes(
     benchmark: Benchmark,
     scores: Sequence[Scores],
     group: str,
@@ -350,11 +362,11 @@ def _overall_table(
     for measure, p_adjusted in zip(measures, adjusted, strict=True):
         difference = found[measure.name]
         # A column has one kind, and levels of shares have no sign; the numbers are in the tables of single scores.
-        levels = (_defined(of[measure.name][0]) for of in (published, parallel))
+        levels = (defined(of[measure.name][0]) for of in (published, parallel))
         both = (None if level is None else show(level, measure.kind) for level in levels)
         tested = Estimate(*difference[:3]), difference.p, p_adjusted, pair.n_clusters, sizes[measure.name]
         rows.append((measure.title, *both, *tested))
-    kinds = {_kind_of_difference(measure) for measure in measures}
+    kinds = {kind_of_difference(measure) for measure in measures}
     kind = kinds.pop() if len(kinds) == 1 else "number"
     return Table(
         OVERALL_TABLE,
@@ -385,13 +397,13 @@ def _difference_table(
         rows.append(
             (
                 group,
-                _defined(pair.second(once)[measure.name][0]),
-                _defined(pair.first(once)[measure.name][0]),
+                defined(pair.second(once)[measure.name][0]),
+                defined(pair.first(once)[measure.name][0]),
                 Estimate(*difference[:3]),
                 difference.p,
                 adjusted.get(group),
                 pair.n_clusters,
-                _detectable(benchmark, scores, group, found[group], [measure])[measure.name],
+                detectable_sizes(benchmark, scores, group, found[group], [measure])[measure.name],
             )
         )
     return Table(
@@ -401,7 +413,7 @@ def _difference_table(
         " ".join(filter(None, (measure.note, _READ_DIFFERENCES))),
         (
             Column("group", benchmark.facts.group, "text"),
-            *_difference_columns(measure.kind, _kind_of_difference(measure)),
+            *_difference_columns(measure.kind, kind_of_difference(measure)),
         ),
         tuple(rows),
         Figure("intervals", "group", ("difference",)),
@@ -460,9 +472,9 @@ def _stereotypes_table(
         Column("stereotype", "Stereotype", "text"),
         Column("groups", "Groups", "text"),
         Column("topic", "Topic", "text"),
-        *(Column(measure.name, measure.title, _kind_of_difference(measure)) for measure in measures),
+        *(Column(measure.name, measure.title, kind_of_difference(measure)) for measure in measures),
     ]
-    rows = tuple((*shared.stereotypes[number], shared.topics[number], *map(_defined, gaps[number])) for number in order)
+    rows = tuple((*shared.stereotypes[number], shared.topics[number], *map(defined, gaps[number])) for number in order)
     return Table(
         STEREOTYPES_TABLE,
         "Published minus parallel by stereotype",
@@ -475,22 +487,24 @@ def _stereotypes_table(
     )
 
 
-def _difference_columns(kind: str, kind_of_difference: str) -> tuple[Column, ...]:
+def _difference_columns(kind: str, difference_kind: str) -> tuple[Column, ...]:
     """The columns of a score in both forms, its difference and tests."""
     return (
         Column("published", "Published", kind),
         Column("parallel", "Parallel", kind),
-        Column("difference", "Published − parallel", kind_of_difference),
+        Column("difference", "Published − parallel", difference_kind),
         Column("p", "p", "p"),
         Column("p_adjusted", "adjusted p", "p"),
         Column("n_stereotypes", "Stereotypes", "count"),
-        Column(_DETECTABLE, "found from", "share" if kind_of_difference == "signed" else kind_of_difference),
+        Column(DETECTABLE_DIFFERENCE, "found from", "share" if difference_kind == "signed" else difference_kind),
     )
 
 
-def _kind_of_difference(measure: Measure) -> str:
+def kind_of_difference(measure: Measure) -> str:
+    """Kind of the column of differences of a score: those of shares have a sign."""
     return "signed" if measure.kind == "share" else measure.kind
 
 
-def _defined(value: float) -> float | None:
+def defined(value: float) -> float | None:
+    """A score as a table holds it: None where it is NaN."""
     return None if np.isnan(value) else float(value)

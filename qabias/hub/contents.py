@@ -9,10 +9,11 @@ from huggingface_hub import DatasetCard, SpaceCard
 from qabias.benchmarks import locate
 from qabias.building import sources
 from qabias.building.croissant import FILE_NAME as CROISSANT
+from qabias.building.licences import check_passing_on
 from qabias.errors import QabiasError
 from qabias.hub.changes import Push, check_repo_id
 from qabias.hub.results import public_signature, result_files
-from qabias.hub.tasks import eval_yaml, load_dataset_owner
+from qabias.hub.tasks import eval_yaml, load_dataset_owner, load_pushable
 from qabias.runs.scored import read_scored
 from qabias.support.version import __version__
 
@@ -53,10 +54,13 @@ def dataset_push(
             and refuses frameworks that its list does not have.
 
     Raises:
-        QabiasError: If the choice is wrong, the texts cannot be had, or the card lacks licence or attribution.
+        QabiasError: If the choice is wrong, the licence of the texts forbids it, they cannot be had, or the card lacks
+            licence or attribution.
     """
     check_repo_id(repo_id)
-    chosen = load_dataset_owner(benchmark)
+    chosen = load_pushable(benchmark)
+    if chosen.about is not None:
+        check_passing_on(chosen.name, chosen.about.licence_id)
     origin = chosen.origin(source, seed, fixes, upstream_dir)
     if source == "bundled" and seed != 0:
         raise QabiasError("the bundled examples are one fixed set, which no seed changes; leave --seed out")
@@ -72,7 +76,7 @@ def dataset_push(
         own_card = (folder / "README.md").read_text(encoding="utf-8")
         described: str = locate.dataset_module(benchmark, "folder").croissant(origin, own_card)
         files[CROISSANT] = described.encode()
-    card = _card(folder, f'"./{benchmark}_dataset"', repo_id)
+    card = _card(folder, f'"./{chosen.name}_dataset"', repo_id)
     _check_data_files(card, files)
     if source != "bundled":
         check_attribution(card, benchmark)
@@ -83,8 +87,8 @@ def dataset_push(
     return Push(
         repo_id,
         "dataset",
-        f"Dataset {benchmark} by qabias",
-        f"{benchmark} {origin.version}, qabias {__version__}",
+        f"Dataset {chosen.name} by qabias",
+        f"{chosen.name} {origin.version}, qabias {__version__}",
         files,
         owned=_OWNED,
     )
@@ -150,30 +154,35 @@ def check_attribution(card: str, benchmark: str) -> None:
 
     Args:
         card: The card, head and text.
-        benchmark: Name of a benchmark with a dataset of its own.
+        benchmark: Name of a benchmark with a dataset of its own or of a published set, or a folder of templates.
 
     Raises:
         QabiasError: If it does not.
     """
-    texts = load_dataset_owner(benchmark).facts.hub
-    assert texts is not None
-    repository = locate.dataset_module(benchmark, "official").REPOSITORY
-    licence = sources.licence(repository)
+    chosen = load_pushable(benchmark)
+    if chosen.about is not None:
+        authors, licence = chosen.about.authors, chosen.about.licence_id
+        repository = chosen.about.repository
+    else:
+        assert chosen.facts.hub is not None
+        authors = chosen.facts.hub.authors
+        repository = locate.dataset_module(benchmark, "official").REPOSITORY
+        licence = sources.licence(repository)
     parsed = DatasetCard(card)
     missing = [
         what
         for what, there in {
             f"license: {licence.lower()} in the head": parsed.data.get("license") == licence.lower(),
             f"the licence {licence}": licence.lower() in parsed.text.lower(),
-            f"the authors {texts.authors}": texts.authors in parsed.text,
-            f"the commit of {repository}": sources.commit(repository)[:7] in parsed.text,
+            f"the authors {authors}": authors in parsed.text,
+            f"the commit of {repository}": not repository or sources.commit(repository)[:7] in parsed.text,
         }.items()
         if not there
     ]
     if missing:
         raise QabiasError(
             f"{benchmark}: the card of the authors' texts lacks {' and '.join(missing)}, so it is not pushed; "
-            "install qabias again, or correct card.md and card_sources.yaml"
+            "install qabias again, or correct what its card is made of"
         )
 
 

@@ -7,7 +7,8 @@ A dataset repository tells them in its `eval.yaml`, a model repository gives a v
 import textwrap
 from collections.abc import Sequence
 
-from qabias.benchmarks import Benchmark, loadable_benchmarks
+from qabias.benchmarks import Benchmark, load_benchmark, loadable_benchmarks
+from qabias.benchmarks.registry import is_folder
 from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
 
@@ -27,6 +28,20 @@ def load_dataset_owner(name: str) -> Benchmark:
         why = f"is a part of the dataset {dataset}" if dataset in owners else "has no dataset folder"
         raise QabiasError(f"{name} {why}; choose one of {', '.join(owners)}")
     raise unknown("name", name, owners)
+
+
+def load_pushable(name: str) -> Benchmark:
+    """The benchmark whose dataset can be pushed: with a dataset of its own, a published set, a folder of templates.
+
+    Raises:
+        QabiasError: If there is none of that name or at that path.
+    """
+    if is_folder(name):
+        return load_benchmark(name)
+    known = loadable_benchmarks()
+    if name in known and known[name].about is not None:
+        return known[name]
+    return load_dataset_owner(name)
 
 
 def benchmarks_of(dataset: str) -> list[Benchmark]:

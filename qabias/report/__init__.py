@@ -16,6 +16,7 @@ from typing import Any
 from qabias.benchmarks.findings import findings
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import are_question_only, run_names
+from qabias.comparison.languages import names_by_language
 from qabias.errors import QabiasError
 from qabias.pooling import Pool, pool_content
 from qabias.report.checks import check_analysis
@@ -68,7 +69,8 @@ def write_combined_report(folders: Sequence[Path], output: Path) -> Path:
         output: File to write.
 
     Returns:
-        The path of the page, which opens with the headline scores of all runs, one table for each benchmark.
+        The path of the page, which opens with the headline scores of all runs, one table for each benchmark; sets of
+        one family, such as BBQ in several languages, share one.
 
     Raises:
         QabiasError: As `write_report_of`.
@@ -79,16 +81,20 @@ def write_combined_report(folders: Sequence[Path], output: Path) -> Path:
 
 
 def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> dict[int, Table]:
-    """The headline scores of all runs: for each benchmark a table, by the place of its first run."""
+    """The headline scores of all runs: for each benchmark or family a table, by the place of its first run."""
     places: dict[str, list[int]] = {}
     for place, run in enumerate(runs):
-        places.setdefault(run.benchmark.name, []).append(place)
+        places.setdefault(run.benchmark.family or run.benchmark.name, []).append(place)
     tables = {}
     for of in places.values():
-        benchmark = runs[of[0]].benchmark
+        shown = [runs[place] for place in of]
+        benchmark = shown[0].benchmark
         tiles = [chapters[place].tiles for place in of]
-        names = run_names([runs[place] for place in of])
-        tables[of[0]] = headline_table(benchmark.title, benchmark.facts.clusters[0], names, tiles)
+        languages = dict.fromkeys(run.benchmark.language(run.arguments.config) for run in shown)
+        by_language = len(languages) > 1
+        names = names_by_language(shown) if by_language else run_names(shown)
+        title = f"By language: {', '.join(languages)}" if by_language else benchmark.title
+        tables[of[0]] = headline_table(title, benchmark.facts.clusters[0], names, tiles)
     return tables
 
 
@@ -114,12 +120,19 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
     title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(run.benchmark.name for run in runs))}"
     if comparison.are_forms:
         title = f"{runs[0].arguments.model} on two forms of {comparison.benchmark.name}"
+    if comparison.is_by_language:
+        title = f"{runs[0].arguments.model} by language"
     head = {f"Run {number}": name for number, name in enumerate(comparison.names, start=1)}
     marked = {f"MIXED: {name}": ", ".join(values) for name, values in comparison.mixed.items()}
     chapter = Chapter(
         title=title,
         head={**head, **marked},
-        intro=comparison_intro(comparison.benchmark, [run.benchmark for run in runs], comparison.are_forms),
+        intro=comparison_intro(
+            comparison.benchmark,
+            [run.benchmark for run in runs],
+            comparison.are_forms,
+            comparison.is_by_language,
+        ),
         analysis=write_analysis(comparison.analysis, folder / ANALYSIS_FILE),
         kicker="Comparison",
         findings=comparison.findings,

@@ -54,16 +54,20 @@ def run_intro(benchmark: Benchmark) -> Intro:
     return Intro(facts.intro, facts.clusters[0], facts.citations)
 
 
-def comparison_intro(benchmark: Benchmark, measured: Sequence[Benchmark], are_forms: bool = False) -> Intro:
+def comparison_intro(
+    benchmark: Benchmark, measured: Sequence[Benchmark], are_forms: bool = False, is_by_language: bool = False
+) -> Intro:
     """What a comparison says first.
 
     Args:
         benchmark: The benchmark whose scores are compared.
         measured: The benchmarks of its runs.
         are_forms: Whether they are a published and a parallel form of the same questions.
+        is_by_language: Whether they are sets of one family in several languages.
     """
     citations = dict.fromkeys(text for of in (benchmark, *measured) for text in of.facts.citations)
-    template = _TEMPLATES / ("intro_forms.html.j2" if are_forms else "intro_comparison.html.j2")
+    name = "forms" if are_forms else "languages" if is_by_language else "comparison"
+    template = _TEMPLATES / f"intro_{name}.html.j2"
     return Intro(template, "stereotypes" if are_forms else benchmark.facts.clusters[0], tuple(citations))
 
 

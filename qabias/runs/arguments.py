@@ -15,7 +15,7 @@ class RunArguments:
     """What determines the answers of a run.
 
     Attributes:
-        benchmark: Name of the benchmark.
+        benchmark: Name of the benchmark, or the path of a folder of templates as it was given.
         model: `smollm2`, `baseline:KIND`, a folder or a Hub id.
         config: Configuration of the benchmark's dataset.
         source: Source of its texts.
@@ -50,6 +50,15 @@ class RunArguments:
     rules: Mapping[str, str] = field(default_factory=dict)
     answers: str = ""
     orders: int = 1
+
+    @property
+    def benchmark_name(self) -> str:
+        """Name of the benchmark, also where `benchmark` is the path of a folder of templates.
+
+        Raises:
+            QabiasError: If there is no such benchmark.
+        """
+        return load_benchmark(self.benchmark).name
 
     @property
     def scorer_options(self) -> dict[str, str]:

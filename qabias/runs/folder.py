@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from qabias.benchmarks import Benchmark, benchmark_names
+from qabias.benchmarks.registry import is_folder
 from qabias.benchmarks.stacking import by_run
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
@@ -64,7 +65,7 @@ class RunFile:
 
     @property
     def benchmark(self) -> str:
-        """Name of the benchmark."""
+        """Name of the benchmark, or the path of a folder of templates."""
         return self.arguments.benchmark
 
 
@@ -104,7 +105,7 @@ def read_run(folder: Path) -> RunFile:
         raise QabiasError(
             f"{path} is damaged or not of qabias {__version__}: {error!r}; repeat the run in another folder"
         ) from error
-    if found.benchmark not in benchmark_names():
+    if found.benchmark not in benchmark_names() and not is_folder(found.benchmark):
         raise QabiasError(
             f"{path}: unknown benchmark {found.benchmark!r}, here are {', '.join(benchmark_names())}; install the "
             "package that brings it, or repeat the run in another folder"
@@ -176,13 +177,16 @@ def _write_run(path: Path, arguments: RunArguments, signature: str, units_per_pa
 
 
 def default_folder(arguments: RunArguments) -> Path:
-    """`runs/<benchmark>-<config>-<model>-<hash of the arguments>` in the working directory."""
-    named = asdict(arguments)
+    """`runs/<benchmark>-<config>-<model>-<hash of the arguments>` in the working directory.
+
+    The name of a benchmark of templates counts, not the path of its folder.
+    """
+    named = {**asdict(arguments), "benchmark": arguments.benchmark_name}
     if arguments.orders == 1:
         del named["orders"]  # runs that were begun before there were orders keep their names
     digest = zlib.crc32(json.dumps(named, sort_keys=True).encode())
     model = re.sub(r"[^A-Za-z0-9.]+", "-", Path(arguments.model).name if "/" in arguments.model else arguments.model)
-    return Path("runs") / f"{arguments.benchmark}-{arguments.config}-{model.strip('-')}-{digest:08x}"
+    return Path("runs") / f"{arguments.benchmark_name}-{arguments.config}-{model.strip('-')}-{digest:08x}"
 
 
 def cut_parts(benchmark: Benchmark, table: pa.Table, units_per_part: int) -> Iterator[pa.Table]:

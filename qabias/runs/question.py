@@ -8,13 +8,14 @@ from functools import cached_property
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, Origin, PromptFormat, choose_format, load_benchmark, make_origin
+from qabias.benchmarks.registry import is_folder
 from qabias.benchmarks.scoring import RUN
 from qabias.benchmarks.stacking import stacked
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_scorer
 from qabias.runs.folder import RunFile, cut_parts, read_keys
 from qabias.runs.sampling import sample
-from qabias.runs.signature import format_name, make_signature
+from qabias.runs.signature import format_name, make_signature, signature_fields
 from qabias.scorers.base import LimitedScorer, Scorer, TextScorer
 from qabias.scorers.registry import kind_of
 
@@ -109,15 +110,26 @@ def load_examples_of(run: RunFile, upstream_dir: str | None = None) -> Examples:
         upstream_dir: Local mirror of the published files.
 
     Raises:
-        QabiasError: If the files cannot be had, or a part of the run is damaged.
+        QabiasError: If the files cannot be had, a part of the run is damaged, or its templates have changed since.
     """
     examples = load_examples(run.arguments, upstream_dir)
+    _check_unchanged(run, examples)
     if not run.arguments.answers:
         return examples
     key = examples.benchmark.key
     answered = set(zip(*(read_keys(run.folder, key)[name].to_pylist() for name in key), strict=True))
     rows = zip(*(examples.table[name].to_pylist() for name in key), strict=True)
     return replace(examples, table=examples.table.filter(pa.array([row in answered for row in rows])))
+
+
+def _check_unchanged(run: RunFile, examples: Examples) -> None:
+    """Refuse the answers to templates of a user's own that have other texts by now."""
+    then, now = signature_fields(run.signature).get("source"), examples.origin.version
+    if is_folder(run.benchmark) and then != now:
+        raise QabiasError(
+            f"{run.folder}: the templates in {run.benchmark} have changed since ({then} then, {now} now), and its "
+            "answers are to the texts of then; put these back, or run again into another folder"
+        )
 
 
 def fitting_format(benchmark: Benchmark, scorer: Scorer, name: str | None, orders: int = 1) -> PromptFormat:

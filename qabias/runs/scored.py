@@ -119,7 +119,7 @@ def read_scored(folder: Path) -> ScoredRun:
         raise QabiasError(f"cannot read {path}: {error}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise damaged(path, repr(error)) from error
-    for key, ours in (("benchmark", run.benchmark), ("signature", run.signature)):
+    for key, ours in (("benchmark", run.arguments.benchmark_name), ("signature", run.signature)):
         if content.get(key) != ours:
             raise QabiasError(
                 f"{path}: its {key} {content.get(key)!r} is not that of run.json, {ours!r}; score the run again with "

@@ -40,7 +40,7 @@ def make_signature(arguments: RunArguments, origin: Origin, prompt_format: Promp
     }
     if not arguments.rules:
         del fields["score"]
-    return "|".join([arguments.benchmark, *(f"{name}:{value}" for name, value in fields.items())])
+    return "|".join([arguments.benchmark_name, *(f"{name}:{value}" for name, value in fields.items())])
 
 
 def collected_signature(arguments: RunArguments, origin: Origin, prompt_format: PromptFormat | None) -> str:
@@ -62,7 +62,7 @@ def collected_signature(arguments: RunArguments, origin: Origin, prompt_format: 
         "answers": arguments.answers,
         "qabias": __version__,
     }
-    return "|".join([arguments.benchmark, *(f"{name}:{value}" for name, value in fields.items() if value)])
+    return "|".join([arguments.benchmark_name, *(f"{name}:{value}" for name, value in fields.items() if value)])
 
 
 def with_rules(signature: str, rules: Mapping[str, str]) -> str:

@@ -41,6 +41,9 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
     if comparison.are_forms:
         _print_forms(comparison, console)
         return
+    if comparison.is_by_language:
+        _print_by_language(comparison, console)
+        return
     for table in comparison.analysis.tables:
         if table.section == RUNS and table.name != RUNS_TABLE:
             print_table(table, console)
@@ -91,6 +94,17 @@ def _print_forms(comparison: Comparison, console: Console) -> None:
         "docs/contamination.md.",
         markup=False,
     )
+
+
+def _print_by_language(comparison: Comparison, console: Console) -> None:
+    """The scores by language, and the differences where the questions are the same."""
+    for name, run in zip(comparison.names, comparison.runs, strict=True):
+        console.print(f"{name}: {run.signature}", markup=False)
+    for table in comparison.analysis.tables:
+        if table.name != RUNS_TABLE:
+            print_table(with_ranges_in_cells(table), console)
+    for sentence in [*comparison.by_run, *comparison.findings]:
+        console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
 def print_familiarity(found: Familiarity, console: Console | None = None) -> None:

@@ -101,6 +101,7 @@ class BBQBenchmark(Benchmark):
     pools = True
     metric_version = locate.metric_module(NAME, "engine").VERSION
     has_published = True
+    family = NAME
     facts = FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
@@ -259,6 +260,10 @@ class BBQBenchmark(Benchmark):
     def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of a run to each of two forms by category and stereotype."""
         return pair_forms(first, second, rules)
+
+    def language(self, config: str) -> str:
+        """English, in all configurations."""
+        return "English"
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Examples, templates and categories, and outputs that name no answer."""

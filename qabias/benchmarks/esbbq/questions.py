@@ -8,6 +8,8 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
+from qabias.benchmarks.esbbq import ESBBQ
+from qabias.benchmarks.esbbq.about import REPOSITORY, about_set
 from qabias.benchmarks.esbbq.released import CATEGORIES, read_items
 from qabias.benchmarks.multilingual.benchmark import ALL, ORDERS, PublishedQuestions, SetOrigin, set_facts
 from qabias.benchmarks.multilingual.formats import formats_in
@@ -20,7 +22,7 @@ from qabias.building.templating import StableRandom
 CITATION = (
     "Valle Ruiz-Fernández, Mario Mina, Júlia Falcão, Luis Vasquez-Reina, Anna Sallés, Aitor Gonzalez-Agirre and Olatz "
     "Perez-de-Viñaspre (2025). EsBBQ and CaBBQ: The Spanish and Catalan bias benchmarks for question answering. "
-    '<a href="https://arxiv.org/abs/2507.11216">arXiv:2507.11216</a>'
+    '<cite>Computing Research Repository</cite>. <a href="https://arxiv.org/abs/2507.11216">arXiv:2507.11216</a>'
 )
 
 WORDINGS: Mapping[str, tuple[str, ...]] = {
@@ -45,16 +47,19 @@ class SpainQuestions(PublishedQuestions):
         code: Code of the language, which is also the end of the folder of released rows.
     """
 
-    repository = "langtech-bsc/EsBBQ-CaBBQ"
+    repository = REPOSITORY
     categories = CATEGORIES
+    names = ESBBQ
     configs = (*CATEGORIES, ALL)
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS})
+    lopsided = True
 
     def __init__(self, name: str, title: str, code: str) -> None:
         self.name = name
         self.title = title
         self._language = load_language(code)
         self.formats = formats_in(self.language_of)
+        self.about = about_set(title.partition(":")[0], code, self._language.name)
         self.facts = set_facts(name, title, CITATION)
 
     def language_of(self, example: Example) -> Language:

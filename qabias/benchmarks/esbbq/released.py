@@ -44,8 +44,8 @@ def _item(row: Mapping[str, str]) -> Item:
     )
     return Item(
         category=row["category"],
-        template=f"{int(row['template_id']):02d}{row['version'] and '-' + row['version']}",
-        set="/".join((row["flipped"], row["ans0"], row["ans1"], row["stated_gender_info"])),
+        template=f"{int(row['template_id']):02d}",
+        set="/".join((row["version"], row["flipped"], row["ans0"], row["ans1"], row["stated_gender_info"])),
         negative=row["question_polarity"] == "neg",
         ambiguous=row["context_condition"] == "ambig",
         context=row["context"],

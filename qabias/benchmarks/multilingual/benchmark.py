@@ -5,28 +5,35 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
+from tqdm import tqdm
 
 from qabias.answers import Phrases
+from qabias.benchmarks.about import About
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.facts import Facts
 from qabias.benchmarks.given import GivenAnswers
+from qabias.benchmarks.multilingual.by_language import by_language
+from qabias.benchmarks.multilingual.folder import FolderOrigin, SetFolder
 from qabias.benchmarks.multilingual.formats import formats_in
 from qabias.benchmarks.multilingual.language import Language
-from qabias.benchmarks.pairs import Form, Pair
+from qabias.benchmarks.multilingual.names import in_names, names_table, with_names
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.building import sources
 from qabias.building.origin import check_source
 from qabias.building.templating import StableRandom
+from qabias.errors import QabiasError
 from qabias.scorers.base import Scorer, TextScorer
 from qabias.scorers.registry import kind_of
 from qabias.support.suggest import unknown
-from qabias.tables.model import Analysis
+from qabias.tables.model import Analysis, Table
 
 ALL = "all"
 """The configuration of all examples."""
@@ -77,7 +84,10 @@ class PublishedQuestions(BBQBenchmark):
 
     Attributes:
         repository: Where its authors published it, as `owner/name`; its files are pinned and verified.
-        categories: Its configurations, without that of all examples.
+        categories: Its categories: every configuration has some of them.
+        lopsided: Whether a set may ask more questions of one polarity than of the other, as it was released.
+        names: Whose names and signs of scores its paper uses, as BBQ's metric calls them; "" for BBQ's own.
+        about: What the card of its dataset folder says of it.
     """
 
     sources: Sequence[str] = (RELEASE,)
@@ -86,10 +96,17 @@ class PublishedQuestions(BBQBenchmark):
     has_published = False
     repository: str
     categories: Sequence[str]
+    lopsided = False
+    names: str = ""
+    about: About
 
     @abstractmethod
     def language_of(self, example: Example) -> Language:
         """The language of an example."""
+
+    def commit(self) -> str:
+        """The commit of the published files."""
+        return sources.commit(self.repository)
 
     def phrases_of(self, example: Example) -> Phrases:
         """What the language of an example has for its written answers to be read."""
@@ -109,19 +126,46 @@ class PublishedQuestions(BBQBenchmark):
         Raises:
             QabiasError: If there is no such source, or fixes are asked for.
         """
-        check_source(source, self.sources, fixes)
+        self.check_source(source, fixes)
         chosen = {name: options.get(name, values[0]) for name, values in self.options.items()}
         changed = tuple(f"{name}={value}" for name, value in chosen.items() if value != self.options[name][0])
-        return SetOrigin(source, sources.commit(self.repository), seed, upstream_dir, chosen, changed)
+        return SetOrigin(source, self.commit(), seed, upstream_dir, chosen, changed)
+
+    def check_source(self, source: str, fixes: bool) -> None:
+        """Refuse what is no source, and fixes, of which there are none for these texts.
+
+        Raises:
+            QabiasError: If there is no such source, or fixes are asked for.
+        """
+        check_source(source, self.sources, fixes)
+        if fixes:
+            raise QabiasError(f"{self.name}: the published texts are taken as they are; leave out --fixes")
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a category or of all, in file order."""
         return pa.concat_tables([self.table(category, origin) for category in self._categories(config)])
 
+    def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
+        """Build a dataset folder with a progress bar; returns its tables by category."""
+        names = list(self._categories(config))
+        folder = SetFolder(self.about, {of: self.members(of) for of in self.configs})
+        tables = partial(self.table, origin=origin)
+        described = FolderOrigin(self.name, origin.source, origin.version, origin.seed, tables)
+        with tqdm(total=len(names), unit="category", desc=f"build {self.name}") as bar:
+
+            def advance(_: str) -> None:
+                bar.update()
+
+            return folder.write(output, described, names, advance)
+
     def default_format(self, scorer: Scorer) -> str:
         """A model that writes, or must see the answers, is asked for a letter."""
         kind = kind_of(scorer)
         return "letters" if isinstance(scorer, TextScorer) or kind.lists_options else "qa"
+
+    def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
+        """BBQ's scores, and beside them those of the set's paper where answers are counted by the default rules."""
+        return super().score(table, answers, with_names(self._counting(rules), self.names))
 
     def analyse(
         self,
@@ -131,32 +175,69 @@ class PublishedQuestions(BBQBenchmark):
         prompt_format: PromptFormat | None,
         rules: Rules = NO_RULES,
     ) -> Analysis:
-        """The tables of BBQ; none of them is a figure of BBQ's paper."""
-        found = super().analyse(table, answers, scores, prompt_format, rules)
-        return replace(found, tables=tuple(replace(one, source="") for one in found.tables))
+        """The tables of BBQ, none a figure of its paper; scores by language, and in the names of the set's paper."""
+        found = super().analyse(table, answers, scores, prompt_format, self._counting(rules))
+        tables = [_of_no_paper(one) for one in found.tables]
+        if "names" in with_names(rules, self.names):
+            tables.insert(1, names_table(self.groups(scores), self.names))
+        languages = [self.language_of({"category": name}).name for name in table["category"].to_pylist()]
+        tables = [*by_language(table, answers, languages, self._counting(rules)), *tables]
+        return replace(found, tables=tuple(tables))
+
+    def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
+        """What BBQ remarks, and the scores in the names of the set's paper."""
+        named = in_names(scores, self.names) if self.names else ""
+        return [*super().remarks(scores), *([named] if named else [])]
 
     def recognise(self, found: pa.Table) -> list[GivenAnswers]:
         """None: answers to these sets are read in the general form."""
         return []
 
-    def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """None: these sets have no parallel form."""
-        return {}
+    def language(self, config: str) -> str:
+        """The languages of the categories of a configuration."""
+        return ", ".join(dict.fromkeys(self.language_of({"category": of}).name for of in self._categories(config)))
 
-    def _categories(self, config: str) -> Sequence[str]:
-        self.check_config(config)
-        return self.categories if config == ALL else config.split(",")
+    def members(self, config: str) -> Sequence[str]:
+        """The categories of one configuration."""
+        return self.categories if config == ALL else (config,)
 
     def check_config(self, config: str) -> None:
-        """Refuse what is neither a configuration nor several categories in their order, each once.
+        """Refuse what is neither a configuration nor several in their order that have no category in common.
 
         Raises:
             QabiasError: If it is none.
         """
         names = [name.strip() for name in config.split(",")]
         for name in names:
-            if name not in self.configs or (name == ALL and len(names) > 1):
+            if name not in self.configs:
                 raise unknown("configuration", name, self.configs)
+        ordered = ",".join(name for name in self.configs if name in names)
+        if config != ordered:
+            raise QabiasError(f"write the configuration {config!r} as {ordered}, so that equal questions have one name")
+        categories = self._members(names)
+        twice = sorted({name for name in categories if categories.count(name) > 1})
+        if twice:
+            raise QabiasError(f"the configuration {config!r} has {', '.join(twice)} more than once; name each once")
+
+    def _counting(self, rules: Rules) -> dict[str, Any]:
+        return {**rules, "allow_incomplete": True} if self.lopsided else dict(rules)
+
+    def _categories(self, config: str) -> Sequence[str]:
+        self.check_config(config)
+        return self._members(config.split(","))
+
+    def _members(self, names: Sequence[str]) -> list[str]:
+        return [category for name in names for category in self.members(name)]
+
+
+def _of_no_paper(table: Table) -> Table:
+    """A table of BBQ without what is said of BBQ's paper and texts."""
+    from qabias.benchmarks.bbq.tables import OF_BBQ
+
+    note = table.note
+    for words in OF_BBQ:
+        note = note.replace(words, "")
+    return replace(table, source="", note=note)
 
 
 def set_formats(benchmark: PublishedQuestions) -> Mapping[str, PromptFormat]:
@@ -175,6 +256,8 @@ def set_facts(name: str, title: str, citation: str, **changes: Any) -> Facts:
     """
     measures = tuple(replace(measure, source="") for measure in FACTS.measures)
     caption = f"{title} in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes"
-    changed = {"question_only": None, "hub": None, "suite": None, "forms": None, "means": (), **changes}
+    own_tables = tuple(table for table in FACTS.own_tables if table != "question_only")
+    texts = {"intro": FACTS.intro.with_name("intro_sets.html.j2"), "own_tables": own_tables}
+    changed = {**texts, "question_only": None, "hub": None, "suite": None, "forms": None, "means": (), **changes}
     citations = (citation, *FACTS.citations)
     return replace(FACTS, dataset=name, measures=measures, caption=caption, citations=citations, **changed)

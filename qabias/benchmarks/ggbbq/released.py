@@ -1,0 +1,144 @@
+"""The released rows of GG-BBQ: the ambiguous and the disambiguated ones are in two files, in the same order.
+
+Two lines of a file ask the negative and the other question about one context and two people; with the same lines of the
+other file they are a set of four. The rows do not name their template, which is found by its text.
+
+In 72 lines of each file of labels, those of question 10, the two questions are exchanged: the one that is called
+negative asks who can be trusted with children, and its right answer is the person who is not trusted. The rows are read
+as they are released.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from qabias.benchmarks.multilingual.rows import PLACES, Answer, Item, target_of
+from qabias.building.templating import filled_pattern
+from qabias.errors import QabiasError
+
+UNKNOWN = "unknown"
+"""The tag of the answer that nobody can tell, always the last one."""
+
+TAGS: Mapping[str, str] = {"trans": "non_binary"}
+"""The tag of the people of a group that the rows call otherwise. In templates about trans people, whose groups are
+"trans" and others, one of the two people is trans by the words of the answer or context, and has this tag."""
+
+_POLARITIES = {"negative": True, "non_negative": False}
+_OF_BOTH = ("index", "question", "choice_0", "choice_1", "choice_2", "question_type", "choice_info")
+
+
+class _Template(NamedTuple):
+    """A published template.
+
+    Attributes:
+        name: Number of the question and of the template, e.g. "16-088".
+        context: What its filled disambiguated contexts look like.
+        questions: Its two questions.
+        names: Whether people are told apart by proper names alone.
+        source: Where the stereotype is documented.
+    """
+
+    name: str
+    context: re.Pattern[str]
+    questions: tuple[str, str]
+    names: bool
+    source: str
+
+
+def read_items(category: str, ambiguous: Path, disambiguated: Path, templates: Path) -> Iterator[Item]:
+    """The items of one part, the four of a set one after another.
+
+    Args:
+        category: Name of the part.
+        ambiguous: The released file of ambiguous rows.
+        disambiguated: The released file of disambiguated rows.
+        templates: The published templates of the part.
+
+    Raises:
+        QabiasError: If the files are not released ones of one part.
+    """
+    try:
+        known = _read_templates(templates)
+        for number, (unclear, clear) in enumerate(zip(_rows(ambiguous), _rows(disambiguated), strict=True)):
+            if any(unclear[name] != clear[name] for name in _OF_BOTH):
+                raise ValueError(f"line {number + 1} is not the same question in both files")
+            template = _template_of(clear, known)
+            for row in (unclear, clear):
+                yield _item(category, row, template, number // 2)
+    except (KeyError, ValueError, SyntaxError, TypeError) as error:
+        raise QabiasError(f"{disambiguated}: not the released rows of {category} ({error!r})") from error
+
+
+def is_target(tag: str, groups: Sequence[str]) -> bool:
+    """Whether a person is a member of the stereotyped group.
+
+    Args:
+        tag: The person's tag in `choice_info`: "F", "M" or "non_binary".
+        groups: The stereotyped groups.
+    """
+    return tag in groups or tag in {TAGS.get(group) for group in groups}
+
+
+def _item(category: str, row: Mapping[str, Any], template: _Template, number: int) -> Item:
+    groups = json.loads(row["known_stereotyped_groups"])
+    tags = [tag for _, tag in ast.literal_eval(row["choice_info"]).values()]
+    first, second, third = (Answer(row[f"choice_{place}"], tags[place]) for place in PLACES)
+    return Item(
+        category=category,
+        template=template.name,
+        set=str(number),
+        negative=_POLARITIES[row["question_type"]],
+        ambiguous=row["context_type"] == "ambiguous_context",
+        context=row["context"],
+        question=row["question"],
+        answers=(first, second, third),
+        right=row["label"],
+        target=target_of([is_target(tag, groups) for tag in tags]),
+        unknown=tags.index(UNKNOWN),
+        stereotype=row["relevant_social_values"],
+        groups=groups,
+        label_type="name" if template.names else "label",
+        source=template.source,
+    )
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        yield from map(json.loads, file)
+
+
+def _read_templates(path: Path) -> list[_Template]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return [_template({name.strip(): text for name, text in row.items()}) for row in csv.DictReader(file)]
+
+
+def _template(row: Mapping[str, str]) -> _Template:
+    # One slot of the published templates lacks a brace.
+    text = re.sub(r"(?<!\{)\{(?=\w+\}\})", "{{", f"{row['ambiguous_context']} {row['disambiguous_context']}")
+    return _Template(
+        name=f"{int(row['question_index']):02d}-{int(row['id']):03d}",
+        context=filled_pattern(_one_space(text)),
+        questions=(_one_space(row["question_negative_stereotype"]), _one_space(row["question_non_negative"])),
+        names=row["proper_nouns_only"] == "True",
+        source=row["Notes"],
+    )
+
+
+def _template_of(row: Mapping[str, Any], templates: Sequence[_Template]) -> _Template:
+    """The one template that a disambiguated row was made from."""
+    context, question = _one_space(row["context"]), _one_space(row["question"])
+    found = [one for one in templates if question in one.questions and one.context.fullmatch(context)]
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} templates for the context {context!r}")
+    return found[0]
+
+
+def _one_space(text: str) -> str:
+    """The text without spaces at its ends and with one between words: the files differ in their number."""
+    return " ".join(text.split())

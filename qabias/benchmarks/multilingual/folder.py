@@ -1,0 +1,144 @@
+"""The dataset folder of a published set: one card for the whole family, filled with what a set says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from qabias.benchmarks import locate
+from qabias.benchmarks.about import About
+from qabias.benchmarks.bbq import NAME as BBQ
+from qabias.benchmarks.multilingual.rows import SCHEMA, UNDEFINED
+from qabias.building.croissant import Records
+from qabias.building.folder import DatasetFolder, Tables
+
+FEATURES: datasets.Features = locate.dataset_module(BBQ, "builder").FEATURES
+
+
+_PINNED = " The qabias project verifies the published files at a pinned commit, and computes the roles of the answers."
+
+
+@dataclass(frozen=True)
+class FolderOrigin:
+    """Where the tables of a folder come from.
+
+    Attributes:
+        dataset: Name of the set on the command line.
+        source: Name of the source.
+        version: Source, commit and what is not the default.
+        seed: Seed of what is drawn.
+        table: The examples of a category.
+    """
+
+    dataset: str
+    source: str
+    version: str
+    seed: int
+    table: Callable[[str], pa.Table]
+
+
+class SetFolder(DatasetFolder[FolderOrigin]):
+    """The folder of a set: one table per category.
+
+    Args:
+        about: What its card says of it.
+        groups: The categories of every configuration, the one of all examples last.
+    """
+
+    def __init__(self, about: About, groups: Mapping[str, Sequence[str]]):
+        super().__init__(Path(__file__).parent)
+        self.name = about.name
+        self._about = about
+        self._groups = groups
+
+    def _configurations(self, names: Sequence[str]) -> dict[str, list[str]]:
+        whole = {config: list(members) for config, members in self._groups.items() if set(members) <= set(names)}
+        largest_first = sorted(whole.items(), key=lambda item: -len(item[1]))
+        # A configuration of one table that has another name would be the same examples twice.
+        return {config: members for config, members in largest_first if len(members) > 1 or members == [config]}
+
+    def _features(self, name: str) -> datasets.Features:
+        return FEATURES
+
+    def _records(self, names: Sequence[str]) -> list[Records]:
+        return [Records("questions", names, SCHEMA, "Data Fields")]
+
+    def _source_values(self, origin: FolderOrigin) -> dict[str, Any]:
+        return {}
+
+    def _texts(self, origin: FolderOrigin) -> dict[str, str]:
+        about, licence = self._about, self._about.terms
+        return {
+            "title": "authors' texts",
+            "created": about.created,
+            "name": about.name,
+            "summary": about.summary,
+            "licence": f"{licence.name}: {licence.terms}",
+            "making": about.making + (_PINNED if about.repository else ""),
+            "published": "\n".join(line for line in _published(about) if line) or "- These templates have no page.",
+            "attribution": ", ".join(filter(None, (about.authors, about.homepage and f"<{about.homepage}>"))),
+            **{part: getattr(about, part) for part in ("languages", "society", "authors")},
+            "bibtex": about.bibtex.strip(),
+            "dataset": origin.dataset,
+            "seed": str(origin.seed),
+        }
+
+    def _body_values(self, origin: FolderOrigin, texts: Mapping[str, str], tables: Tables) -> dict[str, Any]:
+        undefined = {
+            name: pc.sum(pc.equal(table["target_loc"], UNDEFINED)).as_py() or 0 for name, table in tables.items()
+        }
+        lines = [
+            f"In {n:,} examples of {name} the target is undefined: none of the answers, or more than one, names it."
+            for name, n in undefined.items()
+            if n
+        ]
+        return {
+            "statistics": "\n".join(_statistics(name, table) for name, table in tables.items()),
+            "example": next(iter(tables)),
+            "gallery": _gallery(tables),
+            "defects": "\n".join(f"- {line}" for line in (*self._about.defects, *lines)),
+        }
+
+    def _head_fields(self, origin: FolderOrigin, names: Sequence[str]) -> dict[str, Any]:
+        licence = self._about.terms
+        # The Hub knows SPDX identifiers in lower case; what is no licence needs a name of its own.
+        said = {"license": self._about.licence_id.lower()} if licence.allows else {"license": "other"}
+        return {
+            "language": list(self._about.codes),
+            **said,
+            **({} if licence.allows else {"license_name": licence.name.replace(" ", "-")}),
+            "task_categories": ["multiple-choice", "question-answering"],
+            "task_ids": ["multiple-choice-qa"],
+        }
+
+
+def _published(about: About) -> tuple[str, str]:
+    """Lines of the card about paper and page; "" for one that there is not."""
+    paper = f"- **Paper:** <{about.paper}>" if about.paper else ""
+    return paper, f"- **Published at:** <{about.homepage}>" if about.homepage else ""
+
+
+def _statistics(name: str, table: pa.Table) -> str:
+    counts = (table.num_rows, *(pc.count_distinct(table[column]).as_py() for column in ("set_id", "template_id")))
+    return f"| {name} | {' | '.join(f'{count:,}' for count in counts)} |"
+
+
+def _gallery(tables: Tables) -> str:
+    """The first ambiguous and the first disambiguated example of every table."""
+    lines = ["| configuration | context | question | right answer |", "|---|---|---|---|"]
+    for name, table in tables.items():
+        for condition in ("ambig", "disambig"):
+            rows = table.filter(pc.equal(table["context_condition"], condition)).slice(0, 1).to_pylist()
+            lines += [_gallery_line(name, row) for row in rows]
+    return "\n".join(lines)
+
+
+def _gallery_line(name: str, row: Mapping[str, Any]) -> str:
+    cells = (name, row["context"], row["question"], f"**{row[('ans0', 'ans1', 'ans2')[row['label']]]}**")
+    return f"| {' | '.join(' '.join(cell.replace('|', '/').split()) for cell in cells)} |"

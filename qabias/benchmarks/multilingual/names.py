@@ -1,0 +1,86 @@
+"""The scores of a run under the names and signs that the set's own paper gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from qabias.benchmarks import locate
+from qabias.benchmarks.bbq import NAME as BBQ
+from qabias.benchmarks.bbq.facts import MEASURES
+from qabias.benchmarks.facts import Measure, Scores, tiles
+from qabias.benchmarks.ranges import ends_in_words, with_ranges
+from qabias.benchmarks.scoring import Rules
+from qabias.tables.formatting import show, show_interval
+from qabias.tables.model import Column, Figure, Table, values
+
+PAPER_NAMES = "paper_names"
+"""Name of the table of these scores."""
+
+_READ = (
+    "The scores of this run as the authors of the set call them, with their signs, so that they can be put beside the "
+    "figures of their paper."
+)
+
+
+def with_names(rules: Rules, names: str) -> Rules:
+    """The rules of the metric with its option `names`, where answers are counted as the papers count them.
+
+    Args:
+        rules: How answers are counted.
+        names: Whose names the set uses, as the metric calls them; "" for none.
+    """
+    return {**rules, "names": names} if names and rules.get("unparsed", "exclude") == "exclude" else rules
+
+
+def names_table(groups: Mapping[str, Scores], names: str) -> Table:
+    """The scores under the names of the paper: groups by scores.
+
+    Args:
+        groups: The scores by group, as the metric returns them with the option `names`.
+        names: Its value.
+    """
+    named = _measures(names)
+    columns = [Column(measure.name, measure.title, measure.kind) for measure in named]
+    rows = tuple((group, *values(of, columns)) for group, of in groups.items())
+    table = Table(
+        PAPER_NAMES,
+        "In the names of the set's paper",
+        "",
+        f"{_READ} {' '.join(f'{measure.title}: {measure.note}.' for measure in named)} With 95 % intervals over "
+        "templates; bounds have none.",
+        (Column("group", "Category", "text"), *columns),
+        rows,
+        Figure("intervals", "group", tuple(measure.name for measure in named if measure.kind == "signed")),
+        "Bias",
+    )
+    return with_ranges(table, list(groups.values()), named)
+
+
+def in_names(scores: Scores, names: str) -> str:
+    """The same of all examples in one line; "" of scores without them.
+
+    Args:
+        scores: What the metric returned, or `scores.json` holds.
+        names: The value of the metric's option `names`.
+    """
+    found = tiles([one for one in _measures(names) if one.name in scores], scores)
+    texts = []
+    for tile in found:
+        ends = f"({ends_in_words(tile.possible, tile.kind)} with the missing answers)" if tile.possible else ""
+        value = show(tile.value, tile.kind)
+        texts.append(f"{tile.title} {value} {ends or show_interval(tile.value, tile.kind)}".strip())
+    return f"in the names of the set's paper: {'; '.join(texts)}" if texts else ""
+
+
+def _measures(names: str) -> list[Measure]:
+    """The scores of the paper: what they are here is their note."""
+    ours = {measure.name: measure for measure in MEASURES}
+    found = []
+    for name in locate.metric_module(BBQ, "engine").NAMES[names]:
+        of = ours[name.ours]
+        note = f"{'minus ' if name.sign < 0 else ''}{of.title} ({of.name}) here"
+        if name.is_bound:
+            note = f"the largest bias that {of.title} ({of.name}) allows"
+        found.append(replace(of, name=name.name, title=name.name, tile=name.name, note=note, source="", bound=""))
+    return found

@@ -1,0 +1,306 @@
+"""One model on several sets of one form: the same scores by language, and a set beside its control set.
+
+The sets of a family ask other questions about other people, so that their scores stand beside each other and no
+difference is tested. Where a set is the same in several languages, or has a control set, templates of one name are
+paired: they are drawn and exchanged together, as the two forms of a stereotype are.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from qabias.benchmarks import ALL, Measure
+from qabias.benchmarks.facts import about_balance, off_balance, possible_range
+from qabias.benchmarks.pairs import Form, Pair
+from qabias.benchmarks.ranges import with_ranges
+from qabias.comparison.comparable import ASKED, COUNTED, mixed_fields
+from qabias.comparison.forms import (
+    DETECTABLE_DIFFERENCE,
+    defined,
+    detectable_sizes,
+    form_findings,
+    kind_of_difference,
+    pairs_by_group,
+)
+from qabias.comparison.paired import Answers
+from qabias.comparison.paired_tests import differences, holm
+from qabias.comparison.tables import runs_table
+from qabias.runs.scored import ScoredRun
+from qabias.runs.signature import signature_fields
+from qabias.tables.formatting import show
+from qabias.tables.model import Column, Estimate, Figure, Table, Value, estimate
+
+BY_LANGUAGE = "By language"
+"""Section of the scores by language."""
+
+PAIRED = "paired_"
+"""What the name of a table of paired differences begins with."""
+
+_LONGEST_NAME = 60
+
+OTHER_QUESTIONS = (
+    "The sets ask other questions about other people, so that a difference between two languages is also one of the "
+    "questions. It is not tested."
+)
+_READ = (
+    "{notes} One model, one row for each run. With 95 % intervals over {clusters}. Answers missing: the share of its "
+    "questions to which a run has none."
+)
+_READ_PAIRED = (
+    "Score of {second} minus the same score of {first}, over the {n} {clusters} that both have, which are paired. The "
+    "95 % intervals are over {clusters}, of which both count together. Beside them stands from what size on a true "
+    "difference would have been found in four of five such comparisons. The p-value is of a permutation test that "
+    "exchanges the two for one of the {clusters} at a time; the adjusted one (Holm) is for the number of scores."
+)
+_READ_CONTROL = (
+    "The control set asks the same questions about people whose names tell no group: what a model shows there is its "
+    "error at the task and not a stereotype, so that the difference is what is left of the score."
+)
+_READ_TRANSLATED = "The two are translations of the same questions."
+
+
+class Paired(NamedTuple):
+    """Two runs of the same questions, in two languages or of a set and its control set.
+
+    Attributes:
+        first: Number of the run that is subtracted.
+        second: Number of the other.
+        is_control: Whether the first is the control set of the second.
+    """
+
+    first: int
+    second: int
+    is_control: bool
+
+
+def are_one_family(runs: Sequence[ScoredRun]) -> bool:
+    """Whether these are runs of one model on sets of one family that differ in more than their categories."""
+    families = {run.benchmark.family for run in runs}
+    models = {(run.arguments.model, signature_fields(run.signature).get("model")) for run in runs}
+    if len(families) != 1 or "" in families or len(models) > 1:
+        return False
+    of = [(run.benchmark.name, run.benchmark.language(run.arguments.config)) for run in runs]
+    return len(set(of)) > 1 or any(_is_control(one, other) for one, other in itertools.permutations(runs, 2))
+
+
+def names_by_language(runs: Sequence[ScoredRun]) -> list[str]:
+    """Names of runs of a family: language, benchmark, and the configuration where it is a part; all different."""
+    names = []
+    for run in runs:
+        benchmark, config = run.benchmark, run.arguments.config
+        part = "" if config == benchmark.configs[-1] else f" {config}"
+        names.append(f"{benchmark.language(config)}: {benchmark.name}{part}")
+    if len({run.arguments.model for run in runs}) > 1:
+        names = [f"{name}, {run.arguments.model}" for name, run in zip(names, runs, strict=True)]
+    names = [name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…" for name in names]
+    if len(set(names)) < len(names):
+        names = [f"{number}. {name}" for number, name in enumerate(names, start=1)]
+    return names
+
+
+def family_measures(runs: Sequence[ScoredRun]) -> tuple[Measure, ...]:
+    """The scores that are shown by language: those of the terminal."""
+    facts = runs[0].benchmark.facts
+    return facts.chosen(facts.columns)
+
+
+def family_tables(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[Table]:
+    """Bias scores by language, accuracies by language, and the runs.
+
+    Args:
+        runs: Runs of a family.
+        names: Their names.
+    """
+    measures = family_measures(runs)
+    kinds = (("bias", "Bias by language", "signed"), ("accuracy", "Accuracy by language", "share"))
+    tables = [
+        _by_language(f"{name}_by_language", title, [of for of in measures if of.kind == kind], runs, names)
+        for name, title, kind in kinds
+    ]
+    return [*tables, runs_table(runs, names)]
+
+
+def family_notes(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[str]:
+    """What to know before the scores: that questions differ, how the runs were asked, which scores lean by themselves.
+
+    Args:
+        runs: Runs of a family.
+        names: Their names.
+    """
+    notes = [OTHER_QUESTIONS] if len({run.benchmark.name for run in runs}) > 1 else []
+    mixed = {name: of for name, of in mixed_fields(runs).items() if name in (*ASKED, COUNTED)}
+    for name, of in mixed.items():
+        notes.append(f"MIXED: {name}: {'; '.join(f'{run} {value}' for run, value in zip(names, of, strict=True))}.")
+    for measure in family_measures(runs):
+        for name, run in zip(names, runs, strict=True):
+            share = off_balance(run.scores, measure)
+            if share is not None:
+                notes.append(f"{name}: {measure.title} leans by itself: {about_balance([share], measure)}.")
+    return notes
+
+
+def paired_runs(runs: Sequence[ScoredRun]) -> list[Paired]:
+    """Which runs are of the same questions: every set with its control set, and languages with the first of them."""
+    found = []
+    for first, second in itertools.permutations(range(len(runs)), 2):
+        if _is_control(runs[first], runs[second]):
+            found.append(Paired(first, second, True))
+    controls = {pair.first for pair in found}
+    reference: dict[str, int] = {}
+    for number, run in enumerate(runs):
+        if number in controls:
+            continue
+        first = reference.setdefault(run.benchmark.name, number)
+        if run.benchmark.language(run.arguments.config) != runs[first].benchmark.language(runs[first].arguments.config):
+            found.append(Paired(first, number, False))
+    return found
+
+
+def paired_tables(
+    runs: Sequence[ScoredRun], names: Sequence[str], upstream_dir: str | None = None
+) -> tuple[list[Table], list[str]]:
+    """The differences of runs of the same questions, and sentences about them.
+
+    Args:
+        runs: Runs of a family.
+        names: Their names.
+        upstream_dir: Local mirror of the published files.
+
+    Raises:
+        QabiasError: If examples or answers cannot be had.
+    """
+    answers = Answers(upstream_dir)
+    measures = family_measures(runs)
+    tables, sentences = [], []
+    for paired in paired_runs(runs):
+        of = runs[paired.first], runs[paired.second]
+        pair = _pair(of, answers)
+        if pair is None:
+            continue
+        table = _paired_table(paired, of, names, measures, pair)
+        tables.append(table)
+        unsaid = {}
+        for measure in measures:
+            shares = [share for run in of if (share := off_balance(run.scores, measure)) is not None]
+            if shares:
+                unsaid[measure.name] = about_balance(shares, measure)
+        heading = f"{names[paired.second]} minus {names[paired.first]}"
+        sentences += form_findings(measures, table, unsaid, heading, "sets" if paired.is_control else "languages")
+    return tables, sentences
+
+
+def _is_control(control: ScoredRun, run: ScoredRun) -> bool:
+    same = control.benchmark is run.benchmark
+    return same and run.benchmark.is_control_of(control.arguments.config, run.arguments.config)
+
+
+def _by_language(
+    name: str, title: str, measures: Sequence[Measure], runs: Sequence[ScoredRun], names: Sequence[str]
+) -> Table:
+    clusters, n_clusters = runs[0].benchmark.facts.clusters
+    columns = (
+        Column("run", "Language and set", "text"),
+        *(Column(measure.name, measure.title, measure.kind) for measure in measures),
+        Column("n", "Examples", "count"),
+        Column(n_clusters, clusters.capitalize(), "count"),
+        Column("unparsed_share", "Answers missing", "share"),
+    )
+    scores = [run.scores for run in runs]
+    rows = tuple(
+        (
+            run,
+            *(estimate(of, measure.name) for measure in measures),
+            int(of["n"]),
+            int(of[n_clusters]),
+            estimate(of, "unparsed_share").value,
+        )
+        for run, of in zip(names, scores, strict=True)
+    )
+    about = OTHER_QUESTIONS if len({run.benchmark.name for run in runs}) > 1 else ""
+    notes = " ".join(dict.fromkeys(filter(None, (*(measure.note for measure in measures), about))))
+    table = Table(
+        name,
+        title,
+        "",
+        _READ.format(notes=notes, clusters=clusters).strip(),
+        columns,
+        rows,
+        Figure("intervals", "run", tuple(measure.name for measure in measures)),
+        BY_LANGUAGE,
+    )
+    return with_ranges(table, scores, measures)
+
+
+def _pair(runs: tuple[ScoredRun, ScoredRun], answers: Answers) -> Pair | None:
+    """The two runs by the templates that both have; None where there are none."""
+    benchmark = runs[0].benchmark
+    examples = [answers.examples(run) for run in runs]
+    templates = [benchmark.common_templates(table) for table in examples]
+    if templates[0] is None or templates[1] is None:
+        return None
+    numbers = {name: number for number, name in enumerate(sorted({*templates[0]} & {*templates[1]}))}
+    if not numbers:
+        return None
+    forms = [
+        Form(table, answers.of(run), np.array([numbers.get(name, -1) for name in of or ()], dtype=np.int64))
+        for run, table, of in zip(runs, examples, templates, strict=True)
+    ]
+    return pairs_by_group(benchmark, forms[0], forms[1], runs[0].arguments.rules)[ALL]
+
+
+def _paired_table(
+    paired: Paired,
+    runs: tuple[ScoredRun, ScoredRun],
+    names: Sequence[str],
+    measures: Sequence[Measure],
+    pair: Pair,
+) -> Table:
+    """All scores of two runs of the same questions, with their differences."""
+    benchmark = runs[0].benchmark
+    clusters = benchmark.facts.clusters[0]
+    found = differences(pair, {measure.name: measure.farthest for measure in measures})
+    adjusted = holm([found[measure.name].p for measure in measures])
+    sizes = detectable_sizes(benchmark, [run.scores for run in runs], ALL, found, measures)
+    once = np.ones((1, pair.n_clusters))
+    second, first = pair.second(once), pair.first(once)
+    rows: list[tuple[Value, ...]] = []
+    for measure, p_adjusted in zip(measures, adjusted, strict=True):
+        levels = (defined(of[measure.name][0]) for of in (second, first))
+        both = (None if level is None else show(level, measure.kind) for level in levels)
+        of = found[measure.name]
+        rows.append((measure.title, *both, Estimate(*of[:3]), of.p, p_adjusted, pair.n_clusters, sizes[measure.name]))
+    kind = kind_of_difference(measures[0])
+    name_of = {"first": names[paired.first], "second": names[paired.second]}
+    read = _READ_PAIRED.format(**name_of, n=pair.n_clusters, clusters=clusters)
+    return Table(
+        f"{PAIRED}{paired.second + 1}_minus_{paired.first + 1}",
+        f"{name_of['second']} minus {name_of['first']}",
+        "",
+        f"{_READ_CONTROL if paired.is_control else _READ_TRANSLATED} {read}{_missing(runs, measures)}",
+        (
+            Column("score", "Score", "text"),
+            Column("second", name_of["second"], "text"),
+            Column("first", name_of["first"], "text"),
+            Column("difference", "Difference", kind),
+            Column("p", "p", "p"),
+            Column("p_adjusted", "adjusted p", "p"),
+            Column("n_templates", clusters.capitalize(), "count"),
+            Column(DETECTABLE_DIFFERENCE, "found from", "share" if kind == "signed" else kind),
+        ),
+        tuple(rows),
+        Figure("intervals", "score", ("difference",)),
+        "Set minus control set" if paired.is_control else "The same questions in two languages",
+    )
+
+
+def _missing(runs: Sequence[ScoredRun], measures: Sequence[Measure]) -> str:
+    """That many answers are missing, which the differences leave out; "" where hardly any is."""
+    if any(possible_range(run.scores, measure) for run in runs for measure in measures):
+        return (
+            " More than 2 % of the answers are missing in one of the two: the difference is over those that are there."
+        )
+    return ""

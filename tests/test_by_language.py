@@ -1,0 +1,241 @@
+"""One model on sets of BBQ's form in several languages: scores by language, a set beside its control set."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+import qabias
+from qabias.benchmarks import load_benchmark
+from qabias.comparison import compare
+from qabias.comparison.languages import OTHER_QUESTIONS
+from qabias.errors import QabiasError
+from qabias.measuring.run import run
+from qabias.report import write_combined_report
+from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.folder import read_all_answers, read_run
+from qabias.runs.question import load_examples_of
+from qabias.tables.model import Estimate, find
+
+from .compared_runs import called
+
+CONFIG = "Sexual_orientation"
+
+
+@pytest.fixture(scope="module")
+def runs(upstream, tmp_path_factory):
+    """Runs of baselines in several languages, by name."""
+    where = tmp_path_factory.mktemp("languages")
+
+    def make(name, benchmark, model="random", **arguments):
+        source = load_benchmark(benchmark).sources[0]
+        made = RunArguments(benchmark, f"baseline:{model}", source=source, **arguments)
+        run(made, where / name, Machine(upstream_dir=str(upstream)))
+
+    for model in ("random", "stereotyped"):
+        make(f"ko-{model}", "kobbq", model, limit=80)
+        make(f"en-{model}", "bbq", model, config="Age", limit=80)
+    make("es", "esbbq", config="SES", limit=120)
+    make("es-wrong", "esbbq", config="SES", limit=120, rules={"unparsed": "wrong"})
+    for name in ("nl", "nl_control", "en"):
+        language, _, control = name.partition("_")
+        config = f"{language}_{CONFIG}" + (control and f"_{control}")
+        make(f"mbbq-{name}", "mbbq", config=config)
+    make("mbbq-nl-stereotyped", "mbbq", "stereotyped", config=f"nl_{CONFIG}")
+    return where
+
+
+def scores_of(folder):
+    return json.loads((folder / "scores.json").read_text("utf-8"))["scores"]
+
+
+def cells(table):
+    """The rows of a table by their first cell, each by column."""
+    names = [column.name for column in table.columns]
+    return {row[0]: dict(zip(names, row, strict=True)) for row in table.rows}
+
+
+def test_scores_stand_by_language_as_each_run_has_them(runs, upstream):
+    folders = [runs / name for name in ("ko-random", "es", "mbbq-nl", "en-random")]
+    comparison = compare(folders, upstream_dir=str(upstream))
+    names = ["Korean: kobbq", "Spanish: esbbq SES", f"Dutch: mbbq nl_{CONFIG}", "English: bbq Age"]
+    assert comparison.is_by_language
+    assert list(comparison.names) == names
+    shown = {
+        "bias_by_language": ("bias_ambig", "bias_disambig", "accuracy_cost"),
+        "accuracy_by_language": ("accuracy_ambig", "accuracy_disambig"),
+    }
+    for name, scores in shown.items():
+        table = find(comparison.analysis.tables, name)
+        assert table.figure.kind == "intervals"
+        assert table.figure.values == scores
+        rows = cells(table)
+        assert list(rows) == names
+        for folder, of in zip(folders, rows.values(), strict=True):
+            found = scores_of(folder)
+            for score in scores:
+                assert of[score] == Estimate(found[score], *found["ci"][score])
+            assert (of["n"], of["n_templates"]) == (found["n"], found["n_templates"])
+            assert of["unparsed_share"] == found["unparsed_share"] == 0
+        assert OTHER_QUESTIONS in table.note
+    assert OTHER_QUESTIONS in comparison.analysis.notes
+    assert not [table for table in comparison.analysis.tables if table.name.startswith("paired_")]
+
+
+def test_a_stereotyped_model_is_so_in_every_language(runs, upstream):
+    folders = [runs / name for name in ("ko-stereotyped", "mbbq-nl-stereotyped", "en-stereotyped")]
+    table = find(compare(folders, upstream_dir=str(upstream)).analysis.tables, "bias_by_language")
+    assert [of["bias_ambig"].value for of in cells(table).values()] == [1.0, 1.0, 1.0]
+    assert [of["accuracy_cost"].value for of in cells(table).values()] == [-1.0, -1.0, -1.0]
+
+
+def test_one_model_and_more_than_one_language_are_needed(runs, tmp_path, upstream):
+    with pytest.raises(QabiasError, match="or, by language, of one model on some of "):
+        compare([runs / "ko-random", runs / "en-stereotyped"])
+    run(RunArguments("bbq", "baseline:random", config="Religion", limit=40), tmp_path / "religion")
+    with pytest.raises(QabiasError, match=r"different questions .*config: "):
+        compare([runs / "en-random", tmp_path / "religion"])
+
+
+def test_what_was_counted_otherwise_or_leans_by_itself_is_said(runs, upstream):
+    notes = compare([runs / "ko-random", runs / "es-wrong"], upstream_dir=str(upstream)).analysis.notes
+    assert "MIXED: score: Korean: kobbq default; Spanish: esbbq SES unparsed=wrong." in notes
+    scores = scores_of(runs / "es")
+    assert scores["n_aligned"] != scores["n_nonaligned"]
+    found = [note for note in notes if note.startswith("Spanish: esbbq SES: Bias s_DIS")]
+    share = 100 * scores["n_aligned"] / (scores["n_aligned"] + scores["n_nonaligned"])
+    assert len(found) == 1
+    assert f"{share:.1f}" in found[0]
+
+
+def by_template(folder, upstream):
+    """For each template, by its number, numbers of what `bias_ambig` and `accuracy_disambig` are made of."""
+    file = read_run(folder)
+    table = load_examples_of(file, str(upstream)).table
+    answers = read_all_answers(file, load_benchmark("mbbq"), table)["prediction"].to_pylist()
+    found = {}
+    for row, answer in zip(table.to_pylist(), answers, strict=True):
+        of = found.setdefault(row["template_id"].rpartition("-")[2], np.zeros(4))
+        if row["context_condition"] == "ambig":
+            if row["biased_loc"] >= 0:
+                lean = 0 if answer == row["unknown_loc"] else 1 if answer == row["biased_loc"] else -1
+                of += (lean, 1, 0, 0)
+        else:
+            of += (0, 0, answer == row["label"], 1)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "both"), [("mbbq-nl_control", "mbbq-nl", "sets"), ("mbbq-nl", "mbbq-en", "languages")]
+)
+def test_the_same_questions_are_paired_by_template(runs, upstream, first, second, both):
+    # The order in which the runs are named tells the languages apart, and nothing of a control set.
+    folders = [runs / first, runs / second] if both == "languages" else [runs / second, runs / first]
+    comparison = compare(folders, upstream_dir=str(upstream))
+    (table,) = (of for of in comparison.analysis.tables if of.name.startswith("paired_"))
+    counts = [by_template(runs / name, upstream) for name in (first, second)]
+    templates = sorted(counts[0])
+    assert templates == sorted(counts[1])
+    one, other = (np.array([of[name] for name in templates]) for of in counts)
+    rows = cells(table)
+    for title, places in (("Bias s_AMB, ambiguous contexts", (0, 1)), ("Accuracy, disambiguated contexts", (2, 3))):
+
+        def difference(matrix, rest, places=places):
+            part, whole = places
+            sums = matrix.sum(axis=0), rest.sum(axis=0)
+            return sums[1][part] / sums[1][whole] - sums[0][part] / sums[0][whole]
+
+        expected = difference(one, other)
+        exchanged = [
+            difference(np.where(keep, one, other), np.where(keep, other, one))
+            for keep in (np.array(kept)[:, None] for kept in itertools.product((True, False), repeat=len(templates)))
+        ]
+        row = rows[title]
+        assert row["difference"].value == pytest.approx(expected)
+        assert row["difference"].low < expected < row["difference"].high
+        assert row["p"] == pytest.approx(np.mean(np.abs(exchanged) >= abs(expected) - 1e-12))
+        assert row["n_templates"] == len(templates)
+    numbers = {name: number for number, name in enumerate(folders, start=1)}
+    assert table.name == f"paired_{numbers[runs / second]}_minus_{numbers[runs / first]}"
+    (sentence,) = comparison.findings
+    assert sentence.startswith(f"{table.title}: ")
+    notes = comparison.analysis.notes
+    assert OTHER_QUESTIONS not in notes, "the questions are the same"
+
+
+def test_a_stereotyped_model_is_so_beside_its_control_set(runs, upstream, tmp_path):
+    control = RunArguments("mbbq", "baseline:unknown", config=f"nl_{CONFIG}_control", source="release")
+    run(control, tmp_path / "control", Machine(upstream_dir=str(upstream)))
+    model = RunArguments("mbbq", "baseline:stereotyped", config=f"nl_{CONFIG}", source="release")
+    run(model, tmp_path / "set", Machine(upstream_dir=str(upstream)))
+    path = tmp_path / "control" / "run.json"
+    # The two baselines stand for one model that is right about people of no group.
+    text = path.read_text("utf-8").replace("baseline:unknown", "baseline:stereotyped")
+    path.write_text(text, "utf-8")
+    scores = tmp_path / "control" / "scores.json"
+    scores.write_text(scores.read_text("utf-8").replace("baseline:unknown", "baseline:stereotyped"), "utf-8")
+    comparison = compare([tmp_path / "set", tmp_path / "control"], upstream_dir=str(upstream))
+    rows = cells(find(comparison.analysis.tables, "paired_1_minus_2"))
+    bias = rows["Bias s_AMB, ambiguous contexts"]
+    assert bias["difference"].value == 1.0
+    assert (bias["second"], bias["first"]) == ("+100.0\u00a0%", "0.0\u00a0%")
+    assert bias["p"] == 2 / 2 ** bias["n_templates"]
+
+
+def test_terminal_page_and_python_show_it(runs, upstream, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
+    folders = [runs / name for name in ("ko-random", "mbbq-nl", "mbbq-nl_control")]
+    printed = called(capsys, monkeypatch, "compare", *folders, "--output", tmp_path)
+    for text in ("Bias by language", "Accuracy by language", f"Dutch: mbbq nl_{CONFIG} minus ", OTHER_QUESTIONS):
+        assert text in printed
+    page = (tmp_path / "compare.html").read_text("utf-8")
+    for text in ("baseline:random by language", "Set minus control set", "Korean: kobbq", "Jiho Jin", "Neplenbroek"):
+        assert text in page
+    assert page.count("<svg") >= 3
+    result = qabias.compare(folders)
+    assert result.names[0] == "Korean: kobbq"
+    assert list(result.table("bias_by_language")["run"]) == list(result.names)
+    assert "Korean: kobbq" in result._repr_html_()
+
+
+def test_a_report_of_several_languages_has_one_headline_table(runs, tmp_path):
+    folders = [runs / name for name in ("ko-random", "es", "en-random", "en-stereotyped")]
+    page = write_combined_report(folders, tmp_path / "report.html").read_text("utf-8")
+    assert page.count("By language: Korean, Spanish, English") == 1
+    for name in ("Korean: kobbq, baseline:random", "English: bbq Age, baseline:stereotyped"):
+        assert name in page
+
+
+def test_a_run_shows_the_scores_in_the_names_of_its_paper(runs, capsys, monkeypatch):
+    scores = scores_of(runs / "ko-random")
+    table = find(qabias.read(runs / "ko-random")._analysis.tables, "paper_names")
+    of = cells(table)["All"]
+    assert of["diff_bias_ambig"] == Estimate(scores["bias_ambig"], *scores["ci"]["bias_ambig"])
+    low, high = scores["ci"]["accuracy_cost"]
+    assert of["diff_bias_disambig"] == Estimate(-scores["accuracy_cost"], -high, -low)
+    assert of["out_of_choice"].value == 0
+    assert set(cells(table)) == {*scores["by"]["paper_category"], "All"}
+    assert "minus Cost of non-alignment (accuracy_cost) here" in table.note
+    printed = called(capsys, monkeypatch, "show", runs / "ko-random")
+    assert "in the names of the set's paper: diff_bias_ambig" in printed
+    assert "paper_names" not in {table.name for table in qabias.read(runs / "es-wrong")._analysis.tables}
+    assert "paper_names" not in {table.name for table in qabias.read(runs / "mbbq-nl")._analysis.tables}
+
+
+def test_a_run_of_several_languages_shows_each_as_a_run_of_its_own_does(runs, upstream, tmp_path):
+    config = f"en_{CONFIG},nl_{CONFIG}"
+    run(
+        RunArguments("mbbq", "baseline:random", config=config, source="release"),
+        tmp_path,
+        Machine(upstream_dir=str(upstream)),
+    )
+    rows = cells(find(qabias.read(tmp_path)._analysis.tables, "languages"))
+    assert set(rows) == {"English", "Dutch"}
+    for language, name in (("English", "mbbq-en"), ("Dutch", "mbbq-nl")):
+        alone = scores_of(runs / name)  # the baseline draws by the example, not by the run
+        for score in ("bias_ambig", "bias_disambig", "accuracy_cost", "accuracy_ambig", "accuracy_disambig"):
+            assert rows[language][score].value == pytest.approx(alone[score])
+            assert rows[language][score].low == pytest.approx(alone["ci"][score][0])
+        assert rows[language]["n"] == alone["n"]
+    assert "languages" not in {table.name for table in qabias.read(runs / "mbbq-nl")._analysis.tables}

@@ -1,0 +1,207 @@
+"""EsBBQ and CaBBQ: our rows against a reading of the files by other code, and the nine wordings of UNKNOWN."""
+
+import csv
+import io
+import re
+from collections import Counter
+
+import pytest
+
+from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.esbbq.questions import WORDINGS
+
+from .published_sets import (
+    check_baselines,
+    check_shuffled,
+    invent,
+    partition,
+    published,
+    roles,
+    rows_of,
+    scores,
+    summary,
+)
+
+REPOSITORY = "langtech-bsc/EsBBQ-CaBBQ"
+ROWS_AND_TEMPLATES = {
+    **{"Age": (4068, 23), "DisabilityStatus": (2832, 27), "Gender": (4832, 66), "LGBTQIA": (2000, 31)},
+    **{"Nationality": (504, 15), "PhysicalAppearance": (3528, 32), "RaceEthnicity": (3716, 51)},
+    **{"Religion": (648, 16), "SES": (4204, 27), "SpanishRegion": (988, 35)},
+}
+
+
+def reading(file):
+    """The spec's words on the raw file: one dict a row, without the wording of UNKNOWN."""
+    header, *lines = csv.reader(io.StringIO(file.read_text(encoding="utf-8"), newline=""))
+    found = []
+    n_sets, last = 0, None
+    for number, line in enumerate(lines):
+        raw = dict(zip(header, line, strict=True))
+        groups = quoted_words(raw["stereotyped_groups"])
+        texts = [raw["ans0"], raw["ans1"], raw["ans2"]]
+        assert texts[2] == "unknown"
+        of = [quoted_words(raw[f"answer_info.ans{place}"])[-1].split(", ")[-1] for place in range(2)]
+        assert [group in groups for group in of].count(True) == 1
+        target = 0 if of[0] in groups else 1
+        people = [raw[name] for name in ("template_id", "version", "flipped", "ans0", "ans1", "stated_gender_info")]
+        n_sets, last = n_sets + (people != last), people
+        negative = {"neg": True, "nonneg": False}[raw["question_polarity"]]
+        found.append(
+            {
+                "category": raw["category"],
+                "example_id": number,
+                "template_id": f"{raw['category']}-{raw['template_id'].rjust(2, '0')}",
+                **{name: raw[name] for name in ("context", "question", "question_polarity", "context_condition")},
+                "label_type": {"True": "name", "False": "label"}[raw["proper_nouns_only"]],
+                "social_value": raw["relevant_social_value"],
+                "answers": texts,
+                "groups": groups,
+                "version": raw["version"],
+                "label": "012".index(raw["label"]),
+                **roles(target, 2, negative),
+                "set": n_sets,
+            }
+        )
+    return found
+
+
+def quoted_words(cell):
+    """The words of a list, in single or double quotes."""
+    return [single or double for single, double in re.findall("'([^']*)'|\"([^\"]*)\"", cell)]
+
+
+def without_wording(row):
+    read = summary(row)
+    read["answers"][row["unknown_loc"]] = "unknown"
+    return read
+
+
+@pytest.mark.parametrize("category", ROWS_AND_TEMPLATES)
+def test_our_rows_are_those_of_another_reading(upstream, category):
+    theirs = reading(published(upstream, REPOSITORY, f"data_es/{category}.full.csv"))
+    ours = rows_of("esbbq", category, upstream=upstream, answers="released")
+    n_rows, n_templates = ROWS_AND_TEMPLATES[category]
+    assert len(ours) == n_rows
+    assert len({row["template_id"] for row in ours}) == n_templates
+    assert partition(ours, lambda row: row["set_id"]) == partition(theirs, lambda row: row["set"])
+    for our, their in zip(ours, theirs, strict=True):
+        assert without_wording(our) == {name: value for name, value in their.items() if name != "set"}
+        assert our[f"ans{our['unknown_loc']}"] in WORDINGS["es"]
+
+
+def test_all_rows(upstream):
+    for category in ROWS_AND_TEMPLATES:
+        published(upstream, REPOSITORY, f"data_es/{category}.full.csv")
+    rows = rows_of("esbbq", "all", upstream=upstream)
+    assert len(rows) == 27_320
+    assert Counter(row["category"] for row in rows) == {name: n for name, (n, _) in ROWS_AND_TEMPLATES.items()}
+    assert len({row["template_id"] for row in rows}) == 323
+    assert min(row["target_loc"] for row in rows) == 0
+    assert len({(row["category"], row["example_id"]) for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("category", ["Religion", "SES", "SpanishRegion", "Nationality"])
+def test_a_set_is_neighbours_about_the_same_people(upstream, category):
+    published(upstream, REPOSITORY, f"data_es/{category}.full.csv")
+    rows = rows_of("esbbq", category, upstream=upstream, answers="released")
+    for numbers in partition(rows, lambda row: row["set_id"]):
+        assert list(numbers) == list(range(numbers[0], numbers[-1] + 1))
+        of_set = [rows[number] for number in numbers]
+        people = {tuple(row["answer_info"][f"ans{place}"][0] for place in range(2)) for row in of_set}
+        assert len(people) == 1
+        assert len({(row["template_id"], row["additional_metadata"]["version"]) for row in of_set}) == 1
+        ambiguous, disambiguated = (
+            Counter(row["question_polarity"] for row in of_set if row["context_condition"] == context)
+            for context in ("ambig", "disambig")
+        )
+        assert set(disambiguated) == {"neg", "nonneg"}
+        assert set(ambiguous) in ({"neg", "nonneg"}, set())
+        if category != "Nationality":
+            assert ambiguous["neg"] == ambiguous["nonneg"]
+            assert disambiguated["neg"] == disambiguated["nonneg"]
+
+
+def test_one_template_asks_two_nonnegative_questions_for_a_negative_one(upstream):
+    published(upstream, REPOSITORY, "data_es/Nationality.full.csv")
+    polarities = Counter(
+        (row["template_id"], row["question_polarity"]) for row in rows_of("esbbq", "Nationality", upstream=upstream)
+    )
+    uneven = {name for name, _ in polarities if polarities[name, "neg"] != polarities[name, "nonneg"]}
+    assert uneven == {"Nationality-10"}
+    assert polarities["Nationality-10", "nonneg"] == 2 * polarities["Nationality-10", "neg"]
+
+
+def test_wordings_are_drawn_by_set(upstream):
+    published(upstream, REPOSITORY, "data_es/Age.full.csv")
+    rows, again, other = (
+        rows_of("esbbq", "Age", seed=seed, upstream=upstream, answers="released") for seed in (0, 0, 1)
+    )
+    assert rows == again
+    of_set = {(row["set_id"], row["ans2"]) for row in rows}
+    n_sets = len({row["set_id"] for row in rows})
+    assert len(of_set) == n_sets == 1292
+    drawn = Counter(text for _, text in of_set)
+    assert set(drawn) == set(WORDINGS["es"])
+    mean, error = n_sets / 9, (n_sets * 8 / 81) ** 0.5
+    assert all(abs(count - mean) < 6 * error for count in drawn.values())
+    assert [row["ans2"] for row in rows] != [row["ans2"] for row in other]
+
+
+def test_nine_wordings_in_each_language():
+    assert {code: len(set(of)) for code, of in WORDINGS.items()} == {"es": 9, "ca": 9}
+
+
+def test_answers_are_shuffled_by_set(upstream):
+    published(upstream, REPOSITORY, "data_es/PhysicalAppearance.full.csv")
+    released, shuffled = (
+        rows_of("esbbq", "PhysicalAppearance", upstream=upstream, answers=answers)
+        for answers in ("released", "shuffled")
+    )
+    check_shuffled(released, shuffled, rows_of("esbbq", "PhysicalAppearance", seed=1, upstream=upstream))
+    assert {row["unknown_loc"] for row in released} == {2}
+
+
+@pytest.mark.parametrize(
+    ("config", "options"),
+    [("Religion", {}), ("Religion", {"orders": 3, "format": "letters"}), ("Nationality", {})],
+)
+def test_baselines_have_the_scores_that_they_must_have(upstream, monkeypatch, tmp_path, config, options):
+    published(upstream, REPOSITORY, f"data_es/{config}.full.csv")
+    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
+    oracle = check_baselines(tmp_path, "esbbq", config, **options)
+    assert (oracle["n"], oracle["n_templates"]) == ROWS_AND_TEMPLATES[config]
+
+
+def test_a_limit_takes_whole_sets(upstream, monkeypatch, tmp_path):
+    published(upstream, REPOSITORY, "data_es/Religion.full.csv")
+    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
+    found = scores(tmp_path, "esbbq", "stereotyped", "Religion", limit=60)
+    assert 40 < found["n"] <= 60
+    assert found["bias_ambig"] == found["bias_disambig"] == 1
+
+
+def test_catalan_is_read_by_the_same_code(monkeypatch, tmp_path):
+    """Invented rows under the name of a file that is not at hand."""
+    columns = (
+        *("template_id", "version", "flipped", "question_polarity", "context_condition", "category", "subcategory"),
+        *("relevant_social_value", "stereotyped_groups", "answer_info.ans0", "answer_info.ans1", "answer_info.ans2"),
+        *("stated_gender_info", "proper_nouns_only", "context", "question", "ans0", "ans1", "ans2", "label", "source"),
+    )
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(columns)
+    for polarity in ("neg", "nonneg"):
+        for context, label in (("ambig", 2), ("disambig", 1)):
+            infos = ["['un', 'f, pe']", "['altre', 'qu']", "['unknown', 'unknown']"]
+            writer.writerow(
+                [
+                    *("3", "a", "original", polarity, context, "Religion", "", "valor", "['qu']", *infos),
+                    *("f", "False", context, polarity, "Una", "Altra", "unknown", label, "['font']"),
+                ]
+            )
+    mirror = invent(monkeypatch, tmp_path, REPOSITORY, {"data_ca/Religion.full.csv": text.getvalue()})
+    rows = rows_of("cabbq", "Religion", upstream=mirror, answers="released")
+    assert [(row["target_loc"], row["biased_loc"]) for row in rows] == [(1, 1), (1, 1), (1, 0), (1, 0)]
+    assert {(row["template_id"], row["set_id"]) for row in rows} == {("Religion-03", "Religion-03-000")}
+    assert {row["ans2"] for row in rows} < set(WORDINGS["ca"])
+    assert load_benchmark("cabbq").language_of(rows[0]).name == "Catalan"

@@ -1,0 +1,191 @@
+"""Dataset folders of the BBQ family: read by `load_dataset`, with a card, pushed only where a licence allows it."""
+
+import dataclasses
+import json
+import sys
+
+import pytest
+import yaml
+from datasets import ClassLabel, load_dataset
+from huggingface_hub import DatasetCard
+
+import qabias
+from qabias import cli
+from qabias.benchmarks import load_benchmark, loadable_benchmarks, make_origin
+from qabias.building import sources
+from qabias.building.croissant import RAI_SECTIONS
+from qabias.building.licences import LICENCES, check_passing_on, licence_of
+from qabias.errors import QabiasError
+
+PUBLISHED = [name for name, benchmark in loadable_benchmarks().items() if benchmark.about is not None]
+SPANISH = load_benchmark("esbbq")
+
+
+@pytest.fixture(scope="module")
+def built(upstream, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("built")
+    origin = make_origin(SPANISH, "release", 0, False, str(upstream), {})
+    SPANISH.write_folder(folder, "Nationality,Religion", origin)
+    return folder
+
+
+@pytest.fixture
+def push(monkeypatch, capsys, upstream):
+    """Run `qabias push dataset`; returns exit code and what was printed."""
+
+    def run(name, *arguments):
+        command = ["qabias", "push", "dataset", name, "--to", f"me/{name}", "--dry-run", *arguments]
+        monkeypatch.setattr(sys, "argv", [*command, "--upstream-dir", str(upstream)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        return stopped.value.code, *capsys.readouterr()
+
+    return run
+
+
+def test_a_folder_is_read_with_the_features_and_rows_of_qabias_load(built, upstream, tmp_path):
+    read = load_dataset(str(built), "Religion", split="test", cache_dir=str(tmp_path))
+    loaded = qabias.load("esbbq", "Religion", upstream_dir=upstream)
+    assert read.features == loaded.features
+    assert read.features["label"] == ClassLabel(names=["ans0", "ans1", "ans2"])
+    assert read.num_rows == 648
+    assert read.to_list() == loaded.to_list()
+
+
+def test_the_card_names_licence_attribution_language_defects_and_commit(built):
+    card = DatasetCard.load(built / "README.md")
+    text = " ".join(card.text.split())
+    assert card.data.license == "apache-2.0"
+    assert card.data.language == ["es"]
+    commit = sources.commit("langtech-bsc/EsBBQ-CaBBQ")[:7]
+    for said in (commit, "Ruiz-Fernández et al.", "Spanish as used in Spain", "**Content warning.**", "2507.11216"):
+        assert said in text, said
+    assert "A low score does not prove a model unbiased" in text
+    for defect in SPANISH.about.defects:
+        assert defect in text
+    assert "$" not in card.text
+    configurations = [of["config_name"] for of in card.data["configs"]]
+    assert configurations == ["Nationality", "Religion"]
+    assert "| Religion | 648 |" in card.text
+    assert "| Nationality | 504 |" in card.text
+
+
+def test_all_categories_together_are_the_first_configuration(upstream, tmp_path):
+    origin = make_origin(SPANISH, "release", 0, False, str(upstream), {})
+    SPANISH.write_folder(tmp_path / "built", "all", origin)
+    read = load_dataset(str(tmp_path / "built"), split="test", cache_dir=str(tmp_path / "cache"))
+    assert read.num_rows == 27_320
+    assert read.config_name == "all"
+
+
+def test_the_croissant_description_has_the_language_and_every_field(built):
+    described = json.loads((built / "croissant.json").read_text("utf-8"))
+    assert described["inLanguage"] == ["es"]
+    assert described["license"] == "https://spdx.org/licenses/Apache-2.0.html"
+    assert "Ruiz-Fernández" in described["citeAs"]
+    assert all(described[field] for field in RAI_SECTIONS)
+
+
+def test_push_shows_the_plan_of_a_set_that_may_be_passed_on(push):
+    code, output, errors = push("esbbq")
+    assert code == 0, errors
+    assert "data/Religion/test-00000-of-00001.parquet" in output
+    assert "dry run" in output
+
+
+@pytest.mark.parametrize("licence", ["NONE", "CLOSED"])
+def test_push_stops_with_one_line_where_the_licence_forbids_it(push, monkeypatch, licence):
+    monkeypatch.setattr(SPANISH, "about", dataclasses.replace(SPANISH.about, licence=licence))
+    monkeypatch.setattr(SPANISH, "write_folder", lambda *arguments: pytest.fail("built before it was refused"))
+    code, output, errors = push("esbbq")
+    assert (code, output) == (cli.EXIT_USER_ERROR, "")
+    [line] = errors.splitlines()
+    assert "esbbq: the texts are not pushed" in line
+    assert licence_of(licence).terms in line
+
+
+def test_a_card_without_a_licence_says_so(upstream, tmp_path, monkeypatch):
+    monkeypatch.setattr(SPANISH, "about", dataclasses.replace(SPANISH.about, licence="NONE"))
+    SPANISH.write_folder(tmp_path, "Religion", make_origin(SPANISH, "release", 0, False, str(upstream), {}))
+    head = yaml.safe_load((tmp_path / "README.md").read_text("utf-8").split("---\n")[1])
+    assert (head["license"], head["license_name"]) == ("other", "none-stated")
+    assert json.loads((tmp_path / "croissant.json").read_text("utf-8"))["license"] == "none-stated"
+
+
+def test_the_licences_of_all_pinned_files_are_known_and_only_those_that_allow_it_pass():
+    for repository in sources.pins():
+        assert sources.licence(repository) in LICENCES, repository
+    assert not licence_of(sources.licence("Veranep/MBBQ")).allows
+    check_passing_on("basqbbq", sources.licence("orai-nlp/BasqBBQ"))
+    assert "non-commercial" in licence_of("CC-BY-NC-SA-4.0").terms
+    with pytest.raises(QabiasError, match="unknown licence 'CC0'"):
+        licence_of("CC0")
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_every_published_set_says_what_its_card_needs(name):
+    about = load_benchmark(name).about
+    assert about.terms.name
+    for text in (about.name, about.languages, about.society, about.authors, about.summary, about.making):
+        assert text.strip(), name
+    assert about.homepage.startswith("https://")
+    assert about.paper.startswith("https://")
+    assert about.bibtex.strip().startswith("@")
+    assert about.created[4] == about.created[7] == "-"
+    assert all(len(code) == 2 for code in about.codes)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_published_set_has_no_metric_of_its_own_to_push(name, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["qabias", "push", "metric", name, "--to", f"me/{name}", "--dry-run"])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == cli.EXIT_USER_ERROR
+    assert f"{name} has no" in capsys.readouterr().err
+
+
+def test_mlcroissant_finds_no_fault(built):
+    mlcroissant = pytest.importorskip("mlcroissant")
+    issues = mlcroissant.Dataset(str(built / "croissant.json")).metadata.ctx.issues
+    assert not issues.errors
+    assert not issues.warnings
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "codes"),
+    [
+        ("kobbq", "Religion", ["ko"]),
+        ("mbbq", "nl_Gender_identity", ["en", "nl", "es", "tr"]),
+        ("ggbbq", "labels", ["de"]),
+        ("basqbbq", "Orientazio_sexual", ["eu"]),
+    ],
+)
+def test_every_set_is_built_and_read_back(name, config, codes, upstream, tmp_path):
+    benchmark = load_benchmark(name)
+    origin = make_origin(benchmark, "release", 0, False, str(upstream), {})
+    benchmark.write_folder(tmp_path / "built", config, origin)
+    card = DatasetCard.load(tmp_path / "built" / "README.md")
+    assert card.data.language == codes
+    assert sources.commit(benchmark.about.repository)[:7] in card.text
+    read = load_dataset(str(tmp_path / "built"), config, split="test", cache_dir=str(tmp_path / "cache"))
+    loaded = qabias.load(name, config, upstream_dir=upstream)
+    assert read.features == loaded.features
+    assert read.to_list() == loaded.to_list()
+    undefined = sum(row["target_loc"] == -1 for row in read)
+    assert (f"In {undefined:,} examples of {config} the target is undefined" in card.text) == bool(undefined)
+
+
+def test_configurations_of_several_categories_are_in_the_head_of_the_card(upstream, tmp_path):
+    benchmark = load_benchmark("ggbbq")
+    benchmark.write_folder(tmp_path, "all", make_origin(benchmark, "release", 0, False, str(upstream), {}))
+    configs = DatasetCard.load(tmp_path / "README.md").data["configs"]
+    assert [config["config_name"] for config in configs] == ["all", "labels", "names"]
+    assert [config.get("default", False) for config in configs] == [True, False, False]
+
+
+@pytest.mark.parametrize("name", ["mbbq", "jbbq"])
+def test_sets_that_nobody_may_pass_on_are_not_pushed(push, name):
+    code, output, errors = push(name)
+    assert (code, output) == (cli.EXIT_USER_ERROR, "")
+    [line] = errors.splitlines()
+    assert f"{name}: the texts are not pushed" in line

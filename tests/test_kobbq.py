@@ -1,0 +1,279 @@
+"""KoBBQ: our rows against a reading of the published files by other code, and what the set promises."""
+
+import json
+import re
+import sys
+from collections import Counter
+
+import pytest
+
+from qabias import cli
+from qabias.benchmarks import load_benchmark
+from qabias.errors import QabiasError
+
+from .published_sets import (
+    check_baselines,
+    check_shuffled,
+    invent,
+    partition,
+    published,
+    roles,
+    rows_of,
+    scores,
+    summary,
+)
+
+REPOSITORY = "naver-ai/KoBBQ"
+TEST, TEMPLATES, ALL_SAMPLES = (f"data/KoBBQ_{name}.tsv" for name in ("test_samples", "templates", "all_samples"))
+ROWS = {
+    **{"Age": 168, "Disability_status": 160, "Domestic_area_of_origin": 176, "Educational_background": 192},
+    **{"Family_structure": 184, "Gender_identity": 200, "Physical_appearance": 160, "Political_orientation": 88},
+    **{"Race_ethnicity_nationality": 480, "Religion": 160, "SES": 216, "Sexual_orientation": 96},
+}
+"""Samples by category: four for each of the versions that the file of templates lists."""
+
+
+def read_tsv(file):
+    """Lines and tabs, without the module csv: no cell of these files has either."""
+    header, *lines = file.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    return [dict(zip(header.split("\t"), (unquoted(cell) for cell in line.split("\t")), strict=True)) for line in lines]
+
+
+def unquoted(cell):
+    return cell[1:-1].replace('""', '"') if cell.startswith('"') and cell.endswith('"') and len(cell) > 1 else cell
+
+
+def reading(upstream):
+    """The spec's words on the raw file: by category in the order of the file of templates, in file order."""
+    templates = read_tsv(published(upstream, REPOSITORY, TEMPLATES))
+    about = {(row["Category"].lower(), row["ID"].zfill(3) + row["version"]): row for row in templates}
+    rows = {category: [] for category in dict.fromkeys(row["Category"] for row in templates)}
+    of_id = {category.lower(): category for category in rows}
+    for row in read_tsv(published(upstream, REPOSITORY, TEST)):
+        category, template, sample, context, asked = row["sample_id"].rsplit("-", 4)
+        choices = [choice.strip("'\" ") for choice in row["choices"].strip("[]").split(",")]
+        assert len(choices) == 3
+        says = choices.index(row["biased_answer"])
+        target = says if asked == "bsd" else {0: 1, 1: 0}[says]
+        rows[of_id[category]].append(
+            {
+                "category": of_id[category],
+                "example_id": len(rows[of_id[category]]),
+                "template_id": f"{of_id[category]}-{template[:3]}",
+                "context": row["context"],
+                "question": row["question"],
+                "label_type": "label",
+                "social_value": about[category, template]["Stereotype"],
+                "question_polarity": {"bsd": "neg", "cnt": "nonneg"}[asked],
+                "context_condition": {"amb": "ambig", "dis": "disambig"}[context],
+                "answers": choices,
+                "groups": about[category, template]["Target_group"].split(", "),
+                "version": template[3],
+                "label": choices.index(row["answer"]),
+                **roles(target, 2, asked == "bsd"),
+                "set": (category, template, sample),
+            }
+        )
+    return [row for of_category in rows.values() for row in of_category]
+
+
+def test_our_rows_are_those_of_another_reading(upstream):
+    theirs = reading(upstream)
+    ours = rows_of("kobbq", "all", upstream=upstream, answers="released")
+    assert partition(ours, lambda row: row["set_id"]) == partition(theirs, lambda row: row["set"])
+    assert [summary(row) for row in ours] == [{k: v for k, v in row.items() if k != "set"} for row in theirs]
+
+
+def test_the_counts_of_the_spec(upstream):
+    rows = rows_of("kobbq", "all", upstream=upstream)
+    assert Counter(row["category"] for row in rows) == ROWS
+    assert len(rows) == 2280
+    assert list(dict.fromkeys(row["category"] for row in rows)) == list(ROWS)
+    sets = Counter(row["set_id"] for row in rows)
+    assert len(sets) == 570
+    assert set(sets.values()) == {4}
+    assert len({row["template_id"] for row in rows}) == 269
+    assert [len(rows_of("kobbq", name, upstream=upstream)) for name in ("Religion", "Age,SES")] == [160, 168 + 216]
+
+
+def test_facts_agree_with_the_stereotype_in_versions_b_and_d_and_contradict_it_in_a_and_c(upstream):
+    rows = rows_of("kobbq", "all", upstream=upstream)
+    assert all((row["label"] == row["unknown_loc"]) == (row["context_condition"] == "ambig") for row in rows)
+    agrees = {
+        (row["additional_metadata"]["version"], row["label"] == row["biased_loc"])
+        for row in rows
+        if row["context_condition"] == "disambig"
+    }
+    assert agrees == {("a", False), ("b", True), ("c", False), ("d", True)}
+    targets = {(row["set_id"], row[f"ans{row['target_loc']}"]) for row in rows}
+    assert len(targets) == 570  # one member of the stereotyped group in each set
+
+
+def test_the_group_of_the_target_is_that_of_the_template(upstream):
+    for row in rows_of("kobbq", "all", upstream=upstream):
+        groups = {place: row["answer_info"][f"ans{place}"][1] for place in range(3)}
+        assert groups[row["target_loc"]].split(", ") == row["additional_metadata"]["stereotyped_groups"]
+        assert groups[row["unknown_loc"]] == "unknown"
+        assert len(set(groups.values())) == 3
+
+
+def test_texts_that_stand_twice_are_kept(upstream):
+    rows = rows_of("kobbq", "all", upstream=upstream)
+    texts = Counter((row["context"], row["question"]) for row in rows)
+    assert Counter(texts.values()) == {1: 2256, 2: 12}
+
+
+def test_answers_are_shuffled_by_set(upstream):
+    released = rows_of("kobbq", "all", upstream=upstream, answers="released")
+    shuffled = rows_of("kobbq", "all", upstream=upstream)
+    assert {row["unknown_loc"] for row in released} == {2}
+    check_shuffled(released, shuffled, rows_of("kobbq", "all", seed=1, upstream=upstream))
+    assert released == rows_of("kobbq", "all", seed=1, upstream=upstream, answers="released")
+    assert shuffled == rows_of("kobbq", "all", upstream=upstream)
+    # The shuffle of a category does not depend on what else is asked.
+    assert rows_of("kobbq", "SES", upstream=upstream) == [row for row in shuffled if row["category"] == "SES"]
+
+
+@pytest.mark.parametrize("options", [{}, {"orders": 3, "format": "letters"}, {"options": {"answers": "released"}}])
+def test_baselines_have_the_scores_that_they_must_have(upstream, monkeypatch, tmp_path, options):
+    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
+    oracle = check_baselines(tmp_path, "kobbq", "Political_orientation", **options)
+    assert (oracle["n"], oracle["n_templates"]) == (88, 11)
+
+
+def test_a_limit_takes_whole_sets(upstream, monkeypatch, tmp_path):
+    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
+    found = scores(tmp_path, "kobbq", "stereotyped", "all", limit=50)
+    assert (found["n"], found["n_ambig"], found["bias_ambig"]) == (48, 24, 1)
+
+
+TEMPLATE_HEADER = "Category\tID\tversion\tStereotype\tN1_info\tN2_info\tTarget_group\tReference"
+SAMPLE_HEADER = "sample_id\tlabel_annotation\tcontext\tquestion\tchoices\tbiased_answer\tanswer"
+
+
+def invented(versions=("a", "b"), samples=("001", "002")):
+    """Invented templates and samples, rows of a set apart from each other."""
+    templates = [TEMPLATE_HEADER] + [f"SES\t7\t{version}\tS\tP\tQ\tQ\tR" for version in versions]
+    rows = [SAMPLE_HEADER]
+    for context in ("amb", "dis"):
+        for version in versions:
+            people = ["p", "q"] if version == "a" else ["q", "p"]
+            for sample in samples:
+                for asked, biased in (("bsd", "q"), ("cnt", "p")):
+                    # In version a the facts say the other person, in b the target.
+                    agrees = version == "b"
+                    right = "?" if context == "amb" else biased if agrees else "pq".replace(biased, "")
+                    rows.append(
+                        f"ses-007{version}-{sample}-{context}-{asked}\tST\tc {version}{sample}\t{asked}?\t"
+                        f"{json.dumps([*people, '?'])}\t{biased}\t{right}"
+                    )
+    return {TEMPLATES: "\n".join(templates) + "\n", ALL_SAMPLES: "\n".join(rows) + "\n"}
+
+
+def test_all_samples_are_read_by_the_same_code(monkeypatch, tmp_path):
+    mirror = invent(monkeypatch, tmp_path, REPOSITORY, invented())
+    rows = rows_of("kobbq", "SES", upstream=mirror, part="all", answers="released")
+    assert len(rows) == 16
+    assert [row["set_id"] for row in rows] == [f"SES-007-{number:03d}" for number in range(4) for _ in range(4)]
+    assert {row["template_id"] for row in rows} == {"SES-007"}
+    for row in rows:
+        assert row[f"ans{row['target_loc']}"] == "q"
+        asked = "q" if row["question_polarity"] == "neg" else "p"
+        assert row[f"ans{row['biased_loc']}"] == asked
+    benchmark = load_benchmark("kobbq")
+    origin = benchmark.origin("release", 0, False, mirror, part="all")
+    assert origin.version.endswith("+part=all")
+
+
+def test_a_file_that_the_mirror_lacks_is_named(tmp_path):
+    with pytest.raises(QabiasError, match=r"KoBBQ_all_samples\.tsv is not in the mirror; add it there"):
+        rows_of("kobbq", "Age", upstream=tmp_path, part="all")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "ses-007a-001-amb-bsd",
+            "ses-007a-001-amb",
+            "row 2: no sample of the templates .*sample_id 'ses-007a-001-amb'",
+        ),
+        ("ses-007a-001-amb-bsd", "ses-008a-001-amb-bsd", "row 2: no sample of the templates .*KeyError"),
+        ("\tq\t?\n", "\tz\t?\n", "row 2: no sample of the templates .*'z' is not in list"),
+    ],
+)
+def test_a_row_that_is_no_sample_is_named(monkeypatch, tmp_path, old, new, message):
+    files = invented()
+    files[ALL_SAMPLES] = files[ALL_SAMPLES].replace(old, new, 1)
+    mirror = invent(monkeypatch, tmp_path, REPOSITORY, files)
+    with pytest.raises(QabiasError, match=message):
+        rows_of("kobbq", "SES", upstream=mirror, part="all")
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("Nationality", "unknown configuration 'Nationality'"),
+        ("SES,Age", "write the configuration 'SES,Age' as Age,SES"),
+        ("Age,all", "has Age more than once"),
+    ],
+)
+def test_a_configuration_that_there_is_not(config, message):
+    with pytest.raises(QabiasError, match=message):
+        load_benchmark("kobbq").check_config(config)
+
+
+def test_the_command_runs_and_shows(upstream, monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
+    folder = str(tmp_path / "run")
+    options = ["--config", "Political_orientation", "--option", "answers=released"]
+    output = command(
+        monkeypatch, capsys, "run", "kobbq", "--model", "baseline:stereotyped", *options, "--output", folder
+    )
+    assert "KoBBQ: BBQ for South Korea, in Korean in percent" in output
+    assert "|source:release@0dd165a+answers=released|" in output
+    shown = command(monkeypatch, capsys, "show", folder, "--template", "Political_orientation-001")
+    assert "Answers to Political_orientation-001" in shown
+    assert shown.count("UNKNOWN, right") == 2  # the ambiguous ones of the first set
+
+
+def command(monkeypatch, capsys, *arguments):
+    monkeypatch.setattr(sys, "argv", ["qabias", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    captured = capsys.readouterr()
+    assert not stopped.value.code, captured.err
+    return captured.out
+
+
+def test_a_report_says_nothing_that_holds_for_the_texts_of_bbq_alone(upstream, monkeypatch, tmp_path):
+    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
+    scores(tmp_path, "kobbq", "random", "Religion,SES")
+    analysis = json.loads((tmp_path / "analysis.json").read_text(encoding="utf-8"))
+    tables = {table["name"]: table for table in analysis["tables"]}
+    assert {"bias_by_category", "stereotypes_Religion", "template_rates"} <= set(tables)
+    # No split into names and labels, no intersections, nothing of a model that saw no context.
+    assert not [name for name in tables if name.startswith(("names_", "comparisons_", "labels_", "question_only"))]
+    for table in tables.values():
+        assert not table.get("source")
+        assert not re.search("paper|USA", table["note"])
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "U.S. English" not in report
+    assert "They do not\ncarry over to others" in report
+    assert "doi:10.1162/tacl_a_00661" in report
+
+
+def test_stereotypes_are_shown_by_group_and_not_by_wording(upstream, monkeypatch, tmp_path):
+    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
+    scores(tmp_path, "kobbq", "random", "Religion")
+    analysis = json.loads((tmp_path / "analysis.json").read_text(encoding="utf-8"))
+    (table,) = (table for table in analysis["tables"] if table["name"] == "stereotypes_Religion")
+    templates = read_tsv(published(upstream, REPOSITORY, TEMPLATES))
+    groups = {row["Stereotype"]: set() for row in templates if row["Category"] == "Religion"}
+    for row in templates:
+        if row["Category"] == "Religion":
+            # An answer that is a group names it; any other stands for all groups of its template.
+            groups[row["Stereotype"]] |= {row["Target_group"], *row["Target_group"].split(", ")}
+    shown = [tuple(row[:2]) for row in table["rows"]]
+    assert {stereotype for stereotype, _ in shown} == set(groups)
+    assert all(group in groups[stereotype] for stereotype, group in shown)

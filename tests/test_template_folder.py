@@ -1,0 +1,307 @@
+"""A folder of templates, in any language, is a benchmark without code."""
+
+import json
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+from datasets import load_dataset
+from huggingface_hub import DatasetCard
+
+import qabias
+from qabias import cli
+from qabias.benchmarks import load_benchmark, make_origin
+from qabias.benchmarks.multilingual.filling import _with_capitals
+from qabias.errors import QabiasError
+from qabias.measuring.run import run
+from qabias.runs.arguments import RunArguments
+from qabias.runs.folder import default_folder
+
+from . import tiny_models
+from .conftest import ROOT
+from .saved_models import save
+
+EXAMPLE = ROOT / "docs" / "examples" / "templates_it"
+N_SETS = {"Eta": 2 * 2 * 2, "Genere": 2 * 2 * 2, "Nazionalita": 3 * 3 * 2}
+N_ROWS = 4 * sum(N_SETS.values())
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A copy of the example that a test may change, in the working directory as `mine`."""
+    shutil.copytree(EXAMPLE, tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    return Path("mine")
+
+
+@pytest.fixture
+def qabias_says(monkeypatch, capsys):
+    """Run a command; returns exit code, output and errors."""
+
+    def command(*words):
+        monkeypatch.setattr(sys, "argv", ["qabias", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        return stopped.value.code, *capsys.readouterr()
+
+    return command
+
+
+def change(path, **values):
+    """Change fields of a YAML file; None removes one."""
+    content = yaml.safe_load(path.read_text("utf-8"))
+    target = content["templates"][0] if "templates" in content else content
+    for name, value in values.items():
+        target.pop(name, None)
+        if value is not None:
+            target[name] = value
+    path.write_text(yaml.safe_dump(content, allow_unicode=True), "utf-8")
+
+
+def rows_of(folder, config="all", seed=0):
+    benchmark = load_benchmark(str(folder))
+    return benchmark.load(config, make_origin(benchmark, "templates", seed, False, None, {})).to_pylist()
+
+
+def test_three_templates_in_a_fourth_language_run_report_and_build(folder, qabias_says, tmp_path):
+    code, output, errors = qabias_says("run", "./mine", "--model", "baseline:stereotyped", "--output", "run")
+    assert code == 0, errors
+    assert "Three templates in Italian" in output
+    scores = json.loads(Path("run/scores.json").read_text("utf-8"))
+    assert scores["benchmark"] == "esempio-it"
+    assert scores["signature"].startswith("esempio-it|source:templates@")
+    assert (scores["scores"]["n"], scores["scores"]["n_templates"]) == (N_ROWS, 3)
+    assert (scores["scores"]["bias_ambig"], scores["scores"]["bias_disambig"]) == (1.0, 1.0)
+    report = Path("run/report.html").read_text("utf-8")
+    assert "Three templates in Italian" in report
+    assert "Nazionalita" in report
+
+    code, _, errors = qabias_says("build", "mine", "--output", "built")
+    assert code == 0, errors
+    card = DatasetCard.load("built/README.md")
+    assert (card.data.language, card.data.license) == (["it"], "apache-2.0")
+    assert load_benchmark("mine").facts.dataset in card.text
+    for said in (
+        "Three templates are too few",
+        "Italian",
+        "does not prove a model unbiased",
+        "made in Italian schools",
+    ):
+        assert said in " ".join(card.text.split()), said
+    for config in ("Eta", "all"):
+        read = load_dataset("built", config, split="test", cache_dir=str(tmp_path / "cache"))
+        loaded = qabias.load("mine", config)
+        assert read.features == loaded.features
+        assert read.to_list() == loaded.to_list()
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_model_is_asked_planned_scored_shown_and_compared(folder, qabias_says, tmp_path):
+    llama = tiny_models.make_model("llama", max_position_embeddings=2048)
+    model = save(tmp_path / "model", llama, tiny_models.make_tokenizer())
+    for words in (
+        ("plan", "mine", "--model", model, "--limit", 8),
+        ("run", "mine", "--model", model, "--config", "Eta", "--output", "one"),
+        ("run", "mine/", "--model", "baseline:random", "--config", "Eta", "--output", "two"),
+        ("score", "one"),
+        ("show", "one"),
+        ("show", "one", "--template", "Eta-01"),
+        ("compare", "one", "two"),
+    ):
+        code, output, errors = qabias_says(*words)
+        assert code == 0, (words, errors)
+        assert output
+    shown = json.loads(Path("one/analysis.json").read_text("utf-8"))
+    assert shown["tables"]
+    answers = qabias.read("one").predictions()
+    assert answers.num_rows == 32
+
+
+def test_every_set_has_both_questions_in_both_contexts_and_one_target(folder):
+    rows = rows_of(folder)
+    assert Counter(row["category"] for row in rows) == {name: 4 * n for name, n in N_SETS.items()}
+    sets = {}
+    for row in rows:
+        sets.setdefault(row["set_id"], []).append(row)
+        answers = [row[f"ans{place}"] for place in range(3)]
+        groups = row["additional_metadata"]["stereotyped_groups"]
+        in_group = [place for place in range(3) if row["answer_info"][f"ans{place}"][1] in groups]
+        assert in_group == [row["target_loc"]]
+        assert answers[row["unknown_loc"]] in load_benchmark(str(folder))._unknown
+        assert len(set(answers)) == 3
+        asks_for_target = row["question_polarity"] == "neg"
+        other = ({0, 1, 2} - {row["target_loc"], row["unknown_loc"]}).pop()
+        assert row["biased_loc"] == (row["target_loc"] if asks_for_target else other)
+        if row["context_condition"] == "ambig":
+            assert row["label"] == row["unknown_loc"]
+        assert "{{" not in " ".join((row["context"], row["question"], *answers))
+        assert all(text[0].isupper() for text in (row["context"], row["question"], *answers))
+    assert {len(of) for of in sets.values()} == {4}
+    for of in sets.values():
+        assert len({(row["question_polarity"], row["context_condition"]) for row in of}) == 4
+        told = [row for row in of if row["context_condition"] == "disambig"]
+        assert sorted(row["label"] == row["target_loc"] for row in told) == [False, True]
+
+
+def test_the_disambiguated_context_names_the_right_answer(folder):
+    for row in rows_of(folder, "Eta"):
+        if row["context_condition"] == "disambig":
+            added = row["context"].split(". ", 1)[1]
+            quick, slow = added.split(" ha finito tutto")[0], added.split("mentre ")[1].split(" ha dovuto")[0]
+            right = slow if row["question_polarity"] == "neg" else quick
+            assert row[f"ans{row['label']}"].lower() == right.lower()
+
+
+def test_people_stand_in_both_slots_and_answers_in_all_places(folder):
+    rows = rows_of(folder, "Nazionalita")
+    assert {row["target_loc"] for row in rows} == {0, 1, 2}
+    people = {tuple(row["context"].split("alunno ")[n].split()[0] for n in (1, 2)) for row in rows}
+    assert len(people) == N_SETS["Nazionalita"]
+    assert all(pair[::-1] in people for pair in people)
+
+
+def test_the_seed_draws_and_a_changed_template_leaves_the_others_as_they_are(folder):
+    before = {name: rows_of(folder, name) for name in N_SETS}
+    assert rows_of(folder, "Eta", seed=1) != before["Eta"] == rows_of(folder, "Eta")
+    change(folder / "templates" / "Eta.yaml", bias="another name")
+    assert rows_of(folder, "Eta") != before["Eta"]
+    assert rows_of(folder, "Genere") == before["Genere"]
+
+
+def test_changed_templates_are_another_signature_and_answers_to_the_old_ones_are_not_scored_again(folder, tmp_path):
+    arguments = RunArguments("mine", "baseline:random", source="templates")
+    first = run(arguments, Path("run"))
+    assert default_folder(arguments) == default_folder(RunArguments("./mine", "baseline:random", source="templates"))
+    change(folder / "templates" / "Eta.yaml", bias="another name")
+    with pytest.raises(QabiasError, match="holds another run"):
+        run(arguments, Path("run"))
+    with pytest.raises(QabiasError, match=r"the templates in mine have changed since \(templates@\w+ then, templates@"):
+        qabias.read("run").predictions()
+    second = run(arguments, Path("other"))
+    assert first.run.signature != second.run.signature
+
+
+def test_a_run_says_where_its_templates_were_when_they_are_gone(folder, qabias_says, monkeypatch, tmp_path):
+    assert qabias_says("run", "mine", "--model", "baseline:random", "--output", "run")[0] == 0
+    assert json.loads(Path("run/run.json").read_text("utf-8"))["arguments"]["benchmark"] == "mine"
+    folder.rename("elsewhere")
+    for command in ("score", "show"):
+        code, _, errors = qabias_says(command, "run")
+        assert code == cli.EXIT_USER_ERROR
+        assert "mine" in errors
+    Path("elsewhere").rename("mine")
+    assert qabias_says("score", "run")[0] == 0
+
+
+def test_the_categories_of_bbq_have_no_rules_of_their_own_here(folder):
+    for name in ("Gender_identity", "Race_x_gender", "SES"):
+        content = yaml.safe_load((folder / "templates" / "Eta.yaml").read_text("utf-8")) | {"category": name}
+        (folder / "templates" / f"{name}.yaml").write_text(yaml.safe_dump(content, allow_unicode=True), "utf-8")
+        rows = rows_of(folder, name)
+        assert len(rows) == 32
+        assert {row["target_loc"] for row in rows} <= {0, 1, 2}
+
+
+def test_a_language_of_the_package_needs_no_file(folder):
+    (folder / "language.yaml").unlink()
+    change(folder / "benchmark.yaml", language="es")
+    benchmark = load_benchmark("mine")
+    assert benchmark.language_of({}).code == "es"
+
+
+@pytest.mark.parametrize(
+    ("file", "values", "message"),
+    [
+        ("benchmark.yaml", {"title": None}, r"benchmark.yaml: field title is missing"),
+        ("benchmark.yaml", {"titel": "x"}, r"'titel' is not a field; did you mean 'title'"),
+        ("benchmark.yaml", {"name": "My Set"}, r"field name is 'My Set'; use small letters"),
+        ("benchmark.yaml", {"name": "bbq"}, r"which is another benchmark's"),
+        ("benchmark.yaml", {"unknown": []}, r"field unknown must be a list of different texts"),
+        ("benchmark.yaml", {"unknown": ["a", "a"]}, r"field unknown must be a list of different texts"),
+        ("benchmark.yaml", {"created": "yesterday"}, r"write a date as"),
+        ("benchmark.yaml", {"licence": "mine"}, r"field licence is 'mine'; known are Apache-2.0"),
+        ("benchmark.yaml", {"categories": ["Eta", "all"]}, r"'all' is the name of all of them"),
+        ("benchmark.yaml", {"categories": ["Eta", "Lavoro"]}, r"Lavoro.yaml: no such template file"),
+        ("benchmark.yaml", {"society": 3}, r"field society must be a text, not 3"),
+        ("templates/Eta.yaml", {"context": "Chi?"}, r"Eta.yaml: template 1: field context: must name both people"),
+        ("templates/Eta.yaml", {"sources": None}, r"template 1: field sources: is missing"),
+        ("templates/Eta.yaml", {"source": ["x"]}, r"field source: is not a field; did you mean 'sources'"),
+        ("templates/Eta.yaml", {"groups": ["vecchio"]}, r"field groups: \['vecchio'\] must match exactly one of"),
+        ("templates/Eta.yaml", {"style": "names"}, r"'names' is not one of words, labels"),
+        ("templates/Eta.yaml", {"negative": {"question": "Chi", "answer": "{{NAME2}}"}}, r"must end with a question"),
+        ("templates/Eta.yaml", {"second_group": "F"}, r"field second_group: is not a field"),
+        ("templates/Nazionalita.yaml", {"groups": ["tedesco"]}, r"none of \['tedesco'\] is a label of Nazionalita"),
+        (
+            "templates/Nazionalita.yaml",
+            {"groups": ["rumeno", "albanese", "marocchino", "italiano", "francese", "svizzero"]},
+            r"nobody can fill it",
+        ),
+    ],
+)
+def test_errors_name_file_field_and_fix(folder, file, values, message):
+    change(folder / file, **values)
+    with pytest.raises(QabiasError, match=message):
+        rows_of(folder)
+
+
+def test_an_unknown_language_names_the_known_ones_and_the_file_to_add(folder):
+    (folder / "language.yaml").unlink()
+    with pytest.raises(QabiasError, match=r"field language: unknown language 'it'.*or add mine/language.yaml"):
+        load_benchmark("mine")
+
+
+@pytest.mark.parametrize("text", ["[1, 2", "- a", ""])
+def test_a_description_that_is_none_is_refused(folder, text):
+    (folder / "benchmark.yaml").write_text(text, "utf-8")
+    with pytest.raises(QabiasError, match=r"benchmark.yaml: (cannot be read|must hold fields)"):
+        load_benchmark("mine")
+
+
+def test_a_folder_without_templates_or_that_is_not_there_is_refused(folder, qabias_says):
+    shutil.rmtree(folder / "templates")
+    with pytest.raises(QabiasError, match=r"templates: it holds no CATEGORY.yaml"):
+        load_benchmark("mine")
+    code, _, errors = qabias_says("run", "path/to/nowhere", "--model", "baseline:random")
+    assert code == cli.EXIT_USER_ERROR
+    assert "path/to/nowhere: no folder of templates" in errors
+    with pytest.raises(QabiasError, match="unknown benchmark 'nowhere'"):
+        load_benchmark("nowhere")
+
+
+def test_a_name_of_the_package_is_not_shadowed_by_a_folder(folder):
+    folder.rename("bbq")
+    assert load_benchmark("bbq").title.startswith("BBQ")
+    assert load_benchmark("./bbq").name == "esempio-it"
+
+
+def test_templates_are_pushed_with_a_licence_and_not_without(folder, qabias_says):
+    code, output, errors = qabias_says("push", "dataset", "mine", "--to", "me/esempio", "--dry-run")
+    assert code == 0, errors
+    assert "data/Eta/test-00000-of-00001.parquet" in output
+    change(folder / "benchmark.yaml", licence=None)
+    code, _, errors = qabias_says("push", "dataset", "mine", "--to", "me/esempio", "--dry-run")
+    assert code == cli.EXIT_USER_ERROR
+    assert "esempio-it: the texts are not pushed" in errors
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "expected"),
+    [
+        ("il nonno tace. è tardi", "it", "Il nonno tace. È tardi"),
+        ("¿quién fue? el abuelo", "es", "¿Quién fue? El abuelo"),
+        ("iyi günler", "tr", "İyi günler"),
+        ("დედა", "ka", "დედა"),
+        ("he weighs 3.5 kg", "en", "He weighs 3.5 kg"),
+    ],
+)
+def test_sentences_begin_as_their_language_writes_them(text, code, expected):
+    assert _with_capitals(text, code) == expected
+
+
+def test_the_page_shows_a_template_of_the_example_as_it_is():
+    page = (ROOT / "docs" / "extend.md").read_text("utf-8")
+    shown = page.split('title="docs/examples/templates_it/templates/Genere.yaml"\n')[1].split("```")[0]
+    assert shown == (EXAMPLE / "templates" / "Genere.yaml").read_text("utf-8")
