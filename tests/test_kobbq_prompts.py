@@ -5,18 +5,21 @@ import csv
 import pytest
 
 from qabias.answers import parse_choice
+from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.prompts import FIVE
 from qabias.benchmarks.bbq.roles import in_order
 from qabias.benchmarks.kobbq.prompts import PATH, REPOSITORY, PublishedPrompts, formats
 from qabias.benchmarks.multilingual.language import load_language
 from qabias.errors import QabiasError
+from qabias.measuring.run import run
+from qabias.runs.arguments import Machine, RunArguments
 
 NAMES = [f"kobbq_{number}" for number in range(1, 6)]
 EXAMPLE = {
     "context": "CONTEXT {a} {question}.",
     "question": "QUESTION?",
     "ans0": "FIRST",
-    "ans1": "NOBODY",
+    "ans1": "알 수 없음",
     "ans2": "THIRD",
     "label": 1,
     "target_loc": 0,
@@ -53,7 +56,6 @@ def test_a_prompt_is_its_parts_with_its_wording_of_unknown(found, rows):
     for name, row in zip(NAMES, rows, strict=True):
         prompt, options = found[name].render(EXAMPLE)
         assert prompt == in_parts(row)
-        assert "NOBODY" not in prompt
         labels = "abc" if name in ("kobbq_3", "kobbq_4") else "ABC"
         assert options == tuple(f" {label}" for label in labels)
 
@@ -74,10 +76,8 @@ def test_every_wording_of_unknown_is_read_as_unknown(found, rows):
     phrases = load_language("ko").phrases
     answers = [EXAMPLE[f"ans{place}"] for place in range(3)]
     for row in rows:
-        shown = [*answers]
-        shown[1] = "알 수 없음"
         for text in (row["unknown"], f"답: {row['unknown']}", f"B: {row['unknown']}"):
-            assert parse_choice(text, shown, phrases=phrases) == 1
+            assert parse_choice(text, answers, phrases=phrases) == 1
 
 
 def test_nothing_is_read_before_a_prompt_is_needed(tmp_path, monkeypatch):
@@ -94,3 +94,21 @@ def test_the_mirror_of_the_user_comes_before_the_one_of_the_environment(upstream
     prompts.look_in(str(upstream))
     prompts.look_in(None)
     assert prompts.prompt(1).labels == ("A", "B", "C")
+
+
+def test_the_benchmark_asks_in_the_five_prompts_from_the_mirror_of_the_user(upstream, tmp_path, monkeypatch):
+    monkeypatch.delenv("QABIAS_UPSTREAM", raising=False)
+    arguments = RunArguments("kobbq", "baseline:stereotyped", config="Age", source="release", format=FIVE)
+    scores = run(arguments, tmp_path / "run", Machine(upstream_dir=str(upstream))).scores
+    assert scores["bias_ambig"] == 1
+    assert list(scores["wordings"]) == NAMES
+
+
+@pytest.mark.usefixtures("upstream")
+def test_a_letter_is_what_an_instructed_prompt_of_the_set_asks_for(monkeypatch, upstream):
+    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
+    benchmark = load_benchmark("kobbq")
+    rows = benchmark.load("Religion", benchmark.origin("release", 0, False, None)).to_pylist()
+    for name in ("letters", *NAMES):
+        request = benchmark.request(rows[0], benchmark.formats[name])
+        assert [benchmark.read(option, "none", rows[0]) for option in request.options] == [0, 1, 2]

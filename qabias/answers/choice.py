@@ -331,7 +331,7 @@ class _Reader:
             return False  # a number
         if not after or after[0] in "\n}]).;\\<" or rest[:1] == "\n":
             return True
-        if self._phrases.ends_clause(rest):
+        if self._phrases.ends_clause(rest.lstrip(MARKS)):
             return True
         # A letter of another script, or a mark; in a language with letters like "é" these go on with a sentence.
         is_other = not after[0].isascii() and (

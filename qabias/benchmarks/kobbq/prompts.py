@@ -105,8 +105,10 @@ def _label(shown: str) -> str:
 
 def _render(prompts: PublishedPrompts, number: int, example: Example) -> tuple[str, tuple[str, ...]]:
     prompt = prompts.prompt(number)
-    answers = [example[f"ans{place}"] for place in _PLACES.values()]
-    answers[example["unknown_loc"]] = prompt.unknown
+    # The released samples have the wording of the first prompt.
+    released = prompts.prompt(1).unknown
+    given = (example[f"ans{place}"] for place in _PLACES.values())
+    answers = [prompt.unknown if answer == released else answer for answer in given]
 
     def fill(slot: re.Match[str]) -> str:
         name = slot[1].lower()

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from qabias.benchmarks.kobbq import NAME
+from qabias.benchmarks.kobbq import NAME, prompts
 from qabias.benchmarks.kobbq.about import ABOUT
 from qabias.benchmarks.kobbq.released import CATEGORIES, read_items
 from qabias.benchmarks.multilingual.benchmark import ALL, ORDERS, PublishedQuestions, SetOrigin, set_facts
@@ -44,7 +44,7 @@ class KoreanQuestions(PublishedQuestions):
     about = ABOUT
 
     def __init__(self) -> None:
-        self.formats = formats_in(self.language_of)
+        self.formats = {**formats_in(self.language_of), **prompts.formats()}
 
     def language_of(self, example: Example) -> Language:
         """Korean."""
@@ -52,6 +52,7 @@ class KoreanQuestions(PublishedQuestions):
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The samples of one category, set by set."""
+        prompts.PROMPTS.look_in(origin.upstream_dir)
         samples, templates = (
             fetch(self.repository, f"data/KoBBQ_{name}.tsv", upstream_dir=origin.upstream_dir)
             for name in (f"{origin.options['part']}_samples", "templates")
