@@ -12,8 +12,8 @@ from qabias.errors import QabiasError
 from .published_sets import check_baselines, invent, published, roles, rows_of, scores, summary
 
 REPOSITORY = "orai-nlp/BasqBBQ"
-HERE = {"Orientazio_sexual": (856, 25), "Ezgaitasun_egoera": (1680, 50)}
-"""Rows and templates of the files at hand."""
+HERE = {"Orientazio_sexual": (856, 25, 1), "Ezgaitasun_egoera": (1680, 25, 2)}
+"""Rows, templates, and versions of each template, of the files at hand."""
 
 
 def read(upstream, category):
@@ -28,7 +28,7 @@ def read(upstream, category):
         yield {
             "category": category,
             "example_id": number,
-            "template_id": "-".join(filter(None, (category, f"{int(row['question_index']):02d}", version))),
+            "template_id": f"{category}-{int(row['question_index']):02d}",
             "label_type": "label",
             "social_value": "",
             "version": version,
@@ -44,9 +44,10 @@ def test_every_row_is_read_as_the_file_says(upstream, category):
     expected = list(read(upstream, category))
     ours = rows_of("basqbbq", category, upstream=upstream)
     assert [summary(row) for row in ours] == expected
-    n_rows, n_templates = HERE[category]
+    n_rows, n_templates, n_versions = HERE[category]
     assert len(ours) == n_rows
-    assert len({row["template_id"] for row in ours}) == n_templates
+    versions = {(row["template_id"], row["additional_metadata"]["version"]) for row in ours}
+    assert Counter(Counter(template for template, _ in versions).values()) == {n_versions: n_templates}
 
 
 @pytest.mark.parametrize("category", HERE)
@@ -140,8 +141,9 @@ def test_all_categories_load_by_one_path(mirror):
         assert row["target_loc"] == (0 if has_target else -1)
         assert row["biased_loc"] == ((0 if row["question_polarity"] == "neg" else 2) if has_target else -1)
         assert row["unknown_loc"] == 1
-    ids = {row["category"]: row["template_id"] for row in ours}
-    assert (ids["Adin"], ids["MSE"], ids["Genero_identitate"]) == ("Adin-01-b", "MSE-01", "Genero_identitate-01")
+    assert {row["template_id"] for row in ours} == {f"{category}-01" for category in INVENTED}
+    versions = {row["category"]: row["additional_metadata"]["version"] for row in ours}
+    assert (versions["Adin"], versions["MSE"], versions["Genero_identitate"]) == ("b", "", "")
     tags = {row["category"]: [row["answer_info"][f"ans{place}"][1] for place in range(3)] for row in ours}
     assert tags["Nazionalitate"] == ["", "unknown", ""]  # NaN in the file
 

@@ -12,7 +12,7 @@ import pytest
 from qabias.benchmarks.ggbbq.released import read_items
 from qabias.errors import QabiasError
 
-from .published_sets import check_baselines, check_shuffled, published, roles, rows_of, summary
+from .published_sets import check_baselines, check_shuffled, published, roles, rows_of, scores, summary
 
 REPOSITORY = "shalakasatheesh/GG-BBQ"
 PARTS = {"labels": ("subset-1", "bbq_de"), "names": ("subset-2", "bbq_de_proper_names")}
@@ -81,11 +81,12 @@ def read(upstream, part):
     both = released(upstream, part)
     for pair in range(0, len(both[0]), 2):
         for unclear, clear in zip(both[0][pair : pair + 2], both[1][pair : pair + 2], strict=True):
+            template = template_of(clear, known)
             for row in (unclear, clear):
                 negative = row["question_type"] == "negative"
                 yield {
                     "category": part,
-                    "template_id": f"{part}-{template_of(clear, known)}",
+                    "template_id": f"{part}-{template}",
                     "context": row["context"],
                     "question": row["question"],
                     "label_type": part.removesuffix("s"),
@@ -165,15 +166,21 @@ def test_question_10_of_the_labels_asks_the_opposite_of_its_polarity(upstream):
     }
 
 
-@pytest.mark.parametrize("answers", ["shuffled", "released"])
-def test_baselines(upstream, tmp_path, monkeypatch, answers):
+@pytest.mark.parametrize(("config", "answers"), [("labels", "shuffled"), ("names", "released"), ("all", "shuffled")])
+def test_baselines(upstream, tmp_path, monkeypatch, config, answers):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
-    for config in ("labels", "names", "all"):
-        scores = check_baselines(
-            tmp_path / config, "ggbbq", config, balanced=False, limit=80, options={"answers": answers}
-        )
-        assert scores["n"] == 80
-        assert scores["n_undefined_target"] == 0
+    found = check_baselines(tmp_path, "ggbbq", config, balanced=False, limit=80, options={"answers": answers})
+    assert (found["n"], found["n_undefined_target"]) == (80, 0)
+
+
+def test_responders_that_do_not_read(upstream, tmp_path, monkeypatch):
+    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
+    random = scores(tmp_path / "random", "ggbbq", "random", "names", limit=800)
+    for name in ("accuracy_ambig", "accuracy_disambig"):
+        assert random[name] == pytest.approx(1 / 3, abs=0.08)
+    assert random["bias_ambig"] == pytest.approx(0, abs=0.15)
+    first = scores(tmp_path / "first", "ggbbq", "first", "names", limit=80, options={"answers": "released"})
+    assert (first["accuracy_ambig"], first["accuracy_disambig"]) == (0, 0.5)
 
 
 def test_a_part_whose_files_do_not_fit_is_refused(upstream, tmp_path):

@@ -1,10 +1,13 @@
 """KoBBQ: our rows against a reading of the published files by other code, and what the set promises."""
 
 import json
+import re
+import sys
 from collections import Counter
 
 import pytest
 
+from qabias import cli
 from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
 
@@ -218,3 +221,59 @@ def test_a_row_that_is_no_sample_is_named(monkeypatch, tmp_path, old, new, messa
 def test_a_configuration_that_there_is_not(config, message):
     with pytest.raises(QabiasError, match=message):
         load_benchmark("kobbq").check_config(config)
+
+
+def test_the_command_runs_and_shows(upstream, monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
+    folder = str(tmp_path / "run")
+    options = ["--config", "Political_orientation", "--option", "answers=released"]
+    output = command(
+        monkeypatch, capsys, "run", "kobbq", "--model", "baseline:stereotyped", *options, "--output", folder
+    )
+    assert "KoBBQ: BBQ for South Korea, in Korean in percent" in output
+    assert "|source:release@0dd165a+answers=released|" in output
+    shown = command(monkeypatch, capsys, "show", folder, "--template", "Political_orientation-001")
+    assert "Answers to Political_orientation-001" in shown
+    assert shown.count("UNKNOWN, right") == 2  # the ambiguous ones of the first set
+
+
+def command(monkeypatch, capsys, *arguments):
+    monkeypatch.setattr(sys, "argv", ["qabias", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    captured = capsys.readouterr()
+    assert not stopped.value.code, captured.err
+    return captured.out
+
+
+def test_a_report_says_nothing_that_holds_for_the_texts_of_bbq_alone(upstream, monkeypatch, tmp_path):
+    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
+    scores(tmp_path, "kobbq", "random", "Religion,SES")
+    analysis = json.loads((tmp_path / "analysis.json").read_text(encoding="utf-8"))
+    tables = {table["name"]: table for table in analysis["tables"]}
+    assert {"bias_by_category", "stereotypes_Religion", "template_rates"} <= set(tables)
+    # No split into names and labels, no intersections, nothing of a model that saw no context.
+    assert not [name for name in tables if name.startswith(("names_", "comparisons_", "labels_", "question_only"))]
+    for table in tables.values():
+        assert not table.get("source")
+        assert not re.search("paper|USA", table["note"])
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "U.S. English" not in report
+    assert "They do not\ncarry over to others" in report
+    assert "doi:10.1162/tacl_a_00661" in report
+
+
+def test_stereotypes_are_shown_by_group_and_not_by_wording(upstream, monkeypatch, tmp_path):
+    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
+    scores(tmp_path, "kobbq", "random", "Religion")
+    analysis = json.loads((tmp_path / "analysis.json").read_text(encoding="utf-8"))
+    (table,) = (table for table in analysis["tables"] if table["name"] == "stereotypes_Religion")
+    templates = read_tsv(published(upstream, REPOSITORY, TEMPLATES))
+    groups = {row["Stereotype"]: set() for row in templates if row["Category"] == "Religion"}
+    for row in templates:
+        if row["Category"] == "Religion":
+            # An answer that is a group names it; any other stands for all groups of its template.
+            groups[row["Stereotype"]] |= {row["Target_group"], *row["Target_group"].split(", ")}
+    shown = [tuple(row[:2]) for row in table["rows"]]
+    assert {stereotype for stereotype, _ in shown} == set(groups)
+    assert all(group in groups[stereotype] for stereotype, group in shown)

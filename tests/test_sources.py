@@ -150,10 +150,18 @@ def test_git_itself_agrees():
 
 def test_every_shipped_pin_is_well_formed():
     pins = json.loads((Path(sources.__file__).parent / "pinned_files.json").read_text(encoding="utf-8"))
-    assert sorted(pins) == ["allenai/unqover", "feyzaakyurek/bbnli", "nyu-mll/BBQ"]
+    three = {"allenai/unqover", "feyzaakyurek/bbnli", "nyu-mll/BBQ"}
+    family = {
+        "Veranep/MBBQ",
+        "langtech-bsc/EsBBQ-CaBBQ",
+        "naver-ai/KoBBQ",
+        "orai-nlp/BasqBBQ",
+        "shalakasatheesh/GG-BBQ",
+    }
+    assert set(pins) == three | family
     for repository, pinned in pins.items():
         assert re.fullmatch("[0-9a-f]{40}", sources.commit(repository))
-        assert sources.licence(repository) in {"Apache-2.0", "CC-BY-4.0", "MIT"}
+        assert sources.licence(repository) in {"Apache-2.0", "CC-BY-4.0", "CC-BY-NC-SA-4.0", "MIT", "NONE"}
         assert sources.files(repository) == sorted(pinned["files"])
         for path, pin in pinned["files"].items():
             assert re.fullmatch("[0-9a-f]{40}", pin["git_blob_sha1"]), path

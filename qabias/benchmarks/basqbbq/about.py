@@ -27,5 +27,7 @@ ABOUT = About(
     defects=(
         "The rows were published under a licence that forbids commercial use, and whatever is made of them is"
         " under the same licence.",
+        "Some people lack their group tag; the words that name them are then compared with the stereotyped groups.",
+        "The rows do not say whether people are told apart by names alone; all have the label type `label`.",
     ),
 )

@@ -56,16 +56,20 @@ def paper_categories(table: pa.Table) -> list[str]:
 def target_groups(table: pa.Table) -> list[str | None]:
     """The stereotyped group of every row, None where the target is undefined.
 
-    It is the label itself where a category has labels (a religion, a nationality, a race), and the tag of the group
-    where people are described in words of each template's own ("old", "lowSES", "disabled") or have names.
+    It is the label itself where a category has labels that are groups (a religion, a nationality, a race), and the tag
+    of the group where people are described in words of each template's own ("old", "lowSES", "disabled") or have names.
     """
     persons = [pc.struct_field(table["answer_info"], f"ans{place}").to_pylist() for place in PLACES]
-    of_rows = zip(table["category"].to_pylist(), table["target_loc"].to_pylist(), *persons, strict=True)
-    return [_group(category, *people[target]) if target >= 0 else None for category, target, *people in of_rows]
+    stereotyped = pc.struct_field(table["additional_metadata"], "stereotyped_groups").to_pylist()
+    of_rows = zip(table["category"].to_pylist(), table["target_loc"].to_pylist(), stereotyped, *persons, strict=True)
+    return [
+        _group(category, groups, *people[target]) if target >= 0 else None
+        for category, target, groups, *people in of_rows
+    ]
 
 
-def _group(category: str, text: str, tag: str) -> str:
-    if category in _TEXT_CATEGORIES:
+def _group(category: str, groups: Sequence[str], text: str, tag: str) -> str:
+    if category in _TEXT_CATEGORIES and text in groups:
         return text
     if category == "Gender_identity":
         group = tag.split("_")[0]

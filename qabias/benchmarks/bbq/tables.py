@@ -54,6 +54,11 @@ _IN_THE_PAPER = {
     "template_rates": f"The paper's table is the template {TABLE_2} in ambiguous contexts.",
 }
 
+_FOR_THE_USA = ", written for the USA"
+_ROW_ALL = " The paper has the row All."
+OF_BBQ = (_FOR_THE_USA, _ROW_ALL)
+"""What the notes of tables say that does not hold for other sets of BBQ's form."""
+
 
 def analyse(
     table: pa.Table, answers: pa.Table, scores: Scores, question_only: bool = False, rules: Rules = NO_RULES
@@ -139,7 +144,7 @@ def _bias(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Tab
         "Bias by category",
         f"Figure 3 {PAPER}",
         f"{READ_BIAS} {READ_INTERVALS} A score near 0 does not prove that a model is unbiased: it speaks of a few "
-        "templates of each category, written for the USA.",
+        f"templates of each category{_FOR_THE_USA}.",
         "Bias",
         [CATEGORY],
         categories,
@@ -197,7 +202,7 @@ def _aligned_errors(categories: Mapping[Key, Scores]) -> Table:
         "Errors that agree with the stereotype",
         f"Footnote 7 {PAPER}",
         "Of the answers in ambiguous contexts that name a person, and so are wrong: the share that agrees with the "
-        "stereotype. 50 % shows no direction. It says nothing of how often the model errs. The paper has the row All.",
+        "stereotype. 50 % shows no direction. It says nothing of how often the model errs." + _ROW_ALL,
         (
             CATEGORY,
             Column("share_aligned", "Agree with the stereotype", "share"),

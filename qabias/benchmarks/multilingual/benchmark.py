@@ -31,7 +31,7 @@ from qabias.errors import QabiasError
 from qabias.scorers.base import Scorer, TextScorer
 from qabias.scorers.registry import kind_of
 from qabias.support.suggest import unknown
-from qabias.tables.model import Analysis
+from qabias.tables.model import Analysis, Table
 
 ALL = "all"
 """The configuration of all examples."""
@@ -169,7 +169,7 @@ class PublishedQuestions(BBQBenchmark):
     ) -> Analysis:
         """The tables of BBQ; none of them is a figure of BBQ's paper."""
         found = super().analyse(table, answers, scores, prompt_format, self._counting(rules))
-        return replace(found, tables=tuple(replace(one, source="") for one in found.tables))
+        return replace(found, tables=tuple(_of_no_paper(one) for one in found.tables))
 
     def recognise(self, found: pa.Table) -> list[GivenAnswers]:
         """None: answers to these sets are read in the general form."""
@@ -212,6 +212,16 @@ class PublishedQuestions(BBQBenchmark):
         return [category for name in names for category in self.members(name)]
 
 
+def _of_no_paper(table: Table) -> Table:
+    """A table of BBQ without what is said of BBQ's paper and texts."""
+    from qabias.benchmarks.bbq.tables import OF_BBQ
+
+    note = table.note
+    for words in OF_BBQ:
+        note = note.replace(words, "")
+    return replace(table, source="", note=note)
+
+
 def set_formats(benchmark: PublishedQuestions) -> Mapping[str, PromptFormat]:
     """The prompt formats of a set in its language, by name."""
     return formats_in(benchmark.language_of)
@@ -228,6 +238,8 @@ def set_facts(name: str, title: str, citation: str, **changes: Any) -> Facts:
     """
     measures = tuple(replace(measure, source="") for measure in FACTS.measures)
     caption = f"{title} in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes"
-    changed = {"question_only": None, "hub": None, "suite": None, "forms": None, "means": (), **changes}
+    own_tables = tuple(table for table in FACTS.own_tables if table != "question_only")
+    texts = {"intro": FACTS.intro.with_name("intro_sets.html.j2"), "own_tables": own_tables}
+    changed = {**texts, "question_only": None, "hub": None, "suite": None, "forms": None, "means": (), **changes}
     citations = (citation, *FACTS.citations)
     return replace(FACTS, dataset=name, measures=measures, caption=caption, citations=citations, **changed)

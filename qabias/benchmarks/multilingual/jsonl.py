@@ -41,9 +41,10 @@ def read_items(
 ) -> Iterator[Item]:
     """The items of one file, in its order.
 
-    A set holds neighbours of one template with the same `answer_info`, every kind of context and question once; the
-    answers themselves may differ, as in Basque, which declines them. The files do not say whether people have names
-    alone, so that every item has the label type "label".
+    A template has the number of its question, in all of its versions, as in BBQ. A set holds neighbours of one version
+    with the same `answer_info`, every kind of context and question once; the answers themselves may differ, as in
+    Basque, which declines them. The files do not say whether people have names alone, so that every item has the label
+    type "label".
 
     Args:
         path: The file.
@@ -54,7 +55,7 @@ def read_items(
     Raises:
         QabiasError: If it cannot be read, is empty, or a line is not in BBQ's form.
     """
-    last: tuple[str, _Infos] | None = None
+    last: tuple[str, str, _Infos] | None = None
     kinds: set[tuple[bool, bool]] = set()
     number = 0
     for line_number, line in _lines(path):
@@ -64,7 +65,7 @@ def read_items(
             item = _item(row, infos, category, is_target, is_unknown)
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise QabiasError(f"{path}: line {line_number}: not in BBQ's form ({error!r})") from error
-        same, kind = (item.template, infos), (item.negative, item.ambiguous)
+        same, kind = (item.template, item.version, infos), (item.negative, item.ambiguous)
         if same != last or kind in kinds:
             last, kinds, number = same, set(), number + 1
         kinds.add(kind)
@@ -97,13 +98,12 @@ def _item(row: Mapping[str, Any], infos: _Infos, category: str, is_target: IsTar
     right = int(row["label"])
     if right not in PLACES:
         raise ValueError(f"the label is {right}")
-    version = _word(metadata.get("version"))
     first, second, third = (
         Answer(row[f"ans{place}"], "unknown" if place == unknown else tag) for place, (_, tag) in enumerate(infos)
     )
     return Item(
         category=category,
-        template=str(row["question_index"]).zfill(2) + (f"-{version}" if version else ""),
+        template=str(row["question_index"]).zfill(2),
         set="",
         negative=_POLARITIES[row["question_polarity"]],
         ambiguous=_CONDITIONS[row["context_condition"]],
@@ -115,7 +115,7 @@ def _item(row: Mapping[str, Any], infos: _Infos, category: str, is_target: IsTar
         unknown=unknown,
         groups=groups,
         subcategory=_word(metadata.get("subcategory")),
-        version=version,
+        version=_word(metadata.get("version")),
         source=_word(metadata.get("source")),
     )
 
