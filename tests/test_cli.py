@@ -145,7 +145,7 @@ def test_score_of_somebodys_predictions(tmp_path):
     [
         (
             ["run", "bqb"],
-            "unknown benchmark 'bqb': choose one of bbq, unqover, bbnli, bbq_nli, bbq_qa, .*; did you mean '.*bbq'?",
+            "unknown benchmark 'bqb': choose one of bbq, unqover, bbnli, bbq_nli, bbq_qa, .*; did you mean 'bbq'?",
         ),
         ([*RUN[:-1], "Agee"], "unknown configuration 'Agee'.*did you mean 'Age'?"),
         ([*RUN, "--source", "offical"], "unknown source 'offical': choose one of bundled, official, release"),
