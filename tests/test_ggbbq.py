@@ -52,7 +52,7 @@ def filled(template, first, second):
 
 def template_of(row, known):
     (name,) = (
-        f"{int(one['question_index']):02d}-{int(one['id']):03d}"
+        (f"{int(one['question_index']):02d}", f"{int(one['id']):03d}")
         for one in known
         if words(row["context"]) in filled(one, row["choice_0"], row["choice_1"])
         and words(row["question"]) in {words(one["question_negative_stereotype"]), words(one["question_non_negative"])}
@@ -81,7 +81,7 @@ def read(upstream, part):
     both = released(upstream, part)
     for pair in range(0, len(both[0]), 2):
         for unclear, clear in zip(both[0][pair : pair + 2], both[1][pair : pair + 2], strict=True):
-            template = template_of(clear, known)
+            template, version = template_of(clear, known)
             for row in (unclear, clear):
                 negative = row["question_type"] == "negative"
                 yield {
@@ -95,7 +95,7 @@ def read(upstream, part):
                     "context_condition": "ambig" if row is unclear else "disambig",
                     "answers": [row[f"choice_{place}"] for place in range(3)],
                     "groups": json.loads(row["known_stereotyped_groups"]),
-                    "version": "",
+                    "version": version,
                     "label": row["label"],
                     **roles(target_of(row, clear), 2, negative),
                 }
@@ -108,11 +108,11 @@ def test_every_row_is_read_as_the_files_say(upstream, part):
         assert summary(row) == {**expected, "example_id": number}
 
 
-@pytest.mark.parametrize(("part", "n_rows", "n_by_tags", "n_templates", "n_used"), [
-    ("labels", 968, 264, 124, 124),
-    ("names", 10_900, 5_250, 38, 36),
+@pytest.mark.parametrize(("part", "n_rows", "n_by_tags", "n_templates", "n_used", "n_questions"), [
+    ("labels", 968, 264, 124, 124, 21),
+    ("names", 10_900, 5_250, 38, 36, 21),
 ])  # fmt: skip
-def test_counts(upstream, part, n_rows, n_by_tags, n_templates, n_used):
+def test_counts(upstream, part, n_rows, n_by_tags, n_templates, n_used, n_questions):
     ambiguous, disambiguated = released(upstream, part)
     assert len(ambiguous) + len(disambiguated) == n_rows
     for rows in (ambiguous, disambiguated):
@@ -123,7 +123,8 @@ def test_counts(upstream, part, n_rows, n_by_tags, n_templates, n_used):
     assert len(templates(upstream, part)) == n_templates
     ours = rows_of("ggbbq", part, upstream=upstream)
     assert len(ours) == n_rows
-    assert len({row["template_id"] for row in ours}) == n_used
+    assert len({row["additional_metadata"]["version"] for row in ours}) == n_used
+    assert len({row["template_id"] for row in ours}) == n_questions
     assert all(row["target_loc"] >= 0 for row in ours)
 
 
@@ -159,7 +160,7 @@ def test_the_question_tells_the_place_of_the_right_answer_unless_answers_are_shu
 
 
 def test_question_10_of_the_labels_asks_the_opposite_of_its_polarity(upstream):
-    rows = [row for row in rows_of("ggbbq", "labels", upstream=upstream) if row["question_index"].startswith("10-")]
+    rows = [row for row in rows_of("ggbbq", "labels", upstream=upstream) if row["question_index"] == "10"]
     assert Counter((row["question_polarity"], " nicht " in row["question"]) for row in rows) == {
         ("neg", False): 72,
         ("nonneg", True): 72,

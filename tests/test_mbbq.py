@@ -50,7 +50,7 @@ def reading(file, config):
             {
                 "category": config,
                 "example_id": number,
-                "template_id": f"{config}-{raw['question_index'].rjust(2, '0')}",
+                "template_id": f"{config[3:].removesuffix('_control')}-{raw['question_index'].rjust(2, '0')}",
                 **{name: raw[name] for name in ("context", "question", "question_polarity", "context_condition")},
                 "label_type": "name" if "control" in config else "label",
                 "social_value": "",
@@ -214,7 +214,7 @@ def test_spanish_and_turkish_are_read_by_the_same_code(monkeypatch, tmp_path, co
     other = -1 if target < 0 else 2 - target
     assert [row["biased_loc"] for row in rows] == [target, target, other, other]
     assert {(row["category"], row["template_id"], row["set_id"]) for row in rows} == {
-        (config, f"{config}-07", f"{config}-07-000")
+        (config, f"{name.removesuffix('_control')}-07", f"{config}-07-000")
     }
     assert Counter(row["label_type"] for row in rows) == {"name" if "control" in config else "label": 4}
 

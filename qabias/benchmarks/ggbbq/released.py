@@ -1,7 +1,9 @@
 """The released rows of GG-BBQ: the ambiguous and the disambiguated ones are in two files, in the same order.
 
 Two lines of a file ask the negative and the other question about one context and two people; with the same lines of the
-other file they are a set of four. The rows do not name their template, which is found by its text.
+other file they are a set of four. The rows do not name their template, which is found by its text. Of the 162 published
+templates many are one question in other words for the people, such as 36 about one babysitter: as in BBQ a template is
+what has one number of a question, and the published one is its version.
 
 In 72 lines of each file of labels, those of question 10, the two questions are exchanged: the one that is called
 negative asks who can be trusted with children, and its right answer is the person who is not trusted. The rows are read
@@ -37,7 +39,8 @@ class _Template(NamedTuple):
     """A published template.
 
     Attributes:
-        name: Number of the question and of the template, e.g. "16-088".
+        name: Number of the question, e.g. "16".
+        version: Number of the published template, e.g. "088".
         context: What its filled disambiguated contexts look like.
         questions: Its two questions.
         names: Whether people are told apart by proper names alone.
@@ -45,6 +48,7 @@ class _Template(NamedTuple):
     """
 
     name: str
+    version: str
     context: re.Pattern[str]
     questions: tuple[str, str]
     names: bool
@@ -93,6 +97,7 @@ def _item(category: str, row: Mapping[str, Any], template: _Template, number: in
         category=category,
         template=template.name,
         set=str(number),
+        version=template.version,
         negative=_POLARITIES[row["question_type"]],
         ambiguous=row["context_type"] == "ambiguous_context",
         context=row["context"],
@@ -122,7 +127,8 @@ def _template(row: Mapping[str, str]) -> _Template:
     # One slot of the published templates lacks a brace.
     text = re.sub(r"(?<!\{)\{(?=\w+\}\})", "{{", f"{row['ambiguous_context']} {row['disambiguous_context']}")
     return _Template(
-        name=f"{int(row['question_index']):02d}-{int(row['id']):03d}",
+        name=f"{int(row['question_index']):02d}",
+        version=f"{int(row['id']):03d}",
         context=filled_pattern(_one_space(text)),
         questions=(_one_space(row["question_negative_stereotype"]), _one_space(row["question_non_negative"])),
         names=row["proper_nouns_only"] == "True",

@@ -69,15 +69,22 @@ class FourLanguages(PublishedQuestions):
         return control == f"{config}{CONTROL}"
 
     def common_templates(self, table: pa.Table) -> list[str]:
-        """The template without its language, and without the mark of the control set, e.g. "Age-07"."""
-        return [name.partition("_")[2].replace(CONTROL, "") for name in table["template_id"].to_pylist()]
+        """The template of every row: it has one name in all languages and in the control set."""
+        names: list[str] = table["template_id"].to_pylist()
+        return names
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
-        """The released rows of one category of one language, or of its control set."""
+        """The released rows of one category of one language, or of its control set.
+
+        A template has one name in all languages and in the control set, e.g. "Age-07", because what it says in four
+        languages is no four independent questions.
+        """
         language, _, name = category.partition("_")
         path = fetch(self.repository, f"data/{name}_{language}.jsonl", upstream_dir=origin.upstream_dir)
         items = read_items(path, category, control=name.endswith(CONTROL))
-        return table_of(rows_of(items, origin.shuffle(NAME, category, "order")))
+        table = table_of(rows_of(items, origin.shuffle(NAME, category, "order")))
+        names = [template.partition("_")[2].replace(CONTROL, "") for template in table["template_id"].to_pylist()]
+        return table.set_column(table.schema.get_field_index("template_id"), "template_id", pa.array(names))
 
 
 BENCHMARK = FourLanguages()
