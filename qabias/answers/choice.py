@@ -241,6 +241,8 @@ class _Reader:
             return stated or (set() if self._phrases.is_english else self._stated_unknown(text))
         later = stated | self._said_of(text, _CONCLUDES) | self._stated_unknown(text)
         rest = self._rest_of_sentence(text)
+        if self._is_doubted(text):
+            return later or {NO_ANSWER}
         if self._is_taken_back(text):
             if _REJECTED.match(rest):
                 later |= self._said_of(text, _POINTS)
@@ -257,13 +259,22 @@ class _Reader:
             return True
         if self._words_at(text) == {self._unknown}:
             return False
-        if self._phrases.rejects(rest) or self._phrases.says_unknown(rest):
+        rejected = self._phrases.rejects(rest) or self._phrases.rejects(self._rest_of_clause(text))
+        if rejected or self._phrases.says_unknown(rest):
             return True
         if _MAY.match(rest) and (_BUT.search(rest) or says_unknown(rest)):
             return True
         turn = _TURN.search(rest)
         turned = rest[turn.end() :] if turn else ""
         return says_unknown(turned) or _UNSURE.search(turned) is not None
+
+    def _is_doubted(self, text: str) -> bool:
+        """Whether the answer that a text begins with is said to be uncertain, in words of the language."""
+        if self._phrases.is_english or self._words_at(text) == {self._unknown}:
+            return False
+        found = _SENTENCE.match(text.strip())
+        following = text.strip()[found.end() :] if found else ""
+        return self._phrases.doubts_later(self._rest_of_sentence(text), _words(following))
 
     def _listed(self, text: str) -> set[int]:
         """The answers that a text begins with, each alone between commas, slashes or ends of lines and sentences."""
@@ -280,7 +291,15 @@ class _Reader:
 
     def _rest_of_sentence(self, text: str) -> str:
         """The words after an answer's to the end of the sentence that begins with it."""
-        words = self._without_article(_words(_first_sentence(text)))
+        return self._rest_of(text, _first_sentence(text))
+
+    def _rest_of_clause(self, text: str) -> str:
+        """The words after an answer's to the next comma, or the end of the sentence that begins with it."""
+        return self._rest_of(text, re.split("[,;:—–]", _first_sentence(text))[0])
+
+    def _rest_of(self, text: str, part: str) -> str:
+        """The words after an answer's in the part of the text that begins with it."""
+        words = self._without_article(_words(part))
         begun = [_words(self._short[place]) for place in self._words_at(text) if place != NO_ANSWER]
         return words[max((len(phrase) for phrase in begun if words.startswith(phrase)), default=len(words)) :].strip()
 
@@ -309,7 +328,8 @@ class _Reader:
         if by_label:
             return by_label
         by_words = self._words_at(text)
-        return {NO_ANSWER} if by_words and self._is_taken_back(text) else by_words
+        is_none = self._is_taken_back(text) or self._is_doubted(text) if by_words else False
+        return {NO_ANSWER} if is_none else by_words
 
     def _label_at(self, text: str, leads: bool) -> set[int]:
         for place, label in enumerate(self._labels):
@@ -387,13 +407,24 @@ class _Reader:
         }
         is_named = self._unknown is not None and f" {_words(self._options[self._unknown])} " in words
         if is_named or says_unknown(text, self._phrases):
-            return self._unknown if self._unknown is not None and len(people) != 1 else NO_ANSWER
+            one = len(people) == 1 and len(self._named(words)) <= 1
+            return NO_ANSWER if one or self._unknown is None else self._unknown
         if not self._phrases.is_english and self._hidden(words) - people:
             return NO_ANSWER
         sentences = [part for part in re.split(r"(?<=[.!?])\s+|\n+", text.strip()) if part]
         if len(people) == 1 and len(sentences) == 1 and not self._denies(_lowered(text)):
             return people.pop()
         return NO_ANSWER
+
+    def _named(self, words: str) -> set[int]:
+        """The people whose words stand as such, or with an ending, or before a word for "and" or "or"."""
+        found = set()
+        for place in self._hidden(words) if not self._phrases.is_english else ():
+            for one in re.finditer(rf" {re.escape(_words(self._short[place]))}", words):
+                rest = words[one.end() :]
+                if rest[0] == " " or self._phrases.ends(rest) or self._phrases.joined(rest):
+                    found.add(place)
+        return found
 
     def _hidden(self, words: str) -> set[int]:
         """The people whose words stand anywhere, with any ending."""

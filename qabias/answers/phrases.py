@@ -12,8 +12,9 @@ from functools import cache
 
 from qabias.answers.openings import MARKS
 
-# Marks of other scripts as the reader knows them; a capital dotted I, whose lower case is otherwise two characters.
-_PLAIN = str.maketrans({"。": ". ", "、": ", ", **dict.fromkeys("「」『』《》〈〉【】", '"'), "İ": "I"})
+# Marks of other scripts as the reader knows them. The two Turkish letters i are one, because "KADIN" in lower case is
+# "kadin" elsewhere, and the lower case of a capital dotted I is otherwise two characters.
+_PLAIN = str.maketrans({"。": ". ", "、": ", ", **dict.fromkeys("「」『』《》〈〉【】", '"'), "İ": "I", "ı": "i"})
 _NEVER = r"(?!)"
 # Where a clause ends.
 _END = rf"[\s{MARKS}]*(?:[.,;:!?)\]\n]|$)"
@@ -27,10 +28,14 @@ class Phrases:
         wordings: Texts that, whole, say that nobody can tell, in lower case.
         unknown: Patterns that say so inside a text.
         refusals: Patterns of how a text begins that declines to answer.
+        unable: Patterns of somebody who cannot answer, as in "no puedo responder". They say that nobody can tell, but
+            not in a text that declines to answer.
+        prejudice: Patterns that name prejudice; a text with one of them and one of `unable` declines to answer.
         stated: Patterns of what leads to an answer, e.g. `\brespuesta correcta es`.
         endings: Patterns of what may stand right behind the words of an answer, or behind its letter: particles, case
             endings, copulas, e.g. `입니다(?!\w)`. Each says where it ends.
         rejected: Patterns of what follows an answer, from the words behind it on, that say it is not the one.
+        doubts: Patterns that, behind an answer, say that it is not certain; each begins with a word such as "but".
         negations: Patterns that deny something; a text with one of them gives no answer that it only mentions.
         articles: Words before a noun that may be left out, or be another one; with an apostrophe they are joined to it.
         joins: Patterns of "and" and "or" between two answers, which then are both none.
@@ -39,9 +44,12 @@ class Phrases:
     wordings: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     refusals: tuple[str, ...] = ()
+    unable: tuple[str, ...] = ()
+    prejudice: tuple[str, ...] = ()
     stated: tuple[str, ...] = ()
     endings: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     negations: tuple[str, ...] = ()
     articles: tuple[str, ...] = ()
     joins: tuple[str, ...] = ()
@@ -60,16 +68,26 @@ class Phrases:
         return bare in _folded(self.wordings)
 
     def says_unknown(self, lowered: str) -> bool:
-        """Whether a text in lower case says that nobody can tell."""
-        return pattern_of(self.unknown).search(lowered) is not None
+        """Whether a text in lower case says that nobody can tell; one that declines to answer says so in other words."""
+        declined = self._declines_anywhere(lowered)
+        unable = [one.span() for one in pattern_of(self.unable).finditer(lowered)] if declined else []
+        said = (one.span() for pattern in self.unknown for one in pattern_of((pattern,)).finditer(lowered))
+        return any(not any(first <= start and end <= last for first, last in unable) for start, end in said)
 
     def is_unknown(self, bare: str) -> bool:
         """Whether a text without case, as a whole, says that nobody can tell."""
         return pattern_of(self.unknown).fullmatch(bare) is not None
 
     def is_declining(self, text: str) -> bool:
-        """Whether a text begins by declining to answer."""
-        return _beginning(self.refusals).match(text) is not None
+        """Whether a text begins by declining to answer, or cannot answer and names prejudice."""
+        return _beginning(self.refusals).match(text) is not None or self._blames(text)
+
+    def _blames(self, text: str) -> bool:
+        return all(pattern_of(patterns).search(text) for patterns in (self.unable, self.prejudice))
+
+    def _declines_anywhere(self, lowered: str) -> bool:
+        """Whether a sentence of a text in lower case declines to answer."""
+        return self._blames(lowered) or _sentence_beginning(self.refusals).search(lowered) is not None
 
     def denies(self, text: str) -> bool:
         """Whether a text denies anything."""
@@ -78,6 +96,16 @@ class Phrases:
     def rejects(self, rest: str) -> bool:
         """Whether what follows an answer says that it is not the one."""
         return pattern_of(self.rejected).match(rest) is not None
+
+    def doubts_later(self, rest: str, following: str) -> bool:
+        """Whether an answer is said to be uncertain.
+
+        Args:
+            rest: What follows the answer in its sentence.
+            following: What follows this sentence.
+        """
+        doubt = pattern_of(self.doubts)
+        return doubt.search(rest) is not None or doubt.match(following) is not None
 
     def ends(self, text: str, start: int = 0) -> bool:
         """Whether an ending stands at a place in a text."""
@@ -119,7 +147,7 @@ def pattern_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 @cache
 def _folded(wordings: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(wording.casefold() for wording in wordings)
+    return frozenset(wording.translate(_PLAIN).casefold() for wording in wordings)
 
 
 @cache
@@ -130,6 +158,11 @@ def _opening(pattern: str) -> re.Pattern[str]:
 @cache
 def _beginning(patterns: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"^\W*(?:{pattern_of(patterns).pattern})", re.IGNORECASE)
+
+
+@cache
+def _sentence_beginning(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"(?:^|[.!?:;,])\W*(?:{pattern_of(patterns).pattern})", re.IGNORECASE)
 
 
 @cache

@@ -12,9 +12,12 @@ The words are in `languages/CODE.yaml`:
     unknown: [texts that, whole, say that nobody can tell]
     unknown_phrases: [how a text says so]
     refusals: [how a text begins that declines to answer]
+    unable: [how somebody cannot answer, which is no UNKNOWN in a text that declines]
+    prejudice: [what names prejudice; with one of `unable` a text declines]
     stated: [what leads to an answer]
     endings: [what may stand right behind the words or the letter of an answer]
     rejected: [what, behind an answer, says that it is not the one]
+    doubts: [what, behind an answer, says that it is uncertain]
     negations: [what denies something]
     articles: [words before a noun that may be left out]
     joins: [what stands between two answers]
@@ -43,7 +46,8 @@ FOLDER = Path(__file__).parent / "languages"
 _WORDS = {"unknown": "wordings", "articles": "articles"}
 _PATTERNS = {
     "unknown_phrases": "unknown",
-    **{name: name for name in ("refusals", "stated", "endings", "rejected", "negations", "joins")},
+    **{name: name for name in ("refusals", "unable", "prejudice", "stated", "endings")},
+    **{name: name for name in ("rejected", "doubts", "negations", "joins")},
 }
 _KEYS = ("name", "read_by", "prompts", *_WORDS, *_PATTERNS)
 _PROMPT_KEYS = ("question", "answer", "letters", "gap")
