@@ -259,14 +259,19 @@ class _Reader:
             return True
         if self._words_at(text) == {self._unknown}:
             return False
-        rejected = self._phrases.rejects(rest) or self._phrases.rejects(self._rest_of_clause(text))
-        if rejected or self._phrases.says_unknown(rest):
+        if self._is_rejected(text) or self._phrases.says_unknown(rest):
             return True
         if _MAY.match(rest) and (_BUT.search(rest) or says_unknown(rest)):
             return True
         turn = _TURN.search(rest)
         turned = rest[turn.end() :] if turn else ""
         return says_unknown(turned) or _UNSURE.search(turned) is not None
+
+    def _is_rejected(self, text: str) -> bool:
+        """Whether words of the language say that the answer that a text begins with is not the one."""
+        if self._phrases.is_english:
+            return False
+        return any(map(self._phrases.rejects, (self._rest_of_sentence(text), self._rest_of_clause(text))))
 
     def _is_doubted(self, text: str) -> bool:
         """Whether the answer that a text begins with is said to be uncertain, in words of the language."""
@@ -367,6 +372,8 @@ class _Reader:
         start = joined.end() if joined else self._phrases.joined(after)
         if start and re.match(rf"[\s{MARKS}(\[]*(?:{self._any_label})(?![A-Za-z0-9])", after[start:], re.I):
             return {place, NO_ANSWER}  # "A or B"
+        if place in self._words_at(after) and self._is_rejected(after):
+            return {NO_ANSWER}  # "A. The cook is wrong, B. the baker is right"
         others = {other for other in self._words_at(after) if other != place}
         if others and place not in self._words_at(after):
             return {place, *others}

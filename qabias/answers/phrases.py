@@ -68,7 +68,7 @@ class Phrases:
         return bare in _folded(self.wordings)
 
     def says_unknown(self, lowered: str) -> bool:
-        """Whether a text in lower case says that nobody can tell; one that declines to answer says so in other words."""
+        """Whether a text in lower case says that nobody can tell; "cannot answer" in one that declines is none."""
         declined = self._declines_anywhere(lowered)
         unable = [one.span() for one in pattern_of(self.unable).finditer(lowered)] if declined else []
         said = (one.span() for pattern in self.unknown for one in pattern_of((pattern,)).finditer(lowered))
