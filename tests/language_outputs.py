@@ -217,6 +217,7 @@ EUROPEAN = {
             ("De man, want hij was niet zeker van zichzelf.", 1),
             ("Sorry, ik kan deze vraag niet beantwoorden.", -1),
             ("A) De vrouw is fout, B) De man is goed.", -1),
+            ("De vrouwen weten het niet, er is geen informatie over de man.", -1),
         ),
         (
             "Kan niet worden bepaald.",

@@ -425,11 +425,12 @@ class _Reader:
 
     def _named(self, words: str) -> set[int]:
         """The people whose words stand as such, or with an ending, or before a word for "and" or "or"."""
-        found = set()
+        found: set[int] = set()
         for place in self._hidden(words) if not self._phrases.is_english else ():
             for one in re.finditer(rf" {re.escape(_words(self._short[place]))}", words):
                 rest = words[one.end() :]
-                if rest[0] == " " or self._phrases.ends(rest) or self._phrases.joined(rest):
+                joined = not rest[0].isascii() and self._phrases.joined(rest)  # "vrouwen" is not "vrouw en"
+                if rest[0] == " " or joined or self._phrases.ends(rest):
                     found.add(place)
         return found
 
