@@ -1,10 +1,12 @@
 """Identity labels, occupations and proper names that fill the slots."""
 
 import csv
+import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from qabias.building.templating import read_utf8
 from qabias.errors import QabiasError
 
 
@@ -76,7 +78,7 @@ def read_labels(path: Path) -> dict[str, tuple[Label, ...]]:
     """Read the labels of every category.
 
     Raises:
-        QabiasError: If the file lacks a column or overlaps with an unknown label.
+        QabiasError: If the file is not UTF-8, lacks a column or overlaps with an unknown label.
     """
     labels: dict[str, list[Label]] = {}
     for row in _rows(path, {"category", "subcategory", "word", "tag", "overlaps"}):
@@ -94,9 +96,8 @@ def read_labels(path: Path) -> dict[str, tuple[Label, ...]]:
 
 
 def _rows(path: Path, columns: set[str]) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        missing = columns - set(reader.fieldnames or ())
-        if missing:
-            raise QabiasError(f"{path}: no column {', '.join(sorted(missing))}; the columns are {reader.fieldnames}")
-        return list(reader)
+    reader = csv.DictReader(io.StringIO(read_utf8(path), newline=""))
+    missing = columns - set(reader.fieldnames or ())
+    if missing:
+        raise QabiasError(f"{path}: no column {', '.join(sorted(missing))}; the columns are {reader.fieldnames}")
+    return list(reader)

@@ -92,7 +92,12 @@ def test_a_stereotyped_model_is_so_in_every_language(runs, upstream):
 
 def test_one_model_and_more_than_one_language_are_needed(runs, tmp_path, upstream):
     with pytest.raises(QabiasError, match="or, by language, of one model on some of "):
-        compare([runs / "ko-random", runs / "en-stereotyped"])
+        compare([runs / "mbbq-en", runs / "en-stereotyped"])
+    several = "languages are compared for one model; these are of baseline:random and baseline:stereotyped"
+    for first, second in (("ko-random", "en-stereotyped"), ("mbbq-en", "mbbq-nl-stereotyped")):
+        with pytest.raises(QabiasError, match=f"^{several}; give the runs of one$"):
+            compare([runs / first, runs / second])
+    assert compare([runs / "mbbq-en", runs / "mbbq-nl-stereotyped"], allow_mixed=True).mixed["config"]
     run(RunArguments("bbq", "baseline:random", config="Religion", limit=40), tmp_path / "religion")
     with pytest.raises(QabiasError, match=r"different questions .*config: "):
         compare([runs / "en-random", tmp_path / "religion"])

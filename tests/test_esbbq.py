@@ -28,6 +28,11 @@ ROWS_AND_TEMPLATES = {
     **{"Nationality": (504, 15), "PhysicalAppearance": (3528, 32), "RaceEthnicity": (3716, 51)},
     **{"Religion": (648, 16), "SES": (4204, 27), "SpanishRegion": (988, 35)},
 }
+# Contexts told with the same people: an ambiguous one, and what disambiguates it.
+N_SETS = {
+    **{"Age": 1292, "DisabilityStatus": 928, "Gender": 1504, "LGBTQIA": 576, "Nationality": 160},
+    **{"PhysicalAppearance": 1176, "RaceEthnicity": 1228, "Religion": 216, "SES": 1380, "SpanishRegion": 324},
+}
 
 
 def reading(file):
@@ -35,8 +40,12 @@ def reading(file):
     header, *lines = csv.reader(io.StringIO(file.read_text(encoding="utf-8"), newline=""))
     found = []
     n_sets, last = 0, None
-    for number, line in enumerate(lines):
-        raw = dict(zip(header, line, strict=True))
+    raws = [dict(zip(header, line, strict=True)) for line in lines]
+    open_contexts = {(raw["template_id"], raw["context"]) for raw in raws if raw["context_condition"] == "ambig"}
+    for number, raw in enumerate(raws):
+        [begin] = [
+            end for end in range(len(raw["context"]) + 1) if (raw["template_id"], raw["context"][:end]) in open_contexts
+        ]
         groups = quoted_words(raw["stereotyped_groups"])
         texts = [raw["ans0"], raw["ans1"], raw["ans2"]]
         assert texts[2] == "unknown"
@@ -44,6 +53,7 @@ def reading(file):
         assert [group in groups for group in of].count(True) == 1
         target = 0 if of[0] in groups else 1
         people = [raw[name] for name in ("template_id", "version", "flipped", "ans0", "ans1", "stated_gender_info")]
+        people.append(raw["context"][:begin])
         n_sets, last = n_sets + (people != last), people
         negative = {"neg": True, "nonneg": False}[raw["question_polarity"]]
         found.append(
@@ -83,6 +93,7 @@ def test_our_rows_are_those_of_another_reading(upstream, category):
     n_rows, n_templates = ROWS_AND_TEMPLATES[category]
     assert len(ours) == n_rows
     assert len({row["template_id"] for row in ours}) == n_templates
+    assert len({row["set_id"] for row in ours}) == N_SETS[category]
     assert partition(ours, lambda row: row["set_id"]) == partition(theirs, lambda row: row["set"])
     for our, their in zip(ours, theirs, strict=True):
         assert without_wording(our) == {name: value for name, value in their.items() if name != "set"}
@@ -101,12 +112,13 @@ def test_all_rows(upstream):
 
 
 @pytest.mark.parametrize("category", ["Religion", "SES", "SpanishRegion", "Nationality"])
-def test_a_set_is_neighbours_about_the_same_people(upstream, category):
+def test_a_set_is_neighbours_about_the_same_people_in_one_context(upstream, category):
     published(upstream, REPOSITORY, f"data_es/{category}.full.csv")
     rows = rows_of("esbbq", category, upstream=upstream, answers="released")
     for numbers in partition(rows, lambda row: row["set_id"]):
         assert list(numbers) == list(range(numbers[0], numbers[-1] + 1))
         of_set = [rows[number] for number in numbers]
+        assert len({row["context"] for row in of_set if row["context_condition"] == "ambig"}) < 2
         people = {tuple(row["answer_info"][f"ans{place}"][0] for place in range(2)) for row in of_set}
         assert len(people) == 1
         assert len({(row["template_id"], row["additional_metadata"]["version"]) for row in of_set}) == 1
@@ -131,6 +143,21 @@ def test_one_template_asks_two_nonnegative_questions_for_a_negative_one(upstream
     assert polarities["Nationality-10", "nonneg"] == 2 * polarities["Nationality-10", "neg"]
 
 
+def test_four_rows_of_one_template_call_themselves_what_their_facts_are_not(upstream):
+    file = published(upstream, REPOSITORY, "data_es/PhysicalAppearance.full.csv")
+    raws = csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"), newline=""))
+    ours = rows_of("esbbq", "PhysicalAppearance", upstream=upstream)
+    wrong = [
+        row["template_id"]
+        for raw, row in zip(raws, ours, strict=True)
+        if row["context_condition"] == "disambig"
+        and (raw["question_type"] == "pro-stereo") != (row["label"] == row["biased_loc"])
+    ]
+    assert wrong == 4 * ["PhysicalAppearance-10"]
+    assert any("Four rows of PhysicalAppearance (template 10)" in of for of in load_benchmark("esbbq").about.defects)
+    assert not any("Four rows" in of for of in load_benchmark("cabbq").about.defects)
+
+
 def test_wordings_are_drawn_by_set(upstream):
     published(upstream, REPOSITORY, "data_es/Age.full.csv")
     rows, again, other = (
@@ -139,7 +166,7 @@ def test_wordings_are_drawn_by_set(upstream):
     assert rows == again
     of_set = {(row["set_id"], row["ans2"]) for row in rows}
     n_sets = len({row["set_id"] for row in rows})
-    assert len(of_set) == n_sets == 1292
+    assert len(of_set) == n_sets == N_SETS["Age"]
     drawn = Counter(text for _, text in of_set)
     assert set(drawn) == set(WORDINGS["es"])
     mean, error = n_sets / 9, (n_sets * 8 / 81) ** 0.5
@@ -196,7 +223,17 @@ def test_catalan_is_read_by_the_same_code(monkeypatch, tmp_path):
             writer.writerow(
                 [
                     *("3", "a", "original", polarity, context, "Religion", "", "valor", "['qu']", *infos),
-                    *("f", "False", context, polarity, "Una", "Altra", "unknown", label, "['font']"),
+                    *(
+                        "f",
+                        "False",
+                        "Fets." if context == "ambig" else "Fets. Més.",
+                        polarity,
+                        "Una",
+                        "Altra",
+                        "unknown",
+                        label,
+                        "['font']",
+                    ),
                 ]
             )
     mirror = invent(monkeypatch, tmp_path, REPOSITORY, {"data_ca/Religion.full.csv": text.getvalue()})

@@ -155,7 +155,7 @@ def test_mlcroissant_finds_no_fault(built):
     ("name", "config", "codes"),
     [
         ("kobbq", "Religion", ["ko"]),
-        ("mbbq", "nl_Gender_identity", ["en", "nl", "es", "tr"]),
+        ("mbbq", "nl_Gender_identity", ["nl"]),
         ("ggbbq", "labels", ["de"]),
         ("basqbbq", "Orientazio_sexual", ["eu"]),
     ],
@@ -173,6 +173,17 @@ def test_every_set_is_built_and_read_back(name, config, codes, upstream, tmp_pat
     assert read.to_list() == loaded.to_list()
     undefined = sum(row["target_loc"] == -1 for row in read)
     assert (f"In {undefined:,} examples of {config} the target is undefined" in card.text) == bool(undefined)
+
+
+def test_a_folder_of_two_languages_names_these_in_head_and_text(upstream, tmp_path):
+    benchmark = load_benchmark("mbbq")
+    origin = make_origin(benchmark, "release", 0, False, str(upstream), {})
+    benchmark.write_folder(tmp_path, "en_Gender_identity,nl_Gender_identity", origin)
+    card = DatasetCard.load(tmp_path / "README.md")
+    assert card.data.language == ["en", "nl"]
+    assert "- **Language:** English, Dutch\n" in card.text
+    assert "Turkish are" not in card.text
+    assert json.loads((tmp_path / "croissant.json").read_text("utf-8"))["inLanguage"] == ["en", "nl"]
 
 
 def test_configurations_of_several_categories_are_in_the_head_of_the_card(upstream, tmp_path):

@@ -15,6 +15,7 @@ import qabias
 from qabias import cli
 from qabias.benchmarks import load_benchmark, make_origin
 from qabias.benchmarks.multilingual.filling import _with_capitals
+from qabias.benchmarks.multilingual.language import FOLDER, ISO_639_1
 from qabias.errors import QabiasError
 from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
@@ -251,6 +252,46 @@ def test_an_unknown_language_names_the_known_ones_and_the_file_to_add(folder):
     (folder / "language.yaml").unlink()
     with pytest.raises(QabiasError, match=r"field language: unknown language 'it'.*or add mine/language.yaml"):
         load_benchmark("mine")
+
+
+def test_the_code_of_a_language_is_checked_where_a_file_has_its_words(folder):
+    for code in ("xx", "Italian", "IT", "it-IT"):
+        change(folder / "benchmark.yaml", language=code)
+        with pytest.raises(QabiasError, match=f"benchmark.yaml: field language is '{code}'; write a code of ISO 639-1"):
+            load_benchmark("mine")
+    change(folder / "benchmark.yaml", language="scn")
+    assert load_benchmark("mine").about.codes == ("scn",)
+
+
+def test_the_package_names_its_languages_by_codes_of_the_standard():
+    assert {path.stem for path in FOLDER.glob("*.yaml")} < ISO_639_1
+    babel = pytest.importorskip("babel")
+    known = {name for name in babel.localedata.locale_identifiers() if len(name) == 2}
+    assert len(known) > 100
+    assert known <= ISO_639_1
+
+
+@pytest.mark.parametrize("file", ["benchmark.yaml", "language.yaml", "templates/Eta.yaml", "vocabulary/labels.csv"])
+def test_a_file_that_is_not_utf_8_is_told(folder, file, qabias_says):
+    path = folder / file
+    path.write_bytes((path.read_text("utf-8") + "# perché\n").encode("latin-1", "ignore"))
+    code, _, errors = qabias_says("run", "mine", "--model", "baseline:random")
+    assert code == cli.EXIT_USER_ERROR
+    assert errors.splitlines() == [f"qabias: error: {path} is not UTF-8; save it as UTF-8"]
+
+
+def test_the_card_says_of_the_makers_only_what_the_folder_says(folder):
+    benchmark = load_benchmark("mine")
+    benchmark.write_folder(Path("built"), "all", make_origin(benchmark, "templates", 0, False, None, {}))
+    card = DatasetCard.load("built/README.md")
+    for field in ("language_creators", "annotations_creators", "source_datasets"):
+        assert getattr(card.data, field) is None
+    text = " ".join(str(card).split())
+    for untrue in ("authors' texts", "their paper", "the paper", "expert-generated", "columns were renamed"):
+        assert untrue not in text, untrue
+    assert "(The qabias authors)." in text
+    assert "Three templates in Italian (from templates)" in text
+    assert benchmark.about.making in text
 
 
 @pytest.mark.parametrize("text", ["[1, 2", "- a", ""])

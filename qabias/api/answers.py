@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from qabias.api.checks import check_optional_paths, check_optional_texts, check_rules_given
 from qabias.api.result import Result
 from qabias.api.rows import Rows, is_table, origin_of, to_column, to_table
-from qabias.api.running import upstream
+from qabias.api.running import OptionValue, option_texts, upstream
 from qabias.api.scratch import run_folder
 from qabias.api.words import in_python_words, warn_caller
 from qabias.errors import QabiasError
@@ -35,6 +35,7 @@ def score(
     source: str | None = None,
     fixes: bool | None = None,
     seed: int | None = None,
+    option: Mapping[str, OptionValue] | None = None,
     format: str | None = None,
     norm: str | None = None,
     score: Mapping[str, str] | None = None,
@@ -66,7 +67,10 @@ def score(
             became a list or a data frame do not say it any more.
         source: Source of the texts that were asked; by default as the references say, else the first one.
         fixes: Whether known defects of published texts were corrected; by default as the references say, else not.
-        seed: Seed of generation; by default as the references say, else 0.
+        seed: Seed of generation, which for a published set draws order and wording of its answers; by default as the
+            references say, else 0.
+        option: The benchmark's own options by name, such as `{"answers": "released"}`; by default as the references
+            say, else its defaults.
         format: Prompt format in which they were asked, such as a question-only one.
         norm: How a text is read; "none" by default.
         score: How answers are counted, where not by the default.
@@ -88,7 +92,7 @@ def score(
     mirror = upstream(upstream_dir)
     rules = dict(score or {})
     texts: dict[str, object] = {"benchmark": benchmark, "config": config, "source": source}
-    texts |= {"fixes": fixes, "seed": seed}
+    texts |= {"fixes": fixes, "seed": seed, "options": None if option is None else option_texts(option)}
     run = predictions if isinstance(predictions, Result) else _run_in(predictions)
     if run is not None:
         asked = {"format": format, "norm": norm, "answers": answers, "model": model, "references": references}
@@ -135,7 +139,9 @@ def _run_in(predictions: object) -> Path | None:
 def _refuse_beside_run(arguments: Mapping[str, object]) -> None:
     for name, value in arguments.items():
         if value is not None:
-            raise QabiasError(f"{name} is for answers that were collected elsewhere; a run folder says it itself")
+            raise QabiasError(
+                f"{_called(name)} is for answers that were collected elsewhere; a run folder says it itself"
+            )
 
 
 def _score_run(
@@ -165,17 +171,24 @@ def _known(asked: Mapping[str, object], origins: Sequence[Mapping[str, Any]]) ->
     """
     known = {name: value for name, value in asked.items() if value is not None}
     for name in dict.fromkeys(name for origin in origins for name in origin):
+        called = _called(name)
         said = list({str(origin.get(name)): origin.get(name) for origin in origins}.values())
         if len(said) == 1:
             value = known.setdefault(name, said[0])
             if value != said[0]:
                 raise QabiasError(
-                    f"{name} is {value!r}, but the references were loaded with {name} {said[0]!r}; leave {name} out, "
-                    "or load the rows that were asked"
+                    f"{called} is {value!r}, but the references were loaded with {called} {said[0]!r}; leave {called} "
+                    "out, or load the rows that were asked"
                 )
         elif name not in known:
-            raise QabiasError(f"the references were loaded with {name} {' and '.join(map(repr, said))}; name {name}=")
+            both = " and ".join(map(repr, said))
+            raise QabiasError(f"the references were loaded with {called} {both}; name {called}=")
     return known
+
+
+def _called(name: str) -> str:
+    """The parameter of `score` that is this argument of a run."""
+    return "option" if name == "options" else name
 
 
 def _given(

@@ -89,7 +89,7 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
 
     @abstractmethod
     def _head_fields(self, origin: AnyOrigin, names: Sequence[str]) -> dict[str, Any]:
-        """Licence and tasks, as the head of the card names them, and creators if they are others than usual."""
+        """Licence and tasks, as the head of the card names them, and what is other than usual; None leaves it out."""
 
     def write_parquet(self, table: pa.Table, path: Path) -> None:
         """Write one table."""
@@ -176,7 +176,7 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
         configurations = self._configurations(list(tables))
         default = next(iter(configurations))
         is_bundled = origin.source == "bundled"
-        return {
+        head = {
             "language": ["en"],
             "pretty_name": f"{self.name} ({title})",
             "size_categories": [_size_category(sum(table.num_rows for table in tables.values()))],
@@ -199,6 +199,7 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
                 for config, names in configurations.items()
             ],
         }
+        return {name: value for name, value in head.items() if value is not None}
 
     def _dataset_info(self, tables: Tables, sizes: Mapping[str, int], names: Sequence[str]) -> dict[str, Any]:
         n_rows = sum(tables[name].num_rows for name in names)

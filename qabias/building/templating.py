@@ -64,6 +64,19 @@ class StableRandom:
         return pool[:k]
 
 
+def read_utf8(path: Path) -> str:
+    """The text of a file that somebody wrote, with line ends as Python has them.
+
+    Raises:
+        QabiasError: If it is not UTF-8.
+        OSError: If it cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise QabiasError(f"{path} is not UTF-8; save it as UTF-8") from error
+
+
 def read_template_file(path: Path, known: str) -> Any:
     """Read the YAML of a template file.
 
@@ -72,10 +85,10 @@ def read_template_file(path: Path, known: str) -> Any:
         known: Which files there are, for the message, e.g. "the sets are gender, religion".
 
     Raises:
-        QabiasError: If the file is missing or not YAML.
+        QabiasError: If the file is missing, or neither UTF-8 nor YAML.
     """
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml.safe_load(read_utf8(path))
     except FileNotFoundError as error:
         raise QabiasError(f"{path}: no such template file; {known}") from error
     except yaml.YAMLError as error:

@@ -46,6 +46,12 @@ Rules = Annotated[
         show_default=False,
     ),
 ]
+OwnOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option", help="NAME=VALUE for the benchmark (see `qabias list`); may be repeated.", show_default=False
+    ),
+]
 UpstreamDir = Annotated[
     str | None,
     typer.Option(envvar="QABIAS_UPSTREAM", help="Local mirror of the authors' published files.", show_default=False),

@@ -6,7 +6,17 @@ from typing import Annotated
 import typer
 
 from qabias.benchmarks.registry import default_name
-from qabias.cli.options import Config, Fixes, Rules, Seed, UpstreamDir, parse_rules, refuse_others
+from qabias.cli.options import (
+    Config,
+    Fixes,
+    OwnOptions,
+    Rules,
+    Seed,
+    UpstreamDir,
+    parse_options,
+    parse_rules,
+    refuse_others,
+)
 from qabias.errors import QabiasError
 
 # What a run folder leaves open; all else stands in its run.json.
@@ -27,6 +37,7 @@ def score(
     ] = None,
     fixes: Fixes = False,
     seed: Seed = 0,
+    option: OwnOptions = None,
     answers: Annotated[
         str | None,
         typer.Option(help="Which answers, where a file of the authors holds several models'.", show_default=False),
@@ -84,6 +95,7 @@ def score(
         format=prompt_format,
         norm=norm or given.norm or "none",
         seed=seed,
+        options=parse_options(option or [], example="answers=released"),
         rules=rules,
     )
     found = collect(given, arguments, str(path), upstream_dir)

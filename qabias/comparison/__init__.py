@@ -28,6 +28,7 @@ from qabias.comparison.forms import (
 from qabias.comparison.joined import joined_tables
 from qabias.comparison.languages import (
     are_one_family,
+    check_one_model,
     family_measures,
     family_notes,
     family_tables,
@@ -96,6 +97,7 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
             return _compare_forms(forms, upstream_dir)
         if are_one_family(scored):
             return _compare_languages(scored, upstream_dir)
+        check_one_model(scored)
     runs = read_runs(folders, allow_mixed)
     names = run_names(runs)
     benchmark = common_benchmark(runs)

@@ -29,6 +29,7 @@ from qabias.comparison.forms import (
 from qabias.comparison.paired import Answers
 from qabias.comparison.paired_tests import differences, holm
 from qabias.comparison.tables import runs_table
+from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import signature_fields
 from qabias.tables.formatting import show
@@ -80,11 +81,36 @@ class Paired(NamedTuple):
 def are_one_family(runs: Sequence[ScoredRun]) -> bool:
     """Whether these are runs of one model on sets of one family that differ in more than their categories."""
     families = {run.benchmark.family for run in runs}
-    models = {(run.arguments.model, signature_fields(run.signature).get("model")) for run in runs}
-    if len(families) != 1 or "" in families or len(models) > 1:
+    if len(families) != 1 or "" in families or len(_models(runs)) > 1:
         return False
     of = [(run.benchmark.name, run.benchmark.language(run.arguments.config)) for run in runs]
     return len(set(of)) > 1 or any(_is_control(one, other) for one, other in itertools.permutations(runs, 2))
+
+
+def check_one_model(runs: Sequence[ScoredRun]) -> None:
+    """Refuse runs of one family in several languages whose answers are of several models.
+
+    Raises:
+        QabiasError: If these are such runs.
+    """
+    families = {run.benchmark.family for run in runs}
+    languages = {run.benchmark.language(run.arguments.config) for run in runs}
+    models = _models(runs)
+    if len(families) == 1 and "" not in families and len(languages) > 1 and len(models) > 1:
+        *others, last = models
+        raise QabiasError(
+            f"languages are compared for one model; these are of {', '.join(others)} and {last}; give the runs of one"
+        )
+
+
+def _models(runs: Sequence[ScoredRun]) -> list[str]:
+    """The models of runs; with what pins them where their names do not tell them apart."""
+    names = list(dict.fromkeys(run.arguments.model for run in runs))
+    return names if len(names) > 1 else list(dict.fromkeys(_pinned(run) for run in runs))
+
+
+def _pinned(run: ScoredRun) -> str:
+    return signature_fields(run.signature).get("model", run.arguments.model)
 
 
 def names_by_language(runs: Sequence[ScoredRun]) -> list[str]:

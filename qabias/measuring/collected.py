@@ -17,7 +17,7 @@ from qabias.benchmarks.scoring import check_rules
 from qabias.errors import QabiasError
 from qabias.measuring.predictions import check_references, join_answers
 from qabias.measuring.run import RunResult, finish, scores_of
-from qabias.runs.arguments import RunArguments, check_arguments
+from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
 from qabias.runs.folder import claim, part_path, read_run, write_part
 from qabias.runs.question import Examples, Question, load_examples, put_again
 from qabias.runs.signature import collected_signature, with_rules
@@ -124,8 +124,8 @@ def collect(
             benchmark must be the same.
 
     Raises:
-        QabiasError: If an argument is wrong, the answers are to other texts, an example does not exist, or one is
-            answered twice.
+        QabiasError: If an argument is wrong or no option of the benchmark, the answers are to other texts, an example
+            does not exist, or one is answered twice.
     """
     benchmark = load_benchmark(arguments.benchmark)
     rules = check_rules(benchmark.rules, arguments.rules, benchmark.name)
@@ -136,6 +136,7 @@ def collect(
             "--source and --fixes out"
         )
     arguments = replace(arguments, format=arguments.format or given.format or None, rules=rules)
+    check_own_options(benchmark, arguments.options)
     check_arguments(benchmark, arguments)
     prompt_format = choose_format(benchmark.formats, arguments.format) if arguments.format else None
     if prompt_format is not None and prompt_format.wordings:

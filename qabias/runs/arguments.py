@@ -1,6 +1,6 @@
 """What a run is asked to measure, and on what machine."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
@@ -132,6 +132,20 @@ def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Mach
         raise QabiasError(
             f"shard {shard}/{n_shards} does not exist: count from 0/{n_shards} to {n_shards - 1}/{n_shards}"
         )
+
+
+def check_own_options(benchmark: Benchmark, options: Collection[str]) -> None:
+    """Refuse options that are none of the benchmark's, where no model is asked that could have others.
+
+    Raises:
+        QabiasError: If there is one.
+    """
+    for name in options:
+        if name not in benchmark.options:
+            offer = f"it has {', '.join(benchmark.options)}" if benchmark.options else "it has none"
+            raise QabiasError(
+                f"the benchmark {benchmark.name} has no option {name!r}; {offer}{did_you_mean(name, benchmark.options)}"
+            )
 
 
 def check_whole(name: str, value: object, least: int) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from qabias.benchmarks import Origin, PromptFormat
+from qabias.building.origin import BUNDLED
 from qabias.runs.arguments import RunArguments
 from qabias.scorers.base import Scorer, SettledScorer
 from qabias.support.version import __version__
@@ -50,7 +51,12 @@ def collected_signature(arguments: RunArguments, origin: Origin, prompt_format: 
         arguments: What is scored.
         origin: Where the texts come from.
         prompt_format: How they were put; None where it is not known.
+
+    Returns:
+        As of a run, without what is of a model; with the seed where the texts are not the bundled ones, because it
+        draws the order and the wording of their answers.
     """
+    is_drawn = arguments.source != BUNDLED
     fields = {
         "source": origin.version,
         "config": arguments.config,
@@ -59,6 +65,7 @@ def collected_signature(arguments: RunArguments, origin: Origin, prompt_format: 
         "scorer": COLLECTED,
         "norm": arguments.norm,
         "score": rules_text(arguments.rules),
+        "seed": str(arguments.seed) if is_drawn else "",
         "answers": arguments.answers,
         "qabias": __version__,
     }

@@ -16,6 +16,15 @@ _BIBTEX = """
 """
 
 
+_DEFECTS = {
+    "es": (
+        "Four rows of PhysicalAppearance (template 10) call themselves pro-stereo where their facts go against the "
+        "stereotype; the roles here follow the groups of the people, not that column.",
+    )
+}
+"""What is wrong with the rows of one language alone."""
+
+
 def about_set(name: str, code: str, language: str) -> About:
     """What the card of one of the two sets says.
 
@@ -44,5 +53,6 @@ def about_set(name: str, code: str, language: str) -> About:
             'The released rows have the word "unknown" in place of the wording of the unknown answer, always last. One '
             "of the authors' nine wordings is drawn for every set by the seed, and the order of the answers too.",
             "There are about 2.1 disambiguated examples for each ambiguous one.",
+            *_DEFECTS.get(code, ()),
         ),
     )

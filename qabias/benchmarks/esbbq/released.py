@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import csv
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -14,6 +15,7 @@ CATEGORIES = (
     *("Age", "DisabilityStatus", "Gender", "LGBTQIA", "Nationality", "PhysicalAppearance", "RaceEthnicity"),
     *("Religion", "SES", "SpanishRegion"),
 )
+_PEOPLE = ("version", "flipped", "ans0", "ans1", "stated_gender_info")
 UNKNOWN = "unknown"
 """What the released rows have in place of the wording of UNKNOWN, always as the last answer."""
 
@@ -28,14 +30,25 @@ def read_items(path: Path) -> Iterator[Item]:
         QabiasError: If a row is not a released one.
     """
     with path.open(encoding="utf-8", newline="") as file:
-        for number, row in enumerate(csv.DictReader(file), start=2):
-            try:
-                yield _item(row)
-            except (KeyError, ValueError, SyntaxError, TypeError) as error:
-                raise QabiasError(f"{path}: line {number}: no released row ({error!r})") from error
+        rows = list(csv.DictReader(file))
+    told: dict[str | None, dict[str, int]] = defaultdict(dict)
+    for row in rows:
+        if row.get("context_condition") == "ambig":
+            told[row.get("template_id")].setdefault(row["context"], len(told[row.get("template_id")]))
+    for number, row in enumerate(rows, start=2):
+        try:
+            yield _item(row, told[row["template_id"]])
+        except (KeyError, ValueError, SyntaxError, TypeError) as error:
+            raise QabiasError(f"{path}: line {number}: no released row ({error!r})") from error
 
 
-def _item(row: Mapping[str, str]) -> Item:
+def _item(row: Mapping[str, str], told: Mapping[str, int]) -> Item:
+    """A row as an item.
+
+    Args:
+        row: The row.
+        told: The ambiguous contexts of its template, numbered.
+    """
     infos = [ast.literal_eval(row[f"answer_info.ans{place}"]) for place in range(3)]
     groups = ast.literal_eval(row["stereotyped_groups"])
     # The last of the words of a person is the group: "m, árabe".
@@ -45,7 +58,7 @@ def _item(row: Mapping[str, str]) -> Item:
     return Item(
         category=row["category"],
         template=f"{int(row['template_id']):02d}",
-        set="/".join((row["version"], row["flipped"], row["ans0"], row["ans1"], row["stated_gender_info"])),
+        set="/".join((*(row[name] for name in _PEOPLE), _told_in(row["context"], told))),
         negative=row["question_polarity"] == "neg",
         ambiguous=row["context_condition"] == "ambig",
         context=row["context"],
@@ -61,3 +74,12 @@ def _item(row: Mapping[str, str]) -> Item:
         version=row["version"],
         source="; ".join(ast.literal_eval(row["source"])),
     )
+
+
+def _told_in(context: str, told: Mapping[str, int]) -> str:
+    """Number of the ambiguous context with which a context begins, which tells apart sets about the same people.
+
+    Facts follow the ambiguous context that they disambiguate; a context that begins with none stands for itself.
+    """
+    found = max((begin for begin in told if context.startswith(begin)), key=len, default=None)
+    return context if found is None else str(told[found])

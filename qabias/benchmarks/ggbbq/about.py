@@ -36,7 +36,7 @@ ABOUT = About(
         "In 72 lines of each file of labels, those of question 10, the negative and the non-negative question"
         " are exchanged. They are read as they are released.",
         "In templates about trans people the tags of people and groups have different names; a small table "
-        "joins them, and where none or two fit the target is undefined.",
+        "joins them. With it every target is defined, in 968 rows of labels and 10,900 of names.",
         "The rows do not name their template; it is found by its text. Two of 38 templates of names have no rows.",
     ),
 )

@@ -148,7 +148,8 @@ class PublishedQuestions(BBQBenchmark):
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
         """Build a dataset folder with a progress bar; returns its tables by category."""
         names = list(self._categories(config))
-        folder = SetFolder(self.about, {of: self.members(of) for of in self.configs})
+        groups = {of: self.members(of) for of in self.configs}
+        folder = SetFolder(self.about, groups, lambda category: self.language_of({"category": category}))
         tables = partial(self.table, origin=origin)
         described = FolderOrigin(self.name, origin.source, origin.version, origin.seed, tables)
         with tqdm(total=len(names), unit="category", desc=f"build {self.name}") as bar:

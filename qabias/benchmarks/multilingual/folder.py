@@ -14,14 +14,35 @@ import pyarrow.compute as pc
 from qabias.benchmarks import locate
 from qabias.benchmarks.about import About
 from qabias.benchmarks.bbq import NAME as BBQ
+from qabias.benchmarks.multilingual.language import Language
 from qabias.benchmarks.multilingual.rows import SCHEMA, UNDEFINED
 from qabias.building.croissant import Records
 from qabias.building.folder import DatasetFolder, Tables
 
 FEATURES: datasets.Features = locate.dataset_module(BBQ, "builder").FEATURES
 
-
 _PINNED = " The qabias project verifies the published files at a pinned commit, and computes the roles of the answers."
+
+# Who made texts and labels, as the card says it where a paper does, and where nothing does.
+_OF_A_PAPER = {
+    "changes": (
+        "columns were renamed and added, and the order of the answers and the wording of the unknown one may be drawn "
+        "(`answers` in the version says if not)"
+    ),
+    "producers": ", with the people whom their paper names",
+    "annotation": "As the paper describes it.",
+    "annotators": "Those whom the paper describes.",
+}
+_OF_TEMPLATES = {
+    "changes": (
+        "the examples were made of the templates; the order of the answers and the wording of the unknown one are drawn"
+    ),
+    "producers": "",
+    "annotation": "The right answer and the roles follow from the templates and the groups that they name.",
+    "annotators": "The folder of templates names none.",
+}
+_NOT_SAID = {"source_datasets": None, "annotations_creators": None, "language_creators": None}
+"""Fields of the head of a card that nothing in a folder of templates answers."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +70,15 @@ class SetFolder(DatasetFolder[FolderOrigin]):
     Args:
         about: What its card says of it.
         groups: The categories of every configuration, the one of all examples last.
+        language: The language of a category.
     """
 
-    def __init__(self, about: About, groups: Mapping[str, Sequence[str]]):
+    def __init__(self, about: About, groups: Mapping[str, Sequence[str]], language: Callable[[str], Language]):
         super().__init__(Path(__file__).parent)
         self.name = about.name
         self._about = about
         self._groups = groups
+        self._language = language
 
     def _configurations(self, names: Sequence[str]) -> dict[str, list[str]]:
         whole = {config: list(members) for config, members in self._groups.items() if set(members) <= set(names)}
@@ -75,7 +98,7 @@ class SetFolder(DatasetFolder[FolderOrigin]):
     def _texts(self, origin: FolderOrigin) -> dict[str, str]:
         about, licence = self._about, self._about.terms
         return {
-            "title": "authors' texts",
+            "title": "authors' texts" if about.paper else "from templates",
             "created": about.created,
             "name": about.name,
             "summary": about.summary,
@@ -83,7 +106,8 @@ class SetFolder(DatasetFolder[FolderOrigin]):
             "making": about.making + (_PINNED if about.repository else ""),
             "published": "\n".join(line for line in _published(about) if line) or "- These templates have no page.",
             "attribution": ", ".join(filter(None, (about.authors, about.homepage and f"<{about.homepage}>"))),
-            **{part: getattr(about, part) for part in ("languages", "society", "authors")},
+            **(_OF_A_PAPER if about.paper else _OF_TEMPLATES),
+            **{part: getattr(about, part) for part in ("society", "authors")},
             "bibtex": about.bibtex.strip(),
             "dataset": origin.dataset,
             "seed": str(origin.seed),
@@ -99,19 +123,30 @@ class SetFolder(DatasetFolder[FolderOrigin]):
             if n
         ]
         return {
+            "languages": self._languages(list(tables)),
             "statistics": "\n".join(_statistics(name, table) for name, table in tables.items()),
             "example": next(iter(tables)),
             "gallery": _gallery(tables),
             "defects": "\n".join(f"- {line}" for line in (*self._about.defects, *lines)),
         }
 
+    def _codes(self, names: Sequence[str]) -> list[str]:
+        return list(dict.fromkeys(self._language(name).code for name in names))
+
+    def _languages(self, names: Sequence[str]) -> str:
+        """The languages of some categories in words; as the set itself calls them, where these are all."""
+        if set(self._codes(names)) == set(self._about.codes):
+            return self._about.languages
+        return ", ".join(dict.fromkeys(self._language(name).name for name in names))
+
     def _head_fields(self, origin: FolderOrigin, names: Sequence[str]) -> dict[str, Any]:
         licence = self._about.terms
         # The Hub knows SPDX identifiers in lower case; what is no licence needs a name of its own.
         said = {"license": self._about.licence_id.lower()} if licence.allows else {"license": "other"}
         return {
-            "language": list(self._about.codes),
+            "language": self._codes(names),
             **said,
+            **({} if self._about.paper else _NOT_SAID),
             **({} if licence.allows else {"license_name": licence.name.replace(" ", "-")}),
             "task_categories": ["multiple-choice", "question-answering"],
             "task_ids": ["multiple-choice-qa"],

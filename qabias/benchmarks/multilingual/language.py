@@ -37,11 +37,22 @@ from typing import Any
 import yaml
 
 from qabias.answers.phrases import ENGLISH, Phrases
+from qabias.building.templating import read_utf8
 from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
 
 FOLDER = Path(__file__).parent / "languages"
 """The languages that come with this package."""
+
+_CODES = """
+aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo es
+et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki
+kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no
+nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te
+tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu
+"""
+ISO_639_1 = frozenset(_CODES.split())
+"""The codes of two letters that languages have."""
 
 _WORDS = {"unknown": "wordings", "articles": "articles"}
 _PATTERNS = {
@@ -96,7 +107,7 @@ def read_language(path: Path) -> Language:
         QabiasError: If the file cannot be read, or lacks something.
     """
     try:
-        content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = yaml.safe_load(read_utf8(path))
         prompts = content["prompts"]
         _check_keys(path, content, _KEYS)
         _check_keys(path, prompts, _PROMPT_KEYS)

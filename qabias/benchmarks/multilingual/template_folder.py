@@ -24,11 +24,12 @@ from qabias.benchmarks.about import About
 from qabias.benchmarks.multilingual.benchmark import ALL, PublishedQuestions, SetOrigin, set_facts
 from qabias.benchmarks.multilingual.filling import LABELS, TEMPLATES, read_own, read_words, rows_of_templates
 from qabias.benchmarks.multilingual.formats import formats_in
-from qabias.benchmarks.multilingual.language import Language, load_language, read_language
+from qabias.benchmarks.multilingual.language import ISO_639_1, Language, load_language, read_language
 from qabias.benchmarks.multilingual.rows import table_of
 from qabias.benchmarks.prompt_format import Example
 from qabias.benchmarks.registry import BENCHMARK_FILE, benchmark_names
 from qabias.building.licences import LICENCES, NO_LICENCE
+from qabias.building.templating import read_utf8
 from qabias.errors import QabiasError
 from qabias.support.suggest import did_you_mean
 
@@ -37,6 +38,7 @@ _TEXTS = ("name", "title", "language", "society", "purpose", "authors", "created
 _LISTS = ("unknown",)
 _OPTIONAL = ("categories", "licence", "homepage", "citation", "making", "limitations")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_OTHER_LANGUAGE = re.compile(r"[a-z]{3}")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -125,8 +127,8 @@ def _read_description(folder: Path) -> dict[str, Any]:
     """The fields of `benchmark.yaml`, checked."""
     path = folder / BENCHMARK_FILE
     try:
-        said = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        said = yaml.safe_load(read_utf8(path))
+    except (OSError, yaml.YAMLError) as error:
         raise QabiasError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(said, dict):
         raise QabiasError(f"{path}: must hold fields and their values, such as {', '.join(_TEXTS)}")
@@ -156,6 +158,11 @@ def _check_values(path: Path, said: Mapping[str, Any]) -> None:
         raise QabiasError(f"{path}: field name is {said['name']!r}; use small letters a to z, digits, - and _")
     if said["name"] in benchmark_names():
         raise QabiasError(f"{path}: field name is {said['name']!r}, which is another benchmark's; choose another name")
+    if said["language"] not in ISO_639_1 and not _OTHER_LANGUAGE.fullmatch(said["language"]):
+        raise QabiasError(
+            f"{path}: field language is {said['language']!r}; write a code of ISO 639-1 such as 'it', or one of ISO "
+            "639-3 such as 'scn' where that has none"
+        )
     if not _DATE.fullmatch(said["created"]):
         raise QabiasError(f"{path}: field created is {said['created']!r}; write a date as 2026-01-31")
     if said.get("licence", NO_LICENCE) not in LICENCES:
