@@ -102,7 +102,7 @@ def test_score_does_too(changes, message):
         (lambda of: qabias.read(None), "folder is None; give the path of a folder or file"),
         (lambda of: qabias.read(of), "folder is <qabias.Result of baseline:random on bbq in a temporary folder>; give"),
         (lambda of: qabias.compare(of), "in a temporary folder>; give a list of two runs or more, such as [first, sec"),
-        (lambda of: qabias.compare("/tmp/x"), "results is '/tmp/x'; give a list of two runs or more"),
+        (lambda of: qabias.compare("runs/x"), "results is 'runs/x'; give a list of two runs or more"),
         (lambda of: qabias.compare(3), "results is 3; give a list"),
         (lambda of: qabias.compare([of, 3]), "results[1] is 3; give the path of a folder or file"),
         (lambda of: of.table(None), "no table None; there is "),

@@ -135,8 +135,8 @@ def test_a_client_is_asked_as_its_server_would_be(mode, make, serve, tmp_path):
     )  # fmt: skip
     client = make(reply)
     result = measure(client, mode, output=tmp_path / "client")
-    key = lambda sent: json.dumps(sent, sort_keys=True)  # noqa: E731
-    assert sorted(client.sent, key=key) == sorted(received, key=key)
+    asked, over_wire = (sorted(json.dumps(sent, sort_keys=True) for sent in of) for of in (client.sent, received))
+    assert asked == over_wire
     assert result.signature == over_http.signature
     assert "|model:m|scorer:server" in result.signature
     assert predictions(result.folder).equals(predictions(over_http.folder))
