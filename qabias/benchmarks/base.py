@@ -193,10 +193,14 @@ class Benchmark(Protocol):
             rules: How answers are counted.
 
         Returns:
-            By name of the group; the clusters of a group are in the order of their numbers. None where the facts name
-            no `forms`.
+            By name of the group; the clusters of a group are in the order of their numbers. None where the benchmark
+            has neither `forms` nor languages to compare.
         """
         return {}
+
+    def named_by_paper(self) -> Sequence[Measure]:
+        """Its scores under other names that its paper gives them, where the result has these too."""
+        return ()
 
     def language(self, config: str) -> str:
         """The language of the texts of a configuration, by its English name; several with commas between.

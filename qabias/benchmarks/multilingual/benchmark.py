@@ -17,13 +17,13 @@ from qabias.answers import Phrases
 from qabias.benchmarks.about import About
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.facts import FACTS
-from qabias.benchmarks.facts import Facts
+from qabias.benchmarks.facts import Facts, Measure
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.multilingual.by_language import by_language
 from qabias.benchmarks.multilingual.folder import FolderOrigin, SetFolder
 from qabias.benchmarks.multilingual.formats import formats_in
 from qabias.benchmarks.multilingual.language import Language
-from qabias.benchmarks.multilingual.names import in_names, names_table, with_names
+from qabias.benchmarks.multilingual.names import in_names, measures_of, names_table, with_names
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.building import sources
@@ -184,6 +184,10 @@ class PublishedQuestions(BBQBenchmark):
         languages = [self.language_of({"category": name}).name for name in table["category"].to_pylist()]
         tables = [*by_language(table, answers, languages, self._counting(rules)), *tables]
         return replace(found, tables=tuple(tables))
+
+    def named_by_paper(self) -> Sequence[Measure]:
+        """The scores in the names of the set's paper."""
+        return measures_of(self.names) if self.names else ()
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """What BBQ remarks, and the scores in the names of the set's paper."""

@@ -40,7 +40,7 @@ def names_table(groups: Mapping[str, Scores], names: str) -> Table:
         groups: The scores by group, as the metric returns them with the option `names`.
         names: Its value.
     """
-    named = _measures(names)
+    named = measures_of(names)
     columns = [Column(measure.name, measure.title, measure.kind) for measure in named]
     rows = tuple((group, *values(of, columns)) for group, of in groups.items())
     table = Table(
@@ -64,7 +64,7 @@ def in_names(scores: Scores, names: str) -> str:
         scores: What the metric returned, or `scores.json` holds.
         names: The value of the metric's option `names`.
     """
-    found = tiles([one for one in _measures(names) if one.name in scores], scores)
+    found = tiles([one for one in measures_of(names) if one.name in scores], scores)
     texts = []
     for tile in found:
         ends = f"({ends_in_words(tile.possible, tile.kind)} with the missing answers)" if tile.possible else ""
@@ -73,8 +73,12 @@ def in_names(scores: Scores, names: str) -> str:
     return f"in the names of the set's paper: {'; '.join(texts)}" if texts else ""
 
 
-def _measures(names: str) -> list[Measure]:
-    """The scores of the paper: what they are here is their note."""
+def measures_of(names: str) -> list[Measure]:
+    """The scores of a paper: what they are here is their note.
+
+    Args:
+        names: The value of the metric's option `names`.
+    """
     ours = {measure.name: measure for measure in MEASURES}
     found = []
     for name in locate.metric_module(BBQ, "engine").NAMES[names]:
