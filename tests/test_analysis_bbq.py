@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from qabias.benchmarks.bbq.benchmark import BENCHMARK, read
+from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.benchmarks.bbq.breakdowns import MIN_ANSWERS
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.tables import analyse
@@ -97,7 +97,8 @@ def released(upstream):
         prompt: pa.table(
             {
                 "prediction": pa.array(
-                    [read(text, "released", row) for text, row in zip(of_prompt, rows, strict=True)], pa.int8()
+                    [BENCHMARK.read(text, "released", row) for text, row in zip(of_prompt, rows, strict=True)],
+                    pa.int8(),
                 ),
                 "outputs": pa.array([[text] for text in of_prompt]),
             }

@@ -350,13 +350,12 @@ def test_forms_are_sources(case):
 
 
 def test_two_tables_of_examples_are_counted_as_two_runs_are(case):
-    benchmark = case.benchmark
-    compared = case.facts.forms is not None or benchmark.language(benchmark.configs[-1]) != ""
+    compared = case.facts.forms is not None or case.benchmark.language(case.benchmark.configs[-1]) != ""
     codes, _ = (
         codes_and_values(case.table["template_id"]) if compared else (np.zeros(case.table.num_rows, np.int64), [])
     )
-    found = benchmark.pair_forms(*2 * [Form(case.table, case.answers, codes)])
-    pairs = benchmark.pair_up(case.table, case.answers, case.answers) if compared else {}
+    found = case.benchmark.pair_forms(*2 * [Form(case.table, case.answers, codes)])
+    pairs = case.benchmark.pair_up(case.table, case.answers, case.answers) if compared else {}
     assert list(found) == list(pairs)
     for name, pair in pairs.items():
         once = np.ones((1, pair.n_clusters))

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from qabias.benchmarks.bbq.benchmark import BENCHMARK as BBQ
-from qabias.benchmarks.bbq.benchmark import read
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.measuring.run import run
 from qabias.models.loading import CAUSAL, load_model
@@ -61,4 +60,4 @@ def test_smollm2_answers_by_letters_as_one_at_a_time():
     lettered = [place for place, (text,) in enumerate(answers) if text.rstrip(".") in ("A", "B", "C")]
     assert len(lettered) > 6
     for place in lettered:
-        assert read(answers[place][0], "none", examples[place]) == int(scores[place].loglikelihoods.argmax())
+        assert BBQ.read(answers[place][0], "none", examples[place]) == int(scores[place].loglikelihoods.argmax())

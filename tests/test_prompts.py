@@ -5,7 +5,7 @@ import json
 import pytest
 
 from qabias.benchmarks import choose_format
-from qabias.benchmarks.bbq.benchmark import BENCHMARK, read
+from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.errors import QabiasError
 
@@ -110,7 +110,7 @@ def test_only_formats_without_the_context_are_question_only(name):
 def test_an_answer_in_lower_case_is_read(rule):
     _, options = FORMATS["arc_unifiedqa"].render(EXAMPLE)
     row = {**EXAMPLE, "answer_info": {f"ans{place}": [word, ""] for place, word in enumerate(LOWER)}}
-    assert [read(option.strip(), rule, row) for option in options] == [0, 1, 2]
+    assert [BENCHMARK.read(option.strip(), rule, row) for option in options] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
