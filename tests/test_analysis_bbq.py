@@ -93,18 +93,12 @@ def released(upstream):
             texts[prompt] += [line[f"{MODEL}_{prompt}"] for line in lines]
     table = pa.concat_tables(tables)
     rows = table.to_pylist()
-    return table, {
-        prompt: pa.table(
-            {
-                "prediction": pa.array(
-                    [BENCHMARK.read(text, "released", row) for text, row in zip(of_prompt, rows, strict=True)],
-                    pa.int8(),
-                ),
-                "outputs": pa.array([[text] for text in of_prompt]),
-            }
-        )
-        for prompt, of_prompt in texts.items()
-    }
+    answers = {}
+    for prompt, of_prompt in texts.items():
+        read = [BENCHMARK.read(text, "released", row) for text, row in zip(of_prompt, rows, strict=True)]
+        outputs = pa.array([[text] for text in of_prompt])
+        answers[prompt] = pa.table({"prediction": pa.array(read, pa.int8()), "outputs": outputs})
+    return table, answers
 
 
 # accuracy and s_AMB, accuracy and s_DIS, cost; of each category in percent
