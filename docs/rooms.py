@@ -25,6 +25,7 @@ ROOMS = {
     "models": "models and tokenizers of any head, loaded with one readable error",
     "tables": "tables and figures as values; formatting, drawing, export",
     "answers": "from what a model gave to what it answered: likelihoods, parsing",
+    "logs": "files that other evaluation tools write, sample by sample",
     "scorers": "ways of asking a model, one file each with its description",
     "benchmarks": "all that the engine knows of a benchmark, one folder each",
     "runs": "arguments, question, folder, signature, sampling, sharing out",

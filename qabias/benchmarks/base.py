@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
     from qabias.benchmarks.about import About
     from qabias.benchmarks.given import GivenAnswers
+    from qabias.benchmarks.logged import Logged
     from qabias.benchmarks.pairs import Form, Pair
     from qabias.benchmarks.prompt_format import Example, PromptFormat
+    from qabias.logs import Log
     from qabias.scorers.base import Scorer
     from qabias.scorers.kind import ScorerKind
 
@@ -201,6 +203,17 @@ class Benchmark(Protocol):
     def named_by_paper(self) -> Sequence[Measure]:
         """Its scores under other names that its paper gives them, where the result has these too."""
         return ()
+
+    def logged(self, log: Log) -> Logged | None:
+        """The answers in a log of another tool; None where it asked something else.
+
+        Args:
+            log: The log. What is missing in it must not be guessed.
+
+        Raises:
+            QabiasError: If it asked this benchmark's questions and does not keep what scores need; says what.
+        """
+        return None
 
     def language(self, config: str) -> str:
         """The language of the texts of a configuration, by its English name; several with commas between.
