@@ -42,9 +42,16 @@ def members(path: Path, streamed: str) -> Iterator[tuple[str, Any]]:
                 else:
                     yield name, text.value()
                 text.separate("}")
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            where = "it is cut off" if text.is_at_end else f"damaged: {error}"
-            raise QabiasError(f"{path}: not readable as JSON: {where}") from error
+        except json.JSONDecodeError as error:
+            why = "it is cut off" if _is_cut(error) else str(error)
+            raise QabiasError(f"{path}: not readable as JSON: {why}") from error
+        except UnicodeDecodeError as error:
+            raise QabiasError(f"{path}: not readable as UTF-8: {error}") from error
+
+
+def _is_cut(error: json.JSONDecodeError) -> bool:
+    """Whether what cannot be read is the end of the file: nothing, an open text, or a part of `false`."""
+    return error.msg.startswith("Unterminated string") or len(error.doc) - error.pos < len("false")
 
 
 class _Text:
@@ -58,7 +65,6 @@ class _Text:
         self._file = file
         self._text = ""
         self._at = 0
-        self.is_at_end = False
 
     def take(self, mark: str) -> None:
         """Read a mark.
@@ -117,5 +123,4 @@ class _Text:
         self._at = 0
         more = self._file.read(max(_CHUNK, len(self._text)))
         self._text += more
-        self.is_at_end = not more
         return bool(more)

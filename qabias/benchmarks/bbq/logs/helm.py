@@ -299,9 +299,10 @@ def _broken_sets(asked: pa.Table) -> int:
 
 def _notes(log: Log, found: _Found, asked: pa.Table, n_broken: int) -> list[str]:
     n_sets = len(set(asked["set_id"].to_pylist()))
+    n_answered = found.n - len(found.failures)
     told = [
-        f"HELM keeps no number of an example: {len(found.rows):,} of {found.n:,} requests were found in the released "
-        "examples by their texts, equal in every character",
+        f"HELM keeps no number of an example: {len(found.rows):,} of {n_answered:,} answered requests were found in "
+        "the released examples by their texts, equal in every character",
         about_failures(found.failures, found.n),
         _counted(found.n_unknown, "requests are about texts that no released example has, and are left out"),
         _counted(

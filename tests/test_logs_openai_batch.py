@@ -1,0 +1,228 @@
+"""Results of a batch: every body that services give, failures, and whose answers they are."""
+
+
+import pytest
+
+from qabias.answers.outcomes import OUTCOMES
+from qabias.benchmarks import choose_format, load_benchmark
+from qabias.benchmarks.batched import batched
+from qabias.benchmarks.bbq.benchmark import BBQBenchmark
+from qabias.errors import QabiasError
+from qabias.logs.recognise import logs_in, read_log
+from qabias.measuring.predictions import join_answers
+from qabias.scorers.journal import request_hash
+
+from .batch_service import failed, result, write
+
+BBQ = load_benchmark("bbq")
+LETTERS = "ABC"
+
+
+class Keeping(BBQBenchmark):
+    """BBQ whose answers may say what became of them."""
+
+    optional_columns = ("probabilities", "outcome", "outputs")
+
+
+@pytest.fixture(scope="module")
+def table():
+    return BBQ.load("Age", BBQ.origin("bundled", 0, False, None))
+
+
+def chat(text, finish="stop", **message):
+    choice = {"index": 0, "message": {"role": "assistant", "content": text, **message}, "finish_reason": finish}
+    return {"object": "chat.completion", "model": "gpt-made-up", "choices": [choice]}
+
+
+def completion(text, finish="stop"):
+    return {"object": "text_completion", "model": "gpt-made-up", "choices": [{"text": text, "finish_reason": finish}]}
+
+
+def response(text, status="completed", reason=None, kind="output_text"):
+    thinking = {"type": "reasoning", "summary": []}
+    said = {"type": "message", "content": [{"type": kind, kind.removeprefix("output_"): text}]}
+    details = {"reason": reason} if reason else None
+    output = [thinking, said]
+    about = {"object": "response", "model": "gpt-made-up", "status": status, "error": None}
+    return {**about, "incomplete_details": details, "output": output}
+
+
+def samples(tmp_path, *lines):
+    return list(read_log(write_lines(tmp_path, *lines)).samples())
+
+
+def write_lines(tmp_path, *lines):
+    path = tmp_path / "output.jsonl"
+    write(path, lines)
+    return path
+
+
+def read(tmp_path, table, *lines, benchmark=BBQ, name="letters"):
+    log = read_log(write_lines(tmp_path, *lines))
+    prompt_format = choose_format(benchmark.formats, name)
+    return batched(benchmark, log, table, "Age", "bundled", prompt_format)
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "finish"),
+    [
+        (chat("B"), "B", "stop"),
+        (chat("", "length"), "", "length"),
+        (chat(None, "content_filter"), "", "content_filter"),
+        (chat(None, refusal="I'm sorry, but I can't help."), "I'm sorry, but I can't help.", "stop"),
+        (chat([{"type": "text", "text": "B"}, {"type": "text", "text": "."}]), "B.", "stop"),
+        (completion(" B"), " B", "stop"),
+        (response("B"), "B", "completed"),
+        (response("", "incomplete", "max_output_tokens"), "", "max_output_tokens"),
+        (response("I'm sorry.", kind="refusal"), "I'm sorry.", "completed"),
+    ],
+)
+def test_the_text_of_every_body_is_read_with_why_it_ended(body, text, finish, tmp_path):
+    (sample,) = samples(tmp_path, result("Age/0", 200, body))
+    assert (sample.asked, sample.text, sample.finish, sample.error) == ({"custom_id": "Age/0"}, text, finish, "")
+    (bare,) = samples(tmp_path, {"custom_id": "Age/0", "response": body})
+    assert (bare.text, bare.finish) == (text, finish)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (failed("Age/0"), "This request could not be executed in time."),
+        (result("Age/0", 429, {"error": {"message": "too\nmany", "code": "rate"}}), "status 429: too many"),
+        (result("Age/0", 500, None), "status 500: no message"),
+        (result("Age/0", 200, {"error": {"message": "odd"}}), "status 200: odd"),
+        (result("Age/0", 200, {"data": []}), "a body that is no answer of chat/completions, completions or responses"),
+        (result("Age/0", 200, chat("B") | {"choices": []}), "a body that is no answer"),
+    ],
+)
+def test_a_failure_says_why(line, said, tmp_path):
+    (sample,) = samples(tmp_path, line)
+    assert sample.text is None
+    assert sample.error.startswith(said)
+
+
+def test_a_prompt_that_the_filter_refused_has_that_as_its_answer(tmp_path):
+    error = {"error": {"message": "The response was filtered", "code": "content_filter"}}
+    (sample,) = samples(tmp_path, result("Age/0", 400, error))
+    assert (sample.text, sample.finish, sample.error) == ("", "content_filter", "")
+
+
+def test_the_model_is_that_of_the_first_answer(tmp_path):
+    path = write_lines(tmp_path, failed("Age/0"), result("Age/1", 200, chat("A")))
+    log = read_log(path)
+    assert (log.tool, log.model, log.called) == ("openai-batch", "gpt-made-up", f"{path} (openai-batch, task batch)")
+
+
+@pytest.mark.parametrize("form", ["Age/{}", "Age-{}", "Age_{}", "bbq/Age/{}", "BBQ:age.{}", "{}"])
+def test_a_custom_id_is_the_key_of_an_example(form, tmp_path, table):
+    lines = [result(form.format(number), 200, chat(LETTERS[number % 3])) for number in range(7, 0, -1)]
+    found = read(tmp_path, table, *lines)
+    asked, answers = join_answers(BBQ, table, found.given.answers, "a batch")
+    assert asked["example_id"].to_pylist() == [1, 2, 3, 4, 5, 6, 7]
+    read_answers = BBQ.read_given(asked, answers, BBQ.formats["letters"], "none")
+    assert read_answers["prediction"].to_pylist() == [number % 3 for number in range(1, 8)]
+    assert (found.config, found.given.source, found.given.format, found.given.model) == (
+        *("Age", "bundled", "letters", "gpt-made-up"),
+    )
+
+
+def test_categories_with_the_same_numbers_are_told_apart(tmp_path):
+    table = BBQ.load("all", BBQ.origin("bundled", 0, False, None))
+    lines = [result(f"{category}_3", 200, chat("A")) for category in ("Race_x_SES", "SES", "Race_x_gender")]
+    found = read(tmp_path, table, *lines)
+    assert sorted(found.given.answers["category"].to_pylist()) == ["Race_x_SES", "Race_x_gender", "SES"]
+    with pytest.raises(QabiasError, match=r"no example of this configuration and source has the custom_id '3' \(1 in"):
+        read(tmp_path, table, result("3", 200, chat("A")))
+
+
+def test_what_became_of_the_answers_is_kept_where_the_benchmark_keeps_it(tmp_path, table):
+    texts = {
+        0: chat("B"),
+        1: chat("I'm sorry, but I can't help with that."),
+        2: chat("Well, let me see", "length"),
+        3: chat("", "content_filter"),
+        4: chat("Who knows, who cares"),
+    }
+    lines = [result(f"Age/{number}", 200, body) for number, body in texts.items()]
+    answers = read(tmp_path, table, *lines, benchmark=Keeping()).given.answers
+    assert answers["outcome"].to_pylist() == list(OUTCOMES)
+    assert answers["prediction"].to_pylist() == [1, -1, -1, -1, -1]
+    assert answers["outputs"][4].as_py() == ["Who knows, who cares"]
+
+
+def test_failures_are_counted_and_an_answer_in_a_later_line_replaces_one(tmp_path, table):
+    lines = [result(f"Age/{number}", 200, chat("A")) for number in range(8)]
+    broken = [failed(f"Age/{number}") for number in (8, 9)] + [result("Age/10", 500, None)]
+    found = read(tmp_path, table, failed("Age/0"), *lines, *broken)
+    assert found.given.answers.num_rows == 8
+    assert found.notes == (
+        "3 of 12 requests (25.0%) failed and are left out: 2 × This request could not be executed in time.; 1 × status "
+        "500: no message",
+    )
+    with pytest.raises(QabiasError, match="no answer in it: 3 of 3 requests"):
+        read(tmp_path, table, *broken)
+
+
+def test_a_question_has_one_answer(tmp_path, table):
+    one, two = result("Age/1", 200, chat("A")), result("Age-1", 200, chat("B"))
+    with pytest.raises(QabiasError, match="line 2: a second answer to 'Age-1'"):
+        read(tmp_path, table, one, two)
+    several = chat("A")
+    several["choices"] *= 2
+    with pytest.raises(QabiasError, match="line 1: a second answer to 'Age/1'"):
+        read(tmp_path, table, result("Age/1", 200, several))
+
+
+def test_a_custom_id_that_is_no_key_is_named(tmp_path, table):
+    lines = [result(f"Age/{number}", 200, chat("A")) for number in (1, 99999, 99998)]
+    with pytest.raises(QabiasError, match=r"custom_id 'Age/99999', 'Age/99998' \(2 in all\).* such as 'age/0'"):
+        read(tmp_path, table, *lines)
+
+
+def test_the_answers_to_requests_of_a_run_are_read_by_the_run(tmp_path, table):
+    line = result(request_hash({"model": "m"}), 200, chat("A"))
+    with pytest.raises(QabiasError, match=r"--option batch=read:.*output.jsonl"):
+        read(tmp_path, table, line)
+
+
+def test_a_benchmark_that_needs_numbers_has_no_written_answers(tmp_path):
+    unqover = load_benchmark("unqover")
+    log = read_log(write_lines(tmp_path, result("gender/1", 200, chat("A"))))
+    with pytest.raises(QabiasError, match="unqover needs s1_"):
+        batched(unqover, log, None, "gender", "bundled", None)
+
+
+def test_the_answers_of_other_benchmarks_are_texts_too(tmp_path):
+    bbnli = load_benchmark("bbnli")
+    config = bbnli.configs[0]
+    table = bbnli.load(config, bbnli.origin("bundled", 0, False, None))
+    names = table["example_id"].to_pylist()[:3]
+    lines = [result(f"bbnli-{name}", 200, chat(text)) for name, text in zip(names, ("Yes", "No", "Maybe"), strict=True)]
+    prompt_format = choose_format(bbnli.formats, "nli") if "nli" in bbnli.formats else None
+    found = batched(bbnli, read_log(write_lines(tmp_path, *lines)), table, config, "bundled", prompt_format)
+    assert found.given.answers.to_pylist() == [
+        {"example_id": name, "prediction": text} for name, text in zip(names, ("Yes", "No", "Maybe"), strict=True)
+    ]
+
+
+def test_requests_are_no_answers(tmp_path):
+    request = {"custom_id": "Age/1", "method": "POST", "url": "/v1/chat/completions", "body": {}}
+    with pytest.raises(QabiasError, match="give the file that the service gave back"):
+        read_log(write_lines(tmp_path, request))
+
+
+@pytest.mark.parametrize("torn", ['{"id": "x", "custom_id": "Age/2", "respon', '{"response": {}}', "[1]", "7"])
+def test_a_file_that_is_cut_off_is_refused(torn, tmp_path, table):
+    path = write_lines(tmp_path, result("Age/1", 200, chat("A")))
+    path.write_text(path.read_text("utf-8") + "\n" + torn, "utf-8")
+    with pytest.raises(QabiasError, match=r"output.jsonl: line 3 is no result of a batch; is the file cut off\?"):
+        batched(BBQ, read_log(path), table, "Age", "bundled", None)
+
+
+def test_other_files_are_no_batches(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"category": "Age", "example_id": 1}\n', "utf-8")
+    (tmp_path / "b.jsonl").write_text('{"custom_id": "Age/1", "answer": "A"}\n', "utf-8")
+    (tmp_path / "c.json").write_text('{\n "custom_id": "Age/1"}\n', "utf-8")
+    (tmp_path / "d.json").write_bytes(b'{"custom_id":\xff\xfe')
+    (tmp_path / "e").write_bytes(b"")
+    assert [log for _, log in logs_in(tmp_path)] == [None] * 5
