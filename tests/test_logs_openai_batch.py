@@ -1,6 +1,5 @@
 """Results of a batch: every body that services give, failures, and whose answers they are."""
 
-
 import pytest
 
 from qabias.answers.outcomes import OUTCOMES
@@ -144,20 +143,25 @@ def test_what_became_of_the_answers_is_kept_where_the_benchmark_keeps_it(tmp_pat
         4: chat("Who knows, who cares"),
     }
     lines = [result(f"Age/{number}", 200, body) for number, body in texts.items()]
-    answers = read(tmp_path, table, *lines, benchmark=Keeping()).given.answers
-    assert answers["outcome"].to_pylist() == list(OUTCOMES)
-    assert answers["prediction"].to_pylist() == [1, -1, -1, -1, -1]
-    assert answers["outputs"][4].as_py() == ["Who knows, who cares"]
+    answers = read(tmp_path, table, *lines, failed("Age/5"), benchmark=Keeping()).given.answers
+    assert answers["outcome"].to_pylist() == [*OUTCOMES, None]
+    assert answers["prediction"].to_pylist() == [1, -1, -1, -1, -1, -1]
+    assert answers["outputs"].to_pylist()[3:] == [[""], ["Who knows, who cares"], None]
+
+
+def test_what_only_thought_ended_too_early(tmp_path, table):
+    line = result("Age/0", 200, chat(None, "stop", reasoning_content="Let me see: ..."))
+    assert read(tmp_path, table, line, benchmark=Keeping()).given.answers["outcome"].to_pylist() == ["truncated"]
 
 
 def test_failures_are_counted_and_an_answer_in_a_later_line_replaces_one(tmp_path, table):
     lines = [result(f"Age/{number}", 200, chat("A")) for number in range(8)]
     broken = [failed(f"Age/{number}") for number in (8, 9)] + [result("Age/10", 500, None)]
     found = read(tmp_path, table, failed("Age/0"), *lines, *broken)
-    assert found.given.answers.num_rows == 8
+    assert found.given.answers["prediction"].to_pylist() == ["A"] * 8 + [None] * 3
     assert found.notes == (
-        "3 of 12 requests (25.0%) failed and are left out: 2 × This request could not be executed in time.; 1 × status "
-        "500: no message",
+        "3 of 12 requests (25.0%) failed and count as unparsed: 2 × This request could not be executed in time.; 1 × "
+        "status 500: no message",
     )
     with pytest.raises(QabiasError, match="no answer in it: 3 of 3 requests"):
         read(tmp_path, table, *broken)

@@ -61,8 +61,8 @@ def batched(
     found = _by_row(log, _rows_by_id(benchmark, table))
     if not found.texts:
         raise QabiasError(f"{log.path}: no answer in it: {about_failures(found.failures.values(), found.n)}")
-    rows = sorted(found.texts)
-    texts = [found.texts[row] for row in rows]
+    rows = sorted([*found.texts, *found.failures])
+    texts = [found.texts.get(row) for row in rows]
     asked = table.take(pa.array(rows, pa.int64()))
     answers = pa.table({"prediction": pa.array(texts, pa.string())})
     if "outcome" in benchmark.optional_columns:
@@ -110,7 +110,7 @@ def _by_row(log: Log, row_of: Mapping[str, int]) -> _Found:
         if sample.error:
             found.failures[row] = sample.error
         else:
-            found.texts[row] = Written(sample.text or "", sample.finish)
+            found.texts[row] = Written(sample.text or "", sample.finish, sample.thinking)
     if strangers:
         raise _of_strangers(log, strangers, row_of)
     found.failures = {row: why for row, why in found.failures.items() if row not in found.texts}
@@ -154,16 +154,23 @@ def _of_strangers(log: Log, strangers: Sequence[str], row_of: Mapping[str, int])
     )
 
 
-def _with_outcomes(read: pa.Table, texts: Sequence[Written]) -> pa.Table:
-    """Answers that were read from the texts alone, with what the service says of those that say nothing."""
+def _with_outcomes(read: pa.Table, texts: Sequence[Written | None]) -> pa.Table:
+    """Answers that were read from the texts alone, with what the service says of those that say nothing.
+
+    A request that failed has neither outcome nor text.
+    """
     became = [
         _became(text, place, said)
         for text, place, said in zip(texts, read["prediction"].to_pylist(), read["outcome"].to_pylist(), strict=True)
     ]
-    return read.set_column(read.column_names.index("outcome"), "outcome", pa.array(became, pa.string()))
+    outputs = [None if text is None else [str(text)] for text in texts]
+    read = read.set_column(read.column_names.index("outcome"), "outcome", pa.array(became, pa.string()))
+    return read.set_column(read.column_names.index("outputs"), "outputs", pa.array(outputs, pa.list_(pa.string())))
 
 
-def _became(text: Written, place: int | None, said: str) -> str:
+def _became(text: Written | None, place: int | None, said: str) -> str | None:
+    if text is None:
+        return None
     if place is not None and place != NO_ANSWER:
         return said
     ended = outcome(text, NO_ANSWER)

@@ -22,4 +22,4 @@ def about_failures(failures: Collection[str], n: int) -> str:
     reasons = [f"{times:,} × {why}" for why, times in counts[:_NAMED]]
     rest = sum(times for _, times in counts[_NAMED:])
     told = "; ".join([*reasons, *([f"{rest:,} × something else"] if rest else [])])
-    return f"{len(failures):,} of {n:,} requests ({len(failures) / n:.1%}) failed and are left out: {told}"
+    return f"{len(failures):,} of {n:,} requests ({len(failures) / n:.1%}) failed and count as unparsed: {told}"

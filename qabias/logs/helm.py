@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from qabias.errors import QabiasError
-from qabias.logs.json_members import members
+from qabias.logs.json_stream import JsonStream, items, keys
 from qabias.logs.model import Log, Sample
 
 TOOL = "helm"
@@ -52,14 +52,9 @@ def read(path: Path) -> Log | None:
 
 
 def _read_state(path: Path) -> Log:
-    spec: Mapping[str, Any] = {}
-    for name, value in members(path, _STATES):
-        if name == "adapter_spec":
-            spec = value
-        if name == _STATES:
-            break
-    else:
+    if next(_states(path), None) is None:
         raise QabiasError(f"{path}: HELM's record of a run without a request")
+    spec = _adapter(path)
     run = _beside(path, "run_spec.json") or {}
     about = {"adapter_spec": spec, "scenario_spec": run.get("scenario_spec", {})}
     return Log(
@@ -72,6 +67,30 @@ def _read_state(path: Path) -> Log:
         samples=partial(_samples, path, spec.get("output_mapping_pattern")),
         figures=_figures(_beside(path, "stats.json") or []),
     )
+
+
+def _stream(path: Path) -> JsonStream:
+    return JsonStream(path, "HELM's record of a run", "copy it again, or run HELM once more: it keeps its answers")
+
+
+def _adapter(path: Path) -> dict[str, Any]:
+    """How examples were put to the model; {} where the record does not say it."""
+    with _stream(path) as stream:
+        for key in keys(stream):
+            value = stream.value()
+            if key == "adapter_spec":
+                return dict(value)
+    return {}
+
+
+def _states(path: Path) -> Iterator[dict[str, Any]]:
+    """The requests with their answers, one after the other: the file may be too large to be held."""
+    with _stream(path) as stream:
+        for key in keys(stream):
+            if key == _STATES:
+                yield from items(stream)
+            else:
+                stream.value()
 
 
 def _beside(path: Path, name: str) -> Any:
@@ -104,8 +123,7 @@ def _figure_name(name: Mapping[str, str], times: Counter[str]) -> str:
 def _samples(path: Path, pattern: str | None) -> Iterator[Sample]:
     """One sample for every answer to a request, and one for a request that has none."""
     times: Counter[tuple[Any, ...]] = Counter()
-    states = (value for name, value in members(path, _STATES) if name == _STATES)
-    for number, state in enumerate(states, start=1):
+    for number, state in enumerate(_states(path), start=1):
         try:
             instance = state["instance"]
             name = instance.get("id", f"of request {number}")
@@ -131,8 +149,15 @@ def _sample(where: str, state: Mapping[str, Any], answer: Mapping[str, Any], pat
     if "error" in answer:
         return Sample(where, asked, error=" ".join(answer["error"].split()), run=run)
     text = answer["text"]
-    finish = (answer.get("finish_reason") or {}).get("reason") or ""
-    return Sample(where, asked, _letter(text, state.get("output_mapping") or {}, pattern), text, finish=finish, run=run)
+    return Sample(
+        where,
+        asked,
+        _letter(text, state.get("output_mapping") or {}, pattern),
+        text,
+        finish=(answer.get("finish_reason") or {}).get("reason") or "",
+        run=run,
+        thinking=(answer.get("thinking") or {}).get("text") or "",
+    )
 
 
 _KEPT = ("output_mapping", "reference_index", "request_mode", "num_train_instances", "prompt_truncated")

@@ -25,6 +25,8 @@ _MOST_OF_A_LINE = 1 << 24
 _IS_LINE = re.compile(rb'\s*\{.*"custom_id"\s*:', re.DOTALL)
 _FILTERED = ("content_filter", "content_policy_violation")
 _FILTERED_FINISH = "content_filter"
+_THINKING = ("reasoning_content", "reasoning")
+"""Fields in which services give what a model thought before its answer."""
 
 
 def read(path: Path) -> Log | None:
@@ -107,8 +109,8 @@ def _samples(path: Path) -> Iterator[Sample]:
             answers = []
         if not answers:
             yield Sample(where, asked, error="a body that is no answer of chat/completions, completions or responses")
-        for run, (text, finish) in enumerate(answers, start=1):
-            yield Sample(where, asked, text=text, finish=finish, run=run)
+        for run, (text, finish, thinking) in enumerate(answers, start=1):
+            yield Sample(where, asked, text=text, finish=finish, run=run, thinking=thinking)
 
 
 def _failure(where: str, asked: Mapping[str, Any], status: int, failed: Any) -> Sample:
@@ -120,28 +122,30 @@ def _failure(where: str, asked: Mapping[str, Any], status: int, failed: Any) -> 
     return Sample(where, asked, error=f"status {status}: {message}" if status else message)
 
 
-def _answers(body: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The texts of a body, each with why it ended."""
+def _answers(body: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """The texts of a body, each with why it ended and what a service gives of the thinking before it."""
     if "output" in body:
         return [_response(body)]
     found = []
     for choice in body["choices"]:
         finish = str(choice.get("finish_reason") or "")
         if "message" not in choice:
-            found.append((choice["text"], finish))
+            found.append((choice["text"], finish, ""))
             continue
         message = choice["message"]
         # A service that declines may say so in a field of its own, which reads as the answer.
         text = message.get("content") or message.get("refusal") or ""
-        found.append((text if isinstance(text, str) else _joined(text), finish))
+        thinking = next((message[name] for name in _THINKING if isinstance(message.get(name), str)), "")
+        found.append((text if isinstance(text, str) else _joined(text), finish, thinking))
     return found
 
 
-def _response(body: Mapping[str, Any]) -> tuple[str, str]:
-    """The text of an answer of `/v1/responses`: its messages, without what stands there of thinking and tools."""
+def _response(body: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The text of an answer of `/v1/responses`: its messages, and the summary of the thinking before them."""
     parts = [part for item in body["output"] if item["type"] == "message" for part in item["content"]]
+    thought = [part for item in body["output"] if item["type"] == "reasoning" for part in item.get("summary", [])]
     reason = (body.get("incomplete_details") or {}).get("reason")
-    return _joined(parts), str(reason or body.get("status") or "")
+    return _joined(parts), str(reason or body.get("status") or ""), _joined(thought)
 
 
 def _joined(parts: list[Mapping[str, Any]]) -> str:

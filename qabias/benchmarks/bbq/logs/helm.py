@@ -66,7 +66,7 @@ def logged(log: Log, upstream_dir: str | None = None) -> Logged | None:
     origin = _builder.Origin(SOURCE, upstream_dir=upstream_dir)
     examples = Examples(pa.concat_tables([origin.table(category) for category in categories]))
     found = _find(log, examples)
-    if not found.rows:
+    if not any(text is not None for text in found.texts):
         failed = about_failures(found.failures, found.n)
         raise QabiasError(
             f"{log.called}: no answer to an example of the released data ({config}) in {found.n:,} requests"
@@ -170,7 +170,7 @@ class _Found:
     Attributes:
         rows: The example that a request asked, as its row in the released data.
         places: The answer that was chosen.
-        texts: What the model wrote, with why it ended.
+        texts: What the model wrote, with why it ended; None where asking failed.
         tags: HELM's tags of the first answer.
         failures: For every request without an answer why there is none.
         n: Number of requests.
@@ -182,7 +182,7 @@ class _Found:
 
     rows: list[int] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
-    texts: list[Written] = field(default_factory=list)
+    texts: list[Written | None] = field(default_factory=list)
     tags: list[list[str]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     n: int = 0
@@ -208,7 +208,7 @@ def _find(log: Log, examples: Examples) -> _Found:
         texts = (asked["input"]["text"], *answers)
         if sample.error:
             found.failures.append(sample.error)
-        elif not examples.is_known(texts):
+        if not examples.is_known(texts):
             found.n_unknown += 1
         elif not examples.is_told_apart(texts):
             found.n_alike += 1
@@ -218,7 +218,7 @@ def _find(log: Log, examples: Examples) -> _Found:
                 raise _asked_again(log, sample)
             found.rows.append(row)
             found.places.append(_place(sample, answers))
-            found.texts.append(Written(sample.text or "", sample.finish))
+            found.texts.append(None if sample.error else Written(sample.text or "", sample.finish, sample.thinking))
             found.tags.append(references[0]["tags"])
             found.n_truncated += bool(asked.get("prompt_truncated"))
             found.n_solved = max(found.n_solved, asked.get("num_train_instances") or 0)
@@ -250,14 +250,17 @@ def _place(sample: Sample, answers: Sequence[str]) -> int:
 
 
 def _answers(asked: pa.Table, found: _Found) -> pa.Table:
-    became = [outcome(text, place) for text, place in zip(found.texts, found.places, strict=True)]
+    became = [
+        None if text is None else outcome(text, place) for text, place in zip(found.texts, found.places, strict=True)
+    ]
+    outputs = [None if text is None else [str(text)] for text in found.texts]
     return pa.table(
         {
             "category": asked["category"],
             "example_id": asked["example_id"],
             "prediction": pa.array(found.places, pa.int64()),
             "outcome": pa.array(became, pa.string()),
-            "outputs": pa.array([[str(text)] for text in found.texts], pa.list_(pa.string())),
+            "outputs": pa.array(outputs, pa.list_(pa.string())),
         }
     )
 
@@ -299,10 +302,9 @@ def _broken_sets(asked: pa.Table) -> int:
 
 def _notes(log: Log, found: _Found, asked: pa.Table, n_broken: int) -> list[str]:
     n_sets = len(set(asked["set_id"].to_pylist()))
-    n_answered = found.n - len(found.failures)
     told = [
-        f"HELM keeps no number of an example: {len(found.rows):,} of {n_answered:,} answered requests were found in "
-        "the released examples by their texts, equal in every character",
+        f"HELM keeps no number of an example: {len(found.rows):,} of {found.n:,} requests were found in the released "
+        "examples by their texts, equal in every character",
         about_failures(found.failures, found.n),
         _counted(found.n_unknown, "requests are about texts that no released example has, and are left out"),
         _counted(
