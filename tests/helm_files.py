@@ -98,12 +98,12 @@ def write_run(folder, states, figures=None, subject="Age", **spec):
         "metric_specs": [],
     }
     stats = [
-        {"name": {"name": name, "split": "test"}, "count": 1, "sum": value, "mean": value}
+        {"name": {"name": name, "split": "test"}, "count": 1, "sum": value, "sum_squared": value**2, "mean": value}
         for name, value in (figures or {}).items()
     ]
     changed = {"name": "bbq_accuracy", "split": "test", "perturbation": {"name": "misspelling"}}
-    stats.append({"name": changed, "count": 1, "sum": 0.5, "mean": 0.5})
-    stats.append({"name": {"name": "never"}, "count": 0, "sum": 0})
+    stats.append({"name": changed, "count": 1, "sum": 0.5, "sum_squared": 0.25, "mean": 0.5})
+    stats.append({"name": {"name": "never"}, "count": 0, "sum": 0, "sum_squared": 0})
     per_instance = [{"instance_id": "id0", "train_trial_index": 0, "stats": []}]
     contents = {
         "run_spec": run,

@@ -324,7 +324,7 @@ def test_other_files_are_no_logs(tmp_path, table):
     pq.write_table(table, tmp_path / "table.parquet")
     (tmp_path / "binary.json").write_bytes(bytes(range(256)) * 100)
     (tmp_path / "scores.json").write_text('{"adapter_spec": 3}', "utf-8")
-    (tmp_path / "list.json").write_text('[{"name": "x"}]', "utf-8")
+    (tmp_path / "list.json").write_text('[{"name": {"name": "x"}}]', "utf-8")
     (tmp_path / "lines.jsonl").write_text('{"category": "Age", "example_id": 1}\n', "utf-8")
     (tmp_path / "empty.txt").write_text("", "utf-8")
     assert [log for _, log in logs_in(tmp_path)] == [None] * 6

@@ -24,7 +24,7 @@ STATE = "scenario_state.json"
 _STATES = "request_states"
 _HEAD = 4096
 _IS_STATE = re.compile(rb'\s*\{\s*"adapter_spec"\s*:\s*\{')
-_IS_STATS = re.compile(rb'\s*\[\s*\{\s*"name"\s*:\s*\{\s*"name"\s*:')
+_IS_STATS = re.compile(rb'\s*\[\s*\{\s*"name"\s*:\s*\{\s*"name"\s*:.*"sum_squared"\s*:', re.DOTALL)
 _IS_PER_INSTANCE = re.compile(rb'\s*\[\s*\{\s*"instance_id"\s*:.*"train_trial_index"\s*:', re.DOTALL)
 
 
