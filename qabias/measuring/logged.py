@@ -163,8 +163,8 @@ def _benchmark_of(log: Log, hints: Mapping[str, str], upstream_dir: str | None) 
     first = next(log.samples(), None)
     kept = f"its samples keep {', '.join(first.asked) or 'nothing of the question'}" if first else "it has no sample"
     raise QabiasError(
-        f"{log.called}: no benchmark here reads this task ({kept}); `qabias list` names the benchmarks, and a table with "
-        "their key columns and a column of answers is read from any tool"
+        f"{log.called}: no benchmark here reads this task ({kept}); `qabias list` names the benchmarks, and a table "
+        "with their key columns and a column of answers is read from any tool"
     )
 
 
