@@ -69,8 +69,8 @@ def score_folder(
     logs = find_logs(folder)
     if not logs.logs and not logs.unreadable:
         raise QabiasError(
-            f"{folder}: holds no run (no run.json), and none of its {len(logs.others):,} files is a log of another tool; "
-            "name a folder that `qabias run` wrote, or one with logs"
+            f"{folder}: holds no run (no run.json), and none of its {len(logs.others):,} files is a log of another "
+            "tool; name a folder that `qabias run` wrote, or one with logs"
         )
     if len(logs.logs) == 1 and not logs.unreadable:
         _print_others(logs.others)
