@@ -38,7 +38,7 @@ def read(upstream, tmp_path):
 
     def write_and_read(states, **options):
         path = write_run(tmp_path / "run", states, figures_of(states), **options)
-        return BBQ.logged(read_log(path), str(upstream))
+        return BBQ.logged(read_log(path), {}, str(upstream))
 
     return write_and_read
 
@@ -136,7 +136,7 @@ def test_rows_of_broken_sets_are_scored_and_said(rows, table, read):
     assert ours["n"] == asked.num_rows == 526
 
 
-def test_failed_requests_are_counted_with_their_reason(rows, read):
+def test_failed_requests_are_answers_that_are_missing(rows, read):
     states = [
         state_of(number, row, error="Timeout\nof the server") if number % 10 == 0 else state_of(number, row, " B")
         for number, row in enumerate(rows)
@@ -147,11 +147,6 @@ def test_failed_requests_are_counted_with_their_reason(rows, read):
     assert Counter(found.given.answers["outcome"].to_pylist()) == {"answered": 3311, None: 369}
     assert found.given.answers.slice(0, 3)["prediction"].to_pylist() == [-1, -1, 1]
     assert found.given.answers.slice(0, 3)["outputs"].to_pylist() == [None, None, [" B"]]
-    (note,) = told(found, "failed")
-    assert note == (
-        "369 of 3,680 requests (10.0%) failed and count as unparsed: 368 × Timeout of the server; 1 × an answer "
-        "without a completion"
-    )
 
 
 def test_a_dry_run_has_no_answers(rows, tmp_path):
@@ -259,7 +254,7 @@ def test_without_the_specification_of_the_run_the_tags_tell_the_scenario(rows, t
     (tmp_path / "run" / "run_spec.json").unlink()
     log = read_log(path)
     assert "for want of run_spec.json" in log.called
-    found = BBQ.logged(log)
+    found = BBQ.logged(log, {}, None)
     assert (found.config, found.given.answers.num_rows) == ("all", 40)
 
 
@@ -268,7 +263,7 @@ def test_another_scenario_is_none_of_bbq(rows, tmp_path):
     run = json.loads((tmp_path / "run" / "run_spec.json").read_text("utf-8"))
     run["scenario_spec"]["class_name"] = "helm.benchmark.scenarios.mmlu_scenario.MMLUScenario"
     (tmp_path / "run" / "run_spec.json").write_text(json.dumps(run), "utf-8")
-    assert BBQ.logged(read_log(path)) is None
+    assert BBQ.logged(read_log(path), {}, None) is None
 
 
 def test_a_subject_that_there_is_not_is_named(rows, read):
@@ -281,7 +276,7 @@ def test_a_run_folder_is_one_log(rows, tmp_path):
     (tmp_path / "run" / "empty.json").write_text("", "utf-8")
     found = dict(logs_in(tmp_path))
     (log,) = filter(None, found.values())
-    assert log.path == tmp_path / "run" / "scenario_state.json"
+    assert log.path == tmp_path / "run"
     assert (log.tool, log.model, log.figures) == ("helm", "made/up", dict.fromkeys(FIGURES, 0.25))
     assert len(found) == 5
 
@@ -303,7 +298,7 @@ def test_a_record_that_is_cut_off_is_refused(share, rows, tmp_path):
         QabiasError,
         match=r"scenario_state.json: HELM's record of a run that is cut off or damaged: its end is missing; copy",
     ):
-        BBQ.logged(read_log(path))
+        BBQ.logged(read_log(path), {}, None)
 
 
 def test_a_damaged_record_is_refused(rows, tmp_path):

@@ -3,11 +3,11 @@
 import pytest
 
 from qabias.answers.outcomes import OUTCOMES
-from qabias.benchmarks import choose_format, load_benchmark
+from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.batched import batched
-from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.errors import QabiasError
 from qabias.logs.recognise import logs_in, read_log
+from qabias.measuring.logged import collect_log
 from qabias.measuring.predictions import join_answers
 from qabias.scorers.journal import request_hash
 
@@ -15,17 +15,6 @@ from .batch_service import failed, result, write
 
 BBQ = load_benchmark("bbq")
 LETTERS = "ABC"
-
-
-class Keeping(BBQBenchmark):
-    """BBQ whose answers may say what became of them."""
-
-    optional_columns = ("probabilities", "outcome", "outputs")
-
-
-@pytest.fixture(scope="module")
-def table():
-    return BBQ.load("Age", BBQ.origin("bundled", 0, False, None))
 
 
 def chat(text, finish="stop", **message):
@@ -56,10 +45,9 @@ def write_lines(tmp_path, *lines):
     return path
 
 
-def read(tmp_path, table, *lines, benchmark=BBQ, name="letters"):
+def read(tmp_path, *lines, benchmark=BBQ, **hints):
     log = read_log(write_lines(tmp_path, *lines))
-    prompt_format = choose_format(benchmark.formats, name)
-    return batched(benchmark, log, table, "Age", "bundled", prompt_format)
+    return batched(benchmark, log, {"config": "Age", "source": "bundled", "format": "letters"} | hints, None)
 
 
 @pytest.mark.parametrize(
@@ -113,28 +101,27 @@ def test_the_model_is_that_of_the_first_answer(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["Age/{}", "Age-{}", "Age_{}", "bbq/Age/{}", "BBQ:age.{}", "{}"])
-def test_a_custom_id_is_the_key_of_an_example(form, tmp_path, table):
+def test_a_custom_id_is_the_key_of_an_example(form, tmp_path):
     lines = [result(form.format(number), 200, chat(LETTERS[number % 3])) for number in range(7, 0, -1)]
-    found = read(tmp_path, table, *lines)
+    found = read(tmp_path, *lines)
+    table = BBQ.load("Age", BBQ.origin("bundled", 0, False, None))
     asked, answers = join_answers(BBQ, table, found.given.answers, "a batch")
     assert asked["example_id"].to_pylist() == [1, 2, 3, 4, 5, 6, 7]
-    read_answers = BBQ.read_given(asked, answers, BBQ.formats["letters"], "none")
-    assert read_answers["prediction"].to_pylist() == [number % 3 for number in range(1, 8)]
+    assert answers["prediction"].to_pylist() == [number % 3 for number in range(1, 8)]
     assert (found.config, found.given.source, found.given.format, found.given.model) == (
         *("Age", "bundled", "letters", "gpt-made-up"),
     )
 
 
 def test_categories_with_the_same_numbers_are_told_apart(tmp_path):
-    table = BBQ.load("all", BBQ.origin("bundled", 0, False, None))
     lines = [result(f"{category}_3", 200, chat("A")) for category in ("Race_x_SES", "SES", "Race_x_gender")]
-    found = read(tmp_path, table, *lines)
+    found = read(tmp_path, *lines, config="all")
     assert sorted(found.given.answers["category"].to_pylist()) == ["Race_x_SES", "Race_x_gender", "SES"]
     with pytest.raises(QabiasError, match=r"no example of this configuration and source has the custom_id '3' \(1 in"):
-        read(tmp_path, table, result("3", 200, chat("A")))
+        read(tmp_path, result("3", 200, chat("A")), config="all")
 
 
-def test_what_became_of_the_answers_is_kept_where_the_benchmark_keeps_it(tmp_path, table):
+def test_what_became_of_the_answers_is_kept(tmp_path):
     texts = {
         0: chat("B"),
         1: chat("I'm sorry, but I can't help with that."),
@@ -143,70 +130,86 @@ def test_what_became_of_the_answers_is_kept_where_the_benchmark_keeps_it(tmp_pat
         4: chat("Who knows, who cares"),
     }
     lines = [result(f"Age/{number}", 200, body) for number, body in texts.items()]
-    answers = read(tmp_path, table, *lines, failed("Age/5"), benchmark=Keeping()).given.answers
+    answers = read(tmp_path, *lines, failed("Age/5")).given.answers
     assert answers["outcome"].to_pylist() == [*OUTCOMES, None]
     assert answers["prediction"].to_pylist() == [1, -1, -1, -1, -1, -1]
     assert answers["outputs"].to_pylist()[3:] == [[""], ["Who knows, who cares"], None]
 
 
-def test_what_only_thought_ended_too_early(tmp_path, table):
+def test_what_only_thought_ended_too_early(tmp_path):
     line = result("Age/0", 200, chat(None, "stop", reasoning_content="Let me see: ..."))
-    assert read(tmp_path, table, line, benchmark=Keeping()).given.answers["outcome"].to_pylist() == ["truncated"]
+    assert read(tmp_path, line).given.answers["outcome"].to_pylist() == ["truncated"]
 
 
-def test_failures_are_counted_and_an_answer_in_a_later_line_replaces_one(tmp_path, table):
+def test_failures_are_answers_that_are_missing_and_a_later_answer_replaces_one(tmp_path):
     lines = [result(f"Age/{number}", 200, chat("A")) for number in range(8)]
     broken = [failed(f"Age/{number}") for number in (8, 9)] + [result("Age/10", 500, None)]
-    found = read(tmp_path, table, failed("Age/0"), *lines, *broken)
-    assert found.given.answers["prediction"].to_pylist() == ["A"] * 8 + [None] * 3
-    assert found.notes == (
-        "3 of 12 requests (25.0%) failed and count as unparsed: 2 × This request could not be executed in time.; 1 × "
-        "status 500: no message",
-    )
-    with pytest.raises(QabiasError, match="no answer in it: 3 of 3 requests"):
-        read(tmp_path, table, *broken)
+    found = read(tmp_path, failed("Age/0"), *lines, *broken)
+    assert found.given.answers["prediction"].to_pylist() == [0] * 8 + [-1] * 3
+    assert found.given.answers["outcome"].to_pylist() == ["answered"] * 8 + [None] * 3
+    with pytest.raises(QabiasError, match="no answer in it; the first of 3 requests that failed: This request"):
+        read(tmp_path, *broken)
 
 
-def test_a_question_has_one_answer(tmp_path, table):
+def test_a_question_has_one_answer(tmp_path):
     one, two = result("Age/1", 200, chat("A")), result("Age-1", 200, chat("B"))
     with pytest.raises(QabiasError, match="line 2: a second answer to 'Age-1'"):
-        read(tmp_path, table, one, two)
+        read(tmp_path, one, two)
     several = chat("A")
     several["choices"] *= 2
     with pytest.raises(QabiasError, match="line 1: a second answer to 'Age/1'"):
-        read(tmp_path, table, result("Age/1", 200, several))
+        read(tmp_path, result("Age/1", 200, several))
 
 
-def test_a_custom_id_that_is_no_key_is_named(tmp_path, table):
+def test_a_custom_id_that_is_no_key_is_named(tmp_path):
     lines = [result(f"Age/{number}", 200, chat("A")) for number in (1, 99999, 99998)]
     with pytest.raises(QabiasError, match=r"custom_id 'Age/99999', 'Age/99998' \(2 in all\).* such as 'age/0'"):
-        read(tmp_path, table, *lines)
+        read(tmp_path, *lines)
 
 
-def test_the_answers_to_requests_of_a_run_are_read_by_the_run(tmp_path, table):
+def test_the_answers_to_requests_of_a_run_are_read_by_the_run(tmp_path):
     line = result(request_hash({"model": "m"}), 200, chat("A"))
     with pytest.raises(QabiasError, match=r"--option batch=read:.*output.jsonl"):
-        read(tmp_path, table, line)
+        read(tmp_path, line)
 
 
 def test_a_benchmark_that_needs_numbers_has_no_written_answers(tmp_path):
     unqover = load_benchmark("unqover")
     log = read_log(write_lines(tmp_path, result("gender/1", 200, chat("A"))))
     with pytest.raises(QabiasError, match="unqover needs s1_"):
-        batched(unqover, log, None, "gender", "bundled", None)
+        batched(unqover, log, {"config": "gender"}, None)
 
 
 def test_the_answers_of_other_benchmarks_are_texts_too(tmp_path):
     bbnli = load_benchmark("bbnli")
-    config = bbnli.configs[0]
-    table = bbnli.load(config, bbnli.origin("bundled", 0, False, None))
+    table = bbnli.load(bbnli.configs[0], bbnli.origin("bundled", 0, False, None))
     names = table["example_id"].to_pylist()[:3]
     lines = [result(f"bbnli-{name}", 200, chat(text)) for name, text in zip(names, ("Yes", "No", "Maybe"), strict=True)]
-    prompt_format = choose_format(bbnli.formats, "nli") if "nli" in bbnli.formats else None
-    found = batched(bbnli, read_log(write_lines(tmp_path, *lines)), table, config, "bundled", prompt_format)
+    found = batched(bbnli, read_log(write_lines(tmp_path, *lines)), {"config": bbnli.configs[0]}, None)
     assert found.given.answers.to_pylist() == [
         {"example_id": name, "prediction": text} for name, text in zip(names, ("Yes", "No", "Maybe"), strict=True)
     ]
+    assert found.notes == (
+        "Results do not say which texts were asked; they are taken as answers to the source bundled.",
+    )
+
+
+@pytest.mark.parametrize(("name", "value"), [("config", "Agee"), ("source", "bundle"), ("format", "leters")])
+def test_a_hint_that_is_no_name_is_refused(name, value, tmp_path):
+    with pytest.raises(QabiasError, match="did you mean"):
+        read(tmp_path, result("Age/0", 200, chat("A")), **{name: value})
+
+
+def test_results_become_a_run_of_the_benchmark_that_is_named(tmp_path):
+    lines = [result(f"Age/{number}", 200, chat(LETTERS[number % 3])) for number in range(8)]
+    log = read_log(write_lines(tmp_path, *lines))
+    with pytest.raises(QabiasError, match="do not say what was asked; name it by --benchmark"):
+        collect_log(log)
+    hints = {"benchmark": "bbq", "config": "Age", "source": "bundled", "format": "letters"}
+    collected = collect_log(log, hints=hints)
+    assert collected.found.question.table["example_id"].to_pylist() == list(range(8))
+    assert collected.found.answers["prediction"].to_pylist() == [number % 3 for number in range(8)]
+    assert collected.found.coverage.startswith("answers to 8 of the ")
 
 
 def test_requests_are_no_answers(tmp_path):
@@ -216,11 +219,11 @@ def test_requests_are_no_answers(tmp_path):
 
 
 @pytest.mark.parametrize("torn", ['{"id": "x", "custom_id": "Age/2", "respon', '{"response": {}}', "[1]", "7"])
-def test_a_file_that_is_cut_off_is_refused(torn, tmp_path, table):
+def test_a_file_that_is_cut_off_is_refused(torn, tmp_path):
     path = write_lines(tmp_path, result("Age/1", 200, chat("A")))
     path.write_text(path.read_text("utf-8") + "\n" + torn, "utf-8")
     with pytest.raises(QabiasError, match=r"output.jsonl: line 3 is no result of a batch; is the file cut off\?"):
-        batched(BBQ, read_log(path), table, "Age", "bundled", None)
+        batched(BBQ, read_log(path), {"config": "Age"}, None)
 
 
 def test_other_files_are_no_batches(tmp_path):

@@ -15,11 +15,10 @@ import pyarrow as pa
 
 from qabias.answers.missing import NO_ANSWER
 from qabias.answers.outcomes import FILTERED, TRUNCATED, Written, outcome
-from qabias.benchmarks.base import Benchmark
-from qabias.benchmarks.failures import about_failures
+from qabias.benchmarks.base import Benchmark, make_origin
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged
-from qabias.benchmarks.prompt_format import PromptFormat
+from qabias.benchmarks.prompt_format import choose_format
 from qabias.errors import QabiasError
 from qabias.logs import Log
 
@@ -29,38 +28,33 @@ _AMBIGUOUS = -1
 _NAMED = 3
 
 
-def batched(
-    benchmark: Benchmark,
-    log: Log,
-    table: pa.Table,
-    config: str,
-    source: str,
-    prompt_format: PromptFormat | None,
-    norm: str = "none",
-) -> Logged:
+def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged:
     """The answers of a batch.
 
     Args:
         benchmark: The benchmark that was asked.
         log: The results.
-        table: All examples of the configuration and source that were asked.
-        config: Its name.
-        source: Source of the texts.
-        prompt_format: The format in which they were asked; None where it is not known.
-        norm: How a text is read.
+        hints: What was asked: `config` and `source` (by default those of a table of answers: all examples, the first
+            source), `format` (not known by default) and `norm`, how a text is read.
+        upstream_dir: Local mirror of the published files.
 
     Raises:
-        QabiasError: If the benchmark's answers are no texts, a `custom_id` is the key of no example or of several, an
-            example is answered more than once, or every request failed.
+        QabiasError: If the benchmark's answers are no texts, a hint is none of its names, a `custom_id` is the key of
+            no example or of several, an example is answered more than once, or every request failed.
     """
     if tuple(benchmark.answer_columns) != ("prediction",):
         raise QabiasError(
             f"{log.path}: {benchmark.name} needs {', '.join(benchmark.answer_columns)} of every example, which a "
             "written answer does not give"
         )
+    config, source, norm = (hints.get(name, default) for name, default in _defaults(benchmark).items())
+    prompt_format = choose_format(benchmark.formats, hints["format"]) if "format" in hints else None
+    benchmark.check_config(config)
+    table = benchmark.load(config, make_origin(benchmark, source, 0, False, upstream_dir, {}))
     found = _by_row(log, _rows_by_id(benchmark, table))
     if not found.texts:
-        raise QabiasError(f"{log.path}: no answer in it: {about_failures(found.failures.values(), found.n)}")
+        first = next(iter(found.failures.values()), "it is empty")
+        raise QabiasError(f"{log.path}: no answer in it; the first of {found.n:,} requests that failed: {first}")
     rows = sorted([*found.texts, *found.failures])
     texts = [found.texts.get(row) for row in rows]
     asked = table.take(pa.array(rows, pa.int64()))
@@ -70,8 +64,13 @@ def batched(
     for name in reversed(benchmark.key):
         answers = answers.add_column(0, name, asked[name])
     given = GivenAnswers(log.model, prompt_format.name if prompt_format else "", norm, source, answers)
-    failed = about_failures(found.failures.values(), found.n)
-    return Logged(given, config, notes=(*log.notes, *([failed] if failed else [])))
+    taken = f"Results do not say which texts were asked; they are taken as answers to the source {source}."
+    return Logged(given, config, notes=() if "source" in hints else (taken,))
+
+
+def _defaults(benchmark: Benchmark) -> dict[str, str]:
+    """What is meant where nothing is said, as for a table of answers."""
+    return {"config": benchmark.configs[-1], "source": benchmark.sources[0], "norm": "none"}
 
 
 @dataclass

@@ -55,13 +55,14 @@ def _read_state(path: Path) -> Log:
     if next(_states(path), None) is None:
         raise QabiasError(f"{path}: HELM's record of a run without a request")
     spec = _adapter(path)
-    run = _beside(path, "run_spec.json") or {}
-    about = {"adapter_spec": spec, "scenario_spec": run.get("scenario_spec", {})}
+    run = _beside(path, "run_spec.json")
+    about = {"adapter_spec": spec, "scenario_spec": (run or {}).get("scenario_spec", {})}
     return Log(
-        path=path,
+        # The folder of a run has its name.
+        path=path if run is None else path.parent,
         tool=TOOL,
         version="",
-        task=run.get("name", "without a name, for want of run_spec.json"),
+        task=(run or {}).get("name", "without a name, for want of run_spec.json"),
         model=spec.get("model") or spec.get("model_deployment", ""),
         about=about,
         samples=partial(_samples, path, spec.get("output_mapping_pattern")),

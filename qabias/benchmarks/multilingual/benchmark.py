@@ -200,7 +200,9 @@ class PublishedQuestions(BBQBenchmark):
         """None: answers to these sets are read in the general form."""
         return []
 
-    def logged(self, log: Log, upstream_dir: str | None = None) -> Logged | None:
+    def logged(
+        self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
+    ) -> Logged | None:
         """None: a log of BBQ is none of these sets."""
         return None
 
@@ -231,7 +233,7 @@ class PublishedQuestions(BBQBenchmark):
             raise QabiasError(f"the configuration {config!r} has {', '.join(twice)} more than once; name each once")
 
     def _counting(self, rules: Rules) -> dict[str, Any]:
-        return {**rules, "allow_incomplete": True} if self.lopsided else dict(rules)
+        return {**rules, "allow_incomplete": "yes"} if self.lopsided else dict(rules)
 
     def _categories(self, config: str) -> Sequence[str]:
         self.check_config(config)

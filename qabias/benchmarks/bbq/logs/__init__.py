@@ -14,7 +14,7 @@ _LOOKS_UP = ("helm",)
 """Tools that keep no key of an example: it is looked up in the published files by its texts."""
 
 
-def logged(log: Log, upstream_dir: str | None = None) -> Logged | None:
+def logged(log: Log, upstream_dir: str | None) -> Logged | None:
     """The answers in a log of another tool; None where it asked something else.
 
     Args:

@@ -20,7 +20,6 @@ from qabias.answers.missing import NO_ANSWER
 from qabias.answers.outcomes import Written, outcome
 from qabias.benchmarks import locate
 from qabias.benchmarks.bbq import NAME
-from qabias.benchmarks.failures import about_failures
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged, OtherFigure
 from qabias.errors import QabiasError
@@ -67,10 +66,9 @@ def logged(log: Log, upstream_dir: str | None = None) -> Logged | None:
     examples = Examples(pa.concat_tables([origin.table(category) for category in categories]))
     found = _find(log, examples)
     if not any(text is not None for text in found.texts):
-        failed = about_failures(found.failures, found.n)
+        failed = f"; {found.n_failed:,} failed, the first: {found.failure}" if found.n_failed else ""
         raise QabiasError(
-            f"{log.called}: no answer to an example of the released data ({config}) in {found.n:,} requests"
-            f"{f'; {failed}' if failed else ''}"
+            f"{log.called}: no answer to an example of the released data ({config}) in {found.n:,} requests{failed}"
         )
     asked = examples.table.take(pa.array(found.rows, pa.int64()))
     given = GivenAnswers(log.model, "", "none", SOURCE, _answers(asked, found))
@@ -81,7 +79,7 @@ def logged(log: Log, upstream_dir: str | None = None) -> Logged | None:
         rules={"allow_incomplete": "yes"} if n_broken else {},
         references=_references(asked, found),
         figures=_figures(log, found, asked),
-        notes=(*log.notes, *_notes(log, found, asked, n_broken)),
+        notes=tuple(_notes(found, asked, n_broken)),
     )
 
 
@@ -172,8 +170,9 @@ class _Found:
         places: The answer that was chosen.
         texts: What the model wrote, with why it ended; None where asking failed.
         tags: HELM's tags of the first answer.
-        failures: For every request without an answer why there is none.
         n: Number of requests.
+        n_failed: Requests without an answer.
+        failure: Why the first of them has none.
         n_unknown: Requests about texts that no released example has.
         n_alike: Requests about texts of several released examples that differ in their roles.
         n_truncated: Requests whose prompt HELM shortened.
@@ -184,8 +183,9 @@ class _Found:
     places: list[int] = field(default_factory=list)
     texts: list[Written | None] = field(default_factory=list)
     tags: list[list[str]] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
     n: int = 0
+    n_failed: int = 0
+    failure: str = ""
     n_unknown: int = 0
     n_alike: int = 0
     n_truncated: int = 0
@@ -207,7 +207,8 @@ def _find(log: Log, examples: Examples) -> _Found:
         answers = [reference["output"]["text"] for reference in references]
         texts = (asked["input"]["text"], *answers)
         if sample.error:
-            found.failures.append(sample.error)
+            found.n_failed += 1
+            found.failure = found.failure or sample.error
         if not examples.is_known(texts):
             found.n_unknown += 1
         elif not examples.is_told_apart(texts):
@@ -300,28 +301,27 @@ def _broken_sets(asked: pa.Table) -> int:
     return len({set_id for (set_id, _), difference in balance.items() if difference})
 
 
-def _notes(log: Log, found: _Found, asked: pa.Table, n_broken: int) -> list[str]:
+def _notes(found: _Found, asked: pa.Table, n_broken: int) -> list[str]:
     n_sets = len(set(asked["set_id"].to_pylist()))
     told = [
         f"HELM keeps no number of an example: {len(found.rows):,} of {found.n:,} requests were found in the released "
-        "examples by their texts, equal in every character",
-        about_failures(found.failures, found.n),
-        _counted(found.n_unknown, "requests are about texts that no released example has, and are left out"),
+        "examples by their texts, equal in every character.",
+        _counted(found.n_unknown, "requests are about texts that no released example has, and are left out."),
         _counted(
             found.n_alike,
-            "requests are about texts that several released examples with different roles have, and are left out",
+            "requests are about texts that several released examples with different roles have, and are left out.",
         ),
-        _counted(found.n_truncated, "prompts were shortened by HELM to fit the model"),
+        _counted(found.n_truncated, "prompts were shortened by HELM to fit the model."),
     ]
     if n_broken:
         told.append(
             f"HELM draws rows and not whole sets: of {n_sets:,} sets {n_broken:,} were not asked with both polarities "
-            "alike, so that a preference for one answer can look like a bias"
+            "alike, so that a preference for one answer can look like a bias."
         )
     if found.n_solved:
         told.append(
-            f"the prompts show up to {found.n_solved} solved examples of the benchmark itself; scores of prompts "
-            "without them are not comparable"
+            f"The prompts show up to {found.n_solved} solved examples of the benchmark itself; scores of prompts "
+            "without them are not comparable."
         )
     return [note for note in told if note]
 
