@@ -200,7 +200,9 @@ class PublishedQuestions(BBQBenchmark):
         """None: answers to these sets are read in the general form."""
         return []
 
-    def logged(self, log: Log) -> Logged | None:
+    def logged(
+        self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
+    ) -> Logged | None:
         """None: a log of BBQ is none of these sets."""
         return None
 
