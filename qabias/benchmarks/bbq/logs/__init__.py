@@ -7,7 +7,7 @@ from importlib import import_module
 from qabias.benchmarks.logged import Logged
 from qabias.logs import Log
 
-_MODULES = {"inspect_ai": "inspect_evals"}
+_MODULES = {"inspect_ai": "inspect_evals", "lm-eval": "lm_eval"}
 """The module that reads the logs of a tool, by `Log.tool`."""
 
 

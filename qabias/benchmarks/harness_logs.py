@@ -1,0 +1,173 @@
+"""What benchmarks have in common in reading logs of lm-evaluation-harness: answers, figures, and tasks of this project.
+
+The tasks of `integrations/lm_eval` say in their metadata which benchmark and prompt format they ask. Their documents
+have the columns of the benchmark, and their options its order of answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qabias.answers.likelihoods import NO_ANSWER, OptionScores, best_option
+from qabias.benchmarks.given import GivenAnswers
+from qabias.benchmarks.logged import Logged, OtherFigure
+from qabias.errors import QabiasError
+from qabias.logs.lm_eval_samples import TOOL
+
+if TYPE_CHECKING:
+    from qabias.benchmarks.base import Benchmark
+    from qabias.logs import Log, Sample
+
+_OURS = "qabias"
+"""Under this name the metadata of a task says what it asks."""
+
+
+def first_document(log: Log) -> Mapping[str, Any]:
+    """The first document of a log of the harness; empty in a log of another tool, or without a document."""
+    sample = next(iter(log.samples()), None) if log.tool == TOOL else None
+    return document(sample) if sample is not None else {}
+
+
+def document(sample: Sample) -> Mapping[str, Any]:
+    """The document of a sample: a row of the task's dataset, and what the task adds to it."""
+    found = sample.asked["doc"]
+    return found if isinstance(found, Mapping) else {}
+
+
+def column(log: Log, sample: Sample, name: str) -> Any:
+    """A value of the document of a sample.
+
+    Raises:
+        QabiasError: If the document has none of that name.
+    """
+    if name not in document(sample):
+        raise QabiasError(f"{log.called}: {sample.where}: its document has no {name}, by which its example is found")
+    return document(sample)[name]
+
+
+def likeliest(loglikelihoods: Sequence[float], answer_of: Sequence[int]) -> int:
+    """The answer that the likeliest option gives; `NO_ANSWER` where options of two answers are equally likely.
+
+    Args:
+        loglikelihoods: Of every option.
+        answer_of: The number of the answer that every option gives; several may give the same one.
+    """
+    best = max(loglikelihoods)
+    answers = {answer for value, answer in zip(loglikelihoods, answer_of, strict=True) if value == best}
+    is_known = len(answers) == 1 and not any(map(math.isnan, loglikelihoods))
+    return answers.pop() if is_known else NO_ANSWER
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict[str, list[Any]]:
+    """Some columns of rows, those that all of them have."""
+    return {name: [row[name] for row in rows] for name in names if all(name in row for row in rows)}
+
+
+def what_is_missing(log: Log, n: int) -> tuple[str, ...]:
+    """A sentence where a log holds fewer samples than the tool asked.
+
+    Args:
+        log: The log.
+        n: Samples in it.
+    """
+    if log.n_expected is None or n >= log.n_expected:
+        return ()
+    return (f"the log holds {n:,} of the {log.n_expected:,} samples that the harness asked; copy the whole file",)
+
+
+def own_task(log: Log, benchmark: Benchmark, document_columns: Iterable[str]) -> Mapping[str, str] | None:
+    """What a task of this project says that it asks; None where the log is of another task or benchmark.
+
+    Args:
+        log: A log.
+        benchmark: The benchmark that is wanted.
+        document_columns: Columns by which a document is known as one of the benchmark's form.
+
+    Returns:
+        `benchmark`, `format`, `source` and `norm`, as the task's metadata have them.
+
+    Raises:
+        QabiasError: If the documents have these columns, and what asked them is not known.
+    """
+    if log.tool != TOOL:
+        return None
+    asked = ((log.about.get("config") or {}).get("metadata") or {}).get(_OURS)
+    if isinstance(asked, Mapping):
+        return asked if asked.get("benchmark") == benchmark.name else None
+    if not set(document_columns) <= first_document(log).keys():
+        return None
+    raise QabiasError(
+        f"{log.called}: its documents are examples of qabias, but which benchmark and which prompt format the task "
+        "asked is not known: that stands in results_*.json (configs, metadata, qabias), which must be beside it with "
+        "the date of its name; tasks of integrations/lm_eval say it, other tasks on these datasets must too"
+    )
+
+
+def own_answers(
+    log: Log, benchmark: Benchmark, document_columns: Iterable[str], references: Iterable[str]
+) -> Logged | None:
+    """The answers in a log of a task of this project that asks one question about an example.
+
+    Args:
+        log: A log.
+        benchmark: The benchmark.
+        document_columns: Columns by which a document is known as one of the benchmark's form.
+        references: Columns that must be as they are in the examples.
+
+    Raises:
+        QabiasError: If it is one, and lacks what scores need.
+    """
+    import pyarrow as pa
+
+    asked = own_task(log, benchmark, document_columns)
+    if asked is None:
+        return None
+    names = [*benchmark.key, *references]
+    rows, answers, n_samples = [], [], 0
+    for sample in log.samples():
+        n_samples += 1
+        if sample.run > 1:
+            continue
+        rows.append({name: column(log, sample, name) for name in names})
+        answers.append(sample.text if sample.text is not None else _best(sample.loglikelihoods))
+    found = columns_of(rows, names)
+    keys = {name: found[name] for name in benchmark.key}
+    return Logged(
+        given=given_of(log, asked, pa.table({**keys, "prediction": answers})),
+        config=own_config(log, benchmark),
+        references=pa.table(found),
+        figures=tuple(OtherFigure(name, value, ours=(name,)) for name, value in log.figures.items()),
+        notes=(*what_is_missing(log, n_samples), *first_of_several(n_samples, len(rows))),
+    )
+
+
+def own_config(log: Log, benchmark: Benchmark) -> str:
+    """The configuration that a task of this project asks; that of all examples where its dataset has another name."""
+    name = log.about["config"].get("dataset_name")
+    return name if name in benchmark.configs else benchmark.configs[-1]
+
+
+def given_of(log: Log, asked: Mapping[str, str], answers: Any) -> GivenAnswers:
+    """Answers to a task of this project.
+
+    The texts may be of another source than the task says, where somebody changed its dataset; that is told by the
+    references, so that none is named here.
+    """
+    return GivenAnswers(log.model, asked.get("format", ""), asked.get("norm", "none"), "", answers)
+
+
+def first_of_several(n_samples: int, n_examples: int) -> tuple[str, ...]:
+    """A sentence where questions were answered several times."""
+    if n_samples == n_examples:
+        return ()
+    return (f"of {n_samples:,} answers to {n_examples:,} questions the first to each is scored, as by the harness",)
+
+
+def _best(loglikelihoods: Sequence[float]) -> int:
+    values = np.array(loglikelihoods)
+    sizes = np.ones(len(values), dtype=np.int32)  # read by other norms only
+    return best_option(OptionScores(values, sizes, sizes), "none")
