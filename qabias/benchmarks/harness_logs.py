@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qabias.answers.likelihoods import NO_ANSWER, OptionScores, best_option
+from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged, OtherFigure
 from qabias.errors import QabiasError
@@ -79,7 +80,7 @@ def what_is_missing(log: Log, n: int) -> tuple[str, ...]:
     return (f"the log holds {n:,} of the {log.n_expected:,} samples that the harness asked; copy the whole file",)
 
 
-def own_task(log: Log, benchmark: Benchmark, document_columns: Iterable[str]) -> Mapping[str, str] | None:
+def own_task(log: Log, benchmark: Benchmark, document_columns: Iterable[str]) -> Mapping[str, Any] | None:
     """What a task of this project says that it asks; None where the log is of another task or benchmark.
 
     Args:
@@ -88,7 +89,7 @@ def own_task(log: Log, benchmark: Benchmark, document_columns: Iterable[str]) ->
         document_columns: Columns by which a document is known as one of the benchmark's form.
 
     Returns:
-        `benchmark`, `format`, `source` and `norm`, as the task's metadata have them.
+        `benchmark`, `format`, `source`, `norm`, and where they are not told by the dataset `config` and `options`.
 
     Raises:
         QabiasError: If the documents have these columns, and what asked them is not known.
@@ -137,27 +138,47 @@ def own_answers(
     found = columns_of(rows, names)
     keys = {name: found[name] for name in benchmark.key}
     return Logged(
-        given=given_of(log, asked, pa.table({**keys, "prediction": answers})),
-        config=own_config(log, benchmark),
+        given=given_of(log, benchmark, asked, pa.table({**keys, "prediction": answers})),
+        config=own_config(log, benchmark, asked),
+        options=asked.get("options") or {},
         references=pa.table(found),
-        figures=tuple(OtherFigure(name, value, ours=(name,)) for name, value in log.figures.items()),
+        figures=own_figures(log),
         notes=(*what_is_missing(log, n_samples), *first_of_several(n_samples, len(rows))),
     )
 
 
-def own_config(log: Log, benchmark: Benchmark) -> str:
+def own_config(log: Log, benchmark: Benchmark, asked: Mapping[str, Any]) -> str:
     """The configuration that a task of this project asks; that of all examples where its dataset has another name."""
-    name = log.about["config"].get("dataset_name")
+    name = asked.get("config") or log.about["config"].get("dataset_name")
     return name if name in benchmark.configs else benchmark.configs[-1]
 
 
-def given_of(log: Log, asked: Mapping[str, str], answers: Any) -> GivenAnswers:
+def given_of(log: Log, benchmark: Benchmark, asked: Mapping[str, Any], answers: Any) -> GivenAnswers:
     """Answers to a task of this project.
 
-    The texts may be of another source than the task says, where somebody changed its dataset; that is told by the
-    references, so that none is named here.
+    The default source is not named: a task that reads a dataset of somebody's says so too, and the references tell.
     """
-    return GivenAnswers(log.model, asked.get("format", ""), asked.get("norm", "none"), "", answers)
+    source = asked.get("source", "")
+    named = source if source != benchmark.sources[0] else ""
+    return GivenAnswers(log.model, asked.get("format", ""), asked.get("norm", "none"), named, answers)
+
+
+def own_figures(log: Log, *path: str) -> tuple[OtherFigure, ...]:
+    """The scores that a task of this project printed, beside the same ones here.
+
+    Args:
+        log: The log.
+        *path: Keys in the metric's result under which the scores are; none where they are at its top.
+    """
+    counts = (log.about.get("n_samples") or {}).values()
+    why = "the task leaves out what a limit left of sets" if len(set(counts)) > 1 else ""
+    outcomes = {f"{name}_share" for name in OUTCOMES}
+    return tuple(
+        OtherFigure(name, value, why="counted under `outcomes` here")
+        if name in outcomes
+        else OtherFigure(name, value, (*path, name), why)
+        for name, value in log.figures.items()
+    )
 
 
 def first_of_several(n_samples: int, n_examples: int) -> tuple[str, ...]:

@@ -27,8 +27,10 @@ _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>[^_]+)\.jsonl")
 # What the configuration of a task has for readers of its log; the rest is its source code.
 _CONFIG = (
     *("task", "dataset_path", "dataset_name", "output_type", "num_fewshot", "repeats", "target_delimiter"),
-    *("description", "generation_kwargs", "filter_list", "metadata"),
+    *("description", "generation_kwargs", "filter_list"),
 )
+# What of the metadata is the task's: the harness adds the arguments of the model, keys of services among them.
+_METADATA = ("version", "qabias")
 
 
 class _Results(NamedTuple):
@@ -206,9 +208,13 @@ def _about(results: _Results | None) -> dict[str, Any]:
     if results is None:
         return {}
     config, found = results.of_task("configs") or {}, results.found
+    metadata = config.get("metadata") or {}
     return {
         "results": results.path.name,
-        "config": {name: config[name] for name in _CONFIG if config.get(name) is not None},
+        "config": {
+            **{name: config[name] for name in _CONFIG if config.get(name) is not None},
+            "metadata": {name: metadata[name] for name in _METADATA if name in metadata},
+        },
         "version": results.of_task("versions"),
         "n_shot": results.of_task("n-shot"),
         "n_samples": results.of_task("n-samples"),

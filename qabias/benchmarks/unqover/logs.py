@@ -1,4 +1,4 @@
-"""UnQover as the tasks of qabias for lm-evaluation-harness ask it: four documents to a row, each with both subjects.
+"""UnQover as the tasks of qabias for lm-evaluation-harness ask it: four documents to a row, each with both subjects."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from qabias.benchmarks.harness_logs import column, columns_of, given_of, own_task, what_is_missing
-from qabias.benchmarks.logged import Logged, OtherFigure
+from qabias.benchmarks.harness_logs import column, columns_of, given_of, own_figures, own_task, what_is_missing
+from qabias.benchmarks.logged import Logged
 from qabias.benchmarks.unqover.questions import ASKED
 from qabias.errors import QabiasError
 
@@ -66,17 +66,17 @@ def logged(log: Log, benchmark: Benchmark, sets: Sequence[str]) -> Logged | None
         raise QabiasError(f"{log.called}: no row with answers to all of its {len(ASKED)} questions")
     answers = columns_of(whole, (*benchmark.key, *benchmark.answer_columns))
     texts = ("context_12", "context_21", "question", "negated_question")
-    in_sets = list(dict.fromkeys(row["set"] for row in whole))
+    in_sets = {row["set"] for row in whole}
+    if len(in_sets) > 1:
+        raise QabiasError(f"{log.called}: rows of several sets ({', '.join(sorted(in_sets))}); a task asks one")
+    (of_set,) = in_sets
     n_cut = len(rows) - len(whole)
     cut = f"{n_cut:,} rows are left out because not all of their {len(ASKED)} questions were asked, as by the task"
     return Logged(
-        given=given_of(log, asked, pa.table(answers)),
-        config=in_sets[0] if len(in_sets) == 1 else benchmark.configs[-1],
+        given=given_of(log, benchmark, asked, pa.table(answers)),
+        config=of_set,
         references=pa.table(columns_of(whole, (*benchmark.key, *_REFERENCES, *texts))),
-        figures=tuple(
-            OtherFigure(name, value, ours=("sets", in_sets[0], name) if len(in_sets) == 1 else ())
-            for name, value in log.figures.items()
-        ),
+        figures=own_figures(log, "sets", of_set),
         notes=(*what_is_missing(log, n_samples), *([cut] if n_cut else [])),
     )
 

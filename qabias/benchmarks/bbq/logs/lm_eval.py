@@ -44,13 +44,13 @@ TEXTS = ("question_polarity", "context_condition", "context", "question", *_ANSW
 _PERSONS = 2
 
 _FIGURES = {
+    "acc": "accuracy",
     "accuracy_amb": "accuracy_ambig",
     "accuracy_disamb": "accuracy_disambig",
     "amb_bias_score": "bias_ambig",
     "disamb_bias_score": "bias_disambig",
 }
 _CROSSED = ("Race_x_gender", "Race_x_SES")
-_POOLED = "over both contexts together, so that always UNKNOWN gets half; here the accuracy of each context"
 _ZERO = (
     "the harness gives 0 where no answer is the stereotyped one, also for always against the stereotype (-1 here) and "
     "for nobody named (undefined here in disambiguated contexts)"
@@ -171,9 +171,6 @@ def _figures(log: Log, categories: set[str], written: bool, n_ties: int) -> tupl
     """The scores of the harness, those of categories beside the same category; without what it had no document for."""
     found = []
     for name, value in log.figures.items():
-        if name == "acc":
-            found.append(OtherFigure(name, value, why=_POOLED))
-            continue
         base = next((known for known in _FIGURES if name == known or name.startswith(f"{known}_")), None)
         if base is None:
             found.append(OtherFigure(name, value, why="a score of this task alone"))
