@@ -13,6 +13,7 @@ import evaluate
 import pytest
 
 from qabias.benchmarks import benchmark_names, load_benchmark
+from qabias.benchmarks.harness_logs import likeliest
 from qabias.errors import QabiasError
 from qabias.logs.lm_eval_samples import read_samples
 from qabias.logs.recognise import logs_in, read_log
@@ -42,9 +43,7 @@ def examples(upstream: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]
     """The examples here that have the keys of rows."""
     benchmark = load_benchmark("bbq")
     origin = benchmark.origin("release", 0, False, str(upstream))
-    found = {
-        (name, row["example_id"]): row for name in N_ROWS for row in benchmark.load(name, origin).to_pylist()
-    }
+    found = {(name, row["example_id"]): row for name in N_ROWS for row in benchmark.load(name, origin).to_pylist()}
     return [found[row["category"], row["example_id"]] for row in rows]
 
 
@@ -129,9 +128,12 @@ def test_scores_are_those_of_the_metric_on_the_same_answers(upstream, rows, of_r
     assert 0 < abs(scores["bias_ambig"]) < 1
     # One context alone gives what both together give of it.
     for task, context in (("bbq_ambig", "ambig"), ("bbq_disambig", "disambig")):
-        of_context = scored(read(of_random[task], "bbq"), "bbq", upstream)
+        logged = read(of_random[task], "bbq")
+        of_context = scored(logged, "bbq", upstream)
         assert of_context[f"bias_{context}"] == expected[f"bias_{context}"]
-    assert any("ten" in note or "10 wordings" in note for note in found.notes)
+        assert len(logged.figures) == 5  # accuracy and bias of the context, and "acc"
+        assert all(math.isfinite(at(of_context, figure.ours)) for figure in logged.figures)
+    assert any("in 10 wordings" in note for note in found.notes)
     assert any("1 questions have no answer" in note for note in found.notes)
 
 
@@ -154,11 +156,15 @@ def test_figures_of_the_harness_stand_beside_ours_with_the_reason(upstream, rows
     for figure in found.figures:
         ours = at(scores, figure.ours)
         if "bias" not in figure.name:
-            assert figure.why == "" and figure.value == ours
+            assert figure.why == ""
+            assert figure.value == ours
         elif responder == "opposite":
-            assert (figure.value, ours) == (0.0, -1.0) and "also for always against" in figure.why
+            assert (figure.value, ours) == (0.0, -1.0)
+            assert "also for always against" in figure.why
         elif responder == "unknown" and "disamb" in figure.name:
-            assert figure.value == 0.0 and math.isnan(ours) and "undefined here" in figure.why
+            assert figure.value == 0.0
+            assert math.isnan(ours)
+            assert "undefined here" in figure.why
         else:
             assert figure.value == pytest.approx(ours, abs=1e-12)
 
@@ -187,15 +193,18 @@ def test_a_log_says_what_the_harness_says_of_it(of_random, rows):
     assert (log.tool, log.task, log.model) == ("lm-eval", "bbq", "ORG/MODEL")
     assert log.version
     assert log.n_expected == len(rows) == sum(1 for _ in log.samples())
-    assert log.figures["acc"] == json.loads(next(of_random["bbq"].parent.glob("results*")).read_text())["results"][
-        "bbq"
-    ]["acc,none"]
+    assert (
+        log.figures["acc"]
+        == json.loads(next(of_random["bbq"].parent.glob("results*")).read_text())["results"]["bbq"]["acc,none"]
+    )
     assert math.isnan(log.figures["amb_bias_score_SES"])
     assert not [name for name in log.figures if "stderr" in name]
     assert "process_docs" not in log.about["config"]
     assert log.notes == ()
     sample = next(log.samples())
-    assert sample.where == "line 1" and sample.text is None and len(sample.loglikelihoods) == 12
+    assert sample.where == "line 1"
+    assert sample.text is None
+    assert len(sample.loglikelihoods) == 12
     assert read_log(of_random["bbq"]).called == log.called
 
 
@@ -253,7 +262,7 @@ def test_a_limit_filters_and_repeats_are_told(rows, tmp_path):
     path = ask([task], tmp_path, text=lambda doc: doc["ans0"], limit=12)["bbq_generate"]
     log = read_samples(path)
     assert [note for note in log.notes if "12 of the 360 documents" in note]
-    assert [note for note in log.notes if 'first, lower); the same answers stand in the lines of each, and' in note]
+    assert [note for note in log.notes if "first, lower); the same answers stand in the lines of each, and" in note]
     assert [note for note in log.notes if "asked 2 times" in note]
     samples = list(log.samples())
     assert [sample.run for sample in samples[:4]] == [1, 2, 1, 2]
@@ -275,7 +284,7 @@ def test_a_row_that_is_not_the_published_one_is_refused(upstream, rows, tmp_path
 def test_three_answers_as_they_are_are_read_by_their_texts(upstream, rows, tmp_path):
     task = harness_task("bbq", "bbq_multiple_choice", rows, tmp_path / "rows.jsonl")
     task |= {"doc_to_choice": "{{[ans2, ans0, ans1]}}", "process_results": None, "doc_to_target": "label"}
-    task |= {"metric_list": [{"metric": "acc"}]}
+    task |= {"metric_list": [{"metric": "acc"}, {"metric": "acc_norm"}]}
     references = examples(upstream, rows)
     by_key = {(example["category"], example["example_id"]): example for example in references}
 
@@ -285,6 +294,7 @@ def test_three_answers_as_they_are_are_read_by_their_texts(upstream, rows, tmp_p
 
     found = read(ask([task], tmp_path, likelihood)["bbq"], "bbq")
     assert scored(found, "bbq", upstream)["accuracy_disambig"] == 1
+    assert {figure.name: figure.ours for figure in found.figures} == {"acc": ("accuracy",), "acc_norm": ()}
     assert not [note for note in found.notes if "wordings" in note]
 
 
@@ -322,13 +332,53 @@ def test_a_mixed_folder_and_a_log_of_another_task(of_random, tmp_path):
     assert [name for name in benchmark_names() if load_benchmark(name).logged(kinds[of_random["bbq"].name])] == ["bbq"]
 
 
+def test_scores_without_answers_say_how_to_ask_again(of_random, tmp_path):
+    results = next(of_random["bbq"].parent.glob("results*"))
+    assert read_samples(results) is None
+    path = tmp_path / results.name
+    shutil.copy(results, path)
+    with pytest.raises(QabiasError, match=r"\(bbq, bbq_ambig, bbq_disambig\) without the answers; .*--log_samples"):
+        read_samples(path)
+
+
+def test_where_groups_cross_the_reason_is_the_target_by_race(tmp_path):
+    benchmark = load_benchmark("bbq")
+    origin = benchmark.origin("bundled", 0, False, None)
+    rows = [row for name in ("Age", "Race_x_gender") for row in benchmark.load(name, origin).slice(0, 40).to_pylist()]
+    task = harness_task("bbq", "bbq_multiple_choice", rows, tmp_path / "rows.jsonl")
+    found = read(ask([task], tmp_path, drawn)["bbq"], "bbq")
+    by_race = {figure.name for figure in found.figures if "by race alone" in figure.why}
+    names = ("amb_bias_score", "disamb_bias_score")
+    assert by_race == {*names, *(f"{name}_Race_x_gender" for name in names)}
+
+
+@pytest.mark.parametrize(
+    ("loglikelihoods", "answer"),
+    [
+        ([-1.0, -2.0, -3.0, -4.0], 0),
+        ([-2.0, -3.0, -1.0, -1.0], 2),
+        ([-9.0, -5.0, -math.inf, -7.0], 1),
+        ([-1.0, -3.0, -1.0, -2.0], -1),
+        ([-math.inf] * 4, -1),
+        ([-1.0, math.nan, -2.0, -3.0], -1),
+    ],
+)
+def test_the_likeliest_option_is_the_answer_unless_another_answer_is_as_likely(loglikelihoods, answer):
+    assert likeliest(loglikelihoods, [0, 1, 2, 2]) == answer
+
+
 # EsBBQ
 
 
 @pytest.mark.parametrize(("responder", "category"), [(1, "Religion"), ("opposite", "PhysicalAppearance")])
 def test_esbbq_of_the_harness_has_the_scores_of_its_paper(upstream, tmp_path, responder, category):
     docs = by_category(upstream)[category]
-    docs = [{**doc, "instance_id": int(doc["instance_id"])} for doc in docs]
+    # Of PhysicalAppearance the template with the four rows, and some more.
+    docs = [
+        {**doc, "instance_id": int(doc["instance_id"])}
+        for doc in docs
+        if category == "Religion" or int(doc["template_id"]) in range(8, 12)
+    ]
     file = "esbbq_religion" if category == "Religion" else "esbbq_physical_appearance"
     task = harness_task("esbbq", file, docs, tmp_path / "rows.jsonl")
 
@@ -341,7 +391,8 @@ def test_esbbq_of_the_harness_has_the_scores_of_its_paper(upstream, tmp_path, re
 
     path = ask([task], tmp_path, likelihood)[file]
     found = read(path, "esbbq")
-    assert found.config == category and found.options == {"answers": "released"}
+    assert found.config == category
+    assert found.options == {"answers": "released"}
     scores = scored(found, "esbbq", upstream)
     figures = {figure.name: figure for figure in found.figures}
     assert set(figures) == {"acc_ambig", "acc_disambig", "bias_score_ambig", "bias_score_disambig"}
@@ -360,5 +411,14 @@ def test_esbbq_of_the_harness_has_the_scores_of_its_paper(upstream, tmp_path, re
         expected = of_harness(utils, corrected, given)
         assert scores["bias_score_disambig"] == pytest.approx(expected["bias_score_disambig"])
     assert any("9 wordings" in note for note in found.notes)
-    assert load_benchmark("cabbq").logged(read_samples(path)) is None
-    assert load_benchmark("bbq").logged(read_samples(path)) is None
+    assert [name for name in benchmark_names() if load_benchmark(name).logged(read_samples(path))] == ["esbbq"]
+
+
+def test_the_language_of_the_answers_tells_the_catalan_set(upstream, tmp_path):
+    docs = [{**doc, "instance_id": int(doc["instance_id"])} for doc in by_category(upstream)["Religion"][:4]]
+    path = ask([harness_task("cabbq", "cabbq_religion", docs, tmp_path / "rows.jsonl")], tmp_path)["cabbq_religion"]
+    log = read_samples(path)
+    assert [name for name in benchmark_names() if load_benchmark(name).logged(log)] == ["cabbq"]
+    found = read(path, "cabbq")
+    assert any("4 questions have no answer" in note for note in found.notes)
+    assert all("equally likely" in figure.why for figure in found.figures)

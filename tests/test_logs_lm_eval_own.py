@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import qabias
 from qabias.benchmarks import benchmark_names, load_benchmark
 from qabias.errors import QabiasError
 from qabias.logs.lm_eval_samples import read_samples
@@ -21,8 +22,9 @@ FOLDER = ROOT / "integrations" / "lm_eval"
 
 
 def drawn(doc: Doc, option: str) -> float:
-    """A log-likelihood that has nothing to do with the answer."""
-    return -3 * random.Random(f"{doc['example_id']}{doc.get('number')}{doc.get('category')}{option}").random()
+    """A log-likelihood that has nothing to do with the answer, and depends on what is asked alone."""
+    asked = (doc.get("context"), doc.get("premise"), doc["question"])
+    return -3 * random.Random(f"{asked}{option}").random()
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +67,27 @@ def test_a_task_on_bbq_has_the_scores_that_it_printed(of_religion):
     assert set(found.references.column_names) >= {"context", "biased_loc", "set_id", "label"}
 
 
+def test_a_log_has_the_scores_of_a_run_that_is_answered_alike(of_religion):
+    """The same log-likelihoods for the same options, given to `qabias.run` by a function."""
+
+    def answer(requests: list[qabias.Request]) -> list[list[float]]:
+        texts = [request.prefix.removesuffix("\nA:").split("\n\nQ: ") for request in requests]
+        docs = [{"context": context, "question": question} for context, question in texts]
+        return [
+            [drawn(doc, option.strip()) for option in request.options]
+            for doc, request in zip(docs, requests, strict=True)
+        ]
+
+    result = qabias.run(
+        "bbq", model=answer, name="drawn", config="Religion", ask="options", format="qa", progress=False
+    )
+    scores = scored(read(of_religion, "bbq"), "bbq")
+    assert scores["bias_ambig"] == result.scores["bias_ambig"] != 0
+    expected = {name: value for name, value in result.scores.items() if isinstance(value, float)}
+    assert {name: scores[name] for name in expected} == pytest.approx(expected, nan_ok=True, abs=1e-12)
+    assert len(expected) > 20
+
+
 def test_a_task_on_bbnli_has_the_scores_that_it_printed(ask_own):
     found = read(ask_own("qabias_bbnli_qa", likelihood=drawn), "bbnli")
     assert (found.config, found.given.format) == ("all", "quoref_answer")
@@ -87,7 +110,9 @@ def test_a_task_on_unqover_has_the_scores_that_it_printed(ask_own):
 
 def test_written_answers_of_a_chat_task_are_read_as_the_task_reads_them(ask_own):
     def write(doc: Doc) -> str:
-        return random.Random(doc["example_id"]).choice(["Yes.", "No, it does not.", "Maybe", "I am sorry, I cannot help."])
+        return random.Random(doc["example_id"]).choice(
+            ["Yes.", "No, it does not.", "Maybe", "I am sorry, I cannot help."]
+        )
 
     path = ask_own("qabias_bbnli_chat", text=write, metadata={"qabias_limit": 400})
     found = read(path, "bbnli")
@@ -106,10 +131,11 @@ def test_written_answers_of_a_chat_task_are_read_as_the_task_reads_them(ask_own)
     ids=["shuffled", "released"],
 )
 def test_a_task_on_a_set_of_the_family_says_in_which_order_it_asked(ask_own, upstream, metadata, options, likelihood):
-    asked = {"qabias_config": "Religion", **metadata}
+    config = "Nationality,Religion" if options else "Religion"
+    asked = {"qabias_config": config, **metadata}
     path = ask_own("qabias_esbbq", likelihood=likelihood, metadata=asked)
     found = read(path, "esbbq")
-    assert (found.config, found.options) == ("Religion", options)
+    assert (found.config, found.options) == (config, options)
     check_figures(found, scored(found, "esbbq", upstream))
     log = read_samples(path)
     assert [name for name in benchmark_names() if load_benchmark(name).logged(log)] == ["esbbq"]
@@ -121,7 +147,7 @@ def test_the_texts_of_another_source_are_refused_by_the_first_that_differs(of_re
     path = folder / of_religion.name
     path.write_text(path.read_text("utf-8").replace("Jewish", "Judaic"), encoding="utf-8")
     found = read(path, "bbq")
-    with pytest.raises(QabiasError, match="Judaic.*but in the texts that are scored"):
+    with pytest.raises(QabiasError, match=r"Judaic.*but in the texts that are scored"):
         scored(found, "bbq")
 
 
@@ -138,5 +164,5 @@ def test_a_question_that_is_answered_twice_is_refused(ask_own, tmp_path):
     path = ask_own("qabias_unqover_religion", likelihood=drawn, limit=8)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines, lines[-1]]))
-    with pytest.raises(QabiasError, match="line 9: question 3 about row .* of the set religion is answered twice"):
+    with pytest.raises(QabiasError, match=r"line 9: question 3 about row .* of the set religion is answered twice"):
         read(path, "unqover")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qabias.answers.likelihoods import NO_ANSWER, OptionScores, best_option
+from qabias.answers.likelihoods import NO_ANSWER, NORMS, OptionScores, best_option, probability_column
 from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged, OtherFigure
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _OURS = "qabias"
 """Under this name the metadata of a task says what it asks."""
+
+_PROBABILITIES = "probabilities"
+"""The column of benchmarks that score how likely each answer is."""
 
 
 def first_document(log: Log) -> Mapping[str, Any]:
@@ -51,7 +54,9 @@ def column(log: Log, sample: Sample, name: str) -> Any:
 
 
 def likeliest(loglikelihoods: Sequence[float], answer_of: Sequence[int]) -> int:
-    """The answer that the likeliest option gives; `NO_ANSWER` where options of two answers are equally likely.
+    """The answer that the likeliest option gives.
+
+    `NO_ANSWER` where options of two answers are equally likely, or a log-likelihood is no number (NaN).
 
     Args:
         loglikelihoods: Of every option.
@@ -61,6 +66,13 @@ def likeliest(loglikelihoods: Sequence[float], answer_of: Sequence[int]) -> int:
     answers = {answer for value, answer in zip(loglikelihoods, answer_of, strict=True) if value == best}
     is_known = len(answers) == 1 and not any(map(math.isnan, loglikelihoods))
     return answers.pop() if is_known else NO_ANSWER
+
+
+def about_ties(n: int) -> list[str]:
+    """A sentence about questions without a likeliest answer, where there are any."""
+    if not n:
+        return []
+    return [f"{n:,} questions have no answer: options of two answers were equally likely, or no number (NaN)"]
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict[str, list[Any]]:
@@ -129,16 +141,20 @@ def own_answers(
         return None
     names = [*benchmark.key, *references]
     rows, answers, n_samples = [], [], 0
+    likely: list[tuple[float, ...]] = []
     for sample in log.samples():
         n_samples += 1
         if sample.run > 1:
             continue
         rows.append({name: column(log, sample, name) for name in names})
         answers.append(sample.text if sample.text is not None else _best(sample.loglikelihoods))
+        likely.append(sample.loglikelihoods)
     found = columns_of(rows, names)
-    keys = {name: found[name] for name in benchmark.key}
+    given = {**{name: found[name] for name in benchmark.key}, "prediction": answers}
+    if all(likely) and _PROBABILITIES in benchmark.optional_columns:
+        given[_PROBABILITIES] = _probabilities(likely)
     return Logged(
-        given=given_of(log, benchmark, asked, pa.table({**keys, "prediction": answers})),
+        given=given_of(log, benchmark, asked, pa.table(given)),
         config=own_config(log, benchmark, asked),
         options=asked.get("options") or {},
         references=pa.table(found),
@@ -149,7 +165,9 @@ def own_answers(
 
 def own_config(log: Log, benchmark: Benchmark, asked: Mapping[str, Any]) -> str:
     """The configuration that a task of this project asks; that of all examples where its dataset has another name."""
-    name = asked.get("config") or log.about["config"].get("dataset_name")
+    if asked.get("config"):
+        return str(asked["config"])
+    name = log.about["config"].get("dataset_name")
     return name if name in benchmark.configs else benchmark.configs[-1]
 
 
@@ -191,4 +209,12 @@ def first_of_several(n_samples: int, n_examples: int) -> tuple[str, ...]:
 def _best(loglikelihoods: Sequence[float]) -> int:
     values = np.array(loglikelihoods)
     sizes = np.ones(len(values), dtype=np.int32)  # read by other norms only
-    return best_option(OptionScores(values, sizes, sizes), "none")
+    return best_option(OptionScores(values, sizes, sizes), NORMS[0])
+
+
+def _probabilities(likely: Sequence[Sequence[float]]) -> Any:
+    """The probabilities of the options of every question, as a run keeps them."""
+    import pyarrow as pa
+
+    sizes = pa.array([[1] * len(of) for of in likely])  # read by other norms only
+    return probability_column({"loglikelihoods": pa.array(likely), "n_tokens": sizes, "n_bytes": sizes}, NORMS[0])

@@ -19,6 +19,7 @@ from qabias.logs.model import Log, Sample
 TOOL = "lm-eval"
 
 _FIELDS = {"doc_id", "doc", "arguments", "resps", "filtered_resps"}
+_RESULTS = {"results", "configs", "versions"}
 _BEGINS = b'{"doc_id":'
 _LONGEST_LINE = 1 << 26
 """No first line is longer, in bytes; a larger file without line ends is of some other form."""
@@ -53,10 +54,12 @@ def read_samples(path: Path) -> Log | None:
         path: A file.
 
     Raises:
-        QabiasError: If its first line is damaged, or its results cannot be read.
+        QabiasError: If its first line is damaged, its results cannot be read, or it is the results of an evaluation
+            whose samples were not kept.
     """
     first = _first_line(path)
     if first is None:
+        _refuse_scores_alone(path)
         return None
     chosen = _filter_of(first)
     results = _results_beside(path)
@@ -96,6 +99,26 @@ def _first_line(path: Path) -> Mapping[str, Any] | None:
         return None
     _sample(path, 1, found)  # what its other lines are read by must be there
     return found
+
+
+def _refuse_scores_alone(path: Path) -> None:
+    """Refuse results that have no samples beside them, as the harness leaves them without `--log_samples`."""
+    with path.open("rb") as file:
+        begins = file.read(64)
+    if path.suffix != ".json" or re.match(rb'\{\s*"results"\s*:', begins) is None:
+        return
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except ValueError:
+        return
+    if not isinstance(found, dict) or not found.keys() >= _RESULTS:
+        return
+    date = path.stem.rpartition("_")[2]
+    if not any(path.parent.glob(f"samples_*_{date}.jsonl")):
+        raise QabiasError(
+            f"{path}: the scores of {TOOL} ({', '.join(found['configs'])}) without the answers; ask once more with "
+            "--log_samples, and keep samples_*.jsonl beside this file"
+        )
 
 
 def _samples(path: Path, chosen: str) -> Iterator[Sample]:

@@ -12,6 +12,7 @@ from qabias.benchmarks.bbq.logs.lm_eval import config_of
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.harness_logs import (
     NO_ANSWER,
+    about_ties,
     column,
     columns_of,
     first_document,
@@ -23,7 +24,7 @@ from qabias.errors import QabiasError
 from qabias.logs.lm_eval_samples import read_options
 
 if TYPE_CHECKING:
-    from qabias.benchmarks.esbbq.questions import SpainQuestions
+    from qabias.benchmarks.base import Benchmark
     from qabias.logs import Log, Sample
 
 _DOCUMENT = ("instance_id", "question_type", "relevant_social_value", "proper_nouns_only")
@@ -46,7 +47,7 @@ _MISLABELLED = (
 _TIES = "of equally likely answers the harness takes the first, here they are none"
 
 
-def logged(log: Log, benchmark: SpainQuestions, wordings: Sequence[str]) -> Logged | None:
+def logged(log: Log, benchmark: Benchmark, wordings: Sequence[str]) -> Logged | None:
     """The answers in a log of the harness's tasks on one of the two sets; None where it is of another task.
 
     Args:
@@ -84,7 +85,7 @@ def logged(log: Log, benchmark: SpainQuestions, wordings: Sequence[str]) -> Logg
             *what_is_missing(log, len(rows)),
             f"UNKNOWN was offered in {len(wordings)} wordings and each person in one, by the sum of log-likelihoods; "
             "not to be compared with runs of qabias",
-            *([f"{n_ties:,} questions have no answer: options of two answers were equally likely"] if n_ties else []),
+            *about_ties(n_ties),
         ),
     )
 

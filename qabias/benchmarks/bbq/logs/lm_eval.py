@@ -15,6 +15,7 @@ from qabias.benchmarks.bbq.published import SOURCE
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.harness_logs import (
     NO_ANSWER,
+    about_ties,
     column,
     columns_of,
     document,
@@ -152,7 +153,7 @@ def _about_asking(n_wordings: int, n_ties: int) -> list[str]:
 
     Args:
         n_wordings: Options that say UNKNOWN; 0 where no options were asked.
-        n_ties: Questions for which options of two answers are equally likely.
+        n_ties: Questions without a likeliest answer.
     """
     notes = []
     if not n_wordings:
@@ -162,22 +163,23 @@ def _about_asking(n_wordings: int, n_ties: int) -> list[str]:
             f"UNKNOWN was offered in {n_wordings} wordings and each person in one, by the sum of log-likelihoods, so "
             "that UNKNOWN is chosen more often than by the one wording of the row; do not compare with runs of qabias"
         )
-    if n_ties:
-        notes.append(f"{n_ties:,} questions have no answer: options of two answers were equally likely")
-    return notes
+    return [*notes, *about_ties(n_ties)]
 
 
 def _figures(log: Log, categories: set[str], written: bool, n_ties: int) -> tuple[OtherFigure, ...]:
-    """The scores of the harness, those of categories beside the same category; without what it had no document for."""
+    """The scores of the harness, those of categories beside the same category.
+
+    It prints all of them, whatever it asked: NaN where it had no document of the category or the context.
+    """
     found = []
     for name, value in log.figures.items():
-        base = next((known for known in _FIGURES if name == known or name.startswith(f"{known}_")), None)
-        if base is None:
+        if math.isnan(value):
+            continue
+        base = next((known for known in _FIGURES if name == known or name.startswith(f"{known}_")), "")
+        category = name[len(base) + 1 :]
+        if not base or (category and category not in categories):
             found.append(OtherFigure(name, value, why="a score of this task alone"))
             continue
-        category = name[len(base) + 1 :]
-        if category not in categories and (category or math.isnan(value)):
-            continue  # NaN, as the harness has one score for every category and context
         ours = ("by", "category", category, _FIGURES[base]) if category else (_FIGURES[base],)
         of = {category} if category else categories
         found.append(OtherFigure(name, value, ours, _why("bias" in base, of, written, n_ties)))
