@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from qabias.benchmarks import load_benchmark
+from qabias.benchmarks import benchmark_names, load_benchmark
 from qabias.benchmarks.logged import Logged
-from qabias.logs.lm_eval_samples import read_samples
+from qabias.logs import Log
+from qabias.logs.lm_eval_samples import read as read_samples
 from qabias.measuring.collected import collect
 from qabias.measuring.run import scores_of
 from qabias.runs.arguments import RunArguments
@@ -101,9 +102,14 @@ def read(path: Path, benchmark: str) -> Logged:
     """What a benchmark finds in a file of samples."""
     log = read_samples(path)
     assert log is not None
-    found = load_benchmark(benchmark).logged(log)
+    found = load_benchmark(benchmark).logged(log, {}, None)
     assert found is not None
     return found
+
+
+def claimed_by(log: Log) -> list[str]:
+    """The benchmarks that read a log."""
+    return [name for name in benchmark_names() if load_benchmark(name).logged(log, {}, None)]
 
 
 def scored(found: Logged, benchmark: str, upstream: Path | None = None) -> dict[str, Any]:
@@ -112,7 +118,7 @@ def scored(found: Logged, benchmark: str, upstream: Path | None = None) -> dict[
         benchmark,
         model=found.given.model,
         config=found.config,
-        source=found.given.source or load_benchmark(benchmark).sources[0],
+        source=found.given.source,
         norm=found.given.norm,
         options=found.options,
         rules=found.rules,

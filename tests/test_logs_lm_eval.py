@@ -12,14 +12,15 @@ from typing import Any
 import evaluate
 import pytest
 
-from qabias.benchmarks import benchmark_names, load_benchmark
+from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.harness_logs import likeliest
 from qabias.errors import QabiasError
-from qabias.logs.lm_eval_samples import read_samples
+from qabias.logs.lm_eval_samples import read as read_samples
 from qabias.logs.recognise import logs_in, read_log
+from qabias.measuring.logged import collect_log
 
 from .conftest import ROOT
-from .lm_eval_logs import Doc, ask, at, harness_task, read, scored
+from .lm_eval_logs import Doc, ask, at, claimed_by, harness_task, read, scored
 from .test_family_parity import FIXED, by_category, of_harness, question_type
 
 N_ROWS = {"Age": 240, "Religion": 120}
@@ -226,13 +227,15 @@ def test_an_error_of_the_reading_is_told_with_file_and_line(of_random, tmp_path)
         read_samples(path)
 
 
-def test_a_file_that_ends_too_early_at_the_end_of_a_line_says_so(of_random, tmp_path, rows):
+def test_a_file_that_ends_too_early_at_the_end_of_a_line_says_so(upstream, of_random, tmp_path, rows):
     shutil.copytree(of_random["bbq"].parent, tmp_path / "log")
     path = tmp_path / "log" / of_random["bbq"].name
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:8]))
     found = read(path, "bbq")
     assert found.given.answers.num_rows == 8
-    assert found.notes[0].startswith(f"the log holds 8 of the {len(rows)} samples")
+    assert found.rules == {"allow_incomplete": "yes"}
+    notes = collect_log(read_samples(path), str(upstream)).other.notes
+    assert f"The log has 8 of the {len(rows)} samples that lm-eval set out to ask." in notes
 
 
 def test_without_results_beside_it_a_log_is_read_and_says_what_is_not_known(of_random, tmp_path):
@@ -262,7 +265,7 @@ def test_a_limit_filters_and_repeats_are_told(rows, tmp_path):
     path = ask([task], tmp_path, text=lambda doc: doc["ans0"], limit=12)["bbq_generate"]
     log = read_samples(path)
     assert [note for note in log.notes if "12 of the 360 documents" in note]
-    assert [note for note in log.notes if "first, lower); the same answers stand in the lines of each, and" in note]
+    assert [note for note in log.notes if "first, lower). The same answers stand in the lines of each, and" in note]
     assert [note for note in log.notes if "asked 2 times" in note]
     samples = list(log.samples())
     assert [sample.run for sample in samples[:4]] == [1, 2, 1, 2]
@@ -270,7 +273,7 @@ def test_a_limit_filters_and_repeats_are_told(rows, tmp_path):
     assert set(log.figures) >= {"acc", "accuracy_amb"}
     found = read(path, "bbq")
     assert found.given.answers.num_rows == 12
-    assert any("of 24 answers to 12 questions the first to each" in note for note in found.notes)
+    assert any("Of 24 answers to 12 questions the first to each" in note for note in found.notes)
 
 
 def test_a_row_that_is_not_the_published_one_is_refused(upstream, rows, tmp_path):
@@ -328,8 +331,8 @@ def test_a_mixed_folder_and_a_log_of_another_task(of_random, tmp_path):
     assert isinstance(kinds[f"cut_{of_random['bbq'].name}"], QabiasError)
     assert [kinds[name] for name in ("notes.txt", "empty.jsonl", "rows.jsonl")] == [None] * 3
     assert "task capitals" in kinds[path.name].called
-    assert [name for name in benchmark_names() if load_benchmark(name).logged(kinds[path.name])] == []
-    assert [name for name in benchmark_names() if load_benchmark(name).logged(kinds[of_random["bbq"].name])] == ["bbq"]
+    assert claimed_by(kinds[path.name]) == []
+    assert claimed_by(kinds[of_random["bbq"].name]) == ["bbq"]
 
 
 def test_scores_without_answers_say_how_to_ask_again(of_random, tmp_path):
@@ -411,14 +414,14 @@ def test_esbbq_of_the_harness_has_the_scores_of_its_paper(upstream, tmp_path, re
         expected = of_harness(utils, corrected, given)
         assert scores["bias_score_disambig"] == pytest.approx(expected["bias_score_disambig"])
     assert any("9 wordings" in note for note in found.notes)
-    assert [name for name in benchmark_names() if load_benchmark(name).logged(read_samples(path))] == ["esbbq"]
+    assert claimed_by(read_samples(path)) == ["esbbq"]
 
 
 def test_the_language_of_the_answers_tells_the_catalan_set(upstream, tmp_path):
     docs = [{**doc, "instance_id": int(doc["instance_id"])} for doc in by_category(upstream)["Religion"][:4]]
     path = ask([harness_task("cabbq", "cabbq_religion", docs, tmp_path / "rows.jsonl")], tmp_path)["cabbq_religion"]
     log = read_samples(path)
-    assert [name for name in benchmark_names() if load_benchmark(name).logged(log)] == ["cabbq"]
+    assert claimed_by(log) == ["cabbq"]
     found = read(path, "cabbq")
     assert any("4 questions have no answer" in note for note in found.notes)
     assert all("equally likely" in figure.why for figure in found.figures)

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import qabias
-from qabias.benchmarks import benchmark_names, load_benchmark
+from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
-from qabias.logs.lm_eval_samples import read_samples
+from qabias.logs.lm_eval_samples import read as read_samples
 
 from .conftest import ROOT
-from .lm_eval_logs import Doc, ask, at, read, scored
+from .lm_eval_logs import Doc, ask, at, claimed_by, read, scored
 
 FOLDER = ROOT / "integrations" / "lm_eval"
 
@@ -58,7 +58,12 @@ def check_figures(found: Any, scores: dict[str, Any]) -> None:
 
 def test_a_task_on_bbq_has_the_scores_that_it_printed(of_religion):
     found = read(of_religion, "bbq")
-    assert (found.config, found.given.format, found.given.norm, found.given.source) == ("Religion", "qa", "none", "")
+    assert (found.config, found.given.format, found.given.norm, found.given.source) == (
+        "Religion",
+        "qa",
+        "none",
+        "bundled",
+    )
     scores = scored(found, "bbq")
     assert scores["bias_ambig"] != 0
     check_figures(found, scores)
@@ -103,9 +108,8 @@ def test_a_task_on_unqover_has_the_scores_that_it_printed(ask_own):
     assert found.given.answers.num_rows == 100
     assert [note for note in found.notes if "1 rows are left out" in note]
     check_figures(found, scored(found, "unqover"))
-    assert "limit" in found.figures[0].why
     assert found.references["negated_question"][0].as_py() != found.references["question"][0].as_py()
-    assert load_benchmark("bbq").logged(read_samples(path)) is None
+    assert "bbq" not in claimed_by(read_samples(path))
 
 
 def test_written_answers_of_a_chat_task_are_read_as_the_task_reads_them(ask_own):
@@ -138,7 +142,7 @@ def test_a_task_on_a_set_of_the_family_says_in_which_order_it_asked(ask_own, ups
     assert (found.config, found.options) == (config, options)
     check_figures(found, scored(found, "esbbq", upstream))
     log = read_samples(path)
-    assert [name for name in benchmark_names() if load_benchmark(name).logged(log)] == ["esbbq"]
+    assert claimed_by(log) == ["esbbq"]
 
 
 def test_the_texts_of_another_source_are_refused_by_the_first_that_differs(of_religion, tmp_path):
@@ -156,8 +160,19 @@ def test_without_results_nobody_knows_what_a_task_of_ours_asked(of_religion, tmp
     shutil.copy(of_religion, path)
     log = read_samples(path)
     with pytest.raises(QabiasError, match=r"prompt format the task asked is not known: .*results_\*.json"):
-        load_benchmark("bbq").logged(log)
-    assert load_benchmark("bbnli").logged(log) is None
+        load_benchmark("bbq").logged(log, {}, None)
+    assert load_benchmark("bbnli").logged(log, {}, None) is None
+    hints = {"benchmark": "bbq", "format": "qa", "config": "Religion"}
+    found = load_benchmark("bbq").logged(log, hints, None)
+    assert (found.config, found.given.format) == ("Religion", "qa")
+    assert found.given.answers == read(of_religion, "bbq").given.answers
+
+
+def test_what_a_limit_left_of_sets_is_left_out_as_by_the_task(ask_own):
+    found = read(ask_own("qabias_bbq_religion", likelihood=drawn, limit=42), "bbq")
+    assert found.given.answers.num_rows == 40
+    assert found.notes == ("2 examples are left out because their sets are not whole, as by the task.",)
+    check_figures(found, scored(found, "bbq"))
 
 
 def test_a_question_that_is_answered_twice_is_refused(ask_own, tmp_path):

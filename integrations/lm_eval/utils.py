@@ -109,8 +109,8 @@ def documents(qabias: dict[str, Any], **metadata: Any) -> dict[str, datasets.Dat
             as by `qabias run --limit`) and `qabias_options` (of the benchmark, by name) change it.
 
     Returns:
-        By the name of its split the examples, with `benchmark` and `format` to read answers by, `prompt`, `options`
-        without the space before each, and `set_size`, the number of examples of its set.
+        By the name of its split the examples, with `benchmark` and `format` to read answers by, `prompt`, `options`,
+        and `set_size`, the number of examples of its set.
 
     Raises:
         QabiasError: If there is no such choice, or the files cannot be had.
@@ -132,7 +132,7 @@ def documents(qabias: dict[str, Any], **metadata: Any) -> dict[str, datasets.Dat
         "benchmark": [qabias["benchmark"]] * len(rendered),
         "format": [qabias["format"]] * len(rendered),
         "prompt": [prompt for prompt, _ in rendered],
-        "options": [[_without_space(option) for option in options] for _, options in rendered],
+        "options": [list(options) for _, options in rendered],
         "set_size": np.bincount(units)[units].tolist(),
     }
     for name, values in columns.items():
@@ -150,11 +150,16 @@ def _askable(prompt_format: PromptFormat) -> PromptFormat:
     return prompt_format
 
 
-def _without_space(option: str) -> str:
-    """An option as the harness takes it, which puts the space itself."""
-    if not option.startswith(" "):
-        raise QabiasError(f"the answer {option!r} has no space before it, and the harness puts one; ask qabias run")
-    return option[1:]
+def options(doc: Doc) -> list[str]:
+    """The options of a document without the space before each, which the harness puts itself.
+
+    Raises:
+        QabiasError: If something else stands before one.
+    """
+    for option in doc["options"]:
+        if not option.startswith(" "):
+            raise QabiasError(f"the format {doc['format']} has {option!r} without a space before it; ask by qabias run")
+    return [option[1:] for option in doc["options"]]
 
 
 @functools.lru_cache(maxsize=4)

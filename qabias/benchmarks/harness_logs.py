@@ -7,6 +7,7 @@ have the columns of the benchmark, and their options its order of answers.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,7 @@ def about_ties(n: int) -> list[str]:
     """A sentence about questions without a likeliest answer, where there are any."""
     if not n:
         return []
-    return [f"{n:,} questions have no answer: options of two answers were equally likely, or no number (NaN)"]
+    return [f"{n:,} questions have no answer: options of two answers were equally likely, or no number (NaN)."]
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict[str, list[Any]]:
@@ -80,24 +81,27 @@ def columns_of(rows: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict[
     return {name: [row[name] for row in rows] for name in names if all(name in row for row in rows)}
 
 
-def what_is_missing(log: Log, n: int) -> tuple[str, ...]:
-    """A sentence where a log holds fewer samples than the tool asked.
+def is_whole(log: Log, n: int) -> bool:
+    """Whether a log is known to hold all documents of its task.
 
     Args:
         log: The log.
         n: Samples in it.
     """
-    if log.n_expected is None or n >= log.n_expected:
-        return ()
-    return (f"the log holds {n:,} of the {log.n_expected:,} samples that the harness asked; copy the whole file",)
+    counts = log.about.get("n_samples") or {}
+    return log.n_expected is not None and n >= log.n_expected and counts.get("effective") == counts.get("original")
 
 
-def own_task(log: Log, benchmark: Benchmark, document_columns: Iterable[str]) -> Mapping[str, Any] | None:
+def own_task(
+    log: Log, benchmark: Benchmark, hints: Mapping[str, str], document_columns: Iterable[str]
+) -> Mapping[str, Any] | None:
     """What a task of this project says that it asks; None where the log is of another task or benchmark.
 
     Args:
         log: A log.
         benchmark: The benchmark that is wanted.
+        hints: What the caller says was asked; a source where the task's dataset was replaced, and `benchmark` and
+            `format` where the log does not say them.
         document_columns: Columns by which a document is known as one of the benchmark's form.
 
     Returns:
@@ -110,47 +114,70 @@ def own_task(log: Log, benchmark: Benchmark, document_columns: Iterable[str]) ->
         return None
     asked = ((log.about.get("config") or {}).get("metadata") or {}).get(_OURS)
     if isinstance(asked, Mapping):
-        return asked if asked.get("benchmark") == benchmark.name else None
+        return {**asked, **_source(hints)} if asked.get("benchmark") == benchmark.name else None
     if not set(document_columns) <= first_document(log).keys():
         return None
+    if hints.get("benchmark") == benchmark.name and hints.get("format"):
+        return hints
     raise QabiasError(
         f"{log.called}: its documents are examples of qabias, but which benchmark and which prompt format the task "
         "asked is not known: that stands in results_*.json (configs, metadata, qabias), which must be beside it with "
-        "the date of its name; tasks of integrations/lm_eval say it, other tasks on these datasets must too"
+        "the date of its name; tasks of integrations/lm_eval say it. Or name them by --benchmark and --format"
     )
 
 
+def _source(hints: Mapping[str, str]) -> Mapping[str, str]:
+    return {"source": hints["source"]} if hints.get("source") else {}
+
+
 def own_answers(
-    log: Log, benchmark: Benchmark, document_columns: Iterable[str], references: Iterable[str]
+    log: Log,
+    benchmark: Benchmark,
+    hints: Mapping[str, str],
+    document_columns: Iterable[str],
+    references: Iterable[str],
+    of_set: tuple[str, int],
 ) -> Logged | None:
     """The answers in a log of a task of this project that asks one question about an example.
+
+    What a limit left of a set is left out, as by the task.
 
     Args:
         log: A log.
         benchmark: The benchmark.
+        hints: What the caller says was asked.
         document_columns: Columns by which a document is known as one of the benchmark's form.
         references: Columns that must be as they are in the examples.
+        of_set: The column that names the set of an example, and the number of examples of a whole set, where the
+            document has no `set_size`.
 
     Raises:
         QabiasError: If it is one, and lacks what scores need.
     """
     import pyarrow as pa
 
-    asked = own_task(log, benchmark, document_columns)
+    asked = own_task(log, benchmark, hints, document_columns)
     if asked is None:
         return None
     names = [*benchmark.key, *references]
-    rows, answers, n_samples = [], [], 0
-    likely: list[tuple[float, ...]] = []
+    set_column, set_size = of_set
+    rows, sets, n_samples = [], [], 0
     for sample in log.samples():
         n_samples += 1
         if sample.run > 1:
             continue
-        rows.append({name: column(log, sample, name) for name in names})
-        answers.append(sample.text if sample.text is not None else _best(sample.loglikelihoods))
-        likely.append(sample.loglikelihoods)
-    found = columns_of(rows, names)
-    given = {**{name: found[name] for name in benchmark.key}, "prediction": answers}
+        answer = sample.text if sample.text is not None else _best(sample.loglikelihoods)
+        size = document(sample).get("set_size", set_size)
+        sets.append((column(log, sample, set_column), size))
+        kept = {name: column(log, sample, name) for name in names}
+        rows.append({**kept, "prediction": answer, _PROBABILITIES: sample.loglikelihoods})
+    counts = Counter(sets)
+    whole = [row for row, (name, size) in zip(rows, sets, strict=True) if counts[name, size] == size]
+    if not whole:
+        raise QabiasError(f"{log.called}: no set of examples is whole; ask more of them (--limit)")
+    found = columns_of(whole, names)
+    given = columns_of(whole, (*benchmark.key, "prediction"))
+    likely = [row[_PROBABILITIES] for row in whole]
     if all(likely) and _PROBABILITIES in benchmark.optional_columns:
         given[_PROBABILITIES] = _probabilities(likely)
     return Logged(
@@ -159,26 +186,27 @@ def own_answers(
         options=asked.get("options") or {},
         references=pa.table(found),
         figures=own_figures(log),
-        notes=(*what_is_missing(log, n_samples), *first_of_several(n_samples, len(rows))),
+        notes=(*about_parts(len(rows) - len(whole)), *first_of_several(n_samples, len(rows))),
     )
+
+
+def about_parts(n: int) -> list[str]:
+    """A sentence about examples whose sets are not whole, where there are any."""
+    return [f"{n:,} examples are left out because their sets are not whole, as by the task."] if n else []
 
 
 def own_config(log: Log, benchmark: Benchmark, asked: Mapping[str, Any]) -> str:
     """The configuration that a task of this project asks; that of all examples where its dataset has another name."""
     if asked.get("config"):
         return str(asked["config"])
-    name = log.about["config"].get("dataset_name")
-    return name if name in benchmark.configs else benchmark.configs[-1]
+    name = (log.about.get("config") or {}).get("dataset_name")
+    return str(name) if name in benchmark.configs else benchmark.configs[-1]
 
 
 def given_of(log: Log, benchmark: Benchmark, asked: Mapping[str, Any], answers: Any) -> GivenAnswers:
-    """Answers to a task of this project.
-
-    The default source is not named: a task that reads a dataset of somebody's says so too, and the references tell.
-    """
-    source = asked.get("source", "")
-    named = source if source != benchmark.sources[0] else ""
-    return GivenAnswers(log.model, asked.get("format", ""), asked.get("norm", "none"), named, answers)
+    """Answers to a task of this project."""
+    source = asked.get("source") or benchmark.sources[0]
+    return GivenAnswers(log.model, asked.get("format", ""), asked.get("norm", "none"), source, answers)
 
 
 def own_figures(log: Log, *path: str) -> tuple[OtherFigure, ...]:
@@ -188,13 +216,11 @@ def own_figures(log: Log, *path: str) -> tuple[OtherFigure, ...]:
         log: The log.
         *path: Keys in the metric's result under which the scores are; none where they are at its top.
     """
-    counts = (log.about.get("n_samples") or {}).values()
-    why = "the task leaves out what a limit left of sets" if len(set(counts)) > 1 else ""
     outcomes = {f"{name}_share" for name in OUTCOMES}
     return tuple(
         OtherFigure(name, value, why="counted under `outcomes` here")
         if name in outcomes
-        else OtherFigure(name, value, (*path, name), why)
+        else OtherFigure(name, value, (*path, name))
         for name, value in log.figures.items()
     )
 
@@ -203,7 +229,7 @@ def first_of_several(n_samples: int, n_examples: int) -> tuple[str, ...]:
     """A sentence where questions were answered several times."""
     if n_samples == n_examples:
         return ()
-    return (f"of {n_samples:,} answers to {n_examples:,} questions the first to each is scored, as by the harness",)
+    return (f"Of {n_samples:,} answers to {n_examples:,} questions the first to each is scored, as by the harness.",)
 
 
 def _best(loglikelihoods: Sequence[float]) -> int:

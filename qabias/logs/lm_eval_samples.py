@@ -47,7 +47,7 @@ class _Results(NamedTuple):
         return of_tasks.get(self.task) if isinstance(of_tasks, dict) else None
 
 
-def read_samples(path: Path) -> Log | None:
+def read(path: Path) -> Log | None:
     """The log of one task in a file of samples; None where the file is none.
 
     Args:
@@ -202,28 +202,28 @@ def _results_beside(path: Path) -> _Results | None:
 def _notes(results: _Results | None, chosen: str) -> Iterator[str]:
     if results is None:
         yield (
-            "the results_*.json of the same date is not beside it: the model, the settings and the scores of the "
+            "The results_*.json of the same date is not beside it: the model, the settings and the scores of the "
             "harness are not known, the task only by the name of the file, and nobody can tell whether all samples are "
-            f'there; where the task has several filters, the lines of "{chosen}" are read'
+            f'there. Where the task has several filters, the lines of "{chosen}" are read.'
         )
         return
     config = results.of_task("configs") or {}
     counts = results.of_task("n-samples") or {}
     if counts.get("effective", 0) < counts.get("original", 0):
         n_asked, n_all = counts["effective"], counts["original"]
-        yield f"the harness asked {n_asked:,} of the {n_all:,} documents (--limit or --samples)"
+        yield f"The harness asked {n_asked:,} of the {n_all:,} documents (--limit or --samples)."
     filters = [str(of.get("name")) for of in config.get("filter_list") or () if isinstance(of, dict)]
     if len(filters) > 1:
         yield (
-            f"the task reads every answer by {len(filters)} filters ({', '.join(filters)}); the same answers stand in "
-            f'the lines of each, and those of "{chosen}" are read'
+            f"The task reads every answer by {len(filters)} filters ({', '.join(filters)}). The same answers stand in "
+            f'the lines of each, and those of "{chosen}" are read.'
         )
     n_shots = results.of_task("n-shot")
     if n_shots:
-        yield f"{n_shots} examples with their answers stood before every question"
+        yield f"{n_shots} examples with their answers stood before every question."
     repeats = config.get("repeats") or 1
     if repeats > 1:
-        yield f"every question was asked {repeats} times"
+        yield f"Every question was asked {repeats} times."
 
 
 def _about(results: _Results | None) -> dict[str, Any]:

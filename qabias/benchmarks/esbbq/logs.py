@@ -17,7 +17,6 @@ from qabias.benchmarks.harness_logs import (
     columns_of,
     first_document,
     likeliest,
-    what_is_missing,
 )
 from qabias.benchmarks.logged import Logged, OtherFigure
 from qabias.errors import QabiasError
@@ -76,15 +75,14 @@ def logged(log: Log, benchmark: Benchmark, wordings: Sequence[str]) -> Logged | 
     n_ties = answers.count(NO_ANSWER)
     keys = {name: found[name] for name in ("category", "example_id")}
     return Logged(
-        given=GivenAnswers(log.model, "", "none", "", pa.table({**keys, "prediction": answers})),
+        given=GivenAnswers(log.model, "", "none", benchmark.sources[0], pa.table({**keys, "prediction": answers})),
         config=config_of(set(found["category"]), benchmark.configs),
         options={"answers": "released"},
         references=pa.table(found),
         figures=tuple(_figures(log, set(found["category"]), n_ties)),
         notes=(
-            *what_is_missing(log, len(rows)),
             f"UNKNOWN was offered in {len(wordings)} wordings and each person in one, by the sum of log-likelihoods; "
-            "not to be compared with runs of qabias",
+            "not to be compared with runs of qabias.",
             *about_ties(n_ties),
         ),
     )

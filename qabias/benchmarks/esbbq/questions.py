@@ -69,9 +69,11 @@ class SpainQuestions(PublishedQuestions):
         """The language of all examples."""
         return self._language
 
-    def logged(self, log: Log) -> Logged | None:
+    def logged(
+        self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
+    ) -> Logged | None:
         """The answers in a log of the harness's own tasks on the set, or of this project's."""
-        return logged(log, self, WORDINGS[self._language.code]) or super().logged(log)
+        return logged(log, self, WORDINGS[self._language.code]) or super().logged(log, hints, upstream_dir)
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The released rows of one category, every set with one of the nine wordings of UNKNOWN drawn by the seed."""

@@ -124,9 +124,11 @@ class BBNLIBenchmark(Benchmark):
         """Answers of others: numbers of labels as they are, texts as the label that they name."""
         return asking.read_given(answers, prompt_format, norm)
 
-    def logged(self, log: Log) -> Logged | None:
+    def logged(
+        self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
+    ) -> Logged | None:
         """The answers in a log of this project's tasks for lm-evaluation-harness."""
-        return own_answers(log, self, _DOCUMENT, _REFERENCES)
+        return own_answers(log, self, hints, _DOCUMENT, _REFERENCES, of_set=("pair_id", 2))
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by subtopic and domain, and of all rows."""

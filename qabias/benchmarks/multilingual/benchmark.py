@@ -201,9 +201,11 @@ class PublishedQuestions(BBQBenchmark):
         """None: answers to these sets are read in the general form."""
         return []
 
-    def logged(self, log: Log) -> Logged | None:
+    def logged(
+        self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
+    ) -> Logged | None:
         """The answers in a log of this project's task on the set; a log of BBQ is none of these sets."""
-        return own_questions(log, self)
+        return own_questions(log, self, hints)
 
     def language(self, config: str) -> str:
         """The languages of the categories of a configuration."""
@@ -232,7 +234,7 @@ class PublishedQuestions(BBQBenchmark):
             raise QabiasError(f"the configuration {config!r} has {', '.join(twice)} more than once; name each once")
 
     def _counting(self, rules: Rules) -> dict[str, Any]:
-        return {**rules, "allow_incomplete": True} if self.lopsided else dict(rules)
+        return {**rules, "allow_incomplete": "yes"} if self.lopsided else dict(rules)
 
     def _categories(self, config: str) -> Sequence[str]:
         self.check_config(config)

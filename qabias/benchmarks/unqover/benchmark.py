@@ -205,9 +205,11 @@ class UnQoverBenchmark(Benchmark):
 
         return analyse(table, answers, scores)
 
-    def logged(self, log: Log) -> Logged | None:
+    def logged(
+        self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
+    ) -> Logged | None:
         """The answers in a log of this project's tasks for lm-evaluation-harness."""
-        return logged(log, self, _builder.CONFIGS)
+        return logged(log, self, hints, _builder.CONFIGS)
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by set; sets have no common score."""

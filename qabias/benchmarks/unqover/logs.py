@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from qabias.benchmarks.harness_logs import column, columns_of, given_of, own_figures, own_task, what_is_missing
+from qabias.benchmarks.harness_logs import column, columns_of, given_of, own_figures, own_task
 from qabias.benchmarks.logged import Logged
 from qabias.benchmarks.unqover.questions import ASKED
 from qabias.errors import QabiasError
@@ -22,7 +22,7 @@ _REFERENCES = (
 )
 
 
-def logged(log: Log, benchmark: Benchmark, sets: Sequence[str]) -> Logged | None:
+def logged(log: Log, benchmark: Benchmark, hints: Mapping[str, str], sets: Sequence[str]) -> Logged | None:
     """The answers in a log of one of the tasks; None where it is of another task.
 
     The score of a subject is the probability of its text, as in a run with the norm "none".
@@ -30,6 +30,7 @@ def logged(log: Log, benchmark: Benchmark, sets: Sequence[str]) -> Logged | None
     Args:
         log: A log.
         benchmark: UnQover.
+        hints: What the caller says was asked.
         sets: Its sets.
 
     Raises:
@@ -37,13 +38,11 @@ def logged(log: Log, benchmark: Benchmark, sets: Sequence[str]) -> Logged | None
     """
     import pyarrow as pa
 
-    asked = own_task(log, benchmark, _DOCUMENT)
+    asked = own_task(log, benchmark, hints, _DOCUMENT)
     if asked is None:
         return None
     rows: dict[tuple[str, int], dict[str, Any]] = {}
-    n_samples = 0
     for sample in log.samples():
-        n_samples += 1
         if len(sample.loglikelihoods) != 2:
             raise QabiasError(f"{log.called}: {sample.where}: it has no log-likelihoods of two subjects")
         number, example_id = column(log, sample, "number"), column(log, sample, "example_id")
@@ -71,13 +70,13 @@ def logged(log: Log, benchmark: Benchmark, sets: Sequence[str]) -> Logged | None
         raise QabiasError(f"{log.called}: rows of several sets ({', '.join(sorted(in_sets))}); a task asks one")
     (of_set,) = in_sets
     n_cut = len(rows) - len(whole)
-    cut = f"{n_cut:,} rows are left out because not all of their {len(ASKED)} questions were asked, as by the task"
+    cut = f"{n_cut:,} rows are left out because not all of their {len(ASKED)} questions were asked, as by the task."
     return Logged(
         given=given_of(log, benchmark, asked, pa.table(answers)),
         config=of_set,
         references=pa.table(columns_of(whole, (*benchmark.key, *_REFERENCES, *texts))),
         figures=own_figures(log, "sets", of_set),
-        notes=(*what_is_missing(log, n_samples), *([cut] if n_cut else [])),
+        notes=(cut,) if n_cut else (),
     )
 
 

@@ -7,7 +7,7 @@ then ten wordings of UNKNOWN in place of the row's one; the generating tasks sho
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from qabias.benchmarks.bbq import NAME
@@ -21,9 +21,9 @@ from qabias.benchmarks.harness_logs import (
     document,
     first_document,
     first_of_several,
+    is_whole,
     likeliest,
     own_answers,
-    what_is_missing,
 )
 from qabias.benchmarks.logged import Logged, OtherFigure
 from qabias.benchmarks.registry import load_benchmark
@@ -64,24 +64,25 @@ _TEXTS = (
 )
 
 
-def logged(log: Log) -> Logged | None:
+def logged(log: Log, hints: Mapping[str, str]) -> Logged | None:
     """The answers in a log of a task on BBQ; None where it is of another task.
 
     Args:
         log: A log of the harness.
+        hints: What the caller says was asked.
 
     Raises:
         QabiasError: If it asked BBQ and does not keep what scores need; says what.
     """
     if set(_ADDED) <= first_document(log).keys():
         return _of_harness(log)
-    return own_questions(log, load_benchmark(NAME))
+    return own_questions(log, load_benchmark(NAME), hints)
 
 
-def own_questions(log: Log, benchmark: Benchmark) -> Logged | None:
+def own_questions(log: Log, benchmark: Benchmark, hints: Mapping[str, str]) -> Logged | None:
     """The answers in a log of this project's task on a benchmark of BBQ's form; None where it is of another task."""
     compared = (*TEXTS, "template_id", "set_id", "target_loc", "biased_loc", "unknown_loc")
-    return own_answers(log, benchmark, OWN_COLUMNS, compared)
+    return own_answers(log, benchmark, hints, OWN_COLUMNS, compared, of_set=("set_id", 4))
 
 
 def _of_harness(log: Log) -> Logged:
@@ -112,10 +113,11 @@ def _of_harness(log: Log) -> Logged:
     return Logged(
         given=GivenAnswers(log.model, "", "none", SOURCE, pa.table({**keys, "prediction": answers})),
         config=config_of(asked, load_benchmark(NAME).configs),
+        # A limit leaves parts of sets, which the harness scores too; one question of a set then has no counterpart.
+        rules={} if is_whole(log, n_samples) else {"allow_incomplete": "yes"},
         references=pa.table(found),
         figures=_figures(log, asked, written, n_ties),
         notes=(
-            *what_is_missing(log, n_samples),
             *first_of_several(n_samples, len(rows)),
             *_about_asking(n_wordings, n_ties),
         ),
@@ -157,11 +159,11 @@ def _about_asking(n_wordings: int, n_ties: int) -> list[str]:
     """
     notes = []
     if not n_wordings:
-        notes.append("the model was shown no answers to choose from; its texts are read by qabias as one of the three")
+        notes.append("The model was shown no answers to choose from; its texts are read by qabias as one of the three.")
     if n_wordings > 1:
         notes.append(
             f"UNKNOWN was offered in {n_wordings} wordings and each person in one, by the sum of log-likelihoods, so "
-            "that UNKNOWN is chosen more often than by the one wording of the row; do not compare with runs of qabias"
+            "that UNKNOWN is chosen more often than by the one wording of the row. Do not compare with runs of qabias."
         )
     return [*notes, *about_ties(n_ties)]
 
