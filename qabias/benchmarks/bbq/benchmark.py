@@ -254,7 +254,7 @@ class BBQBenchmark(Benchmark):
         self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
     ) -> Logged | None:
         """The answers in a log of another tool that asked BBQ's published questions."""
-        return logged(log, upstream_dir)
+        return logged(log, hints, upstream_dir)
 
     def published(self, model: str, config: str, upstream_dir: str | None) -> list[GivenAnswers]:
         """The published answers of a model of the paper, for each prompt."""
