@@ -10,8 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from qabias.answers import NO_ANSWER
+from qabias.answers.outcomes import ANSWERED
 from qabias.benchmarks import Benchmark, PromptFormat, load_benchmark
 from qabias.benchmarks.own_logs import FACTS, KEY
+from qabias.benchmarks.orders import PREDICTIONS
 from qabias.benchmarks.registry import default_source
 from qabias.benchmarks.texts import AskedText, answers_to, questions_of, written_format
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
@@ -103,9 +106,9 @@ class Asked:
         (answers,) = answers_to(self.benchmark, row, same, self.prompt_format, self.arguments.norm).to_pylist()
         if "outcomes" in answers:
             return None, str(answers["outcomes"][question.number])
-        if "order_predictions" in answers:
-            place = answers["order_predictions"][question.number]
-            return place, "answered" if place >= 0 else str(answers["outcome"])
+        if PREDICTIONS in answers:
+            place = answers[PREDICTIONS][question.number]
+            return place, ANSWERED if place != NO_ANSWER else str(answers["outcome"])
         return answers["prediction"], str(answers["outcome"])
 
     def questions_about(self, question: AskedText) -> list[AskedText]:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from qabias.benchmarks import ALL, Benchmark
+from qabias.benchmarks import ALL, Benchmark, Measure
+from qabias.benchmarks.facts import possible_range
 from qabias.benchmarks.stacking import stacked
 from qabias.benchmarks.texts import answers_to, in_whole_units, is_answered
 from qabias.benchmarks.written import outcome_counts
@@ -21,6 +22,8 @@ from qabias.tables.model import estimate
 
 ENDS = ("low", "high")
 """What stands behind the name of a score for the ends of its 95 % interval."""
+POSSIBLE = ("lowest", "highest")
+"""The same for the range that it could take, where answers are missing."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def scored(asked: Asked, epochs: Sequence[Mapping[str, str]]) -> Found:
     n_counted = int(kept.sum()) * n_each * len(epochs)
     missing = {"left_out": n_given - n_counted, "missing": n_asked - n_given}
     if not n_counted:
-        nothing = dict.fromkeys(_compared(benchmark), math.nan)
+        nothing = {measure.name: math.nan for measure in _compared(benchmark)}
         return Found(nothing | _floats({"answers": 0, **missing}), {})
     part = table.filter(pa.array(kept))
     answers = pa.concat_tables(
@@ -76,26 +79,33 @@ def scored(asked: Asked, epochs: Sequence[Mapping[str, str]]) -> Found:
     by_group = {
         f"{group}/{name}": value
         for group, of in (groups if len(groups) > 1 else {}).items()
-        for name, value in _numbers(of, benchmark.facts.tiles).items()
+        for name, value in _numbers(of, benchmark.facts.chosen(benchmark.facts.tiles)).items()
     }
     return Found(overall | _floats(counts), by_group)
 
 
-def _compared(benchmark: Benchmark) -> tuple[str, ...]:
+def _compared(benchmark: Benchmark) -> tuple[Measure, ...]:
     """The scores that a comparison shows, and how many answers were not read."""
-    known = {measure.name for measure in benchmark.facts.measures}
-    return tuple(name for name in (*benchmark.facts.compared, "unparsed_share") if name in known)
+    names = (*benchmark.facts.compared, "unparsed_share")
+    return tuple(measure for measure in benchmark.facts.measures if measure.name in names)
 
 
-def _numbers(scores: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
-    """Scores with the ends of their intervals; NaN where one is undefined, and no ends where there is no interval."""
+def _numbers(scores: Mapping[str, Any], measures: Sequence[Measure]) -> dict[str, float]:
+    """Scores with two ends each; NaN where one is undefined.
+
+    The ends are those of the interval, where there is one. Where more answers are missing than a run overlooks, they
+    are the range that the score could take with them, as a run shows it.
+    """
     found = {}
-    for name in names:
-        if name in scores:
-            value, *ends = estimate(scores, name)
-            found[name] = math.nan if value is None else value
-            given = zip(ENDS, ends, strict=True)
-            found |= {f"{name}_{which}": end for which, end in given if end is not None}
+    for measure in measures:
+        name = measure.name
+        if name not in scores:
+            continue
+        value, *interval = estimate(scores, name)
+        possible = possible_range(scores, measure)
+        found[name] = math.nan if value is None else value
+        names, ends = (ENDS, interval) if possible is None else (POSSIBLE, possible)
+        found |= {f"{name}_{which}": end for which, end in zip(names, ends, strict=True) if end is not None}
     return found
 
 
