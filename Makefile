@@ -15,7 +15,7 @@ DEMO_UNQOVER ?= 220
 DEMO_BBNLI ?= 400
 # `make bench QUICK=1` checks on small samples that all sides give the same figures; its times mean nothing.
 QUICK ?=
-SPEED := callback_overhead causal_vs_lm_eval peers plan_vs_run report_speed servers unqover_generate unqover_score
+SPEED := callback_overhead causal_vs_lm_eval inspect_logs peers plan_vs_run report_speed servers unqover_generate unqover_score
 SIMULATIONS := coverage power checks
 
 .PHONY: help demo test check format data docs notebook bench simulate compat clean

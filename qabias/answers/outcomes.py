@@ -18,7 +18,7 @@ OUTCOMES = ("answered", "refused", "truncated", "filtered", "unread")
 
 ANSWERED, REFUSED, TRUNCATED, FILTERED, UNREAD = OUTCOMES
 
-_LENGTH = ("length", "max_tokens", "max_output_tokens")
+_LENGTH = ("length", "max_tokens", "max_output_tokens", "model_length")
 _FILTER = ("content_filter", "content-filter", "safety", "refusal_filter")
 
 # A text that begins so declines to answer. "I can't answer" alone is a wording of UNKNOWN, and not meant here.

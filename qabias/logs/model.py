@@ -23,6 +23,7 @@ class Sample:
             it does not.
         error: Why there is no answer, in a line; "" where nothing failed.
         run: Which of several answers to one question it is, from 1 (an epoch of inspect, a repeat of the harness).
+        thinking: What the model thought before the text, where the tool keeps it apart.
     """
 
     where: str
@@ -33,6 +34,7 @@ class Sample:
     finish: str = ""
     error: str = ""
     run: int = 1
+    thinking: str = ""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.columns import CONSISTENCY
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.forms import pair_forms
+from qabias.benchmarks.bbq.logs import logged
 from qabias.benchmarks.bbq.open_answers import read_open
 from qabias.benchmarks.bbq.probabilities import check_probabilities
 from qabias.benchmarks.bbq.prompts import FORMATS
@@ -41,6 +42,7 @@ from qabias.benchmarks.bbq.roles import (
 from qabias.benchmarks.bbq.saturation import about_errors
 from qabias.benchmarks.facts import ALL, WORDINGS, Measure, Scores, counted
 from qabias.benchmarks.given import GivenAnswers
+from qabias.benchmarks.logged import Logged
 from qabias.benchmarks.orders import (
     PREDICTIONS,
     are_consistent,
@@ -54,6 +56,7 @@ from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, RUN, Rules
 from qabias.benchmarks.written import about_missing, as_places, is_text, outcome_counts
 from qabias.errors import QabiasError
+from qabias.logs import Log
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
@@ -242,6 +245,10 @@ class BBQBenchmark(Benchmark):
     def recognise(self, found: pa.Table) -> list[GivenAnswers]:
         """The authors' outputs of UnifiedQA, or logits of RoBERTa and DeBERTaV3."""
         return recognise(found)
+
+    def logged(self, log: Log) -> Logged | None:
+        """The answers in a log of another tool that asked BBQ's published questions."""
+        return logged(log)
 
     def published(self, model: str, config: str, upstream_dir: str | None) -> list[GivenAnswers]:
         """The published answers of a model of the paper, for each prompt."""

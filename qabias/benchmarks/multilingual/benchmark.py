@@ -19,6 +19,7 @@ from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.facts import Facts, Measure
 from qabias.benchmarks.given import GivenAnswers
+from qabias.benchmarks.logged import Logged
 from qabias.benchmarks.multilingual.by_language import by_language
 from qabias.benchmarks.multilingual.folder import FolderOrigin, SetFolder
 from qabias.benchmarks.multilingual.formats import formats_in
@@ -30,6 +31,7 @@ from qabias.building import sources
 from qabias.building.origin import check_source
 from qabias.building.templating import StableRandom
 from qabias.errors import QabiasError
+from qabias.logs import Log
 from qabias.scorers.base import Scorer, TextScorer
 from qabias.scorers.registry import kind_of
 from qabias.support.suggest import unknown
@@ -197,6 +199,10 @@ class PublishedQuestions(BBQBenchmark):
     def recognise(self, found: pa.Table) -> list[GivenAnswers]:
         """None: answers to these sets are read in the general form."""
         return []
+
+    def logged(self, log: Log) -> Logged | None:
+        """None: a log of BBQ is none of these sets."""
+        return None
 
     def language(self, config: str) -> str:
         """The languages of the categories of a configuration."""
