@@ -57,6 +57,8 @@ def score(
             - a table (dataset, data frame, Arrow table, columns by name, list of rows) or the path of a CSV, JSON lines
               or Parquet file with the benchmark's key and answer columns (BBQ: `category`, `example_id` and
               `prediction`); a table without the key columns is taken to be parallel to `references`;
+            - the log of another tool (inspect, lm-evaluation-harness, HELM, an OpenAI batch), or a folder with one,
+              which says itself what was asked;
             - a run (a result, or the path of its folder), which is scored again, or by other rules (`score`) into
               `output`.
         references: The examples that were asked: rows of `qabias.load`, or a table with the key columns. They are
@@ -103,11 +105,21 @@ def score(
     from qabias.benchmarks import load_benchmark
     from qabias.benchmarks.registry import default_name
     from qabias.measuring.collected import collect, write_collected
+    from qabias.measuring.logged import collect_log, log_at
     from qabias.models.names import check_name
     from qabias.runs.arguments import RunArguments
 
     if model is not None:
         check_name(model, "model")
+    log = log_at(Path(predictions)) if isinstance(predictions, str | Path) else None
+    if log is not None:
+        _refuse_beside_log(fixes=fixes, seed=seed, option=option, answers=answers, references=references)
+        said = {"benchmark": benchmark, "config": config, "source": source, "format": format, "norm": norm}
+        hints = {name: value for name, value in said.items() if value is not None}
+        collected = collect_log(log, mirror, model=model, rules=rules, hints=hints)
+        folder, scratch = run_folder(output)
+        warn_caller(write_collected(collected.found, folder, collected.other).warned)
+        return Result(folder, upstream_dir=mirror, scratch=scratch)
     if references is None and origin_of(predictions):
         references = predictions  # rows of `load` with a column of answers are their own references
     known = _known(texts, origin_of(references))
@@ -132,8 +144,13 @@ def score(
 
 
 def _run_in(predictions: object) -> Path | None:
-    """The folder that was given in place of answers, if one was."""
-    return Path(predictions) if isinstance(predictions, str | Path) and Path(predictions).is_dir() else None
+    """The folder that was given in place of answers, if one was that holds no log of another tool alone."""
+    from qabias.measuring.logged import is_run, log_at
+
+    if not isinstance(predictions, str | Path) or not Path(predictions).is_dir():
+        return None
+    folder = Path(predictions)
+    return None if not is_run(folder) and log_at(folder) is not None else folder
 
 
 def _refuse_beside_run(arguments: Mapping[str, object]) -> None:
@@ -142,6 +159,12 @@ def _refuse_beside_run(arguments: Mapping[str, object]) -> None:
             raise QabiasError(
                 f"{_called(name)} is for answers that were collected elsewhere; a run folder says it itself"
             )
+
+
+def _refuse_beside_log(**arguments: object) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise QabiasError(f"{name} is for a table of answers; a log says it itself")
 
 
 def _score_run(

@@ -204,11 +204,14 @@ class Benchmark(Protocol):
         """Its scores under other names that its paper gives them, where the result has these too."""
         return ()
 
-    def logged(self, log: Log) -> Logged | None:
+    def logged(self, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
         """The answers in a log of another tool; None where it asked something else.
 
         Args:
             log: The log. What is missing in it must not be guessed.
+            hints: What the caller says of what was asked, for logs that do not say it themselves: `benchmark`,
+                `config`, `source`, `format` and `norm`.
+            upstream_dir: Local mirror of the published files.
 
         Raises:
             QabiasError: If it asked this benchmark's questions and does not keep what scores need; says what.

@@ -26,7 +26,7 @@ def compute(
     folder: Path,
     table: pa.Table,
     predictions: Any,
-    rules: Rules,
+    rules: Mapping[str, Any],
     by: Sequence[str] | None = None,
     inputs: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from qabias.answers.outcomes import ANSWERED, OUTCOMES, outcomes
 from qabias.benchmarks.facts import counted
+from qabias.support.suggest import unknown
 from qabias.tables.formatting import percent
 
 
@@ -60,6 +61,19 @@ def text_columns(
 def _column(values: Sequence[Sequence[Any]], kind: pa.DataType, samples: int) -> pa.Array:
     """One value for each row, or a list of them where there are several samples."""
     return pa.array([one for (one,) in values], kind) if samples == 1 else pa.array(values, pa.list_(kind))
+
+
+def check_outcomes(answers: pa.Table) -> None:
+    """Refuse a column `outcome` that others collected if it holds something else than outcomes and null.
+
+    Raises:
+        QabiasError: If it does.
+    """
+    if "outcome" not in answers.column_names:
+        return
+    for value in answers["outcome"].unique().to_pylist():
+        if value is not None and value not in OUTCOMES:
+            raise unknown("outcome", str(value), OUTCOMES)
 
 
 def outcome_counts(answers: pa.Table) -> dict[str, dict[str, int]]:

@@ -1,5 +1,6 @@
 """`qabias score`: score a run again, or answers that others have collected."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from qabias.cli.options import (
     Rules,
     Seed,
     UpstreamDir,
+    given_names,
     parse_options,
     parse_rules,
     refuse_others,
@@ -21,13 +23,20 @@ from qabias.errors import QabiasError
 
 # What a run folder leaves open; all else stands in its run.json.
 _FOR_RUNS = ("path", "rule", "output", "upstream_dir")
+# What the log of another tool may leave open.
+_HINTS = ("benchmark", "config", "source", "prompt_format", "norm")
+_FOR_LOGS = (*_FOR_RUNS, "model", *_HINTS)
 
 
 def score(
     context: typer.Context,
     path: Annotated[
         Path,
-        typer.Argument(help="A run folder, or a CSV, JSON lines or Parquet file of predictions.", show_default=False),
+        typer.Argument(
+            help="A run folder; a CSV, JSON lines or Parquet file of predictions; a log of another tool (inspect, "
+            "lm-evaluation-harness, HELM, an OpenAI batch), or a folder of logs.",
+            show_default=False,
+        ),
     ],
     benchmark: Annotated[str, typer.Option(help="Benchmark of a predictions file.")] = default_name(),
     config: Config = None,
@@ -59,12 +68,13 @@ def score(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Run folder for the predictions, with tables and report; or a file NAME.json for the scores alone.",
+            help="Run folder for the predictions, with tables and report; or a file NAME.json for the scores alone. "
+            "Of a folder of logs the folder of their run folders.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Score a run again, or by other rules, or somebody's predictions."""
+    """Score a run again, or by other rules, or somebody's predictions, or logs of another tool."""
     from qabias.cli.printing import print_result, print_with_signature
     from qabias.measuring.collected import choose_answers, collect, refused, score_otherwise, write_collected
     from qabias.measuring.run import score_run
@@ -73,6 +83,8 @@ def score(
     from qabias.support.files import write_json
 
     rules = parse_rules(rule)
+    if _score_logs(context, path, output, upstream_dir, model, rules):
+        return
     if path.is_dir():
         refuse_others(context, _FOR_RUNS, "is for a file of predictions; a run folder says it itself")
         if not rules and output is None:
@@ -111,3 +123,30 @@ def score(
     print_with_signature(chosen, scores, found.question.signature)
     if output is not None:
         write_json(output, scores_content(chosen, found.question.signature, scores))
+
+
+def _score_logs(
+    context: typer.Context,
+    path: Path,
+    output: Path | None,
+    upstream_dir: str | None,
+    model: str | None,
+    rules: Mapping[str, str],
+) -> bool:
+    """Score what other tools wrote; False where the path holds something else."""
+    from qabias.measuring.logged import is_run, log_at
+
+    is_folder = path.is_dir() and not is_run(path)
+    log = None if path.is_dir() else log_at(path)
+    if log is None and not is_folder:
+        return False
+    from qabias.cli.score_logs import score_folder, score_log
+
+    refuse_others(context, _FOR_LOGS, "is for a table of predictions; a log says it itself")
+    given = [name for name in _HINTS if name in given_names(context)]
+    hints = {{"prompt_format": "format"}.get(name, name): str(context.params[name]) for name in given}
+    if log is not None:
+        score_log(log, output, upstream_dir, model, rules, hints)
+    else:
+        score_folder(path, output, upstream_dir, model, rules, hints)
+    return True

@@ -19,6 +19,7 @@ from qabias.measuring.predictions import check_references, join_answers
 from qabias.measuring.run import RunResult, finish, scores_of
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
 from qabias.runs.folder import claim, part_path, read_run, write_part
+from qabias.runs.other_tool import OtherTool, read_other_tool, write_other_tool
 from qabias.runs.question import Examples, Question, load_examples, put_again
 from qabias.runs.signature import collected_signature, with_rules
 from qabias.support.files import write_atomically
@@ -161,12 +162,13 @@ def refused(where: str | Path, error: QabiasError) -> QabiasError:
     return QabiasError(f"{where}: {error}; rows are counted from 0 in the order of the dataset")
 
 
-def write_collected(found: Collected, folder: Path) -> RunResult:
+def write_collected(found: Collected, folder: Path, other: OtherTool | None = None) -> RunResult:
     """Write answers as a run folder, with scores, tables and report.
 
     Args:
         found: The answers.
         folder: A new folder, or one that holds these very answers.
+        other: What another tool said of them, where they are from its log.
 
     Raises:
         QabiasError: If the folder holds something else, or the metric refuses the answers.
@@ -178,6 +180,8 @@ def write_collected(found: Collected, folder: Path) -> RunResult:
     except QabiasError as error:
         raise refused(found.where, error) from error
     run_file = claim(folder, found.arguments, question.signature, question.units_per_part, alone=True)
+    if other is not None:
+        write_other_tool(folder, other)
     start = 0
     for number, part in enumerate(question.parts):
         answers = found.answers.slice(start, part.num_rows)
@@ -209,4 +213,7 @@ def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, upstre
         if not source.exists():
             raise QabiasError(f"{folder}: part {number} is missing; finish the run first, by its `qabias run`")
         write_atomically(part_path(output, number), partial(shutil.copyfile, source))
+    other = read_other_tool(folder)
+    if other is not None:
+        write_other_tool(output, other)
     return finish(new, question)

@@ -33,11 +33,12 @@ from qabias.runs.folder import (
     read_run,
     write_part,
 )
+from qabias.runs.other_tool import other_figures, read_other_tool
 from qabias.runs.question import Examples, Question, load_examples, put, put_again
 from qabias.runs.scored import write_scores
 from qabias.scorers.base import PatientScorer, Scorer
 from qabias.scorers.registry import lasting_options, load_scorer, scorer_of
-from qabias.tables.model import write_analysis
+from qabias.tables.model import Analysis, write_analysis
 
 
 @dataclass(frozen=True)
@@ -270,6 +271,17 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
     analysis = benchmark.analyse(table, answers, scores, question.prompt_format, rules)
     if question.prompt_format is not None and question.prompt_format.wordings:
         scores, analysis = with_wordings(benchmark, table, answers, scores, analysis, question.prompt_format, rules)
+    analysis = _with_other_tool(analysis, scores, run_file.folder)
     scored = write_scores(run_file, scores)
     write_report(scored, write_analysis(analysis, run_file.folder / ANALYSIS_FILE))
     return RunResult(run_file, scores, 0, warned=warned)
+
+
+def _with_other_tool(analysis: Analysis, scores: Mapping[str, Any], folder: Path) -> Analysis:
+    """The tables with the figures of the tool whose log was scored, and what to know of it; as they are without one."""
+    other = read_other_tool(folder)
+    if other is None:
+        return analysis
+    table = other_figures(other, scores)
+    tables = (*analysis.tables, *([table] if table else []))
+    return replace(analysis, tables=tables, notes=(*other.notes, *analysis.notes))

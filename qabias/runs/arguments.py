@@ -30,6 +30,8 @@ class RunArguments:
         options: Options of the scorer and of the benchmark, by name.
         answers: Where answers come from that others collected, and how many of the examples they are for, such as
             "answers.csv@1f0c2d3e 400 of 3680"; "" where a model is asked.
+        asked_by: The tool that put the questions where it was another one, and its task, such as "inspect_ai
+            inspect_evals/bbq"; "" where it was this one or is not known.
         rules: How answers are counted, where it is not by the default of the benchmark's `rules`.
         revision: Branch, tag or commit of a Hub model.
         dtype: Precision of the model: auto, float32, bfloat16 or float16.
@@ -51,6 +53,7 @@ class RunArguments:
     rules: Mapping[str, str] = field(default_factory=dict)
     answers: str = ""
     orders: int = 1
+    asked_by: str = ""
 
     @property
     def benchmark_name(self) -> str:

@@ -195,6 +195,8 @@ def default_folder(arguments: RunArguments) -> Path:
     named = {**asdict(arguments), "benchmark": arguments.benchmark_name}
     if arguments.orders == 1:
         del named["orders"]  # runs that were begun before there were orders keep their names
+    if not arguments.asked_by:
+        del named["asked_by"]  # nor were there logs of other tools
     digest = zlib.crc32(json.dumps(named, sort_keys=True).encode())
     model = re.sub(r"[^A-Za-z0-9.]+", "-", Path(arguments.model).name if "/" in arguments.model else arguments.model)
     return Path("runs") / f"{arguments.benchmark_name}-{arguments.config}-{model.strip('-')}-{digest:08x}"

@@ -62,7 +62,7 @@ def collected_signature(arguments: RunArguments, origin: Origin, prompt_format: 
         "config": arguments.config,
         "format": prompt_format.signature if prompt_format else "",
         "model": arguments.model,
-        "scorer": COLLECTED,
+        "scorer": COLLECTED + (f"+by={arguments.asked_by}" if arguments.asked_by else ""),
         "norm": arguments.norm,
         "score": rules_text(arguments.rules),
         "seed": str(arguments.seed) if is_drawn else "",

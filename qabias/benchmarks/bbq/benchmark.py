@@ -34,6 +34,7 @@ from qabias.benchmarks.bbq.published import published_answers, recognise
 from qabias.benchmarks.bbq.roles import (
     ORDER,
     PLACES,
+    RULES,
     in_order,
     paper_categories,
     roles_of_options,
@@ -54,7 +55,7 @@ from qabias.benchmarks.orders import (
 from qabias.benchmarks.pairs import Form, Pair, predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, RUN, Rules
-from qabias.benchmarks.written import about_missing, as_places, is_text, outcome_counts
+from qabias.benchmarks.written import about_missing, as_places, check_outcomes, is_text, outcome_counts
 from qabias.errors import QabiasError
 from qabias.logs import Log
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
@@ -87,9 +88,9 @@ class BBQBenchmark(Benchmark):
     key = ("category", "example_id")
     class_labels = MappingProxyType({"label": ("ans0", "ans1", "ans2")})
     answer_columns = ("prediction",)
-    optional_columns = ("probabilities",)
+    optional_columns = ("probabilities", "outcome", "outputs")
     stored_columns = ("outcome", "said", "probabilities", PREDICTIONS)
-    rules: Mapping[str, Sequence[str]] = MappingProxyType({"unparsed": ("exclude", "wrong")})
+    rules = RULES
     asks: Mapping[str, str] = MappingProxyType(
         {
             "options": "",
@@ -216,14 +217,17 @@ class BBQBenchmark(Benchmark):
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
         """Answers of others: indices as they are, texts as the one of the three answers that they give.
 
+        Beside indices there may be what became of each answer (`outcome`) and the texts (`outputs`, lists).
+
         Raises:
-            QabiasError: If there are probabilities, and they are no lists of three.
+            QabiasError: If there are probabilities, and they are no lists of three, or outcomes that are none.
         """
-        likely = {name: answers[name] for name in self.optional_columns if name in answers.column_names}
+        likely = {name: answers[name] for name in ("probabilities",) if name in answers.column_names}
         for column in likely.values():
             check_probabilities(column)
         given = answers["prediction"]
         if not is_text(given):
+            check_outcomes(answers)
             return answers.set_column(answers.column_names.index("prediction"), "prediction", as_places(given))
         texts = [text or "" for text in given.to_pylist()]
         return pa.table(self._written_columns(texts, norm, table.to_pylist(), prompt_format) | likely)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from qabias.benchmarks import locate
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.probabilities import probabilities_of
-from qabias.benchmarks.bbq.roles import paper_categories
+from qabias.benchmarks.bbq.roles import counting, paper_categories
 from qabias.benchmarks.facts import ALL, ParallelForms, Stereotype
 from qabias.benchmarks.pairs import Form, Pair, pair_of_counts, predictions
 from qabias.benchmarks.scoring import NO_RULES, Rules
@@ -62,7 +62,7 @@ def pair_forms(first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, 
         For each of the paper's categories that both have, and for all examples, the counts of the clusters that both
         have there, in the order of their numbers.
     """
-    score = partial(locate.metric_module(NAME, "engine").scores_from_counts, **rules)
+    score = partial(locate.metric_module(NAME, "engine").scores_from_counts, **counting(rules))
     forms = (first, second)
     rows = [rows_of(pa.chunked_array([paper_categories(form.table)])) for form in forms]
     groups = {name: [of[name] for of in rows] for name in rows[0] if name in rows[1]}

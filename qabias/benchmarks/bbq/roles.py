@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,10 @@ _ROLES = ("label", "target_loc", "biased_loc", "unknown_loc")
 _TEXT_CATEGORIES = ("Nationality", "Religion", "Sexual_orientation")
 _GENDER_OF_WORD = {"man": "M", "boy": "M", "woman": "F", "girl": "F"}
 PLACES = range(3)
+RULES: Mapping[str, Sequence[str]] = MappingProxyType(
+    {"unparsed": ("exclude", "wrong"), "allow_incomplete": ("no", "yes")}
+)
+"""How answers may be counted, the default first: what becomes of unread ones, and whether half a set is taken."""
 ORDER = "order"
 """Key of an example whose answers stand in another order than in the file: what tells it from the others."""
 _WORDS = {"target": "group member", "other": "other person", "unknown": "UNKNOWN", "person": "person"}
@@ -38,11 +43,17 @@ def score(
     return grouping.score(read_columns(table, _METRIC_COLUMNS), answers, groupings, metric)
 
 
+def counting(rules: Rules) -> dict[str, Any]:
+    """The rules that change how the metric counts; which sets it takes is no such rule."""
+    return {name: value for name, value in rules.items() if name != "allow_incomplete"}
+
+
 def scores_of(table: pa.Table, answers: pa.Table, rules: Rules, by: Sequence[str]) -> dict[str, Any]:
     """The metric's result for examples and their stored answers, broken down by columns of the examples."""
     given = answers["prediction"].to_pylist()
+    options = {**counting(rules), "allow_incomplete": rules.get("allow_incomplete") == "yes"}
     return compute(
-        locate.metric_folder(NAME), table, given, rules, list(by), {"probabilities": probabilities_of(answers)}
+        locate.metric_folder(NAME), table, given, options, list(by), {"probabilities": probabilities_of(answers)}
     )
 
 

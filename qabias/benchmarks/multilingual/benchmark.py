@@ -231,7 +231,7 @@ class PublishedQuestions(BBQBenchmark):
             raise QabiasError(f"the configuration {config!r} has {', '.join(twice)} more than once; name each once")
 
     def _counting(self, rules: Rules) -> dict[str, Any]:
-        return {**rules, "allow_incomplete": True} if self.lopsided else dict(rules)
+        return {**rules, "allow_incomplete": "yes"} if self.lopsided else dict(rules)
 
     def _categories(self, config: str) -> Sequence[str]:
         self.check_config(config)

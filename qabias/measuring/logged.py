@@ -1,0 +1,182 @@
+"""Logs of other tools, as runs: scored, with tables and a report, and comparable with other runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from qabias.benchmarks import loadable_benchmarks
+from qabias.benchmarks.logged import Logged
+from qabias.errors import QabiasError
+from qabias.logs import Log, Sample
+from qabias.logs.recognise import logs_in, read_log
+from qabias.measuring.collected import Collected, collect
+from qabias.runs.arguments import RunArguments
+from qabias.runs.folder import RUN_FILE
+from qabias.runs.other_tool import OtherTool
+
+
+@dataclass
+class _Counts:
+    """What went through a reader: all samples, those that failed, and why the first of these did."""
+
+    samples: int = 0
+    failed: int = 0
+    first: str = ""
+
+    def through(self, samples: Iterator[Sample]) -> Iterator[Sample]:
+        """The same samples, counted from the beginning."""
+        self.samples = self.failed = 0
+        for sample in samples:
+            self.samples += 1
+            if sample.error:
+                self.failed += 1
+                self.first = self.first or f"{sample.where}: {sample.error}"
+            yield sample
+
+
+@dataclass(frozen=True)
+class CollectedLog:
+    """A log whose answers have been found to belong to examples.
+
+    Attributes:
+        found: The answers.
+        other: What the tool said.
+    """
+
+    found: Collected
+    other: OtherTool
+
+
+@dataclass
+class FoundLogs:
+    """What a folder holds.
+
+    Attributes:
+        logs: The logs.
+        unreadable: Why files that a tool wrote cannot be read.
+        others: Files that no tool known here wrote.
+    """
+
+    logs: list[Log] = field(default_factory=list)
+    unreadable: list[QabiasError] = field(default_factory=list)
+    others: list[Path] = field(default_factory=list)
+
+
+def log_at(path: Path) -> Log | None:
+    """The log in a file, or the only one in a folder; None where there is none.
+
+    Raises:
+        QabiasError: If it is damaged, or the folder holds several.
+    """
+    if not path.is_dir():
+        return read_log(path) if path.is_file() else None
+    found = find_logs(path)
+    if found.unreadable:
+        raise found.unreadable[0]
+    if len(found.logs) > 1:
+        names = ", ".join(str(log.path.relative_to(path)) for log in found.logs)
+        raise QabiasError(f"{path}: holds {len(found.logs)} logs ({names}); score one of them")
+    return found.logs[0] if found.logs else None
+
+
+def find_logs(folder: Path) -> FoundLogs:
+    """Every file of a folder, by what it is."""
+    found = FoundLogs()
+    for path, log in logs_in(folder):
+        if isinstance(log, QabiasError):
+            found.unreadable.append(log)
+        elif log is None:
+            found.others.append(path)
+        else:
+            found.logs.append(log)
+    return found
+
+
+def collect_log(
+    log: Log,
+    upstream_dir: str | None = None,
+    *,
+    model: str | None = None,
+    rules: Mapping[str, str] | None = None,
+    hints: Mapping[str, str] | None = None,
+) -> CollectedLog:
+    """Read the answers of a log and find the examples that they answer.
+
+    Args:
+        log: The log.
+        upstream_dir: Local mirror of the published files.
+        model: Name of the model, where not as the log has it.
+        rules: How answers are counted, where not as the log needs it.
+        hints: What the caller says of what was asked where the log may not say it itself: `benchmark`, `config`,
+            `source`, `format`, `norm`.
+
+    Raises:
+        QabiasError: If no benchmark here asks such questions, the log lacks what scores need, or its texts are others.
+    """
+    counts = _Counts()
+    counted = replace(log, samples=lambda: counts.through(log.samples()))
+    name, logged = _benchmark_of(counted, hints or {}, upstream_dir)
+    given = logged.given
+    arguments = RunArguments(
+        name,
+        model=model or given.model or log.model or log.path.stem,
+        config=logged.config,
+        source=given.source,
+        format=given.format or None,
+        norm=given.norm or "none",
+        options=logged.options,
+        rules={**logged.rules, **(rules or {})},
+        asked_by=" ".join((log.tool, log.task)).replace("|", " "),
+    )
+    found = collect(given, arguments, str(log.path), upstream_dir, logged.references)
+    notes = [f"Asked by {log.called}.", *log.notes, *logged.notes, *_about_counts(log, counts)]
+    if found.coverage:
+        notes.append(f"The log has {found.coverage}.")
+    return CollectedLog(found, OtherTool(log.tool, log.version, log.task, log.path.name, logged.figures, tuple(notes)))
+
+
+def folder_name(log: Log) -> str:
+    """What the run folder of a log is called: the file's name without its ending."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", log.path.stem if log.path.is_file() else log.path.name).strip("-.") or "log"
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds a run of this tool."""
+    return (folder / RUN_FILE).exists()
+
+
+def _benchmark_of(log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> tuple[str, Logged]:
+    """The benchmark whose questions a log asked.
+
+    Raises:
+        QabiasError: If there is none, or what one of them says is missing.
+    """
+    wanted = hints.get("benchmark")
+    for name, benchmark in loadable_benchmarks().items():
+        if wanted in (None, name):
+            logged = benchmark.logged(log, hints, upstream_dir)
+            if logged is not None:
+                return name, logged
+    first = next(log.samples(), None)
+    kept = f"its samples keep {', '.join(first.asked) or 'nothing of the question'}" if first else "it has no sample"
+    raise QabiasError(
+        f"{log.called}: no benchmark here reads this task ({kept}); `qabias list` names the benchmarks, and a table "
+        "with their key columns and a column of answers is read from any tool"
+    )
+
+
+def _about_counts(log: Log, counts: _Counts) -> list[str]:
+    """What is missing of a log, in sentences."""
+    notes = []
+    if counts.failed:
+        notes.append(
+            f"{counts.failed:,} of {counts.samples:,} samples failed and count as no answer; the first, {counts.first}."
+        )
+    if log.n_expected is not None and counts.samples < log.n_expected:
+        notes.append(
+            f"The log has {counts.samples:,} of the {log.n_expected:,} samples that {log.tool} set out to ask."
+        )
+    return notes

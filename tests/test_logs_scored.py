@@ -1,0 +1,184 @@
+"""Logs of other tools as runs: what is missing is said, and nothing of a folder is dropped in silence.
+
+The tool is invented: a JSON file with the answers to 120 questions. The real tools have tests of their own.
+"""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import qabias
+from qabias import cli
+from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.given import GivenAnswers
+from qabias.benchmarks.logged import Logged, OtherFigure
+from qabias.errors import QabiasError
+from qabias.logs import Log, Sample, recognise
+from qabias.measuring.logged import find_logs
+from qabias.runs.other_tool import read_other_tool
+
+BBQ = load_benchmark("bbq")
+KEYS = ("category", "example_id")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return qabias.load("bbq", "Age", limit=120).to_list()
+
+
+def read_toy(path):
+    if path.suffix != ".toy":
+        return None
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except json.JSONDecodeError as error:
+        raise QabiasError(f"{path}: the log is cut off") from error
+
+    def samples():
+        for number, (category, example_id, answer, error) in enumerate(content["answers"], start=1):
+            asked = {"category": category, "example_id": example_id}
+            yield Sample(f"line {number}", asked, answer, error=error)
+
+    return Log(path, "toy", "1.0", content["task"], "a-model", {}, samples, {"acc": 0.25}, content["expected"])
+
+
+def logged(log, hints, upstream_dir):
+    if log.task != "ages":
+        return None
+    samples = list(log.samples())
+    columns = {name: [sample.asked[name] for sample in samples] for name in KEYS}
+    answers = pa.table({**columns, "prediction": pa.array([sample.answer for sample in samples], pa.int64())})
+    figures = (OtherFigure("acc", 0.25, ("accuracy_ambig",), "Counts both contexts."), OtherFigure("none", 1.0))
+    given = GivenAnswers("", "", "none", hints.get("source", "bundled"), answers)
+    return Logged(given, "Age", figures=figures, references=pa.table(columns), notes=("Invented.",))
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch):
+    monkeypatch.setattr(recognise, "readers", lambda: (read_toy,))
+    monkeypatch.setattr(type(BBQ), "logged", staticmethod(logged))
+
+
+def write(path: Path, rows, task="ages", n_failed=0, expected=None, change=0):
+    answers = [
+        [row["category"], row["example_id"] + change, None, "timed out"]
+        if number < n_failed
+        else [row["category"], row["example_id"] + change, row["biased_loc"], ""]
+        for number, row in enumerate(rows)
+    ]
+    path.parent.mkdir(exist_ok=True)
+    content = {"task": task, "answers": answers, "expected": len(rows) if expected is None else expected}
+    path.write_text(json.dumps(content), "utf-8")
+    return path
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+
+def test_a_log_is_a_run_with_the_figures_of_its_tool_beside_ours(tmp_path, rows):
+    log = write(tmp_path / "ages.toy", rows)
+    shown = invoke("score", log, "--output", tmp_path / "run")
+    assert shown.exit_code == 0, shown.output
+    assert "Asked by" in shown.output
+    assert "Counts both contexts." in " ".join(shown.output.split())
+    result = qabias.read(tmp_path / "run")
+    assert result.scores["bias_ambig"] == 1
+    assert "scorer:answers+by=toy ages|" in result.signature
+    assert "model:a-model" in result.signature
+    first, second = result.table("other_tool", "arrow").to_pylist()
+    assert first == {
+        "score": "acc",
+        "theirs": 0.25,
+        "ours": result.scores["accuracy_ambig"],
+        "why": "Counts both contexts.",
+    }
+    assert (second["theirs"], second["ours"], second["why"]) == (1.0, None, "")
+    assert result.notes[:2] == (f"Asked by {log} (toy 1.0, task ages).", "Invented.")
+    assert "What toy printed" in (tmp_path / "run" / "report.html").read_text("utf-8")
+
+
+def test_the_same_answers_from_a_table_have_the_same_scores(tmp_path, rows):
+    result = qabias.score(write(tmp_path / "ages.toy", rows, n_failed=9))
+    answers = [None] * 9 + [row["biased_loc"] for row in rows[9:]]
+    beside = qabias.score(answers, qabias.load("bbq", "Age", limit=120))
+    assert json.dumps(result.scores, sort_keys=True) == json.dumps(beside.scores, sort_keys=True)
+
+
+def test_failed_and_missing_samples_are_told(tmp_path, rows):
+    log = write(tmp_path / "ages.toy", rows, n_failed=12, expected=150)
+    shown = invoke("score", log)
+    assert shown.exit_code == 0, shown.output
+    assert "12 of 120 samples failed and count as no answer; the first, line 1: timed out." in shown.output
+    assert "The log has 120 of the 150 samples that toy set out to ask." in shown.output
+    assert "12 outputs named no answer" in shown.output
+
+
+def test_rules_make_another_run_that_keeps_the_figures(tmp_path, rows):
+    log = write(tmp_path / "ages.toy", rows, n_failed=12)
+    assert invoke("score", log, "--output", tmp_path / "run").exit_code == 0
+    other = invoke("score", tmp_path / "run", "--score", "unparsed=wrong", "--output", tmp_path / "wrong")
+    assert other.exit_code == 0, other.output
+    assert read_other_tool(tmp_path / "wrong") == read_other_tool(tmp_path / "run")
+
+
+def test_half_a_set_is_taken_where_that_is_said(tmp_path, rows):
+    log = write(tmp_path / "ages.toy", rows[1:])
+    refused = invoke("score", log)
+    assert refused.exit_code != 0
+    assert "pass whole sets" in str(refused.exception)
+    taken = invoke("score", log, "--score", "allow_incomplete=yes")
+    assert taken.exit_code == 0, taken.output
+    assert "score:allow_incomplete=yes" in taken.output
+
+
+def test_every_file_of_a_folder_is_accounted_for(tmp_path, rows):
+    folder = tmp_path / "logs"
+    write(folder / "ages.toy", rows)
+    (folder / "more").mkdir()
+    write(folder / "more" / "ages.toy", rows)
+    write(folder / "weather.toy", rows, task="weather")
+    write(folder / "others.toy", rows, change=100_000)
+    (folder / "cut.toy").write_text('{"task": "ages", "answ', "utf-8")
+    (folder / "notes.txt").write_text("nothing", "utf-8")
+    shown = invoke("score", folder, "--output", tmp_path / "runs")
+    said = shown.output + str(shown.exception)
+    assert shown.exit_code != 0
+    assert isinstance(shown.exception, QabiasError)
+    assert f"{folder}: 3 of 5 logs were not scored" in said
+    assert f"{folder / 'cut.toy'}: the log is cut off" in said
+    assert "weather" in said
+    assert "its samples keep category, example_id" in said
+    assert "no example with category 'Age'" in said
+    assert f"no log: {folder / 'notes.txt'}" in said
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["ages", "ages-2"]
+    for name in ("ages", "ages-2"):
+        assert qabias.read(tmp_path / "runs" / name).scores["bias_ambig"] == 1
+    assert len(find_logs(folder).logs) == 4
+
+
+def test_a_folder_of_several_logs_needs_a_folder_for_its_runs(tmp_path, rows):
+    write(tmp_path / "logs" / "a.toy", rows)
+    write(tmp_path / "logs" / "b.toy", rows)
+    shown = invoke("score", tmp_path / "logs")
+    assert "give a folder for their runs by --output" in str(shown.exception)
+    with pytest.raises(QabiasError, match="holds 2 logs"):
+        qabias.score(tmp_path / "logs")
+
+
+def test_what_a_log_says_itself_is_refused(tmp_path, rows):
+    log = write(tmp_path / "ages.toy", rows)
+    shown = invoke("score", log, "--seed", 1)
+    assert "--seed is for a table of predictions; a log says it itself, leave it out" in str(shown.exception)
+    with pytest.raises(QabiasError, match="seed is for a table of answers"):
+        qabias.score(log, seed=1)
+
+
+def test_a_damaged_account_of_the_tool_is_told(tmp_path, rows):
+    assert invoke("score", write(tmp_path / "a.toy", rows), "--output", tmp_path / "run").exit_code == 0
+    (tmp_path / "run" / "log.json").write_text("[]", "utf-8")
+    with pytest.raises(QabiasError, match=r"log\.json: damaged"):
+        qabias.score(tmp_path / "run")
