@@ -16,13 +16,16 @@ from qabias.benchmarks.registry import load_benchmark
 from qabias.benchmarks.texts import answers_to, is_answered, questions_of, written_format
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
-from qabias.logs import Log
+from qabias.logs import Log, Sample
 
 FACTS = "qabias"
 """What a sample of our tasks has in its metadata: what was asked, see `qabias.inspect_tasks.asking.Asked.facts`."""
 
 KEY = "key"
 """Which of the facts is the key of the question."""
+
+FINISHES = {"max_tokens": "length", "model_length": "length", "unknown": ""}
+"""What inspect calls the ends of a text, where `qabias.answers.outcomes.Written` has other names."""
 
 _NEEDED = ("benchmark", "config", "source", "texts", "fixes", "format", "norm", "orders", "seed", "options", KEY)
 _TOOL = "inspect_ai"
@@ -47,8 +50,8 @@ def own_answers(log: Log, upstream_dir: str | None = None) -> tuple[str, Logged]
     if log.tool != _TOOL:
         return None
     first = next(iter(log.samples()), None)
-    facts = None if first is None else first.asked.get(FACTS)
-    if not isinstance(facts, Mapping) or "benchmark" not in facts:
+    facts = None if first is None else _facts(first)
+    if facts is None or "benchmark" not in facts:
         return None
     missing = [name for name in _NEEDED if name not in facts]
     if missing:
@@ -76,6 +79,12 @@ def own_answers(log: Log, upstream_dir: str | None = None) -> tuple[str, Logged]
     )
 
 
+def _facts(sample: Sample) -> Mapping[str, Any] | None:
+    """What our task says of a sample; None where it is of another one."""
+    facts = (sample.asked.get("metadata") or {}).get(FACTS)
+    return facts if isinstance(facts, Mapping) else None
+
+
 @dataclass
 class _Found:
     """What came back: texts by key of the question, keys of the examples, failed questions, and answers left out."""
@@ -89,21 +98,18 @@ class _Found:
 def _texts(log: Log, benchmark: Benchmark) -> _Found:
     found = _Found()
     for sample in log.samples():
-        facts = sample.asked.get(FACTS)
-        if (
-            not isinstance(facts, Mapping)
-            or KEY not in facts
-            or any(name not in sample.asked for name in benchmark.key)
-        ):
+        facts, example = _facts(sample), sample.asked.get("metadata") or {}
+        if facts is None or KEY not in facts or any(name not in example for name in benchmark.key):
             raise QabiasError(f"{log.called}: {sample.where} does not name its question in the metadata")
         key = facts[KEY]
-        found.examples.add(tuple(sample.asked[name] for name in benchmark.key))
+        found.examples.add(tuple(example[name] for name in benchmark.key))
         if sample.error or sample.text is None:
             found.failed.add(key)
         elif key in found.texts:
             found.n_more += 1
         else:
-            found.texts[key] = Written(sample.text, "length" if sample.finish == "model_length" else sample.finish)
+            finish = FINISHES.get(sample.finish, sample.finish)
+            found.texts[key] = Written(sample.text, finish, sample.thinking)
     found.failed -= found.texts.keys()
     return found
 
@@ -140,6 +146,7 @@ def _read(
 
 
 def _figures(benchmark: Benchmark, log: Log) -> tuple[OtherFigure, ...]:
-    """The scores that the log has, which are the same quantities."""
+    """The scores that the log has, which are the same quantities; `Log.figures` has the scorer before each name."""
+    of_name = {name.rpartition("/")[2]: value for name, value in log.figures.items() if name.count("/") == 1}
     names = [measure.name for measure in benchmark.facts.measures]
-    return tuple(OtherFigure(name, value, (name,)) for name, value in log.figures.items() if name in names)
+    return tuple(OtherFigure(name, of_name[name], (name,)) for name in names if name in of_name)

@@ -13,8 +13,8 @@ import pyarrow as pa
 from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import ANSWERED
 from qabias.benchmarks import Benchmark, PromptFormat, load_benchmark
-from qabias.benchmarks.own_logs import FACTS, KEY
 from qabias.benchmarks.orders import PREDICTIONS
+from qabias.benchmarks.own_logs import FACTS, KEY
 from qabias.benchmarks.registry import default_source
 from qabias.benchmarks.texts import AskedText, answers_to, questions_of, written_format
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
@@ -96,7 +96,7 @@ class Asked:
             text: What the model wrote.
 
         Returns:
-            The number of the answer among the options of the prompt, -1 for none and None where the benchmark counts
+            The number of the answer in the order of the file, -1 for none and None where the benchmark counts
             its answers in another way; and the outcome, see `qabias.answers.outcomes.OUTCOMES`.
         """
         question = self.of_key[key]
@@ -116,9 +116,11 @@ class Asked:
         n_each = len(self.questions) // self.table.num_rows
         return self.questions[question.row * n_each : (question.row + 1) * n_each]
 
-    def options_of(self, question: AskedText) -> tuple[str, ...]:
-        """The answers of an example, as its prompt format names them, in the order of the file."""
-        return tuple(option.strip() for option in self.prompt_format.render(self.rows[question.row])[1])
+    def name_of(self, question: AskedText, place: int) -> str:
+        """What an answer says: its text in the example where there is one, else its name or its number."""
+        names = self.benchmark.class_labels.get("label", ())
+        name = names[place] if place < len(names) else str(place)
+        return str(self.rows[question.row].get(name, name))
 
 
 def ask(

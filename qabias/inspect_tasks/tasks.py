@@ -9,9 +9,10 @@ from typing import Any
 
 from rich.markup import escape
 
+from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import Written
 from qabias.benchmarks import benchmark_names
-from qabias.benchmarks.own_logs import FACTS, KEY
+from qabias.benchmarks.own_logs import FACTS, FINISHES, KEY
 from qabias.errors import QabiasError
 from qabias.inspect_tasks.asking import ask, asked_again
 from qabias.inspect_tasks.scores import Found, scored
@@ -117,10 +118,10 @@ def answers(upstream_dir: str | None = None) -> Scorer:
         asked = asked_again(facts, upstream_dir)
         text = written(state.output)
         place, outcome = asked.read(facts[KEY], text)
-        options = asked.options_of(asked.of_key[facts[KEY]])
+        is_read = place is not None and place != NO_ANSWER
         return Score(
             value=outcome,
-            answer=None if place is None or place < 0 else options[place],
+            answer=asked.name_of(asked.of_key[facts[KEY]], place) if is_read else None,
             explanation=str(text),
             metadata={
                 "outcome": outcome,
@@ -140,18 +141,8 @@ def written(output: ModelOutput) -> Written:
         return Written("")
     message, finish = output.choices[0].message, str(output.choices[0].stop_reason)
     parts = [] if isinstance(message.content, str) else message.content
-    thoughts = [
-        part.summary or "(redacted)" if part.redacted else part.reasoning for part in parts if _is_thought(part)
-    ]
-    return Written(message.text, _FINISHES.get(finish, finish), "\n".join(thoughts))
-
-
-# What inspect calls the ends of a text, where ours have other names.
-_FINISHES = {"max_tokens": "length", "model_length": "length", "unknown": ""}
-
-
-def _is_thought(part: Any) -> bool:
-    return isinstance(part, ContentReasoning)
+    thoughts = [part.reasoning for part in parts if isinstance(part, ContentReasoning)]
+    return Written(message.text, FINISHES.get(finish, finish), "\n".join(thoughts))
 
 
 _last: list[tuple[list[SampleScore], Found]] = []
