@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from qabias.answers.outcomes import Written
@@ -13,7 +14,7 @@ from qabias.benchmarks.base import Benchmark, make_origin
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged, OtherFigure
 from qabias.benchmarks.registry import load_benchmark
-from qabias.benchmarks.texts import answers_to, is_answered, questions_of, written_format
+from qabias.benchmarks.texts import answers_to, in_whole_units, is_answered, questions_of, written_format
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
@@ -65,7 +66,7 @@ def own_answers(log: Log, upstream_dir: str | None = None) -> tuple[str, Logged]
     if found.n_more:
         notes.append(f"The first answer to every question counts; {found.n_more:,} of further epochs are left out.")
     if n_in_part:
-        notes.append(f"{n_in_part:,} examples are left out, because some of the questions about them have no answer.")
+        notes.append(f"{n_in_part:,} examples are left out, because other questions of their sets have no answer.")
     if found.failed:
         notes.append(f"{len(found.failed):,} questions have no answer, because they failed.")
     return benchmark.name, Logged(
@@ -117,7 +118,7 @@ def _texts(log: Log, benchmark: Benchmark) -> _Found:
 def _read(
     log: Log, benchmark: Benchmark, facts: Mapping[str, Any], found: _Found, upstream_dir: str | None
 ) -> tuple[GivenAnswers, int]:
-    """The answers, and the number of examples of which only a part of the questions is answered."""
+    """The answers in whole sets, and the number of examples that are left out for what their sets lack."""
     seed = 0 if facts["source"] == BUNDLED else facts["seed"]
     origin = make_origin(benchmark, facts["source"], seed, facts["fixes"], upstream_dir, facts["options"])
     name = facts["format"].partition("@")[0]
@@ -131,18 +132,23 @@ def _read(
             )
     table = benchmark.load(facts["config"], origin)
     keys = zip(*(table[name].to_pylist() for name in benchmark.key), strict=True)
-    table = table.filter(pa.array([key in found.examples for key in keys], pa.bool_()))
-    questions = questions_of(benchmark, table, prompt_format, facts["norm"])
+    in_log = np.array([key in found.examples for key in keys], dtype=bool)
+    asked = table.filter(pa.array(in_log))
+    questions = questions_of(benchmark, asked, prompt_format, facts["norm"]) if asked.num_rows else []
     unknown = (found.texts.keys() | found.failed) - {question.key for question in questions}
     if unknown:
         raise QabiasError(f"{log.called}: no question {min(unknown)!r} in the configuration {facts['config']}")
-    answered = is_answered(questions, found.texts, table.num_rows)
-    begun = {question.row for question in questions if question.key in found.texts}
-    rows = table.filter(pa.array(answered))
+    answered = np.zeros(table.num_rows, dtype=bool)
+    answered[in_log] = is_answered(questions, found.texts, asked.num_rows)
+    kept = in_whole_units(benchmark, table, answered)
+    rows = table.filter(pa.array(kept))
+    if not rows.num_rows:
+        raise QabiasError(f"{log.called}: no set of examples in it is answered as a whole")
     answers = answers_to(benchmark, rows, found.texts, prompt_format, facts["norm"])
-    kept = [name for name in (*benchmark.answer_columns, *benchmark.optional_columns) if name in answers.column_names]
-    columns = {name: rows[name] for name in benchmark.key} | {name: answers[name] for name in kept}
-    return GivenAnswers("", name, facts["norm"], facts["source"], pa.table(columns)), len(begun) - rows.num_rows
+    names = [name for name in (*benchmark.answer_columns, *benchmark.optional_columns) if name in answers.column_names]
+    columns = {name: rows[name] for name in benchmark.key} | {name: answers[name] for name in names}
+    n_begun = len({question.row for question in questions if question.key in found.texts})
+    return GivenAnswers("", name, facts["norm"], facts["source"], pa.table(columns)), n_begun - rows.num_rows
 
 
 def _figures(benchmark: Benchmark, log: Log) -> tuple[OtherFigure, ...]:
