@@ -11,15 +11,15 @@ from qabias.errors import QabiasError
 
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed (pip install '.[inspect]')")
 
-from qabias.benchmarks.own_logs import own_answers  # noqa: E402
-from qabias.inspect_tasks.asking import ask  # noqa: E402
-from qabias.inspect_tasks.tasks import make_task  # noqa: E402
-from qabias.logs import Sample  # noqa: E402
-from qabias.logs.recognise import read_log  # noqa: E402
-from qabias.measuring.logged import collect_log  # noqa: E402
-from qabias.measuring.run import scores_of  # noqa: E402
+from qabias.benchmarks.own_logs import own_answers
+from qabias.inspect_tasks.asking import ask
+from qabias.inspect_tasks.tasks import make_task
+from qabias.logs import Sample
+from qabias.logs.recognise import read_log
+from qabias.measuring.logged import collect_log
+from qabias.measuring.run import scores_of
 
-from .inspect_models import evaluate, metrics_of, output  # noqa: E402
+from .inspect_models import evaluate, metrics_of, output
 
 SORRY = "I'm sorry, but I can't help with that."
 

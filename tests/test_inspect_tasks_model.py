@@ -8,17 +8,17 @@ import pytest
 
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed (pip install '.[inspect]')")
 
-from inspect_ai.log import read_eval_log  # noqa: E402
+from inspect_ai.log import read_eval_log
 
-from qabias.measuring.run import run  # noqa: E402
-from qabias.runs.arguments import RunArguments  # noqa: E402
-from qabias.runs.folder import read_answers, read_run  # noqa: E402
-from qabias.runs.question import put_again  # noqa: E402
+from qabias.measuring.run import run
+from qabias.runs.arguments import RunArguments
+from qabias.runs.folder import read_answers, read_run
+from qabias.runs.question import put_again
 
-from .conftest import ROOT  # noqa: E402
-from .inspect_models import metrics_of  # noqa: E402
-from .test_chat import chat_model  # noqa: E402
-from .tiny_models import make_model  # noqa: E402
+from .conftest import ROOT
+from .inspect_models import metrics_of
+from .test_chat import chat_model
+from .tiny_models import make_model
 
 LIMIT, TOKENS = 40, 6
 
