@@ -118,10 +118,12 @@ def answers(upstream_dir: str | None = None) -> Scorer:
         asked = asked_again(facts, upstream_dir)
         text = written(state.output)
         place, outcome = asked.read(facts[KEY], text)
-        is_read = place is not None and place != NO_ANSWER
+        answer = None
+        if place is not None and place != NO_ANSWER:
+            answer = asked.name_of(asked.of_key[facts[KEY]], place)
         return Score(
             value=outcome,
-            answer=asked.name_of(asked.of_key[facts[KEY]], place) if is_read else None,
+            answer=answer,
             explanation=str(text),
             metadata={
                 "outcome": outcome,

@@ -126,7 +126,7 @@ def collect_log(
         name,
         model=model or given.model or log.model or log.path.stem,
         config=logged.config,
-        source=given.source,
+        source=given.source or load_benchmark(name).sources[0],
         format=given.format or None,
         norm=given.norm or "none",
         seed=logged.seed,
