@@ -79,6 +79,7 @@ def read(path: Path) -> Log | None:
         figures=_figures(results.of_task("results") or {}, chosen) if results else {},
         n_expected=n_asked * max(1, len(first["resps"][0])) if n_asked is not None else None,
         notes=tuple(notes),
+        beside=(results.path,) if results else (),
     )
 
 

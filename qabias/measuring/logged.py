@@ -94,6 +94,7 @@ def find_logs(folder: Path) -> FoundLogs:
             found.others.append(path)
         else:
             found.logs.append(log)
+    found.others = [path for path in found.others if not any(log.owns(path) for log in found.logs)]
     return found
 
 
