@@ -53,6 +53,7 @@ class Log:
         figures: The scores that the tool printed, by its own names; not a number where it printed none.
         n_expected: How many samples the tool set out to ask, failed ones included; None where the log does not say it.
         notes: What to know of the log, in sentences, such as that the tool stopped before the end.
+        beside: Other files that the log is read from, such as those of its scores.
     """
 
     path: Path
@@ -65,6 +66,7 @@ class Log:
     figures: Mapping[str, float] = field(default_factory=dict)
     n_expected: int | None = None
     notes: tuple[str, ...] = ()
+    beside: tuple[Path, ...] = ()
 
     @property
     def called(self) -> str:

@@ -93,6 +93,8 @@ def find_logs(folder: Path) -> FoundLogs:
             found.others.append(path)
         else:
             found.logs.append(log)
+    beside = {path for log in found.logs for path in log.beside}
+    found.others = [path for path in found.others if path not in beside]
     return found
 
 
