@@ -35,6 +35,7 @@ ROOMS = {
     "report": "one HTML page of a run, of several, or of a comparison",
     "terminal": "scores, tables, templates and comparisons in the terminal",
     "measuring": "asks, scores and reports: the one place that knows everything",
+    "inspect_tasks": "the benchmarks as tasks of inspect_ai",
     "suites": "the experiments of the papers, run by run",
     "planning": "tokens, time and cost of a run before it is started",
     "finetuning": "models trained on RACE, SQuAD and NewsQA as in the papers",

@@ -112,10 +112,8 @@ def test_rubbish_is_no_answer_and_the_reason_why_helm_finds_a_bias(rows, table, 
     n = len(rows) // 2
     assert Counter(found.given.answers["prediction"].to_pylist()) == {0: n - 1, -1: n + 1}
     assert Counter(found.given.answers["outcome"].to_pylist()) == {"answered": n - 1, "truncated": n + 1}
-    assert (
-        figure(found, "bbq_accuracy").why == f"{n:,} answers that are no letter are wrong for HELM, and left out here"
-    )
-    assert f"{n:,} answers that are no letter count against" in figure(found, "bbq_metric_unambiguous_bias").why
+    assert figure(found, "bbq_accuracy").why == f"{n:,} answers without a letter: wrong for HELM, left out here"
+    assert f"{n:,} answers without a letter: against the stereotype" in figure(found, "bbq_metric_unambiguous_bias").why
     ours, _ = scores_of(found, table)
     assert figure(found, "bbq_metric_unambiguous_bias").value < -0.4 < ours["bias_disambig"]
 
@@ -164,8 +162,8 @@ def test_texts_that_are_not_released_are_left_out_and_counted(rows, read):
         state["instance"]["input"]["text"] += " "
     found = read(states)
     assert found.given.answers.num_rows == 3672
-    assert told(found, "8 requests are about texts that no released example has")
-    assert "8 examples are in HELM's score alone" in figure(found, "bbq_accuracy").why
+    assert told(found, "8 requests left out, about texts that no released example has")
+    assert "8 examples in HELM's score alone" in figure(found, "bbq_accuracy").why
     for state in states:
         state["instance"]["references"].reverse()
     with pytest.raises(QabiasError, match="no answer to an example of the released data"):
@@ -244,7 +242,7 @@ def test_released_examples_with_the_same_texts_and_other_roles_are_not_told_apar
     monkeypatch.setattr(bbq_helm._builder.Origin, "table", lambda self, config: twin)
     found = read(answered(rows, fair))
     assert found.given.answers["example_id"].to_pylist() == [row["example_id"] for row in rows[1:]]
-    assert told(found, "1 requests are about texts that several released examples with different roles have")
+    assert told(found, "1 request left out, about texts that several released examples with different roles have")
 
 
 def test_without_the_specification_of_the_run_the_tags_tell_the_scenario(rows, table, tmp_path, monkeypatch):

@@ -214,7 +214,7 @@ def test_a_limit_leaves_nothing_unsaid(upstream, patch, tmp_path):
 
 
 def test_only_bbq_claims_a_log_of_bbq(short):
-    claim = {name for name in benchmark_names() if load_benchmark(name).logged(short) is not None}
+    claim = {name for name in benchmark_names() if load_benchmark(name).logged(short, {}, None) is not None}
     assert claim == {"bbq"}
 
 

@@ -169,7 +169,7 @@ def test_a_custom_id_that_is_no_key_is_named(tmp_path):
 
 def test_the_answers_to_requests_of_a_run_are_read_by_the_run(tmp_path):
     line = result(request_hash({"model": "m"}), 200, chat("A"))
-    with pytest.raises(QabiasError, match=r"--option batch=read:.*output.jsonl"):
+    with pytest.raises(QabiasError, match=r"--option batch=read=.*output.jsonl"):
         read(tmp_path, line)
 
 

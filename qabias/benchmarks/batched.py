@@ -143,7 +143,7 @@ def _of_strangers(log: Log, strangers: Sequence[str], row_of: Mapping[str, int])
     if all(_HASH.fullmatch(name) for name in strangers):
         return QabiasError(
             f"{log.path}: answers to requests that qabias wrote; the run that wrote them reads them: give its "
-            f"qabias run command again with --option batch=read:{log.path}"
+            f"qabias run command again with --option batch=read={log.path}"
         )
     shown = ", ".join(map(repr, strangers[:_NAMED])) + (", ..." if len(strangers) > _NAMED else "")
     examples = ", ".join(map(repr, list(row_of)[:1]))

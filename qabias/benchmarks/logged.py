@@ -38,6 +38,8 @@ class Logged:
         given: The answers: key columns, answer columns, and of BBQ's form `outcome` and `outputs` where texts were
             written.
         config: The configuration that has all its examples.
+        seed: Seed that drew the texts, where they are drawn.
+        fixes: Whether the known defects of published texts were corrected.
         options: The benchmark's own options that tell which texts and orders were asked, where not the default.
         rules: How answers are counted, where not by the default.
         references: The examples as the log has them: key columns, and columns that must be as they are here.
@@ -47,6 +49,8 @@ class Logged:
 
     given: GivenAnswers
     config: str
+    seed: int = 0
+    fixes: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
     rules: Mapping[str, str] = field(default_factory=dict)
     references: pa.Table | None = None

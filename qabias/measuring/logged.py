@@ -10,6 +10,7 @@ from pathlib import Path
 from qabias.benchmarks import load_benchmark, loadable_benchmarks
 from qabias.benchmarks.batched import batched
 from qabias.benchmarks.logged import Logged
+from qabias.benchmarks.own_logs import own_answers
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample, openai_batch
 from qabias.logs.recognise import logs_in, read_log
@@ -127,13 +128,17 @@ def collect_log(
         name,
         model=model or given.model or log.model or log.path.stem,
         config=logged.config,
-        source=given.source,
+        source=given.source or load_benchmark(name).sources[0],
         format=given.format or None,
         norm=given.norm or "none",
+        seed=logged.seed,
+        fixes=logged.fixes,
         options=logged.options,
         rules={**logged.rules, **(rules or {})},
         asked_by=" ".join((log.tool, log.task)).replace("|", " "),
     )
+    # The arguments name the texts already, and whether they are corrected.
+    given = replace(given, source="")
     found = collect(given, arguments, str(log.path), upstream_dir, logged.references)
     notes = [f"Asked by {log.called}.", *log.notes, *logged.notes, *_about_counts(log, counts)]
     if found.coverage:
@@ -157,6 +162,9 @@ def _benchmark_of(log: Log, hints: Mapping[str, str], upstream_dir: str | None) 
     Raises:
         QabiasError: If there is none, or what one of them says is missing.
     """
+    own = own_answers(log, upstream_dir)
+    if own is not None:
+        return own
     wanted = hints.get("benchmark")
     if log.tool == openai_batch.TOOL:
         if wanted is None:

@@ -32,7 +32,7 @@ from qabias.benchmarks.inference.prompts import FORMATS, INSTRUCTED, QA_FORMATS
 from qabias.benchmarks.pairs import Codes, Floats, Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules, compute
-from qabias.benchmarks.written import about_missing, as_places, is_text, outcome_counts, text_columns
+from qabias.benchmarks.written import about_missing, as_places, check_outcomes, is_text, outcome_counts, text_columns
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, PairScorer, Request, Scorer, TextScorer
 from qabias.scorers.registry import check_rule, kind_of
@@ -47,6 +47,9 @@ _DEFAULTS = {name: values[0] for name, values in RULES.items()}
 METRIC_VERSION = locate.metric_module(BBNLI, "engine").VERSION
 STORED_COLUMNS = ("predictions", "outcome", "outcomes")
 """Columns of stored answers that scores are made from, beside `prediction`."""
+
+OPTIONAL_COLUMNS = ("outcome", "outputs")
+"""What others may say beside the number of a label: what became of each answer, and the texts as lists."""
 
 _COUNTED = {"wrong": "they count as favouring nobody and as wrong", "exclude": "they are left out of the scores"}
 PAIR_FORMAT = "pair"
@@ -130,13 +133,17 @@ def read_given(answers: pa.Table, prompt_format: PromptFormat | None, norm: str)
     """Answers of others as a run keeps them: numbers of labels as they are, texts as the label that they name.
 
     Args:
-        answers: The column `prediction`.
+        answers: The column `prediction`, and any of `OPTIONAL_COLUMNS`.
         prompt_format: The format in which they were asked; None where it is not known, which the rule of the authors'
             code takes for inference.
         norm: How a text is read.
+
+    Raises:
+        QabiasError: If there are outcomes that are none.
     """
     given = answers["prediction"]
     if not is_text(given):
+        check_outcomes(answers)
         return answers.set_column(answers.column_names.index("prediction"), "prediction", as_places(given))
     texts = [text or "" for text in given.to_pylist()]
     read = _reader(prompt_format, norm)

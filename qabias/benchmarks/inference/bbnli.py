@@ -53,6 +53,7 @@ class BBNLIBenchmark(Benchmark):
     key = ("example_id",)
     class_labels = MappingProxyType({"label": LABELS})
     answer_columns = ("prediction",)
+    optional_columns = asking.OPTIONAL_COLUMNS
     stored_columns = asking.STORED_COLUMNS
     rules: Mapping[str, Sequence[str]] = asking.RULES
     asks: Mapping[str, str] = ASKS

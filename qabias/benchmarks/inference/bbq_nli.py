@@ -67,6 +67,7 @@ class BBQInferenceBenchmark(Benchmark):
     key = ("category", "example_id")
     class_labels = MappingProxyType({"label": LABELS})
     answer_columns = ("prediction",)
+    optional_columns = asking.OPTIONAL_COLUMNS
     stored_columns = asking.STORED_COLUMNS
     rules: Mapping[str, Sequence[str]] = asking.RULES
     asks: Mapping[str, str] = ASKS

@@ -26,7 +26,7 @@ from qabias.benchmarks.inference.questions import from_inference, read_answer
 from qabias.benchmarks.pairs import Pair
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules
-from qabias.benchmarks.written import as_places, is_text, text_columns
+from qabias.benchmarks.written import as_places, check_outcomes, is_text, text_columns
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule
@@ -52,6 +52,7 @@ class BBQQuestionsBenchmark(Benchmark):
     ways: Sequence[str] = ("options", "texts")
     key = ("category", "example_id")
     answer_columns = ("prediction",)
+    optional_columns = asking.OPTIONAL_COLUMNS
     stored_columns = asking.STORED_COLUMNS
     rules: Mapping[str, Sequence[str]] = asking.RULES
     asks: Mapping[str, str] = PERSON_ASKS
@@ -110,6 +111,7 @@ class BBQQuestionsBenchmark(Benchmark):
         """Answers of others: places as they are, texts as whom they name."""
         given = answers["prediction"]
         if not is_text(given):
+            check_outcomes(answers)
             return answers.set_column(answers.column_names.index("prediction"), "prediction", as_places(given))
         texts = [(text or "",) for text in given.to_pylist()]
         read = [[read_answer(text, norm, row)] for (text,), row in zip(texts, table.to_pylist(), strict=True)]

@@ -69,6 +69,7 @@ class UnQoverBenchmark(Benchmark):
     ways: Sequence[str] = ("spans", "masks", "options", "texts")
     key = ("set", "example_id")
     answer_columns = tuple(f"s{subject}_{name}" for name in ASKED for subject in (1, 2))
+    optional_columns = ("outcomes", "outputs")
     stored_columns = ("outcomes",)
     asks: Mapping[str, str] = MappingProxyType({"options": "qa", "letter": CHOOSE, "write": CHOOSE, "reason": REASON})
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"delta": ("paper", "released")})

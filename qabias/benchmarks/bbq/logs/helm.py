@@ -20,6 +20,7 @@ from qabias.answers.missing import NO_ANSWER
 from qabias.answers.outcomes import Written, outcome
 from qabias.benchmarks import locate
 from qabias.benchmarks.bbq import NAME
+from qabias.benchmarks.facts import counted
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged, OtherFigure
 from qabias.errors import QabiasError
@@ -306,12 +307,11 @@ def _notes(found: _Found, asked: pa.Table, n_broken: int) -> list[str]:
     told = [
         f"HELM keeps no number of an example: {len(found.rows):,} of {found.n:,} requests were found in the released "
         "examples by their texts, equal in every character.",
-        _counted(found.n_unknown, "requests are about texts that no released example has, and are left out."),
+        _counted(found.n_unknown, "request", "left out, about texts that no released example has."),
         _counted(
-            found.n_alike,
-            "requests are about texts that several released examples with different roles have, and are left out.",
+            found.n_alike, "request", "left out, about texts that several released examples with different roles have."
         ),
-        _counted(found.n_truncated, "prompts were shortened by HELM to fit the model."),
+        _counted(found.n_truncated, "prompt", "shortened by HELM to fit the model."),
     ]
     if n_broken:
         told.append(
@@ -326,8 +326,8 @@ def _notes(found: _Found, asked: pa.Table, n_broken: int) -> list[str]:
     return [note for note in told if note]
 
 
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what}" if n else ""
+def _counted(n: int, what: str, said: str) -> str:
+    return f"{counted(n, what)} {said}" if n else ""
 
 
 def _figures(log: Log, found: _Found, asked: pa.Table) -> tuple[OtherFigure, ...]:
@@ -336,17 +336,15 @@ def _figures(log: Log, found: _Found, asked: pa.Table) -> tuple[OtherFigure, ...
         of is not None and of["target"] != (_LETTERS[target] if target >= 0 else "")
         for of, target in zip(map(_tagged, found.tags), asked["target_loc"].to_pylist(), strict=True)
     )
-    wrong = _counted(found.n_unread, "answers that are no letter are wrong for HELM, and left out here")
-    against = _counted(
-        found.n_unread, "answers that are no letter count against the stereotype for HELM, and are left out here"
-    )
+    wrong = _counted(found.n_unread, "answer", "without a letter: wrong for HELM, left out here")
+    against = _counted(found.n_unread, "answer", "without a letter: against the stereotype for HELM, left out here")
     targets = (
         f"for {n_other:,} of {len(found.rows):,} examples HELM finds no target or another one than the templates name, "
         "and counts answers to them otherwise"
         if n_other
         else ""
     )
-    missing = _counted(found.n_unknown + found.n_alike, "examples are in HELM's score alone")
+    missing = _counted(found.n_unknown + found.n_alike, "example", "in HELM's score alone")
     nobody = "HELM gives 0 where no answer names a person, which is undefined here" if _is_nobody(found, asked) else ""
     factor = "its factor 1 - accuracy takes the accuracy over both contexts, not over the ambiguous one"
     known: Mapping[str, tuple[str, tuple[str, ...]]] = {

@@ -1,0 +1,25 @@
+"""The tasks of `qabias.inspect_tasks` for a checkout: `inspect eval integrations/inspect/tasks.py@qabias_bbq`."""
+
+from typing import Any
+
+from inspect_ai import Task, task
+
+from qabias.inspect_tasks.tasks import make_task
+
+
+@task
+def qabias_bbq(**arguments: Any) -> Task:
+    """BBQ: which of two people, or neither, in ambiguous and in clear contexts."""
+    return make_task("bbq", arguments)
+
+
+@task
+def qabias_unqover(**arguments: Any) -> Task:
+    """UnQover: four questions about each pair of subjects, of which the context favours none."""
+    return make_task("unqover", arguments)
+
+
+@task
+def qabias_bbnli(**arguments: Any) -> Task:
+    """BBNLI: whether a hypothesis follows from a premise that says nothing of it."""
+    return make_task("bbnli", arguments)

@@ -1,0 +1,161 @@
+"""Questions that somebody else asks: the prompts of a benchmark, and its answers to texts that came back.
+
+Both go through `Benchmark.answer`, so that the prompts are those of a run, and the texts are read as in a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from qabias.benchmarks.base import Benchmark
+from qabias.benchmarks.prompt_format import PromptFormat, choose_format
+from qabias.errors import QabiasError
+from qabias.scorers.registry import FUNCTION
+
+_ASKED_IN_WORDS = "write"
+"""The word of `qabias.scorers.kind.ASKS` for a model that writes its answer."""
+
+
+@dataclass(frozen=True)
+class AskedText:
+    """A question to a model that writes.
+
+    Attributes:
+        key: What tells it from the other questions of the table.
+        prompt: What the model reads, without a chat template.
+        row: Number of its example in the table.
+        number: Which of the questions about that example it is, from 0.
+    """
+
+    key: str
+    prompt: str
+    row: int
+    number: int
+
+
+class _Texts:
+    """Stands in for a model that writes: keeps the questions, and gives texts that there are already.
+
+    Args:
+        texts: The text of every key; None gives an empty one for all.
+
+    Attributes:
+        asked: Key and prompt of every question, in order.
+    """
+
+    # A function of the caller is such a stranger too: it is asked as a chat, and its texts are taken as they are.
+    name = FUNCTION
+    model_signature = ""
+    samples = 1
+
+    def __init__(self, texts: Mapping[str, str] | None = None) -> None:
+        self._texts = texts
+        self.asked: list[tuple[str, str]] = []
+
+    def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
+        """The text of every key."""
+        self.asked += zip(keys, prompts, strict=True)
+        return [("" if self._texts is None else self._texts[key],) for key in keys]
+
+
+def written_format(benchmark: Benchmark, name: str | None = None, orders: int = 1) -> PromptFormat:
+    """The prompt format in which a model that writes in the form of a chat is asked.
+
+    Args:
+        benchmark: The benchmark.
+        name: Name of the format; None for the one that fits.
+        orders: Orders of the answers in which every question is asked.
+
+    Raises:
+        QabiasError: If there is no such format, or a model that writes cannot be asked in it, or not in several orders.
+    """
+    if "texts" not in benchmark.ways:
+        raise QabiasError(f"{benchmark.name}: it cannot be asked in words, so a model that only writes has no answers")
+    prompt_format = choose_format(benchmark.formats, name or _fitting(benchmark))
+    if prompt_format.wordings:
+        names = ", ".join(wording.name for wording in prompt_format.wordings)
+        raise QabiasError(f"{benchmark.name}: {prompt_format.name} is a set of formats; ask one of them: {names}")
+    if prompt_format.pairs:
+        raise QabiasError(
+            f"{benchmark.name}: the format {prompt_format.name} asks a writer no question; choose another"
+        )
+    if orders not in benchmark.orders:
+        known = ", ".join(map(str, benchmark.orders))
+        raise QabiasError(f"orders is {orders}; {benchmark.name} can be asked in {known}")
+    if orders > 1 and not prompt_format.lists_answers:
+        listing = ", ".join(name for name, of in benchmark.formats.items() if of.lists_answers)
+        raise QabiasError(
+            f"{benchmark.name}: the format {prompt_format.name} does not list the answers, so that they have no order; "
+            f"leave orders out, or choose a format that does: {listing}"
+        )
+    return prompt_format.in_orders(orders)
+
+
+def _fitting(benchmark: Benchmark) -> str:
+    return benchmark.asks.get(_ASKED_IN_WORDS) or benchmark.default_format(_Texts())
+
+
+def questions_of(benchmark: Benchmark, table: pa.Table, prompt_format: PromptFormat, norm: str) -> list[AskedText]:
+    """Every question about some examples, those about one example side by side.
+
+    Args:
+        benchmark: The benchmark.
+        table: The examples.
+        prompt_format: How they are put.
+        norm: How a text is read.
+
+    Raises:
+        QabiasError: If the examples cannot be asked in that way.
+    """
+    recorder = _Texts()
+    benchmark.answer(table, recorder, prompt_format, norm)
+    n_each, rest = divmod(len(recorder.asked), table.num_rows)
+    if rest or len({key for key, _ in recorder.asked}) < len(recorder.asked):
+        raise QabiasError(f"{benchmark.name}: its questions have no names of their own; ask it by qabias run")
+    return [AskedText(key, prompt, *divmod(place, n_each)) for place, (key, prompt) in enumerate(recorder.asked)]
+
+
+def answers_to(
+    benchmark: Benchmark, table: pa.Table, texts: Mapping[str, str], prompt_format: PromptFormat, norm: str
+) -> pa.Table:
+    """What a run keeps of texts that a model wrote.
+
+    Args:
+        benchmark: The benchmark.
+        table: The examples.
+        texts: By key of the question (see `questions_of`), for every question about them; a
+            `qabias.answers.outcomes.Written` also says why it ended.
+        prompt_format: How they were put.
+        norm: How a text is read.
+
+    Returns:
+        Parallel to the examples.
+    """
+    return pa.table(benchmark.answer(table, _Texts(texts), prompt_format, norm))
+
+
+def is_answered(questions: Sequence[AskedText], keys: Collection[str], n_rows: int) -> np.ndarray:
+    """Which examples have a text for each of their questions; bool of shape (n_rows,)."""
+    answered = np.ones(n_rows, dtype=bool)
+    answered[[question.row for question in questions if question.key not in keys]] = False
+    return answered
+
+
+def in_whole_units(benchmark: Benchmark, table: pa.Table, answered: np.ndarray) -> np.ndarray:
+    """Which examples belong to units of sampling, such as sets of four, that are answered as a whole.
+
+    Args:
+        benchmark: The benchmark.
+        table: The examples.
+        answered: Which of them are answered; bool of shape (n_rows,).
+
+    Returns:
+        Bool of the same shape. A part of a unit would make bias scores lopsided.
+    """
+    units, _ = benchmark.units(table)
+    broken = np.unique(units[~answered])
+    return ~np.isin(units, broken)

@@ -1,0 +1,201 @@
+"""What a task asks: examples, prompt format and questions, and the facts by which a log tells them again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from qabias.answers import NO_ANSWER
+from qabias.answers.outcomes import ANSWERED
+from qabias.benchmarks import Benchmark, PromptFormat, load_benchmark
+from qabias.benchmarks.orders import PREDICTIONS
+from qabias.benchmarks.own_logs import FACTS, KEY
+from qabias.benchmarks.registry import default_source
+from qabias.benchmarks.texts import AskedText, answers_to, questions_of, written_format
+from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
+from qabias.runs.question import Examples, load_examples
+from qabias.scorers.registry import FUNCTION, load_kind
+from qabias.scorers.server.chat import ROOM_TO_THINK
+from qabias.support.version import __version__
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The questions of a task.
+
+    Attributes:
+        arguments: What is measured, without a model.
+        examples: Its examples.
+        prompt_format: How they are put.
+        questions: Every question, those about one example side by side.
+    """
+
+    arguments: RunArguments
+    examples: Examples
+    prompt_format: PromptFormat
+    questions: list[AskedText]
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """The benchmark."""
+        return self.examples.benchmark
+
+    @property
+    def table(self) -> pa.Table:
+        """The examples."""
+        return self.examples.table
+
+    @property
+    def most_tokens(self) -> int:
+        """Most tokens of an answer: as `qabias run` asks servers, of which nobody knows whether they think first."""
+        return ROOM_TO_THINK * self.prompt_format.new_tokens
+
+    @cached_property
+    def of_key(self) -> Mapping[str, AskedText]:
+        """The questions by their keys."""
+        return {question.key: question for question in self.questions}
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """The examples as dictionaries."""
+        return list(self.table.to_pylist())
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What tells later what was asked; JSON can hold it."""
+        arguments = self.arguments
+        return {
+            "benchmark": arguments.benchmark_name,
+            "config": arguments.config,
+            "source": arguments.source,
+            "texts": self.examples.origin.version,
+            "fixes": arguments.fixes,
+            "format": self.prompt_format.signature,
+            "norm": arguments.norm,
+            "orders": arguments.orders,
+            "limit": arguments.limit,
+            "seed": arguments.seed,
+            "options": dict(arguments.options),
+            "version": __version__,
+        }
+
+    def metadata(self, question: AskedText) -> dict[str, Any]:
+        """What a log keeps of a question: the example as its dataset has it, and the facts with the question's key."""
+        return {**self.rows[question.row], FACTS: {**self.facts, KEY: question.key}}
+
+    def read(self, key: str, text: str) -> tuple[int | None, str]:
+        """What one text is read as.
+
+        Args:
+            key: Of the question.
+            text: What the model wrote.
+
+        Returns:
+            The number of the answer in the order of the file, -1 for none and None where the benchmark counts
+            its answers in another way; and the outcome, see `qabias.answers.outcomes.OUTCOMES`.
+        """
+        question = self.of_key[key]
+        # Read as the answer to all questions about its example: what the others got is not known here.
+        same = {other.key: text for other in self.questions_about(question)}
+        row = self.table.slice(question.row, 1)
+        (answers,) = answers_to(self.benchmark, row, same, self.prompt_format, self.arguments.norm).to_pylist()
+        if "outcomes" in answers:
+            return None, str(answers["outcomes"][question.number])
+        if PREDICTIONS in answers:
+            place = answers[PREDICTIONS][question.number]
+            return place, ANSWERED if place != NO_ANSWER else str(answers["outcome"])
+        return answers["prediction"], str(answers["outcome"])
+
+    def questions_about(self, question: AskedText) -> list[AskedText]:
+        """All questions about the example of one of them."""
+        n_each = len(self.questions) // self.table.num_rows
+        return self.questions[question.row * n_each : (question.row + 1) * n_each]
+
+    def name_of(self, question: AskedText, place: int) -> str:
+        """What an answer says: its text in the example where there is one, else its name or its number."""
+        names = self.benchmark.class_labels.get("label", ())
+        name = names[place] if place < len(names) else str(place)
+        return str(self.rows[question.row].get(name, name))
+
+
+def ask(
+    benchmark: str,
+    *,
+    config: str | None = None,
+    source: str | None = None,
+    fixes: bool = False,
+    format: str | None = None,
+    norm: str = "none",
+    orders: int = 1,
+    limit: int | None = None,
+    seed: int = 0,
+    options: Mapping[str, str] | None = None,
+    upstream_dir: str | None = None,
+) -> Asked:
+    """The questions that `qabias run` asks a model that writes, with the same arguments.
+
+    Args:
+        benchmark: Name of the benchmark.
+        config: Configuration; None for the one of all examples.
+        source: Source of the texts; None for the first one of the benchmark.
+        fixes: Correct the known defects of published texts.
+        format: Prompt format; None for the one that fits a model that chats and writes.
+        norm: How a text is read: `none`, or `released` for the rule of the authors' code.
+        orders: In how many orders of its answers every question is asked.
+        limit: At most so many examples, drawn as whole sets and spread over all templates; None for all.
+        seed: Seed of generation and sampling.
+        options: The benchmark's own options.
+        upstream_dir: Local mirror of the published files.
+
+    Raises:
+        QabiasError: If an argument is wrong or the files cannot be had.
+    """
+    found = load_benchmark(benchmark)
+    chosen = config or found.whole_config(load_kind(FUNCTION))
+    found.check_config(chosen)
+    arguments = RunArguments(
+        benchmark,
+        model="",
+        config=chosen,
+        source=source or default_source(benchmark),
+        fixes=fixes,
+        format=written_format(found, format, orders).name,
+        norm=norm,
+        orders=orders,
+        limit=limit,
+        seed=seed,
+        options=dict(options or {}),
+    )
+    check_own_options(found, arguments.options)
+    check_arguments(found, arguments)
+    return _load(json.dumps(asdict(arguments), sort_keys=True), upstream_dir)
+
+
+def asked_again(facts: Mapping[str, Any], upstream_dir: str | None) -> Asked:
+    """The questions of a task by the facts of any of its samples.
+
+    Args:
+        facts: See `Asked.facts`.
+        upstream_dir: Local mirror of the published files.
+
+    Raises:
+        QabiasError: See `ask`.
+    """
+    names = ("config", "source", "fixes", "norm", "orders", "limit", "seed", "options")
+    chosen = {name: facts[name] for name in names}
+    return ask(facts["benchmark"], format=facts["format"].partition("@")[0], upstream_dir=upstream_dir, **chosen)
+
+
+@lru_cache(maxsize=2)
+def _load(arguments: str, upstream_dir: str | None) -> Asked:
+    """The questions of a task; kept, because every sample and every metric needs them. JSON can be a key of a cache."""
+    chosen = RunArguments(**json.loads(arguments))
+    examples = load_examples(chosen, upstream_dir)
+    prompt_format = written_format(examples.benchmark, chosen.format, chosen.orders)
+    questions = questions_of(examples.benchmark, examples.table, prompt_format, chosen.norm)
+    return Asked(chosen, examples, prompt_format, questions)

@@ -1,0 +1,113 @@
+"""Scores of what came back: all texts at once, because the scores of a benchmark are no means over questions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from qabias.benchmarks import ALL, Benchmark, Measure
+from qabias.benchmarks.facts import possible_range
+from qabias.benchmarks.stacking import stacked
+from qabias.benchmarks.texts import answers_to, in_whole_units, is_answered
+from qabias.benchmarks.written import outcome_counts
+from qabias.inspect_tasks.asking import Asked
+from qabias.measuring.run import scores_of
+from qabias.runs.question import Question
+from qabias.tables.model import estimate
+
+ENDS = ("low", "high")
+"""What stands behind the name of a score for the ends of its 95 % interval."""
+POSSIBLE = ("lowest", "highest")
+"""The same for the range that it could take, where answers are missing."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The scores of a task.
+
+    Attributes:
+        overall: Those of all questions by name, each with the ends of its interval, and how many answers were given,
+            were not read and why, were left out or are missing; NaN is undefined.
+        by_group: The headline scores of every group, named "GROUP/score", where there are several groups.
+    """
+
+    overall: Mapping[str, float]
+    by_group: Mapping[str, float]
+
+
+def scored(asked: Asked, epochs: Sequence[Mapping[str, str]]) -> Found:
+    """The scores of texts that a model wrote.
+
+    Examples count whose questions all have a text in every epoch, in sets that are whole. Several epochs are several
+    runs: their scores are means over them. Of a benchmark that has no such means the first epoch counts.
+
+    Args:
+        asked: The questions.
+        epochs: Of each epoch the texts by key of the question; a `qabias.answers.outcomes.Written` also says why it
+            ended.
+    """
+    benchmark, table = asked.benchmark, asked.table
+    n_given, n_asked = sum(map(len, epochs)), len(asked.questions) * len(epochs)
+    if not benchmark.pools:
+        epochs = epochs[:1]
+    answered = np.all([is_answered(asked.questions, texts, table.num_rows) for texts in epochs], axis=0)
+    kept = in_whole_units(benchmark, table, answered)
+    n_each = len(asked.questions) // table.num_rows
+    n_counted = int(kept.sum()) * n_each * len(epochs)
+    missing = {"left_out": n_given - n_counted, "missing": n_asked - n_given}
+    if not n_counted:
+        nothing = {measure.name: math.nan for measure in _compared(benchmark)}
+        return Found(nothing | _floats({"answers": 0, **missing}), {})
+    part = table.filter(pa.array(kept))
+    answers = pa.concat_tables(
+        [answers_to(benchmark, part, texts, asked.prompt_format, asked.arguments.norm) for texts in epochs],
+        promote_options="default",
+    )
+    if len(epochs) > 1:
+        part = stacked(part, [str(number + 1) for number in range(len(epochs))])
+    question = Question(replace(asked.examples, table=part), asked.prompt_format, "", 1)
+    scores, _ = scores_of(question, answers, asked.arguments.rules)
+    groups = benchmark.groups(scores)
+    whole = groups.pop(ALL, None) or (next(iter(groups.values())) if len(groups) == 1 else None)
+    overall = {} if whole is None else _numbers(whole, _compared(benchmark))
+    counts = {"answers": n_counted, **outcome_counts(answers).get("outcomes", {}), **missing}
+    by_group = {
+        f"{group}/{name}": value
+        for group, of in (groups if len(groups) > 1 else {}).items()
+        for name, value in _numbers(of, benchmark.facts.chosen(benchmark.facts.tiles)).items()
+    }
+    return Found(overall | _floats(counts), by_group)
+
+
+def _compared(benchmark: Benchmark) -> tuple[Measure, ...]:
+    """The scores that a comparison shows, and how many answers were not read."""
+    names = (*benchmark.facts.compared, "unparsed_share")
+    return tuple(measure for measure in benchmark.facts.measures if measure.name in names)
+
+
+def _numbers(scores: Mapping[str, Any], measures: Sequence[Measure]) -> dict[str, float]:
+    """Scores with two ends each; NaN where one is undefined.
+
+    The ends are those of the interval, where there is one. Where more answers are missing than a run overlooks, they
+    are the range that the score could take with them, as a run shows it.
+    """
+    found = {}
+    for measure in measures:
+        name = measure.name
+        if name not in scores:
+            continue
+        value, *interval = estimate(scores, name)
+        possible = possible_range(scores, measure)
+        found[name] = math.nan if value is None else value
+        names, ends = (ENDS, interval) if possible is None else (POSSIBLE, possible)
+        found |= {f"{name}_{which}": end for which, end in zip(names, ends, strict=True) if end is not None}
+    return found
+
+
+def _floats(counts: Mapping[str, int]) -> dict[str, float]:
+    return {name: float(number) for name, number in counts.items()}

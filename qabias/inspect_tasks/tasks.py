@@ -1,0 +1,173 @@
+"""Tasks, scorer and metrics of inspect_ai, made for every benchmark that can be asked in words."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from inspect import signature
+from typing import Any
+
+from rich.markup import escape
+
+from qabias.answers import NO_ANSWER
+from qabias.answers.outcomes import Written
+from qabias.benchmarks import benchmark_names
+from qabias.benchmarks.own_logs import FACTS, FINISHES, KEY
+from qabias.errors import QabiasError
+from qabias.inspect_tasks.asking import ask, asked_again
+from qabias.inspect_tasks.scores import Found, scored
+from qabias.support.suggest import unknown
+
+try:
+    from inspect_ai import Task, task
+    from inspect_ai._util.error import PrerequisiteError  # printed as one line, without a traceback
+    from inspect_ai.dataset import MemoryDataset, Sample
+    from inspect_ai.model import ContentReasoning, GenerateConfig, ModelOutput
+    from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
+    from inspect_ai.solver import TaskState, generate
+except ImportError as error:
+    raise QabiasError(
+        'qabias.inspect_tasks needs inspect_ai, which needs Python 3.11; run: pip install "qabias[inspect]"'
+    ) from error
+
+_EPOCH, _FINISH, _THINKING = "epoch", "finish", "thinking"
+
+
+def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
+    """The task that asks a benchmark with the prompts of qabias, and scores its answers as qabias does.
+
+    Args:
+        benchmark: Name of the benchmark.
+        arguments: What `-T` gave: any arguments of `qabias.inspect_tasks.asking.ask` by name.
+
+    Raises:
+        PrerequisiteError: If an argument is unknown or wrong, or the files cannot be had.
+    """
+    try:
+        asked = ask(benchmark, **_checked(arguments))
+    except QabiasError as error:
+        raise PrerequisiteError(escape(f"qabias: {error}")) from error
+    upstream_dir = arguments.get("upstream_dir")
+    samples = [
+        Sample(id=question.key, input=question.prompt, metadata=asked.metadata(question))
+        for question in asked.questions
+    ]
+    return Task(
+        dataset=MemoryDataset(samples, name=asked.arguments.config, location=f"{benchmark} {asked.facts['texts']}"),
+        solver=generate(),
+        scorer=answers(upstream_dir),
+        metrics=[scores(upstream_dir), by_group(upstream_dir)],
+        config=GenerateConfig(temperature=0.0, max_tokens=asked.most_tokens),
+        version=asked.facts["version"],
+    )
+
+
+def _checked(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, with a list of configurations as one text, as `-T config=Age,SES` is read by inspect.
+
+    Raises:
+        QabiasError: If one is unknown.
+    """
+    known = [name for name in signature(ask).parameters if name != "benchmark"]
+    for name in arguments:
+        if name not in known:
+            raise unknown("task parameter", name, known)
+    config = arguments.get("config")
+    return {**arguments, "config": ",".join(config) if isinstance(config, list) else config}
+
+
+def make_tasks() -> dict[str, Callable[..., Task]]:
+    """A registered task for every benchmark that is installed, by its name."""
+
+    def registered(name: str) -> Callable[..., Task]:
+        def of_benchmark(**arguments: Any) -> Task:
+            return make_task(name, arguments)
+
+        made: Callable[..., Task] = task(name=name)(of_benchmark)
+        return made
+
+    return {name: registered(name) for name in benchmark_names()}
+
+
+@metric(scores="unreduced")
+def scores(upstream_dir: str | None = None) -> Metric:
+    """The scores of all answers, with 95 % intervals over templates, and how many were refused, cut off or not read."""
+
+    def compute(found: list[SampleScore]) -> dict[str, float]:
+        return dict(_scored(found, upstream_dir).overall)
+
+    return compute
+
+
+@metric(scores="unreduced")
+def by_group(upstream_dir: str | None = None) -> Metric:
+    """The headline scores of every category or set, with 95 % intervals over templates."""
+
+    def compute(found: list[SampleScore]) -> dict[str, float]:
+        return dict(_scored(found, upstream_dir).by_group)
+
+    return compute
+
+
+@scorer(metrics=[scores(), by_group()], name="qabias")
+def answers(upstream_dir: str | None = None) -> Scorer:
+    """What every text is read as; its value is what became of it, see `qabias.answers.outcomes.OUTCOMES`."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        facts = state.metadata[FACTS]
+        asked = asked_again(facts, upstream_dir)
+        text = written(state.output)
+        place, outcome = asked.read(facts[KEY], text)
+        answer = None
+        if place is not None and place != NO_ANSWER:
+            answer = asked.name_of(asked.of_key[facts[KEY]], place)
+        return Score(
+            value=outcome,
+            answer=answer,
+            explanation=str(text),
+            metadata={
+                "outcome": outcome,
+                "prediction": place,
+                _FINISH: text.finish,
+                _THINKING: text.thinking,
+                _EPOCH: state.epoch,
+            },
+        )
+
+    return score
+
+
+def written(output: ModelOutput) -> Written:
+    """What a model wrote: the text, why it ended, and what it thought before it where inspect keeps that apart."""
+    if not output.choices:
+        return Written("")
+    message, finish = output.choices[0].message, str(output.choices[0].stop_reason)
+    parts = [] if isinstance(message.content, str) else message.content
+    thoughts = [part.reasoning for part in parts if isinstance(part, ContentReasoning)]
+    return Written(message.text, FINISHES.get(finish, finish), "\n".join(thoughts))
+
+
+_last: list[tuple[list[SampleScore], Found]] = []
+
+
+def _scored(found: list[SampleScore], upstream_dir: str | None) -> Found:
+    """The scores of a log, computed once for both metrics."""
+    if not found:
+        return Found({}, {})
+    if not (_last and len(_last[0][0]) == len(found) and all(map(operator.is_, _last[0][0], found))):
+        _last[:] = [(list(found), _score_all(found, upstream_dir))]
+    return _last[0][1]
+
+
+def _score_all(found: list[SampleScore], upstream_dir: str | None) -> Found:
+    epochs: dict[int, dict[str, str]] = {}
+    for one in found:
+        said: Mapping[str, Any] = one.score.metadata or {}
+        text = Written(one.score.explanation or "", said[_FINISH], said[_THINKING])
+        epochs.setdefault(said[_EPOCH], {})[_facts(one)[KEY]] = text
+    return scored(asked_again(_facts(found[0]), upstream_dir), [epochs[number] for number in sorted(epochs)])
+
+
+def _facts(one: SampleScore) -> Mapping[str, Any]:
+    facts: Mapping[str, Any] = (one.sample_metadata or {})[FACTS]
+    return facts
