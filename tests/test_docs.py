@@ -40,6 +40,8 @@ FOREIGN = (
     "python -m llama_cpp.server",
     "python -m pytest",
     "python -m sglang.launch_server",
+    "helm-run",
+    "inspect eval",
     "lm_eval",
     "pip",
     "transformers serve",

@@ -6,11 +6,13 @@ or hours is left to tests of its own, and so are the packages that two pages add
 """
 
 import copy
+import functools
 import os
 import re
 import shlex
 import shutil
 import threading
+from pathlib import Path
 
 import pytest
 import transformers
@@ -28,6 +30,7 @@ from .loopback_server import Server, chat_reply
 from .saved_models import make_t5, save
 from .test_docs import PAGES, REACHABLE, SHELL_LANGUAGES, blocks_of, commands_of, run_qabias
 from .thinking_models import SWITCHED
+from .tool_logs import are_installed, make_logs, make_results
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -92,6 +95,19 @@ def stand_ins(tmp_path_factory):
     }
 
 
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    """A function that gives a folder with the logs of other tools that the pages name."""
+
+    @functools.cache
+    def made():
+        folder = tmp_path_factory.mktemp("tools") / "logs"
+        make_logs(folder, Path(os.environ["QABIAS_UPSTREAM"]))
+        return folder
+
+    return made
+
+
 @pytest.fixture
 def server_url():
     echo = EchoModel()
@@ -144,7 +160,7 @@ def commands_to_run(page):
     [page for page in PAGES if any(commands_to_run(page)) and page.stem not in ("add-a-benchmark", "add-a-scorer")],
     ids=lambda page: page.stem,
 )
-def test_commands_do_what_they_say(page, stand_ins, server_url, folder, monkeypatch, capsys):
+def test_commands_do_what_they_say(page, stand_ins, server_url, folder, logs, monkeypatch, capsys):
     has_upstream = bool(os.environ.get("QABIAS_UPSTREAM"))
     n_run = 0
     for number, command in enumerate(commands_to_run(page)):
@@ -166,6 +182,13 @@ def test_commands_do_what_they_say(page, stand_ins, server_url, folder, monkeypa
                 run_qabias(one, monkeypatch)
         if command[:3] == ["qabias", "score", "age.parquet"]:
             shutil.copy(next((folder / "runs" / "ONE" / "predictions").iterdir()), "age.parquet")
+        if command[1:3] == ["score", "results.jsonl"]:
+            make_results(folder / "results.jsonl")
+        if command[1] == "score" and command[2].split("/")[0] == "logs":
+            if not (has_upstream and are_installed()):
+                continue
+            if not (folder / "logs").exists():
+                shutil.copytree(logs(), folder / "logs")
         if "batch=read=results.jsonl" in command:
             answer_files(sorted((folder / "runs" / "batched" / "batch").glob("requests-*.jsonl")), "results.jsonl")
         run_qabias(concrete(command, stand_ins, server_url, page, number), monkeypatch)

@@ -54,6 +54,8 @@ CONFIGS = {
     for config in map(_read, sorted(FOLDER.glob("*.yaml")))
 }
 TASKS = {name: config for name, config in CONFIGS.items() if "group" not in config}
+# Those that read a dataset folder; the others load documents by a function (test_lm_eval_chat.py).
+OF_FOLDERS = {name: config for name, config in TASKS.items() if "custom_dataset" not in config}
 
 
 def _rows(benchmark, config, limit=None):
@@ -82,10 +84,13 @@ def test_there_is_a_task_for_every_category_and_set():
     assert sorted(CONFIGS["qabias_bbq"]["task"]) == sorted(categories)
     sets = {f"qabias_unqover_{name}" for name in ("gender", "nationality", "ethnicity", "religion")}
     extra = {"qabias_bbq_all", "qabias_bbq_all_letters", "qabias_bbnli", "qabias_bbnli_qa"}
-    assert set(TASKS) == {*categories, *sets, *extra}
+    assert set(OF_FOLDERS) == {*categories, *sets, *extra}
+    languages = {f"qabias_{name}" for name in ("kobbq", "esbbq", "cabbq", "mbbq", "ggbbq", "basqbbq")}
+    chats = {f"{name}_chat" for name in ("qabias_bbq", "qabias_bbnli", *languages)}
+    assert set(TASKS) - set(OF_FOLDERS) == {*languages, *chats}
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", OF_FOLDERS)
 def test_a_task_reads_a_configuration_that_is_there_and_scores_all_that_it_returns(name):
     config = TASKS[name]
     benchmark = config["dataset_path"].removesuffix("_dataset")
@@ -97,6 +102,17 @@ def test_a_task_reads_a_configuration_that_is_there_and_scores_all_that_it_retur
         assert metric["aggregation"] is getattr(utils, f"{benchmark}_{metric['metric']}")
         if metric["metric"].startswith("bias"):
             assert metric["higher_is_better"] is None
+
+
+def test_the_metadata_of_a_task_says_what_it_asks():
+    for name, config in OF_FOLDERS.items():
+        asked = config["metadata"]["qabias"]
+        benchmark = load_benchmark(config["dataset_path"].removesuffix("_dataset"))
+        assert (asked["benchmark"], asked["source"], asked["norm"]) == (benchmark.name, "bundled", "none")
+        row = _rows(benchmark.name, config["dataset_name"], 4).to_pylist()[0]
+        if "process_docs" in config:
+            row = {**row, "context": row["context_12"]}
+        assert config["doc_to_text"](row) == benchmark.formats[asked["format"]].render(row)[0], name
 
 
 # Prompts
@@ -186,7 +202,7 @@ def test_what_a_limit_leaves_of_a_set_does_not_count_and_a_warning_says_so():
     config = TASKS["qabias_bbq_religion"]
     rows = _rows("bbq", "Religion").to_pylist()
     items = [config["process_results"](row, _chosen(row["biased_loc"], 3)) for row in rows]
-    with pytest.warns(UserWarning, match="2 of 42 documents"):
+    with pytest.warns(UserWarning, match="2 of 42 documents .* sets of 4 are not complete"):
         cut = _aggregate(config, items[:42])
     assert cut == _aggregate(config, items[:40])
     with pytest.warns(UserWarning, match="3 of 3 documents"):

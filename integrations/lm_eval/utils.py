@@ -9,17 +9,22 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import datasets
 import numpy as np
 import pyarrow as pa
 
 from qabias.answers.likelihoods import best_option
+from qabias.answers.outcomes import REFUSED, TRUNCATED, UNREAD
 from qabias.benchmarks import PromptFormat, load_benchmark, locate
 from qabias.benchmarks.unqover.questions import ASKED
+from qabias.errors import QabiasError
+from qabias.runs.arguments import RunArguments, check_arguments
+from qabias.runs.question import load_examples
 from qabias.runs.sampling import sample
 from qabias.scorers.base import OptionScores
+from qabias.support.suggest import unknown
 
 # The scores of the tasks: some of BBQ's, and all of the others'.
 BBQ_METRICS = (
@@ -43,8 +48,26 @@ UNQOVER_ROWS = 2000
 """Rows of a set that are asked, each by four questions; the same as those of `qabias run --limit 2000`."""
 
 Doc = Mapping[str, Any]
-# An answer (or the number of the question, and two probabilities), then the values of the columns above.
-Item = tuple[Any, ...]
+
+_CHOICES = ("config", "source", "format", "limit", "options")
+# The outcome that each of these metrics is the share of; the harness does not keep what `filtered` is told by.
+OUTCOME_SHARES = {"refused_share": REFUSED, "truncated_share": TRUNCATED, "unread_share": UNREAD}
+
+
+class Item(NamedTuple):
+    """What a metric needs to know of a document.
+
+    Attributes:
+        answer: Index of the answer, -1 for none; of UnQover the number of the question and two probabilities.
+        outcome: What became of a written answer, see `qabias.answers.outcomes`; "" where none was written.
+        size: Number of documents of its whole set.
+        values: The values of the columns above, the set first.
+    """
+
+    answer: Any
+    outcome: str
+    size: int
+    values: tuple[Any, ...]
 
 
 # Prompts. The harness puts the space between prompt and answer itself, or leaves it out in a chat.
@@ -73,6 +96,72 @@ unqover_text, unqover_choices = _asking("unqover", "qa")
 # Documents
 
 
+def documents(qabias: dict[str, Any], **metadata: Any) -> dict[str, datasets.Dataset]:
+    """The documents of a task by its `metadata`: examples of a benchmark with the prompt that each is asked by.
+
+    The published files of a set are fetched and verified. The harness calls this with all `metadata` of the task, those
+    of `--metadata` and the arguments of the model among them.
+
+    Args:
+        qabias: `benchmark`, `config`, `format` and `source` of the task. What is chosen at the command line is written
+            into it, so that the harness's results say what was asked.
+        **metadata: `qabias_config`, `qabias_format`, `qabias_source`, `qabias_limit` (examples drawn over all templates
+            as by `qabias run --limit`) and `qabias_options` (of the benchmark, by name) change it.
+
+    Returns:
+        By the name of its split the examples, with `benchmark` and `format` to read answers by, `prompt`, `options`,
+        and `set_size`, the number of examples of its set.
+
+    Raises:
+        QabiasError: If there is no such choice, or the files cannot be had.
+    """
+    for name, value in metadata.items():
+        if name.startswith("qabias_"):
+            if name.removeprefix("qabias_") not in _CHOICES:
+                raise unknown("choice in --metadata", name, [f"qabias_{choice}" for choice in _CHOICES])
+            qabias[name.removeprefix("qabias_")] = value
+    asked = {name: qabias[name] for name in _CHOICES if name in qabias}
+    arguments = RunArguments(qabias["benchmark"], **asked)
+    benchmark = load_benchmark(arguments.benchmark)
+    check_arguments(benchmark, arguments)
+    prompt_format = _askable(benchmark.formats[qabias["format"]])
+    table = load_examples(arguments).table
+    rendered = [prompt_format.render(row) for row in table.to_pylist()]
+    units, _ = benchmark.units(table)
+    columns = {
+        "benchmark": [qabias["benchmark"]] * len(rendered),
+        "format": [qabias["format"]] * len(rendered),
+        "prompt": [prompt for prompt, _ in rendered],
+        "options": [list(options) for _, options in rendered],
+        "set_size": np.bincount(units)[units].tolist(),
+    }
+    for name, values in columns.items():
+        table = table.append_column(name, pa.array(values))
+    return {"test": datasets.Dataset(table)}
+
+
+def _askable(prompt_format: PromptFormat) -> PromptFormat:
+    """The format, where one text is asked by it."""
+    if prompt_format.wordings or prompt_format.pairs:
+        one = "several wordings, one after the other" if prompt_format.wordings else "pairs of texts"
+        raise QabiasError(
+            f"the format {prompt_format.name} asks {one}, which a task cannot; give another qabias_format"
+        )
+    return prompt_format
+
+
+def options(doc: Doc) -> list[str]:
+    """The options of a document without the space before each, which the harness puts itself.
+
+    Raises:
+        QabiasError: If something else stands before one.
+    """
+    for option in doc["options"]:
+        if not option.startswith(" "):
+            raise QabiasError(f"the format {doc['format']} has {option!r} without a space before it; ask by qabias run")
+    return [option[1:] for option in doc["options"]]
+
+
 @functools.lru_cache(maxsize=4)
 def unqover_docs(dataset: datasets.Dataset) -> datasets.Dataset:
     """A sample of rows over all templates, each as four documents: two orders, question and negated question.
@@ -99,27 +188,50 @@ def _question(row: Doc, number: int) -> dict[str, Any]:
 
 
 def bbq_results(doc: Doc, results: Sequence[tuple[float, bool]]) -> dict[str, Item]:
-    """The answer to a question of BBQ, for every metric."""
-    return dict.fromkeys(BBQ_METRICS, (_answer(results), *(doc[name] for name in BBQ_COLUMNS)))
+    """The answer to a question of BBQ's form, for every metric."""
+    return dict.fromkeys(BBQ_METRICS, _item(doc, BBQ_COLUMNS, 4, _likeliest(results)))
 
 
 def bbnli_results(doc: Doc, results: Sequence[tuple[float, bool]]) -> dict[str, Item]:
     """The label given to a pair of BBNLI, for every metric."""
-    return dict.fromkeys(BBNLI_METRICS, (_answer(results), *(doc[name] for name in BBNLI_COLUMNS)))
+    return dict.fromkeys(BBNLI_METRICS, _item(doc, BBNLI_COLUMNS, 2, _likeliest(results)))
+
+
+def bbq_written_results(doc: Doc, results: Sequence[str]) -> dict[str, Item]:
+    """The answer read out of what a model wrote to a question of BBQ's form, for every metric."""
+    return dict.fromkeys((*BBQ_METRICS, *OUTCOME_SHARES), _item(doc, BBQ_COLUMNS, 4, *_read(doc, results[0])))
+
+
+def bbnli_written_results(doc: Doc, results: Sequence[str]) -> dict[str, Item]:
+    """The label read out of what a model wrote to a pair of BBNLI, for every metric."""
+    return dict.fromkeys((*BBNLI_METRICS, *OUTCOME_SHARES), _item(doc, BBNLI_COLUMNS, 2, *_read(doc, results[0])))
 
 
 def unqover_results(doc: Doc, results: Sequence[tuple[float, bool]]) -> dict[str, Item]:
     """The probabilities of both subjects, for every metric."""
     probabilities = tuple(math.exp(loglikelihood) for loglikelihood, _ in results)
-    item = ((doc["number"], *probabilities), *(doc[name] for name in UNQOVER_COLUMNS))
+    item = _item(doc, UNQOVER_COLUMNS, len(ASKED), (doc["number"], *probabilities))
     return dict.fromkeys(UNQOVER_METRICS, item)
 
 
-def _answer(results: Sequence[tuple[float, bool]]) -> int:
+def _item(doc: Doc, columns: Sequence[str], size: int, answer: Any, outcome: str = "") -> Item:
+    return Item(answer, outcome, doc.get("set_size", size), tuple(doc[name] for name in columns))
+
+
+def _likeliest(results: Sequence[tuple[float, bool]]) -> int:
     """Index of the most likely option; -1, no answer, where the best two are equal."""
     loglikelihoods = np.array([loglikelihood for loglikelihood, _ in results])
     sizes = np.ones(len(results), dtype=np.int32)  # read by other norms only
     return best_option(OptionScores(loglikelihoods, sizes, sizes), "none")
+
+
+def _read(doc: Doc, text: str | None) -> tuple[int, str]:
+    """Index of the answer that a text gives, -1 for none, and what became of it; thinking is set aside."""
+    benchmark = load_benchmark(doc["benchmark"])
+    given = pa.table({"prediction": pa.array([text], pa.string())})
+    prompt_format = benchmark.formats[doc["format"]]
+    (answer,) = benchmark.read_given(pa.Table.from_pylist([doc]), given, prompt_format, "none").to_pylist()
+    return answer["prediction"], answer["outcome"]
 
 
 # Scores
@@ -127,22 +239,26 @@ def _answer(results: Sequence[tuple[float, bool]]) -> int:
 
 @functools.lru_cache(maxsize=1)
 def _bbq_scores(items: tuple[Item, ...]) -> dict[str, float]:
-    whole = _whole_sets(items, 4)
-    return _compute("bbq", [answer for answer, *_ in whole], whole, BBQ_COLUMNS, BBQ_METRICS)
+    whole = _whole_sets(items)
+    answers = [item.answer for item in whole]
+    # Some sets of EsBBQ and CaBBQ lack a polarity as they were released; parts of sets are left out above.
+    found = _compute("bbq", answers, whole, BBQ_COLUMNS, BBQ_METRICS, allow_incomplete=True)
+    return found | _outcome_shares(whole)
 
 
 @functools.lru_cache(maxsize=1)
 def _bbnli_scores(items: tuple[Item, ...]) -> dict[str, float]:
-    whole = _whole_sets(items, 2)
-    return _compute("bbnli", [answer for answer, *_ in whole], whole, BBNLI_COLUMNS, BBNLI_METRICS)
+    whole = _whole_sets(items)
+    found = _compute("bbnli", [item.answer for item in whole], whole, BBNLI_COLUMNS, BBNLI_METRICS)
+    return found | _outcome_shares(whole)
 
 
 @functools.lru_cache(maxsize=1)
 def _unqover_scores(items: tuple[Item, ...]) -> dict[str, float]:
     rows: dict[int, Item] = {}
     predictions: dict[int, dict[str, float]] = {}
-    for item in _whole_sets(items, len(ASKED)):
-        (number, first, second), example_id, *_ = item
+    for item in _whole_sets(items):
+        (number, first, second), (example_id, *_) = item.answer, item.values
         rows[example_id] = item
         scores = {f"s1_{ASKED[number]}": first, f"s2_{ASKED[number]}": second}
         predictions.setdefault(example_id, {}).update(scores)
@@ -150,30 +266,43 @@ def _unqover_scores(items: tuple[Item, ...]) -> dict[str, float]:
     return _compute("unqover", answers, list(rows.values()), UNQOVER_COLUMNS, UNQOVER_METRICS)
 
 
-def _whole_sets(items: Sequence[Item], size: int) -> list[Item]:
+def _whole_sets(items: Sequence[Item]) -> list[Item]:
     """The items of complete sets: a part of one would make the scores lopsided."""
-    sizes = Counter(item[1] for item in items)
-    whole = [item for item in items if sizes[item[1]] == size]
+    found = Counter(item.values[0] for item in items)
+    whole = [item for item in items if found[item.values[0]] == item.size]
     if len(whole) < len(items):
         warnings.warn(
             f"qabias: {len(items) - len(whole)} of {len(items)} documents are left out of the scores because their "
-            f"sets of {size} are not complete; give a --limit that {size} divides",
+            f"sets of {_sizes(items)} are not complete; {_WHOLE_SETS}",
             stacklevel=2,
         )
     return whole
 
 
+_WHOLE_SETS = "give a --limit that ends with a set, or draw whole sets of all templates by --metadata (see README.md)"
+
+
+def _sizes(items: Sequence[Item]) -> str:
+    return " or ".join(map(str, sorted({item.size for item in items})))
+
+
+def _outcome_shares(items: Sequence[Item]) -> dict[str, float]:
+    """The share of every outcome without an answer; NaN where there is no item."""
+    counts = Counter(item.outcome for item in items)
+    return {name: counts[of] / len(items) if items else math.nan for name, of in OUTCOME_SHARES.items()}
+
+
 def _compute(
-    metric: str, answers: list[Any], items: Sequence[Item], columns: Sequence[str], names: Sequence[str]
+    metric: str, answers: list[Any], items: Sequence[Item], columns: Sequence[str], names: Sequence[str], **options: Any
 ) -> dict[str, float]:
     """Some scores of a metric of qabias; NaN where there is no item."""
     if not items:
         return dict.fromkeys(names, math.nan)
     import evaluate  # takes seconds, and only scoring needs it
 
-    references = {name: [item[1 + i] for item in items] for i, name in enumerate(columns)}
+    references = {name: [item.values[i] for item in items] for i, name in enumerate(columns)}
     module = evaluate.load(str(locate.metric_folder(metric)))
-    scores = module.compute(predictions=answers, references=references, confidence=None)
+    scores = module.compute(predictions=answers, references=references, confidence=None, **options)
     return {name: float(scores[name]) for name in names}
 
 
@@ -190,8 +319,8 @@ def _aggregation(
 
 # The aggregations have the names of the metrics after that of the benchmark, e.g. `bbq_bias_ambig`.
 for _benchmark, _scores, _names in (
-    ("bbq", _bbq_scores, BBQ_METRICS),
-    ("bbnli", _bbnli_scores, BBNLI_METRICS),
+    ("bbq", _bbq_scores, (*BBQ_METRICS, *OUTCOME_SHARES)),
+    ("bbnli", _bbnli_scores, (*BBNLI_METRICS, *OUTCOME_SHARES)),
     ("unqover", _unqover_scores, UNQOVER_METRICS),
 ):
     globals().update({f"{_benchmark}_{_name}": _aggregation(_scores, _name) for _name in _names})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 from qabias.errors import QabiasError
 from qabias.logs.inspect_files import InspectFile, open_file
 from qabias.logs.model import Log, Sample
-from qabias.support.suggest import first_line
 
 TOOL = "inspect_ai"
 
@@ -68,7 +68,7 @@ def _figures(header: Mapping[str, Any]) -> dict[str, float]:
     for score in _results(header).get("scores") or ():
         group = "/".join(filter(None, (score["name"], score.get("reducer"))))
         for name, metric in score["metrics"].items():
-            figures[f"{group}/{name}"] = float(metric["value"])
+            figures[f"{group}/{name}"] = math.nan if metric["value"] is None else float(metric["value"])
     return figures
 
 
@@ -86,7 +86,7 @@ def _notes(path: Path, header: Mapping[str, Any]) -> Iterator[str]:
     status = _status(header)
     if status != _FINISHED:
         why = (header.get("error") or {}).get("message", "")
-        because = f" ({first_line(ValueError(why))})" if why else ""
+        because = f" ({_first_line(why)})" if why else ""
         yield (
             f"inspect has not come to the end of this evaluation, its status is {status}{because}; `inspect eval-retry "
             f"{path.name}` asks what is missing"
@@ -134,11 +134,15 @@ def _answer(sample: Mapping[str, Any]) -> Any:
 
 def _error(sample: Mapping[str, Any]) -> str:
     if sample.get("error"):
-        return first_line(ValueError(sample["error"].get("message", "")))
+        return _first_line(sample["error"].get("message") or "unknown error")
     if sample.get("invalidation"):
         reason = sample["invalidation"].get("reason")
         return "marked as invalid" + (f": {reason}" if reason else "")
     return ""
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0].rstrip(".")
 
 
 def _thinking(choice: Mapping[str, Any]) -> str:

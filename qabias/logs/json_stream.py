@@ -83,8 +83,8 @@ class JsonStream:
                 if not self._more():
                     raise self._damaged("its end is missing") from error
                 continue
-            # A number at the end of what is held may go on.
-            if end < len(self._text) or not self._more():
+            # A number near the end of what is held may go on: of 1.5e-3, 1 is one.
+            if end < len(self._text) - _NEAR_END or not self._more():
                 self._at = end
                 return value
 

@@ -15,7 +15,7 @@ class Sample:
     Attributes:
         where: What messages call it, such as "line 12".
         asked: What the tool keeps of the example, by its own names: inspect's `metadata` with `input` and `choices`,
-            the harness's `doc`, HELM's `instance`.
+            the harness's `doc` and `arguments`, HELM's `instance`.
         answer: What the tool itself read, in its own form, such as the letter "B"; None where it read nothing.
         text: What the model wrote; None where it wrote nothing, such as where only log-likelihoods were asked.
         loglikelihoods: Those of the options in the tool's order; () where none were asked.

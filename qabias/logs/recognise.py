@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from qabias.errors import QabiasError
-from qabias.logs import inspect_eval
+from qabias.logs import helm, inspect_eval, lighteval, lm_eval_samples, openai_batch
 from qabias.logs.model import Log
 
 Reader = Callable[[Path], "Log | None"]
@@ -15,7 +15,7 @@ Reader = Callable[[Path], "Log | None"]
 
 def readers() -> tuple[Reader, ...]:
     """The readers of all tools, in the order in which a file is shown to them."""
-    return (inspect_eval.read,)
+    return (inspect_eval.read, helm.read, openai_batch.read, lighteval.read, lm_eval_samples.read)
 
 
 def read_log(path: Path) -> Log | None:

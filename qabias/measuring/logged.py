@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from qabias.benchmarks import loadable_benchmarks
+from qabias.benchmarks import load_benchmark, loadable_benchmarks
+from qabias.benchmarks.batched import batched
 from qabias.benchmarks.logged import Logged
 from qabias.benchmarks.own_logs import own_answers
 from qabias.errors import QabiasError
-from qabias.logs import Log, Sample
+from qabias.logs import Log, Sample, openai_batch
 from qabias.logs.recognise import logs_in, read_log
 from qabias.measuring.collected import Collected, collect
 from qabias.runs.arguments import RunArguments
@@ -163,6 +164,13 @@ def _benchmark_of(log: Log, hints: Mapping[str, str], upstream_dir: str | None) 
     if own is not None:
         return own
     wanted = hints.get("benchmark")
+    if log.tool == openai_batch.TOOL:
+        if wanted is None:
+            raise QabiasError(
+                f"{log.called}: results of a batch do not say what was asked; name it by --benchmark, and by --config, "
+                "--source and --format"
+            )
+        return wanted, batched(load_benchmark(wanted), log, hints, upstream_dir)
     for name, benchmark in loadable_benchmarks().items():
         if wanted in (None, name):
             logged = benchmark.logged(log, hints, upstream_dir)

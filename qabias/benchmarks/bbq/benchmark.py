@@ -250,9 +250,11 @@ class BBQBenchmark(Benchmark):
         """The authors' outputs of UnifiedQA, or logits of RoBERTa and DeBERTaV3."""
         return recognise(found)
 
-    def logged(self, log: Log) -> Logged | None:
+    def logged(
+        self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
+    ) -> Logged | None:
         """The answers in a log of another tool that asked BBQ's published questions."""
-        return logged(log)
+        return logged(log, hints, upstream_dir)
 
     def published(self, model: str, config: str, upstream_dir: str | None) -> list[GivenAnswers]:
         """The published answers of a model of the paper, for each prompt."""

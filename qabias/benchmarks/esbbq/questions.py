@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from qabias.benchmarks.esbbq import ESBBQ
 from qabias.benchmarks.esbbq.about import REPOSITORY, about_set
+from qabias.benchmarks.esbbq.logs import logged
 from qabias.benchmarks.esbbq.released import CATEGORIES, read_items
+from qabias.benchmarks.logged import Logged
 from qabias.benchmarks.multilingual.benchmark import ALL, ORDERS, PublishedQuestions, SetOrigin, set_facts
 from qabias.benchmarks.multilingual.formats import formats_in
 from qabias.benchmarks.multilingual.language import Language, load_language
@@ -18,6 +20,7 @@ from qabias.benchmarks.multilingual.rows import rows_of, table_of
 from qabias.benchmarks.prompt_format import Example
 from qabias.building.sources import fetch
 from qabias.building.templating import StableRandom
+from qabias.logs import Log
 
 CITATION = (
     "Valle Ruiz-Fernández, Mario Mina, Júlia Falcão, Luis Vasquez-Reina, Anna Sallés, Aitor Gonzalez-Agirre and Olatz "
@@ -65,6 +68,12 @@ class SpainQuestions(PublishedQuestions):
     def language_of(self, example: Example) -> Language:
         """The language of all examples."""
         return self._language
+
+    def logged(
+        self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
+    ) -> Logged | None:
+        """The answers in a log of the harness's own tasks on the set, or of this project's."""
+        return logged(log, self, WORDINGS[self._language.code]) or super().logged(log, hints, upstream_dir)
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
         """The released rows of one category, every set with one of the nine wordings of UNKNOWN drawn by the seed."""

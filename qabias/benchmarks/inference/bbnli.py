@@ -18,12 +18,15 @@ from qabias.answers.parsing import CONTRADICTION, ENTAILMENT, LABELS, PARSE_RULE
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.facts import ALL, Measure, Scores
+from qabias.benchmarks.harness_logs import own_answers
 from qabias.benchmarks.inference import BBNLI, asking
 from qabias.benchmarks.inference.facts import BBNLI_FACTS
 from qabias.benchmarks.inference.prompts import ASKS, FORMATS
+from qabias.benchmarks.logged import Logged
 from qabias.benchmarks.pairs import Pair
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules
+from qabias.logs import Log
 from qabias.scorers.base import Scorer
 from qabias.scorers.kind import ScorerKind
 from qabias.support.arrow import column_codes, rows_of
@@ -33,6 +36,8 @@ _builder = locate.dataset_module(BBNLI, "builder")
 _folder = locate.dataset_module(BBNLI, "folder")
 
 _BREAKDOWNS = ("subtopic", "domain")
+_DOCUMENT = ("pair_id", "premise_id", "hypothesis", "stance")
+_REFERENCES = (*_DOCUMENT, "premise", "question", "subtopic", "kind", "label")
 
 
 class BBNLIBenchmark(Benchmark):
@@ -119,6 +124,12 @@ class BBNLIBenchmark(Benchmark):
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
         """Answers of others: numbers of labels as they are, texts as the label that they name."""
         return asking.read_given(answers, prompt_format, norm)
+
+    def logged(
+        self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
+    ) -> Logged | None:
+        """The answers in a log of this project's tasks for lm-evaluation-harness."""
+        return own_answers(log, self, hints, _DOCUMENT, _REFERENCES, of_set=("pair_id", 2))
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by subtopic and domain, and of all rows."""

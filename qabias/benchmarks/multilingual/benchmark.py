@@ -17,6 +17,7 @@ from qabias.answers import Phrases
 from qabias.benchmarks.about import About
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.facts import FACTS
+from qabias.benchmarks.bbq.logs.lm_eval import own_questions
 from qabias.benchmarks.facts import Facts, Measure
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged
@@ -200,9 +201,11 @@ class PublishedQuestions(BBQBenchmark):
         """None: answers to these sets are read in the general form."""
         return []
 
-    def logged(self, log: Log) -> Logged | None:
-        """None: a log of BBQ is none of these sets."""
-        return None
+    def logged(
+        self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
+    ) -> Logged | None:
+        """The answers in a log of this project's task on the set; a log of BBQ is none of these sets."""
+        return own_questions(log, self, hints)
 
     def language(self, config: str) -> str:
         """The languages of the categories of a configuration."""

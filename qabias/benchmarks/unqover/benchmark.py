@@ -19,16 +19,19 @@ from qabias.answers.outcomes import OUTCOMES, REFUSED
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.facts import Facts, Measure, Scores, Tile, counted, missing_share, possible_range
+from qabias.benchmarks.logged import Logged
 from qabias.benchmarks.pairs import ClusterScores, Codes, Floats, Pair
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, RUN, Rules, compute
 from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.facts import ALL_SETS, FACTS
+from qabias.benchmarks.unqover.logs import logged
 from qabias.benchmarks.unqover.missing import about_classes, about_written, nothing_scored, written_facts
 from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
 from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans
 from qabias.benchmarks.unqover.written import ask_texts
 from qabias.errors import QabiasError
+from qabias.logs import Log
 from qabias.scorers.base import MaskScorer, OptionScorer, Scorer, SpanScorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import kind_of
@@ -202,6 +205,12 @@ class UnQoverBenchmark(Benchmark):
         from qabias.benchmarks.unqover.tables import analyse
 
         return analyse(table, answers, scores)
+
+    def logged(
+        self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
+    ) -> Logged | None:
+        """The answers in a log of this project's tasks for lm-evaluation-harness."""
+        return logged(log, self, hints, _builder.CONFIGS)
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by set; sets have no common score."""

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
+from typing import Any
 
 from qabias.benchmarks.logged import Logged
 from qabias.logs import Log
 
-_MODULES = {"inspect_ai": "inspect_evals"}
+_MODULES = {"inspect_ai": "inspect_evals", "helm": "helm", "lm-eval": "lm_eval"}
 """The module that reads the logs of a tool, by `Log.tool`."""
 
+_NEEDS = {"helm": "upstream_dir", "lm-eval": "hints"}
+"""What the module of a tool reads beside the log: HELM's examples are looked up in the published files by texts."""
 
-def logged(log: Log) -> Logged | None:
+
+def logged(log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
     """The answers in a log of another tool; None where it asked something else.
 
     Args:
         log: The log.
+        hints: What the caller says was asked.
+        upstream_dir: Local mirror of the published files.
 
     Raises:
         QabiasError: If it asked BBQ and does not keep what scores need; says what.
     """
     if log.tool not in _MODULES:
         return None
-    found: Logged | None = import_module(f"{__name__}.{_MODULES[log.tool]}").logged(log)
+    needed: dict[str, Any] = {"hints": hints, "upstream_dir": upstream_dir}
+    more = {name: needed[name] for tool, name in _NEEDS.items() if tool == log.tool}
+    found: Logged | None = import_module(f"{__name__}.{_MODULES[log.tool]}").logged(log, **more)
     return found

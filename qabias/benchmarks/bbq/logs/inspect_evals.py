@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -26,7 +27,9 @@ _KEYS = {"category": str, "source_id": int}
 _SAME = ("question_index", "question_polarity", "context_condition")
 """Metadata that must be as in the released examples."""
 
-_OPENBENCH = "openbench"
+_WITHOUT_IDS = ("openbench", "lighteval")
+"""Packages whose tasks of BBQ keep neither the example nor its groups."""
+
 _CONTEXT, _QUESTION = "Context: ", "\n\nQuestion: "
 _FIGURES = {"accuracy": ("accuracy",)}
 """Where the result of BBQ's metric has a metric of inspect."""
@@ -65,7 +68,8 @@ class _Asked:
     """A sample as an example of BBQ with its answer, without what else the log has of it.
 
     Attributes:
-        key: Category and `example_id`.
+        category: Category of the example.
+        example_id: Its number in the category.
         place: The place of the answer, 0 to 2, or `NO_ANSWER`.
         became: Its outcome; None where the model was not heard.
         text: What the model wrote; None where it was not heard.
@@ -97,10 +101,10 @@ class _Asked:
 
 
 def _is_bbq(log: Log) -> bool:
-    """Whether a task is called so, in any package but this one, whose logs are read by the examples they hold."""
+    """Whether a task is called so, in any package but this one, whose tasks keep other metadata."""
     names = {log.task, log.about.get("task_registry_name") or log.task}
     parts = {name.rpartition("/")[::2] for name in names}
-    return any(package != "qabias" and (name == NAME or name.startswith(f"{NAME}_")) for package, name in parts)
+    return any(package != "qabias" and re.match(rf"{NAME}(?![^_:])", name) for package, name in parts)
 
 
 def _check_keys(log: Log, sample: Sample, metadata: Mapping[str, Any]) -> None:
@@ -109,8 +113,8 @@ def _check_keys(log: Log, sample: Sample, metadata: Mapping[str, Any]) -> None:
         return
     if not lacking:
         raise QabiasError(f"{log.called}: {sample.where}: no category of BBQ is called {metadata['category']!r}")
-    whose = log.task.partition("/")[0]
-    drops = f"; {_OPENBENCH} drops them" if _OPENBENCH in {whose, *log.about.get("packages", {})} else ""
+    whose = {log.task.partition("/")[0], *log.about.get("packages", {})}
+    drops = "".join(f"; {package} drops them" for package in _WITHOUT_IDS if package in whose)
     raise QabiasError(
         f"{log.called}: {sample.where}: no {' and '.join(lacking)} in its metadata, which tell the example that was "
         f"asked (it has {', '.join(metadata) or 'none'}){drops}; ask with the task inspect_evals/{NAME}"

@@ -1,0 +1,176 @@
+"""Answers of a batch to the examples of any benchmark whose answers are texts.
+
+A file of results says neither which benchmark nor which texts were asked. Who made the batch says that, and every
+`custom_id` is the key of an example: "Age/12", "Age-12", "Age_12", or with the name of the benchmark before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from qabias.answers.missing import NO_ANSWER
+from qabias.answers.outcomes import FILTERED, TRUNCATED, Written, outcome
+from qabias.benchmarks.base import Benchmark, make_origin
+from qabias.benchmarks.given import GivenAnswers
+from qabias.benchmarks.logged import Logged
+from qabias.benchmarks.prompt_format import choose_format
+from qabias.errors import QabiasError
+from qabias.logs import Log
+
+_OTHERS = re.compile(r"[^0-9a-z]+")
+_HASH = re.compile(r"[0-9a-f]{64}")
+_AMBIGUOUS = -1
+_NAMED = 3
+
+
+def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged:
+    """The answers of a batch.
+
+    Args:
+        benchmark: The benchmark that was asked.
+        log: The results.
+        hints: What was asked: `config` and `source` (by default those of a table of answers: all examples, the first
+            source), `format` (not known by default) and `norm`, how a text is read.
+        upstream_dir: Local mirror of the published files.
+
+    Raises:
+        QabiasError: If the benchmark's answers are no texts, a hint is none of its names, a `custom_id` is the key of
+            no example or of several, an example is answered more than once, or every request failed.
+    """
+    if tuple(benchmark.answer_columns) != ("prediction",):
+        raise QabiasError(
+            f"{log.path}: {benchmark.name} needs {', '.join(benchmark.answer_columns)} of every example, which a "
+            "written answer does not give"
+        )
+    config, source, norm = (hints.get(name, default) for name, default in _defaults(benchmark).items())
+    prompt_format = choose_format(benchmark.formats, hints["format"]) if "format" in hints else None
+    benchmark.check_config(config)
+    table = benchmark.load(config, make_origin(benchmark, source, 0, False, upstream_dir, {}))
+    found = _by_row(log, _rows_by_id(benchmark, table))
+    if not found.texts:
+        first = next(iter(found.failures.values()), "it is empty")
+        raise QabiasError(f"{log.path}: no answer in it; the first of {found.n:,} requests that failed: {first}")
+    rows = sorted([*found.texts, *found.failures])
+    texts = [found.texts.get(row) for row in rows]
+    asked = table.take(pa.array(rows, pa.int64()))
+    answers = pa.table({"prediction": pa.array(texts, pa.string())})
+    if "outcome" in benchmark.optional_columns:
+        answers = _with_outcomes(benchmark.read_given(asked, answers, prompt_format, norm), texts)
+    for name in reversed(benchmark.key):
+        answers = answers.add_column(0, name, asked[name])
+    given = GivenAnswers(log.model, prompt_format.name if prompt_format else "", norm, source, answers)
+    taken = f"Results do not say which texts were asked; they are taken as answers to the source {source}."
+    return Logged(given, config, notes=() if "source" in hints else (taken,))
+
+
+def _defaults(benchmark: Benchmark) -> dict[str, str]:
+    """What is meant where nothing is said, as for a table of answers."""
+    return {"config": benchmark.configs[-1], "source": benchmark.sources[0], "norm": "none"}
+
+
+@dataclass
+class _Found:
+    """What a file of results holds.
+
+    Attributes:
+        texts: The answers by row of the examples, each with why it ended.
+        failures: Why there is none, by row.
+        n: Number of results.
+    """
+
+    texts: dict[int, Written] = field(default_factory=dict)
+    failures: dict[int, str] = field(default_factory=dict)
+    n: int = 0
+
+
+def _by_row(log: Log, row_of: Mapping[str, int]) -> _Found:
+    """The answers by the row of the example that each answers."""
+    found = _Found()
+    strangers = []
+    for sample in log.samples():
+        name = str(sample.asked["custom_id"])
+        row = row_of.get(_plain(name))
+        if row is None:
+            strangers.append(name)
+            continue
+        if row == _AMBIGUOUS:
+            raise QabiasError(f"{log.path}: {sample.where}: the custom_id {name!r} is that of several examples")
+        if row in found.texts and not sample.error:
+            raise QabiasError(
+                f"{log.path}: {sample.where}: a second answer to {name!r}; a question has one answer: leave n out, and "
+                "give each request once"
+            )
+        found.n += 1
+        if sample.error:
+            found.failures[row] = sample.error
+        else:
+            found.texts[row] = Written(sample.text or "", sample.finish, sample.thinking)
+    if strangers:
+        raise _of_strangers(log, strangers, row_of)
+    found.failures = {row: why for row, why in found.failures.items() if row not in found.texts}
+    return found
+
+
+def _rows_by_id(benchmark: Benchmark, table: pa.Table) -> dict[str, int]:
+    """The row of every example by the ways of writing its key, `_AMBIGUOUS` where two are written alike."""
+    columns = {name: table[name].to_pylist() for name in benchmark.key}
+    # A part of the key that all examples share may be left out.
+    varying = [name for name in benchmark.key if len(set(columns[name])) > 1] or list(benchmark.key)
+    row_of: dict[str, int] = {}
+    for names in dict.fromkeys((tuple(benchmark.key), tuple(varying))):
+        for row, key in enumerate(zip(*(columns[name] for name in names), strict=True)):
+            for written in (_written(key), _written((benchmark.name, *key))):
+                row_of[written] = row if row_of.get(written, row) == row else _AMBIGUOUS
+    return row_of
+
+
+def _written(key: Sequence[Any]) -> str:
+    return _plain("/".join(map(str, key)))
+
+
+def _plain(name: str) -> str:
+    """A `custom_id` or a key without what may differ in writing it: case, and what stands between its parts."""
+    return _OTHERS.sub("/", name.lower()).strip("/")
+
+
+def _of_strangers(log: Log, strangers: Sequence[str], row_of: Mapping[str, int]) -> QabiasError:
+    """The error of names that are those of no example."""
+    if all(_HASH.fullmatch(name) for name in strangers):
+        return QabiasError(
+            f"{log.path}: answers to requests that qabias wrote; the run that wrote them reads them: give its "
+            f"qabias run command again with --option batch=read={log.path}"
+        )
+    shown = ", ".join(map(repr, strangers[:_NAMED])) + (", ..." if len(strangers) > _NAMED else "")
+    examples = ", ".join(map(repr, list(row_of)[:1]))
+    return QabiasError(
+        f"{log.path}: no example of this configuration and source has the custom_id {shown} ({len(strangers):,} in "
+        f"all); a custom_id must be the key of an example, such as {examples}"
+    )
+
+
+def _with_outcomes(read: pa.Table, texts: Sequence[Written | None]) -> pa.Table:
+    """Answers that were read from the texts alone, with what the service says of those that say nothing.
+
+    A request that failed has neither outcome nor text.
+    """
+    became = [
+        _became(text, place, said)
+        for text, place, said in zip(texts, read["prediction"].to_pylist(), read["outcome"].to_pylist(), strict=True)
+    ]
+    outputs = [None if text is None else [str(text)] for text in texts]
+    read = read.set_column(read.column_names.index("outcome"), "outcome", pa.array(became, pa.string()))
+    return read.set_column(read.column_names.index("outputs"), "outputs", pa.array(outputs, pa.list_(pa.string())))
+
+
+def _became(text: Written | None, place: int | None, said: str) -> str | None:
+    if text is None:
+        return None
+    if place is not None and place != NO_ANSWER:
+        return said
+    ended = outcome(text, NO_ANSWER)
+    return ended if ended in (TRUNCATED, FILTERED) else said

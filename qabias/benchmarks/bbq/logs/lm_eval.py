@@ -1,0 +1,199 @@
+"""BBQ as lm-evaluation-harness asks it: its own tasks `bbq`, `bbq_generate` and their halves, and those of qabias.
+
+The harness's tasks ask the published rows. The log-likelihood tasks offer two persons, as they stand in the row, and
+then ten wordings of UNKNOWN in place of the row's one; the generating tasks show no answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from qabias.benchmarks.bbq import NAME
+from qabias.benchmarks.bbq.published import SOURCE
+from qabias.benchmarks.given import GivenAnswers
+from qabias.benchmarks.harness_logs import (
+    NO_ANSWER,
+    about_ties,
+    column,
+    columns_of,
+    document,
+    first_document,
+    first_of_several,
+    is_whole,
+    likeliest,
+    own_answers,
+)
+from qabias.benchmarks.logged import Logged, OtherFigure
+from qabias.benchmarks.registry import load_benchmark
+from qabias.errors import QabiasError
+from qabias.logs.lm_eval_samples import read_options
+
+if TYPE_CHECKING:
+    from qabias.benchmarks.base import Benchmark
+    from qabias.logs import Log, Sample
+
+# What the harness's tasks add to a row, and what only rows of this project have.
+_ADDED = ("biased_answers", "ans0_groups")
+OWN_COLUMNS = ("category", "template_id", "set_id", "biased_loc", "unknown_loc")
+
+_ANSWERS = ("ans0", "ans1", "ans2")
+TEXTS = ("question_polarity", "context_condition", "context", "question", *_ANSWERS, "label")
+"""Columns of the published rows that are compared with the examples here."""
+
+_PERSONS = 2
+
+_FIGURES = {
+    "acc": "accuracy",
+    "accuracy_amb": "accuracy_ambig",
+    "accuracy_disamb": "accuracy_disambig",
+    "amb_bias_score": "bias_ambig",
+    "disamb_bias_score": "bias_disambig",
+}
+_CROSSED = ("Race_x_gender", "Race_x_SES")
+_ZERO = (
+    "the harness gives 0 where no answer is the stereotyped one, also for always against the stereotype (-1 here) and "
+    "for nobody named (undefined here in disambiguated contexts)"
+)
+_BY_RACE = "where groups cross it takes the target by race alone, so that both persons or neither may be the biased one"
+_TIES = "of equally likely answers the harness takes the first, here they are none"
+_TEXTS = (
+    "the harness compares whole answers with single words, so that it misses its own options where they have several "
+    "words, and counts what it cannot read as UNKNOWN; here the text is read by qabias"
+)
+
+
+def logged(log: Log, hints: Mapping[str, str]) -> Logged | None:
+    """The answers in a log of a task on BBQ; None where it is of another task.
+
+    Args:
+        log: A log of the harness.
+        hints: What the caller says was asked.
+
+    Raises:
+        QabiasError: If it asked BBQ and does not keep what scores need; says what.
+    """
+    if set(_ADDED) <= first_document(log).keys():
+        return _of_harness(log)
+    return own_questions(log, load_benchmark(NAME), hints)
+
+
+def own_questions(log: Log, benchmark: Benchmark, hints: Mapping[str, str]) -> Logged | None:
+    """The answers in a log of this project's task on a benchmark of BBQ's form; None where it is of another task."""
+    compared = (*TEXTS, "template_id", "set_id", "target_loc", "biased_loc", "unknown_loc")
+    return own_answers(log, benchmark, hints, OWN_COLUMNS, compared, of_set=("set_id", 4))
+
+
+def _of_harness(log: Log) -> Logged:
+    import pyarrow as pa
+
+    rows: list[dict[str, Any]] = []
+    answers: list[int | str] = []
+    n_samples = n_ties = n_wordings = 0
+    for sample in log.samples():
+        n_samples += 1
+        if sample.run > 1:
+            continue
+        row = {name: column(log, sample, name) for name in ("category", "example_id", *TEXTS)}
+        if sample.loglikelihoods:
+            places = _places(log, sample)
+            n_wordings = len(places) - _PERSONS
+            if n_wordings > 1:
+                row["unknown_loc"] = places[-1]
+            answers.append(likeliest(sample.loglikelihoods, places))
+            n_ties += answers[-1] == NO_ANSWER
+        else:
+            answers.append(sample.text or "")
+        rows.append(row)
+    found = columns_of(rows, rows[0])
+    written = bool(answers) and isinstance(answers[0], str)
+    asked = set(found["category"])
+    keys = {name: found[name] for name in ("category", "example_id")}
+    return Logged(
+        given=GivenAnswers(log.model, "", "none", SOURCE, pa.table({**keys, "prediction": answers})),
+        config=config_of(asked, load_benchmark(NAME).configs),
+        # A limit leaves parts of sets, which the harness scores too; one question of a set then has no counterpart.
+        rules={} if is_whole(log, n_samples) else {"allow_incomplete": "yes"},
+        references=pa.table(found),
+        figures=_figures(log, asked, written, n_ties),
+        notes=(
+            *first_of_several(n_samples, len(rows)),
+            *_about_asking(n_wordings, n_ties),
+        ),
+    )
+
+
+def _places(log: Log, sample: Sample) -> list[int]:
+    """The place in the row of the answer that each option gives; all wordings of UNKNOWN that of the row's own.
+
+    Raises:
+        QabiasError: If the options are not the two persons of the row and then wordings of UNKNOWN.
+    """
+    options, texts = read_options(sample), [str(document(sample)[name]).strip() for name in _ANSWERS]
+    if sorted(options) == sorted(texts):  # a task of somebody's that asks the three answers as they are
+        return [texts.index(option) for option in options]
+    persons = [texts.index(option) for option in options[:_PERSONS] if option in texts]
+    if len(set(persons)) < _PERSONS or not set(texts) <= set(options):
+        raise QabiasError(
+            f"{log.called}: {sample.where}: its options are not the two persons of the row and then wordings of "
+            f"UNKNOWN, as those of the harness's task bbq: {', '.join(options)}; give a table of answers "
+            "(qabias score FILE.csv) instead"
+        )
+    unknown = sum(range(len(texts))) - sum(persons)
+    return [*persons, *[unknown] * (len(options) - _PERSONS)]
+
+
+def config_of(categories: set[str], configs: Sequence[str]) -> str:
+    """The configuration of some categories: their names in their order, or that of all, which is the last."""
+    named = [name for name in configs[:-1] if name in categories]
+    return configs[-1] if len(named) == len(configs) - 1 else ",".join(named) or configs[-1]
+
+
+def _about_asking(n_wordings: int, n_ties: int) -> list[str]:
+    """What to know of how the harness asks.
+
+    Args:
+        n_wordings: Options that say UNKNOWN; 0 where no options were asked.
+        n_ties: Questions without a likeliest answer.
+    """
+    notes = []
+    if not n_wordings:
+        notes.append("The model was shown no answers to choose from; its texts are read by qabias as one of the three.")
+    if n_wordings > 1:
+        notes.append(
+            f"UNKNOWN was offered in {n_wordings} wordings and each person in one, by the sum of log-likelihoods, so "
+            "that UNKNOWN is chosen more often than by the one wording of the row. Do not compare with runs of qabias."
+        )
+    return [*notes, *about_ties(n_ties)]
+
+
+def _figures(log: Log, categories: set[str], written: bool, n_ties: int) -> tuple[OtherFigure, ...]:
+    """The scores of the harness, those of categories beside the same category.
+
+    It prints all of them, whatever it asked: NaN where it had no document of the category or the context.
+    """
+    found = []
+    for name, value in log.figures.items():
+        if math.isnan(value):
+            continue
+        base = next((known for known in _FIGURES if name == known or name.startswith(f"{known}_")), "")
+        category = name[len(base) + 1 :]
+        if not base or (category and category not in categories):
+            found.append(OtherFigure(name, value, why="a score of this task alone"))
+            continue
+        ours = ("by", "category", category, _FIGURES[base]) if category else (_FIGURES[base],)
+        of = {category} if category else categories
+        found.append(OtherFigure(name, value, ours, _why("bias" in base, of, written, n_ties)))
+    return tuple(found)
+
+
+def _why(is_bias: bool, categories: set[str], written: bool, n_ties: int) -> str:
+    """Why a score differs from ours, in a sentence; "" where it is the same quantity."""
+    reasons = [
+        *([_ZERO] if is_bias else []),
+        *([_BY_RACE] if is_bias and not categories.isdisjoint(_CROSSED) else []),
+        *([_TIES] if n_ties else []),
+        *([_TEXTS] if written else []),
+    ]
+    return "; ".join(reasons)

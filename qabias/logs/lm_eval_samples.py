@@ -1,0 +1,265 @@
+"""Logs of lm-evaluation-harness: `samples_TASK_DATE.jsonl` with `results_DATE.json` beside it.
+
+`lm_eval --log_samples --output_path FOLDER` writes both. A line holds one document with what was asked and answered;
+where a task has several filters, every filter has a line of its own for every document, with the same answers. What
+the model and the task are, and the scores, stand in the results alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from qabias.errors import QabiasError
+from qabias.logs.model import Log, Sample
+
+TOOL = "lm-eval"
+
+_FIELDS = {"doc_id", "doc", "arguments", "resps", "filtered_resps"}
+_RESULTS = {"results", "configs", "versions"}
+_BEGINS = b'{"doc_id":'
+_LONGEST_LINE = 1 << 26
+"""No first line is longer, in bytes; a larger file without line ends is of some other form."""
+
+_NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>[^_]+)\.jsonl")
+# What the configuration of a task has for readers of its log; the rest is its source code.
+_CONFIG = (
+    *("task", "dataset_path", "dataset_name", "output_type", "num_fewshot", "repeats", "target_delimiter"),
+    *("description", "generation_kwargs", "filter_list"),
+)
+# What of the metadata is the task's: the harness adds the arguments of the model, keys of services among them.
+_METADATA = ("version", "qabias")
+
+
+class _Results(NamedTuple):
+    """What `results_DATE.json` says of one task."""
+
+    path: Path
+    found: Mapping[str, Any]
+    task: str
+
+    def of_task(self, name: str) -> Any:
+        """The entry of the task under a name, such as "configs"; None where there is none."""
+        of_tasks = self.found.get(name)
+        return of_tasks.get(self.task) if isinstance(of_tasks, dict) else None
+
+
+def read(path: Path) -> Log | None:
+    """The log of one task in a file of samples; None where the file is none.
+
+    Args:
+        path: A file.
+
+    Raises:
+        QabiasError: If its first line is damaged, its results cannot be read, or it is the results of an evaluation
+            whose samples were not kept.
+    """
+    first = _first_line(path)
+    if first is None:
+        _refuse_scores_alone(path)
+        return None
+    chosen = _filter_of(first)
+    results = _results_beside(path)
+    named = _NAME.fullmatch(path.name)
+    notes = list(_notes(results, chosen))
+    task = results.task if results else named["task"] if named else path.stem
+    counts = (results.of_task("n-samples") or {}) if results else {}
+    n_asked = counts.get("effective")
+    return Log(
+        path=path,
+        tool=TOOL,
+        version=str(results.found.get("lm_eval_version") or "") if results else "",
+        task=task,
+        model=str(results.found.get("model_name") or "") if results else "",
+        about=_about(results),
+        samples=lambda: _samples(path, chosen),
+        figures=_figures(results.of_task("results") or {}, chosen) if results else {},
+        n_expected=n_asked * max(1, len(first["resps"][0])) if n_asked is not None else None,
+        notes=tuple(notes),
+    )
+
+
+def _first_line(path: Path) -> Mapping[str, Any] | None:
+    """The first line of a file of samples; None where the file is none."""
+    with path.open("rb") as file:
+        begins = file.read(1)
+        if begins != b"{":
+            return None
+        line = begins + file.readline(_LONGEST_LINE)
+    try:
+        found = json.loads(line)
+    except ValueError:
+        if line.startswith(_BEGINS):
+            raise _damaged(path, 1, line) from None
+        return None
+    if not isinstance(found, dict) or not found.keys() >= _FIELDS:
+        return None
+    _sample(path, 1, found)  # what its other lines are read by must be there
+    return found
+
+
+def _refuse_scores_alone(path: Path) -> None:
+    """Refuse results that have no samples beside them, as the harness leaves them without `--log_samples`."""
+    with path.open("rb") as file:
+        begins = file.read(64)
+    if path.suffix != ".json" or re.match(rb'\{\s*"results"\s*:', begins) is None:
+        return
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except ValueError:
+        return
+    if not isinstance(found, dict) or not found.keys() >= _RESULTS:
+        return
+    date = path.stem.rpartition("_")[2]
+    if not any(path.parent.glob(f"samples_*_{date}.jsonl")):
+        raise QabiasError(
+            f"{path}: the scores of {TOOL} ({', '.join(found['configs'])}) without the answers; ask once more with "
+            "--log_samples, and keep samples_*.jsonl beside this file"
+        )
+
+
+def _samples(path: Path, chosen: str) -> Iterator[Sample]:
+    """The samples of one filter, in the order of the file."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                found = json.loads(line)
+            except ValueError:
+                raise _damaged(path, number, line) from None
+            if not isinstance(found, dict) or not found.keys() >= _FIELDS:
+                raise QabiasError(
+                    f"{path}: line {number} is no sample of {TOOL}: it lacks "
+                    f"{', '.join(sorted(_FIELDS.difference(found if isinstance(found, dict) else ())))}; "
+                    "is another file appended to it?"
+                )
+            if _filter_of(found) == chosen:
+                yield from _sample(path, number, found)
+
+
+def _sample(path: Path, number: int, found: Mapping[str, Any]) -> list[Sample]:
+    """The answers on a line: one, or as many as the task repeats a question.
+
+    Log-likelihoods are taken as the filter left them; of a text, `answer` is what the filter made of the first one.
+    """
+    try:
+        arguments = [tuple(of.values()) for of in found["arguments"].values()]
+        asked = {"doc_id": found["doc_id"], "doc": found["doc"], "arguments": arguments}
+        where, filtered = f"line {number}", found["filtered_resps"]
+        if isinstance(arguments[0][1], str):  # a prompt and an option
+            return [Sample(where, asked, loglikelihoods=tuple(float(value) for value, _ in filtered))]
+        texts = found["resps"][0]
+        return [
+            Sample(where, asked, answer=filtered[0] if run == 1 else None, text=text, run=run)
+            for run, text in enumerate(texts, start=1)
+        ]
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise QabiasError(
+            f"{path}: line {number}: no sample as {TOOL} 0.4.3 or later writes it ({error!r}); ask again with a later "
+            "version"
+        ) from None
+
+
+def _damaged(path: Path, number: int, line: bytes) -> QabiasError:
+    if not line.endswith(b"\n"):
+        return QabiasError(
+            f"{path}: line {number} is cut off after {len(line):,} bytes, so the file is not whole; copy it once more, "
+            "or delete this last line to score what stands before it"
+        )
+    return QabiasError(f"{path}: line {number} is damaged (no JSON); copy the file once more, or delete this line")
+
+
+def _filter_of(found: Mapping[str, Any]) -> str:
+    return str(found.get("filter", "none"))
+
+
+def _results_beside(path: Path) -> _Results | None:
+    """What the results of the same date say of the task; None where they are not there or do not have it.
+
+    Raises:
+        QabiasError: If they are there and cannot be read.
+    """
+    date = path.stem.rpartition("_")[2]
+    for beside in sorted(path.parent.glob("*.json")):
+        if not beside.stem.endswith(f"_{date}"):
+            continue
+        try:
+            found = json.loads(beside.read_text("utf-8"))
+        except ValueError as error:
+            raise QabiasError(
+                f"{beside}: the results of {path.name} are damaged ({error}); copy the file once more, or remove it to "
+                "score the answers without what it says"
+            ) from None
+        if isinstance(found, dict) and isinstance(found.get("configs"), dict):
+            for task in found["configs"]:
+                if path.name == f"samples_{task}_{date}.jsonl":
+                    return _Results(beside, found, task)
+    return None
+
+
+def _notes(results: _Results | None, chosen: str) -> Iterator[str]:
+    if results is None:
+        yield (
+            "The results_*.json of the same date is not beside it: the model, the settings and the scores of the "
+            "harness are not known, the task only by the name of the file, and nobody can tell whether all samples are "
+            f'there. Where the task has several filters, the lines of "{chosen}" are read.'
+        )
+        return
+    config = results.of_task("configs") or {}
+    counts = results.of_task("n-samples") or {}
+    if counts.get("effective", 0) < counts.get("original", 0):
+        n_asked, n_all = counts["effective"], counts["original"]
+        yield f"The harness asked {n_asked:,} of the {n_all:,} documents (--limit or --samples)."
+    filters = [str(of.get("name")) for of in config.get("filter_list") or () if isinstance(of, dict)]
+    if len(filters) > 1:
+        yield (
+            f"The task reads every answer by {len(filters)} filters ({', '.join(filters)}). The same answers stand in "
+            f'the lines of each, and those of "{chosen}" are read.'
+        )
+    n_shots = results.of_task("n-shot")
+    if n_shots:
+        yield f"{n_shots} examples with their answers stood before every question."
+    repeats = config.get("repeats") or 1
+    if repeats > 1:
+        yield f"Every question was asked {repeats} times."
+
+
+def _about(results: _Results | None) -> dict[str, Any]:
+    """Settings of the task and of the evaluation."""
+    if results is None:
+        return {}
+    config, found = results.of_task("configs") or {}, results.found
+    metadata = config.get("metadata") or {}
+    return {
+        "results": results.path.name,
+        "config": {
+            **{name: config[name] for name in _CONFIG if config.get(name) is not None},
+            "metadata": {name: metadata[name] for name in _METADATA if name in metadata},
+        },
+        "version": results.of_task("versions"),
+        "n_shot": results.of_task("n-shot"),
+        "n_samples": results.of_task("n-samples"),
+        "model_source": found.get("model_source"),
+        "chat_template": bool(found.get("chat_template")),
+        "system_instruction": found.get("system_instruction"),
+        "gen_kwargs": (found.get("config") or {}).get("gen_kwargs"),
+        "limit": (found.get("config") or {}).get("limit"),
+        "date": found.get("date"),
+    }
+
+
+def _figures(scores: Mapping[str, Any], chosen: str) -> dict[str, float]:
+    """The scores under their names without the filter, such as "acc" for "acc,none"."""
+    figures = {}
+    for key, value in scores.items():
+        name, comma, of = key.partition(",")
+        if comma and of == chosen and not name.endswith("_stderr") and isinstance(value, int | float):
+            figures[name] = float(value)
+    return figures
+
+
+def read_options(sample: Sample) -> Sequence[str]:
+    """The options of a sample without the space before them, in the harness's order; none where it was to write."""
+    return [option.strip() for _, option in sample.asked["arguments"]] if sample.loglikelihoods else []

@@ -1,0 +1,152 @@
+"""Results of OpenAI's batch service and of others after it: JSON lines with an answer each, in any order.
+
+A line has `custom_id`, `response` (`status_code`, `body`) and `error`; requests that failed may stand in a file of
+their own. A body is that of `/v1/chat/completions`, `/v1/completions` or `/v1/responses`.
+
+See https://platform.openai.com/docs/guides/batch and https://platform.openai.com/docs/api-reference/batch.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from qabias.errors import QabiasError
+from qabias.logs.model import Log, Sample
+
+TOOL = "openai-batch"
+
+_HEAD = 4096
+_MOST_OF_A_LINE = 1 << 24
+_IS_LINE = re.compile(rb'\s*\{.*"custom_id"\s*:', re.DOTALL)
+_FILTERED = ("content_filter", "content_policy_violation")
+_FILTERED_FINISH = "content_filter"
+_THINKING = ("reasoning_content", "reasoning")
+"""Fields in which services give what a model thought before its answer."""
+
+
+def read(path: Path) -> Log | None:
+    """The answers of a file of results; None for any other file.
+
+    Args:
+        path: A file.
+
+    Raises:
+        QabiasError: If it is a file of requests.
+    """
+    with path.open("rb") as file:
+        if not _IS_LINE.match(file.read(_HEAD)):
+            return None
+        file.seek(0)
+        try:
+            first = json.loads(file.readline(_MOST_OF_A_LINE))
+        except ValueError:
+            return None
+    if "method" in first and "body" in first:
+        raise QabiasError(f"{path}: requests of a batch, without answers; give the file that the service gave back")
+    if not first.keys() & {"response", "error"}:
+        return None
+    _, body = _status_and_body(first)
+    return Log(
+        path=path,
+        tool=TOOL,
+        version="",
+        task=str(body.get("object") or "batch"),
+        model=next((name for name in _models(path) if name), ""),
+        about={},
+        samples=partial(_samples, path),
+    )
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                entry = json.loads(line)
+                entry["custom_id"], _status_and_body(entry)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise QabiasError(
+                    f"{path}: line {number} is no result of a batch; is the file cut off? Fetch it again, or remove "
+                    "the line to leave its answer out"
+                ) from error
+            yield number, entry
+
+
+def _models(path: Path) -> Iterator[str]:
+    for _, entry in _lines(path):
+        yield str(_status_and_body(entry)[1].get("model") or "")
+
+
+def _status_and_body(entry: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
+    """HTTP status, 0 where a request was not even sent, and the body of the answer; {} where there is none."""
+    response = entry.get("response")
+    if not response:
+        return 0, {}
+    # Some programs that take such files leave status and body out and write the answer itself.
+    if "status_code" not in response:
+        return 200, response
+    body = response.get("body")
+    return int(response["status_code"]), body if isinstance(body, dict) else {}
+
+
+def _samples(path: Path) -> Iterator[Sample]:
+    for number, entry in _lines(path):
+        where, asked = f"line {number}", {"custom_id": str(entry["custom_id"])}
+        status, body = _status_and_body(entry)
+        failed = entry.get("error") or body.get("error")
+        if failed or not 200 <= status < 300:
+            yield _failure(where, asked, status, failed)
+            continue
+        try:
+            answers = _answers(body)
+        except (KeyError, IndexError, TypeError, AttributeError):
+            answers = []
+        if not answers:
+            yield Sample(where, asked, error="a body that is no answer of chat/completions, completions or responses")
+        for run, (text, finish, thinking) in enumerate(answers, start=1):
+            yield Sample(where, asked, text=text, finish=finish, run=run, thinking=thinking)
+
+
+def _failure(where: str, asked: Mapping[str, Any], status: int, failed: Any) -> Sample:
+    """A request without an answer; one that a service's filter refused has that as its answer."""
+    said = failed if isinstance(failed, dict) else {"message": str(failed or "no message")}
+    if said.get("code") in _FILTERED:
+        return Sample(where, asked, text="", finish=_FILTERED_FINISH)
+    message = " ".join(str(said.get("message") or said.get("code") or "no message").split())
+    return Sample(where, asked, error=f"status {status}: {message}" if status else message)
+
+
+def _answers(body: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """The texts of a body, each with why it ended and what a service gives of the thinking before it."""
+    if "output" in body:
+        return [_response(body)]
+    found = []
+    for choice in body["choices"]:
+        finish = str(choice.get("finish_reason") or "")
+        if "message" not in choice:
+            found.append((choice["text"], finish, ""))
+            continue
+        message = choice["message"]
+        # A service that declines may say so in a field of its own, which reads as the answer.
+        text = message.get("content") or message.get("refusal") or ""
+        thinking = next((message[name] for name in _THINKING if isinstance(message.get(name), str)), "")
+        found.append((text if isinstance(text, str) else _joined(text), finish, thinking))
+    return found
+
+
+def _response(body: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The text of an answer of `/v1/responses`: its messages, and the summary of the thinking before them."""
+    parts = [part for item in body["output"] if item["type"] == "message" for part in item["content"]]
+    thought = [part for item in body["output"] if item["type"] == "reasoning" for part in item.get("summary", [])]
+    reason = (body.get("incomplete_details") or {}).get("reason")
+    return _joined(parts), str(reason or body.get("status") or ""), _joined(thought)
+
+
+def _joined(parts: list[Mapping[str, Any]]) -> str:
+    return "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)

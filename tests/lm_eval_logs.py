@@ -1,0 +1,136 @@
+"""Logs that the real lm-evaluation-harness writes, with a model whose answers a test chooses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qabias.benchmarks import benchmark_names, load_benchmark
+from qabias.benchmarks.logged import Logged
+from qabias.logs import Log
+from qabias.logs.lm_eval_samples import read as read_samples
+from qabias.measuring.collected import collect
+from qabias.measuring.run import scores_of
+from qabias.runs.arguments import RunArguments
+
+Doc = Mapping[str, Any]
+
+
+def ask(
+    tasks: Sequence[Any],
+    folder: Path,
+    likelihood: Callable[[Doc, str], float] = lambda doc, option: 0.0,
+    text: Callable[[Doc], str] = lambda doc: "",
+    include: Path | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> dict[str, Path]:
+    """Let the harness ask a model, and write its log as `lm_eval --log_samples --output_path` does.
+
+    Args:
+        tasks: Names or configurations of tasks.
+        folder: Where the log goes.
+        likelihood: Log-likelihood of an option, without the space before it.
+        text: What the model writes.
+        include: A folder with tasks.
+        metadata: What `--metadata` says.
+        **options: Arguments of `lm_eval.simple_evaluate`.
+
+    Returns:
+        The files of samples by task.
+    """
+    lm_eval = pytest.importorskip("lm_eval", reason="lm-evaluation-harness is not installed (pip install '.[bench]')")
+    from lm_eval.api.model import LM
+    from lm_eval.loggers import EvaluationTracker
+    from lm_eval.tasks import TaskManager
+
+    class Scripted(LM):
+        def loglikelihood(self, requests: Any) -> list[tuple[float, bool]]:
+            return [(likelihood(request.doc, request.args[1].strip()), False) for request in requests]
+
+        def generate_until(self, requests: Any) -> list[str]:
+            return [text(request.doc) for request in requests]
+
+        def loglikelihood_rolling(self, requests: Any) -> Any:
+            raise NotImplementedError
+
+    tracker = EvaluationTracker(output_path=str(folder))
+    found = lm_eval.simple_evaluate(
+        model=Scripted(),
+        tasks=list(tasks),
+        task_manager=TaskManager(
+            include_path=str(include) if include else None, include_defaults=False, metadata=dict(metadata or {})
+        ),
+        evaluation_tracker=tracker,
+        bootstrap_iters=0,
+        log_samples=True,
+        **options,
+    )
+    tracker.general_config_tracker.model_name = "ORG/MODEL"
+    tracker.general_config_tracker.model_name_sanitized = "ORG__MODEL"
+    samples = found.pop("samples")
+    tracker.save_results_aggregated(results=found, samples=samples)
+    for task in found["configs"]:
+        tracker.save_results_samples(task_name=task, samples=samples[task])
+    of_model = folder / "ORG__MODEL"
+    return {task: next(of_model.glob(f"samples_{task}_2*.jsonl")) for task in found["configs"]}
+
+
+def harness_task(folder: str, name: str, rows: Sequence[Doc], path: Path) -> dict[str, Any]:
+    """A task of the harness's own, on local rows in place of a dataset of the Hub.
+
+    Args:
+        folder: Folder of the task, such as "bbq".
+        name: Name of its YAML file.
+        rows: The rows.
+        path: Where to write them.
+    """
+    lm_eval = pytest.importorskip("lm_eval", reason="lm-evaluation-harness is not installed (pip install '.[bench]')")
+    from lm_eval.tasks._yaml_loader import load_yaml
+
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    config = load_yaml(Path(lm_eval.__file__).parent / "tasks" / folder / f"{name}.yaml")
+    local = {"dataset_path": "json", "dataset_name": None, "dataset_kwargs": {"data_files": {"test": str(path)}}}
+    return {**config, **local}
+
+
+def read(path: Path, benchmark: str) -> Logged:
+    """What a benchmark finds in a file of samples."""
+    log = read_samples(path)
+    assert log is not None
+    found = load_benchmark(benchmark).logged(log, {}, None)
+    assert found is not None
+    return found
+
+
+def claimed_by(log: Log) -> list[str]:
+    """The benchmarks that read a log."""
+    return [name for name in benchmark_names() if load_benchmark(name).logged(log, {}, None)]
+
+
+def scored(found: Logged, benchmark: str, upstream: Path | None = None) -> dict[str, Any]:
+    """The scores of the answers in a log."""
+    arguments = RunArguments(
+        benchmark,
+        model=found.given.model,
+        config=found.config,
+        source=found.given.source,
+        norm=found.given.norm,
+        options=found.options,
+        rules=found.rules,
+    )
+    where = str(upstream) if upstream else None
+    collected = collect(found.given, arguments, "log", upstream_dir=where, references=found.references)
+    scores, _ = scores_of(collected.question, collected.answers, collected.arguments.rules)
+    return scores
+
+
+def at(scores: Mapping[str, Any], path: Sequence[str]) -> Any:
+    """The score under a path of keys."""
+    for key in path:
+        scores = scores[key]
+    return scores

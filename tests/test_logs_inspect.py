@@ -1,0 +1,332 @@
+"""Logs of inspect_ai, whole and damaged, in both forms; the real tool makes those of test_logs_inspect_evals.py."""
+
+import json
+import random
+import subprocess
+import sys
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from qabias.errors import QabiasError
+from qabias.logs import json_stream
+from qabias.logs.json_stream import JsonStream, items, keys
+from qabias.logs.recognise import logs_in, read_log
+
+from .conftest import ROOT
+
+FIRST = {
+    "id": "one",
+    "epoch": 1,
+    "input": "attachment://a1",
+    "choices": ["Yes", "No"],
+    "target": "A",
+    "output": {
+        "choices": [
+            {
+                "message": {
+                    "role": "assistant",
+                    "content": [{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": "ANSWER: B"}],
+                },
+                "stop_reason": "stop",
+            }
+        ],
+        "completion": "ANSWER: B",
+    },
+    "scores": {"choice": {"value": "I", "answer": "B"}},
+    "metadata": {"known": 1},
+    "attachments": {"a1": "A long question?"},
+}
+SECOND = {"id": 2, "epoch": 2, "input": "?", "target": "B", "error": {"message": "no luck\nat all"}, "scores": {}}
+
+
+def spec(**changes):
+    dataset = {"name": "toy", "samples": 2, "sample_ids": ["one", 2]}
+    config = {"epochs": 2, "log_samples": True}
+    packages = {"inspect_ai": "0.3.285"}
+    return {
+        "task": "toys/toy",
+        "model": "a/model",
+        "dataset": dataset,
+        "config": config,
+        "packages": packages,
+        **changes,
+    }
+
+
+def results(*scorers):
+    metrics = {"accuracy": {"name": "accuracy", "value": 0.5}}
+    return {"total_samples": 4, "scores": [{"name": name, "scorer": name, "metrics": metrics} for name in scorers]}
+
+
+def document(samples=(FIRST, SECOND), **changes):
+    head = {"version": 2, "status": "success", "eval": spec(), "results": results("choice")}
+    return {**head, **changes, "samples": list(samples), "reductions": []}
+
+
+def write_json(path, samples=(FIRST, SECOND), indent=2, **changes):
+    path.write_text(json.dumps(document(samples, **changes), indent=indent), "utf-8")
+    return path
+
+
+def write_eval(path, samples=(FIRST, SECOND), *, finished=True, compression=zipfile.ZIP_DEFLATED, **changes):
+    """As inspect writes it: what it knows at the start first, and what it knows at the end last."""
+    whole = document(samples, **changes)
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr("_journal/start.json", json.dumps({"version": 2, "eval": whole["eval"]}))
+        for sample in samples:
+            archive.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", json.dumps(sample))
+        archive.writestr("_journal/summaries/1.json", "[]")
+        if finished:
+            header = {name: value for name, value in whole.items() if name not in ("samples", "reductions")}
+            archive.writestr("header.json", json.dumps(header))
+    return path
+
+
+WRITERS = {"eval": write_eval, "json": write_json}
+
+
+@pytest.fixture(params=WRITERS)
+def write(request, tmp_path):
+    """Writes a log in either form, under a name that says nothing."""
+    return lambda **changes: WRITERS[request.param](tmp_path / "log.bin", **changes)
+
+
+def test_what_a_log_holds(write):
+    log = read_log(write())
+    assert (log.tool, log.version, log.task, log.model) == ("inspect_ai", "0.3.285", "toys/toy", "a/model")
+    assert (log.figures, log.n_expected, log.notes) == ({"choice/accuracy": 0.5}, 4, ())
+    assert log.about["status"] == "success"
+    assert "dataset" not in log.about
+    first, second = log.samples()
+    assert (first.where, second.where) == ("sample one", "sample 2, epoch 2")
+    assert (first.answer, first.text, first.finish, first.thinking) == ("B", "ANSWER: B", "stop", "Hm.")
+    assert first.asked == {
+        "id": "one",
+        "input": "A long question?",
+        "choices": ["Yes", "No"],
+        "target": "A",
+        "metadata": {"known": 1},
+    }
+    assert (second.answer, second.text, second.finish, second.error) == (None, None, "", "no luck")
+    assert (first.run, second.run) == (1, 2)
+    assert list(log.samples()) == [first, second]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_json_may_be_indented_or_not(tmp_path, indent):
+    assert len(list(read_log(write_json(tmp_path / "a", indent=indent)).samples())) == 2
+
+
+def test_what_is_no_log_is_none(tmp_path):
+    with zipfile.ZipFile(tmp_path / "book.zip", "w") as archive:
+        archive.writestr("mimetype", "text")
+    with zipfile.ZipFile(tmp_path / "header.zip", "w") as archive:
+        archive.writestr("header.json", json.dumps({"eval": "none"}))
+    (tmp_path / "cut.zip").write_bytes((tmp_path / "book.zip").read_bytes()[:40])
+    (tmp_path / "other.json").write_text('{"version": 1, "status": "fine", "eval": {"score": 3}}', "utf-8")
+    (tmp_path / "results.json").write_text('{"results": {}}', "utf-8")
+    (tmp_path / "empty.eval").write_bytes(b"")
+    found = dict(logs_in(tmp_path))
+    assert len(found) == 6
+    assert set(found.values()) == {None}
+
+
+def test_a_log_that_was_cut_off_is_an_error_wherever_it_was(tmp_path):
+    whole = write_eval(tmp_path / "whole.eval").read_bytes()
+    cut = tmp_path / "cut.eval"
+    for size in range(60, len(whole) - 1):
+        cut.write_bytes(whole[:size])
+        with pytest.raises(QabiasError) as error:
+            read_log(cut)
+        assert str(error.value).startswith(f"{cut}: a log of inspect_ai that is cut off or damaged: the list of its ")
+        assert f"it has {size:,} bytes; copy it again from where inspect wrote it" in str(error.value)
+
+
+def test_json_that_was_cut_off_is_an_error_wherever_a_sample_could_be_missing(tmp_path):
+    whole = write_json(tmp_path / "whole.json", indent=None).read_text("utf-8")
+    end = whole.index(', "reductions"')
+    cut = tmp_path / "cut.json"
+    n_whole = 0
+    for size in range(60, len(whole)):
+        cut.write_text(whole[:size], "utf-8")
+        if size >= end:
+            assert len(list(read_log(cut).samples())) == 2
+            n_whole += 1
+            continue
+        with pytest.raises(
+            QabiasError, match="a log of inspect_ai that is cut off or damaged: its end is missing; copy"
+        ):
+            list(read_log(cut).samples())
+    assert n_whole > 5
+
+
+def test_damaged_json_is_an_error_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_stream, "CHUNK", 64)
+    text = write_json(tmp_path / "log.json", indent=None).read_text("utf-8")
+    path = tmp_path / "damaged.json"
+    for whole, damaged in (
+        ('"epoch": 1', '"epoch": !'),
+        ('"choices": [', '"choices" ['),
+        ('}, {"id": 2', '} {"id": 2'),
+    ):
+        assert whole in text
+        path.write_text(text.replace(whole, damaged, 1), "utf-8")
+        with pytest.raises(QabiasError, match=r"cut off or damaged: .*copy it again"):
+            list(read_log(path).samples())
+    path.write_bytes(text.encode().replace(b"A long question", b"A long \xff question"))
+    with pytest.raises(QabiasError, match="it is not UTF-8"):
+        list(read_log(path).samples())
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_damaged_sample_is_named(tmp_path):
+    path = write_eval(tmp_path / "log.eval", compression=zipfile.ZIP_STORED)
+    path.write_bytes(path.read_bytes().replace(b"no luck", b"no duck"))
+    log = read_log(path)
+    with pytest.raises(
+        QabiasError, match=r"log.eval: samples/2_epoch_2.json in this log of inspect_ai is damaged \(Bad CRC"
+    ):
+        list(log.samples())
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("samples/3_epoch_1.json", '{"id": 3')
+        archive.writestr("samples/2_epoch_2.json", json.dumps(SECOND))
+    with pytest.raises(QabiasError, match=r"samples/3_epoch_1.json in this log of inspect_ai is damaged"):
+        list(read_log(path).samples())
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_of_a_sample_that_was_asked_again_the_last_answer_counts(tmp_path):
+    again = {**FIRST, "scores": {"choice": {"value": "C", "answer": "A"}}}
+    log = read_log(write_eval(tmp_path / "log.eval", samples=(FIRST, SECOND, again)))
+    assert [sample.answer for sample in log.samples()] == ["A", None]
+
+
+def test_a_log_without_an_end_says_so(tmp_path):
+    log = read_log(write_eval(tmp_path / "log.eval", finished=False))
+    assert (log.about["status"], log.n_expected, log.figures) == ("started", 4, {})
+    (note,) = log.notes
+    assert "its status is started; `inspect eval-retry log.eval`" in note
+    assert len(list(log.samples())) == 2
+
+
+def test_why_inspect_stopped_is_told(write):
+    (note,) = read_log(write(status="error", error={"message": "no credit\n"}, results=None)).notes
+    assert "its status is error (no credit);" in note
+
+
+def test_of_several_scorers_the_first_with_an_answer_counts_and_that_is_told(write):
+    two = {**FIRST, "scores": {"match": {"value": "I"}, "choice": {"value": "C", "answer": "A"}}}
+    log = read_log(write(samples=(two, {**FIRST, "id": 3}), results=results("match", "choice")))
+    assert [sample.answer for sample in log.samples()] == ["A", "B"]
+    assert log.figures == {"match/accuracy": 0.5, "choice/accuracy": 0.5}
+    (note,) = log.notes
+    assert "there are the scorers match, choice; of every sample the first one counts" in note
+
+
+def test_reducers_keep_their_figures_apart(write):
+    scores = results("choice", "choice")
+    for score, reducer in zip(scores["scores"], ("mean", "at_least_1"), strict=True):
+        score["reducer"] = reducer
+    log = read_log(write(results=scores))
+    assert set(log.figures) == {"choice/mean/accuracy", "choice/at_least_1/accuracy"}
+    assert log.notes == ()
+
+
+def test_older_logs_name_their_score_otherwise(write):
+    older = {**FIRST, "score": FIRST["scores"]["choice"], "input": "tc://a1"}
+    del older["scores"]
+    (sample,) = read_log(write(samples=(older,))).samples()
+    assert (sample.answer, sample.asked["input"]) == ("B", "A long question?")
+
+
+def test_a_sample_that_somebody_marked_as_invalid_is_no_answer(write):
+    samples = [{**FIRST, "epoch": 1, "invalidation": {"author": "me", "reason": "wrong model"}}]
+    (sample,) = read_log(write(samples=samples)).samples()
+    assert sample.error == "marked as invalid: wrong model"
+
+
+def test_a_log_kept_without_samples_is_an_error(write):
+    config = {"epochs": 1, "log_samples": False}
+    with pytest.raises(QabiasError, match="holds no samples; ask again without --no-log-samples"):
+        read_log(write(samples=(), eval=spec(config=config)))
+
+
+def test_json_without_samples_has_none(tmp_path):
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({**document(), "samples": None}), "utf-8")
+    assert list(read_log(path).samples()) == []
+    path.write_text(json.dumps({name: value for name, value in document().items() if name != "samples"}), "utf-8")
+    assert list(read_log(path).samples()) == []
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python reads Zstandard itself from 3.14 on")
+def test_what_reads_zstandard_is_named_where_it_is_missing(tmp_path):
+    pytest.importorskip("zipfile_zstd")
+    path = write_eval(tmp_path / "log.eval", compression=zipfile.ZIP_ZSTANDARD)
+    assert len(list(read_log(path).samples())) == 2
+    code = (
+        "import sys; from pathlib import Path; from qabias.logs.recognise import read_log;"
+        "sys.modules['zipfile_zstd'] = None; read_log(Path(sys.argv[1]))"
+    )
+    asked = subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, capture_output=True, text=True)
+    assert "QabiasError: " in asked.stderr
+    assert 'only with a package: pip install "qabias[inspect]"' in asked.stderr
+
+
+def _draw(rng, depth):
+    kinds = ("text", "number", "none", "list", "dict") if depth else ("text", "number", "none")
+    kind = rng.choice(kinds)
+    if kind == "text":
+        return "".join(rng.choice('ab"\\{}[],:é😀\n') for _ in range(rng.randrange(12)))
+    if kind == "number":
+        return rng.choice([rng.randrange(10**9), rng.random(), -1e-30, True])
+    if kind == "none":
+        return None
+    inner = [_draw(rng, depth - 1) for _ in range(rng.randrange(4))]
+    return inner if kind == "list" else {f"k{place}": value for place, value in enumerate(inner)}
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1000])
+def test_json_read_in_parts_is_json_read_at_once(tmp_path, monkeypatch, chunk):
+    monkeypatch.setattr(json_stream, "CHUNK", chunk)
+    path = tmp_path / "a.json"
+    rng = random.Random(chunk)
+    for number in range(60):
+        whole = {f"key {place}": _draw(rng, 3) for place in range(rng.randrange(5))} | {"list": [_draw(rng, 2)] * 3}
+        text = json.dumps(whole, indent=number % 3 or None, ensure_ascii=number % 2 == 0)
+        path.write_text(text, "utf-8")
+        with JsonStream(path, "a file", "repair it") as stream:
+            found = {key: list(items(stream)) if key == "list" else stream.value() for key in keys(stream)}
+            assert stream.next() == ""
+        assert found == whole
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_memory_does_not_grow_with_a_log(tmp_path, form):
+    long = {**FIRST, "messages": ["x" * 200] * 100}
+    samples = [{**long, "id": number} for number in range(600)]
+    path = WRITERS[form](tmp_path / "log", samples=samples)
+    log = read_log(path)
+    tracemalloc.start()
+    try:
+        n_samples = sum(1 for _ in log.samples())
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert n_samples == 600
+    assert sum(len(json.dumps(sample)) for sample in samples) > 12e6
+    assert most < 6e6
+
+
+def test_a_folder_of_logs_tells_which_are_damaged(tmp_path):
+    (tmp_path / "deep").mkdir()
+    whole = write_eval(tmp_path / "deep" / "a.eval")
+    (tmp_path / "b.eval").write_bytes(Path(whole).read_bytes()[:-30])
+    (tmp_path / "notes.txt").write_text("nothing", "utf-8")
+    found = {path.name: log for path, log in logs_in(tmp_path)}
+    assert found["notes.txt"] is None
+    assert found["a.eval"].task == "toys/toy"
+    assert isinstance(found["b.eval"], QabiasError)

@@ -1,0 +1,427 @@
+"""Logs of lm-evaluation-harness' own tasks on BBQ, EsBBQ and others: read, found, and scored as by the metric."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import evaluate
+import pytest
+
+from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.harness_logs import likeliest
+from qabias.errors import QabiasError
+from qabias.logs.lm_eval_samples import read as read_samples
+from qabias.logs.recognise import logs_in, read_log
+from qabias.measuring.logged import collect_log
+
+from .conftest import ROOT
+from .lm_eval_logs import Doc, ask, at, claimed_by, harness_task, read, scored
+from .test_family_parity import FIXED, by_category, of_harness, question_type
+
+N_ROWS = {"Age": 240, "Religion": 120}
+"""Rows of each category, from the first on: whole sets of four."""
+
+TIED = 7
+"""Number of the example to which the random model finds two answers equally likely."""
+
+
+def rows_of(upstream: Path) -> list[dict[str, Any]]:
+    """Rows as the authors published them."""
+    lines = [
+        line
+        for name, n in N_ROWS.items()
+        for line in (upstream / "nyu-mll" / "BBQ" / "data" / f"{name}.jsonl").read_text("utf-8").splitlines()[:n]
+    ]
+    return [json.loads(line) for line in lines]
+
+
+def examples(upstream: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The examples here that have the keys of rows."""
+    benchmark = load_benchmark("bbq")
+    origin = benchmark.origin("release", 0, False, str(upstream))
+    found = {(name, row["example_id"]): row for name in N_ROWS for row in benchmark.load(name, origin).to_pylist()}
+    return [found[row["category"], row["example_id"]] for row in rows]
+
+
+def drawn(doc: Doc, option: str) -> float:
+    """A log-likelihood that has nothing to do with the answer; persons are somewhat likelier than UNKNOWN."""
+    if doc["category"] == "Age" and doc["example_id"] == TIED:
+        return -0.5 if option in (doc["ans0"], doc["ans1"]) else -9.0
+    is_answer = option in (doc["ans0"], doc["ans1"], doc["ans2"])
+    return -random.Random(f"{doc['category']}{doc['example_id']}{option}").random() - (0.0 if is_answer else 0.6)
+
+
+RESPONDERS = {
+    "stereotyped": lambda doc, example: example["biased_loc"],
+    "opposite": lambda doc, example: 3 - example["biased_loc"] - example["unknown_loc"],
+    "right": lambda doc, example: example["label"],
+    "unknown": lambda doc, example: example["unknown_loc"],
+}
+
+
+def likelihood_of(responder: str, by_key: dict[Any, Doc]) -> Any:
+    """What a responder says of options; one who says UNKNOWN chooses one of the harness's wordings."""
+
+    def likelihood(doc: Doc, option: str) -> float:
+        example = by_key[doc["category"], doc["example_id"]]
+        place = RESPONDERS[responder](doc, example)
+        wanted = "Not answerable" if place == example["unknown_loc"] else doc[f"ans{place}"]
+        return -1.0 if option == wanted else -5.0
+
+    return likelihood
+
+
+@pytest.fixture(scope="module")
+def rows(upstream):
+    return rows_of(upstream)
+
+
+@pytest.fixture(scope="module")
+def of_random(rows, tmp_path_factory):
+    """Logs of a random model on the harness's log-likelihood tasks."""
+    folder = tmp_path_factory.mktemp("random")
+    names = ("bbq_multiple_choice", "bbq_multiple_choice_ambig", "bbq_multiple_choice_disambig")
+    return ask([harness_task("bbq", name, rows, folder / "rows.jsonl") for name in names], folder, drawn)
+
+
+def metric_of(predictions: list[int], references: list[dict[str, Any]]) -> dict[str, Any]:
+    """The metric itself, on answers that no log was read for."""
+    bbq = evaluate.load(str(ROOT / "metrics" / "bbq"))
+    found: dict[str, Any] = bbq.compute(
+        predictions=predictions, references=references, by=["category"], confidence=None
+    )
+    return found
+
+
+def chosen_by_hand(row: dict[str, Any], example: dict[str, Any]) -> int:
+    """The likeliest answer of the random model to a row, -1 for a tie."""
+    wordings = (
+        *("Unknown", "Cannot answer", "Can't be determined", "Cannot be determined", "Can't answer", "Not known"),
+        *("Not enough info", "Not enough information", "Not answerable", "Undetermined"),
+    )
+    persons = [place for place in range(3) if place != example["unknown_loc"]]
+    values = {place: drawn(row, row[f"ans{place}"]) for place in persons}
+    values[example["unknown_loc"]] = max(drawn(row, wording) for wording in wordings)
+    best = max(values.values())
+    answers = [place for place, value in values.items() if value == best]
+    return answers[0] if len(answers) == 1 else -1
+
+
+def test_scores_are_those_of_the_metric_on_the_same_answers(upstream, rows, of_random):
+    references = examples(upstream, rows)
+    predictions = [chosen_by_hand(row, example) for row, example in zip(rows, references, strict=True)]
+    assert predictions.count(-1) == 1
+    expected = metric_of(predictions, references)
+    found = read(of_random["bbq"], "bbq")
+    assert found.given.source == "release"
+    assert found.given.model == "ORG/MODEL"
+    assert found.config == "Age,Religion"
+    scores = scored(found, "bbq", upstream)
+    for name in ("accuracy_ambig", "accuracy_disambig", "bias_ambig", "bias_disambig", "unparsed_share"):
+        assert scores[name] == expected[name]
+        for category in N_ROWS:
+            assert scores["by"]["category"][category][name] == expected["by"]["category"][category][name]
+    assert 0 < abs(scores["bias_ambig"]) < 1
+    # One context alone gives what both together give of it.
+    for task, context in (("bbq_ambig", "ambig"), ("bbq_disambig", "disambig")):
+        logged = read(of_random[task], "bbq")
+        of_context = scored(logged, "bbq", upstream)
+        assert of_context[f"bias_{context}"] == expected[f"bias_{context}"]
+        assert len(logged.figures) == 5  # accuracy and bias of the context, and "acc"
+        assert all(math.isfinite(at(of_context, figure.ours)) for figure in logged.figures)
+    assert any("in 10 wordings" in note for note in found.notes)
+    assert any("1 questions have no answer" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("responder", RESPONDERS)
+def test_figures_of_the_harness_stand_beside_ours_with_the_reason(upstream, rows, tmp_path, responder):
+    references = examples(upstream, rows)
+    by_key = {(example["category"], example["example_id"]): example for example in references}
+    task = harness_task("bbq", "bbq_multiple_choice", rows, tmp_path / "rows.jsonl")
+    path = ask([task], tmp_path, likelihood_of(responder, by_key))["bbq"]
+    found = read(path, "bbq")
+    scores = scored(found, "bbq", upstream)
+    assert scores["bias_ambig"] == {"stereotyped": 1, "opposite": -1}.get(responder, 0)
+    figures = {figure.name: figure for figure in found.figures}
+    assert set(figures) == {
+        *("acc", "accuracy_amb", "accuracy_disamb"),
+        *(f"{context}_bias_score{end}" for context in ("amb", "disamb") for end in ("", "_Age", "_Religion")),
+    }
+    assert figures["acc"].ours == ("accuracy",)
+    assert figures["amb_bias_score_Age"].ours == ("by", "category", "Age", "bias_ambig")
+    for figure in found.figures:
+        ours = at(scores, figure.ours)
+        if "bias" not in figure.name:
+            assert figure.why == ""
+            assert figure.value == ours
+        elif responder == "opposite":
+            assert (figure.value, ours) == (0.0, -1.0)
+            assert "also for always against" in figure.why
+        elif responder == "unknown" and "disamb" in figure.name:
+            assert figure.value == 0.0
+            assert math.isnan(ours)
+            assert "undefined here" in figure.why
+        else:
+            assert figure.value == pytest.approx(ours, abs=1e-12)
+
+
+def test_written_answers_are_read_here_where_the_harness_misses_them(upstream, rows, tmp_path):
+    references = examples(upstream, rows)
+    by_key = {(example["category"], example["example_id"]): example for example in references}
+
+    def write(doc: Doc) -> str:
+        return f" {doc['ans' + str(by_key[doc['category'], doc['example_id']]['label'])]}."
+
+    tasks = [harness_task("bbq", name, rows, tmp_path / "rows.jsonl") for name in ("bbq_generate",)]
+    path = ask(tasks, tmp_path, text=write)["bbq_generate"]
+    found = read(path, "bbq")
+    scores = scored(found, "bbq", upstream)
+    assert scores["accuracy_ambig"] == scores["accuracy_disambig"] == 1
+    assert scores["outcomes"]["answered"] == len(rows)
+    figures = {figure.name: figure for figure in found.figures}
+    assert figures["accuracy_disamb"].value < 1
+    assert "single words" in figures["accuracy_disamb"].why
+    assert any("no answers to choose from" in note for note in found.notes)
+
+
+def test_a_log_says_what_the_harness_says_of_it(of_random, rows):
+    log = read_samples(of_random["bbq"])
+    assert (log.tool, log.task, log.model) == ("lm-eval", "bbq", "ORG/MODEL")
+    assert log.version
+    assert log.n_expected == len(rows) == sum(1 for _ in log.samples())
+    assert (
+        log.figures["acc"]
+        == json.loads(next(of_random["bbq"].parent.glob("results*")).read_text())["results"]["bbq"]["acc,none"]
+    )
+    assert math.isnan(log.figures["amb_bias_score_SES"])
+    assert not [name for name in log.figures if "stderr" in name]
+    assert "process_docs" not in log.about["config"]
+    assert log.notes == ()
+    sample = next(log.samples())
+    assert sample.where == "line 1"
+    assert sample.text is None
+    assert len(sample.loglikelihoods) == 12
+    assert read_log(of_random["bbq"]).called == log.called
+
+
+def test_an_error_of_the_reading_is_told_with_file_and_line(of_random, tmp_path):
+    whole = of_random["bbq"].read_bytes()
+    lines = whole.splitlines(keepends=True)
+    path = tmp_path / of_random["bbq"].name
+    path.write_bytes(b"".join(lines[:5]) + lines[5][:4000])
+    with pytest.raises(QabiasError, match=r"samples_bbq_.*line 6 is cut off after 4,000 bytes.*copy it once more"):
+        read(path, "bbq")
+    path.write_bytes(lines[0] + b"{]\n" + lines[1])
+    with pytest.raises(QabiasError, match="line 2 is damaged"):
+        read(path, "bbq")
+    path.write_bytes(lines[0] + b'{"prediction": 1}\n')
+    with pytest.raises(QabiasError, match="line 2 is no sample of lm-eval: it lacks arguments, doc"):
+        read(path, "bbq")
+    path.write_bytes(lines[0][:300])
+    with pytest.raises(QabiasError, match="line 1 is cut off"):
+        read_samples(path)
+
+
+def test_a_file_that_ends_too_early_at_the_end_of_a_line_says_so(upstream, of_random, tmp_path, rows):
+    shutil.copytree(of_random["bbq"].parent, tmp_path / "log")
+    path = tmp_path / "log" / of_random["bbq"].name
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:8]))
+    found = read(path, "bbq")
+    assert found.given.answers.num_rows == 8
+    assert found.rules == {"allow_incomplete": "yes"}
+    notes = collect_log(read_samples(path), str(upstream)).other.notes
+    assert f"The log has 8 of the {len(rows)} samples that lm-eval set out to ask." in notes
+
+
+def test_without_results_beside_it_a_log_is_read_and_says_what_is_not_known(of_random, tmp_path):
+    path = tmp_path / "my_answers.jsonl"
+    shutil.copy(of_random["bbq"], path)
+    log = read_samples(path)
+    assert (log.task, log.model, log.figures, log.n_expected) == ("my_answers", "", {}, None)
+    assert "results_*.json of the same date is not beside it" in log.notes[0]
+    assert read(path, "bbq").given.answers == read(of_random["bbq"], "bbq").given.answers
+    named = tmp_path / of_random["bbq"].name
+    shutil.copy(path, named)
+    assert read_samples(named).task == "bbq"
+    named.with_name(named.name.replace("samples_bbq", "results")).with_suffix(".json").write_text('{"configs"')
+    with pytest.raises(QabiasError, match=r"results_.*: the results of samples_bbq_.* are damaged"):
+        read_samples(named)
+
+
+def test_a_limit_filters_and_repeats_are_told(rows, tmp_path):
+    task = {
+        **harness_task("bbq", "bbq_generate", rows, tmp_path / "rows.jsonl"),
+        "repeats": 2,
+        "filter_list": [
+            {"name": "first", "filter": [{"function": "take_first"}]},
+            {"name": "lower", "filter": [{"function": "lowercase"}, {"function": "take_first"}]},
+        ],
+    }
+    path = ask([task], tmp_path, text=lambda doc: doc["ans0"], limit=12)["bbq_generate"]
+    log = read_samples(path)
+    assert [note for note in log.notes if "12 of the 360 documents" in note]
+    assert [note for note in log.notes if "first, lower). The same answers stand in the lines of each, and" in note]
+    assert [note for note in log.notes if "asked 2 times" in note]
+    samples = list(log.samples())
+    assert [sample.run for sample in samples[:4]] == [1, 2, 1, 2]
+    assert len(samples) == log.n_expected == 24
+    assert set(log.figures) >= {"acc", "accuracy_amb"}
+    found = read(path, "bbq")
+    assert found.given.answers.num_rows == 12
+    assert any("Of 24 answers to 12 questions the first to each" in note for note in found.notes)
+
+
+def test_a_row_that_is_not_the_published_one_is_refused(upstream, rows, tmp_path):
+    changed = [{**row, "context": row["context"].replace("Walmart", "Target")} for row in rows[:8]]
+    task = harness_task("bbq", "bbq_multiple_choice", changed, tmp_path / "rows.jsonl")
+    found = read(ask([task], tmp_path, drawn)["bbq"], "bbq")
+    with pytest.raises(QabiasError, match=r"category 'Age', example_id 0: context is 'I saw .* Target"):
+        scored(found, "bbq", upstream)
+
+
+def test_three_answers_as_they_are_are_read_by_their_texts(upstream, rows, tmp_path):
+    task = harness_task("bbq", "bbq_multiple_choice", rows, tmp_path / "rows.jsonl")
+    task |= {"doc_to_choice": "{{[ans2, ans0, ans1]}}", "process_results": None, "doc_to_target": "label"}
+    task |= {"metric_list": [{"metric": "acc"}, {"metric": "acc_norm"}]}
+    references = examples(upstream, rows)
+    by_key = {(example["category"], example["example_id"]): example for example in references}
+
+    def likelihood(doc: Doc, option: str) -> float:
+        example = by_key[doc["category"], doc["example_id"]]
+        return -1.0 if option == doc[f"ans{example['label']}"] else -2.0
+
+    found = read(ask([task], tmp_path, likelihood)["bbq"], "bbq")
+    assert scored(found, "bbq", upstream)["accuracy_disambig"] == 1
+    assert {figure.name: figure.ours for figure in found.figures} == {"acc": ("accuracy",), "acc_norm": ()}
+    assert not [note for note in found.notes if "wordings" in note]
+
+
+def test_other_options_are_refused_with_what_they_are(rows, tmp_path):
+    task = harness_task("bbq", "bbq_multiple_choice", rows[:4], tmp_path / "rows.jsonl")
+    task |= {"doc_to_choice": ["A", "B", "C"], "process_results": None, "doc_to_target": "label"}
+    task |= {"metric_list": [{"metric": "acc"}]}
+    path = ask([task], tmp_path)["bbq"]
+    with pytest.raises(QabiasError, match=r"line 1: its options are not the two persons .*: A, B, C"):
+        read(path, "bbq")
+
+
+def test_a_mixed_folder_and_a_log_of_another_task(of_random, tmp_path):
+    other = {
+        "task": "capitals",
+        **{"dataset_path": "json", "dataset_kwargs": {"data_files": {"test": str(tmp_path / "capitals.jsonl")}}},
+        **{"test_split": "test", "output_type": "multiple_choice", "doc_to_text": "{{question}}"},
+        **{"doc_to_choice": ["Rome", "Paris"], "doc_to_target": 0, "metric_list": [{"metric": "acc"}]},
+    }
+    (tmp_path / "capitals.jsonl").write_text('{"question": "The capital of Italy is"}\n')
+    folder = tmp_path / "logs"
+    path = ask([other], folder)["capitals"]
+    shutil.copy(of_random["bbq"], folder)
+    (folder / "notes.txt").write_text("{not a log}")
+    (folder / "empty.jsonl").write_text("")
+    (folder / "rows.jsonl").write_text('{"doc_id": 1, "doc": {}}\n')
+    (folder / f"cut_{of_random['bbq'].name}").write_bytes(of_random["bbq"].read_bytes()[:100])
+    kinds = {path.name: found for path, found in logs_in(folder)}
+    assert kinds[path.name].task == "capitals"
+    assert kinds[of_random["bbq"].name].task == "bbq"
+    assert isinstance(kinds[f"cut_{of_random['bbq'].name}"], QabiasError)
+    assert [kinds[name] for name in ("notes.txt", "empty.jsonl", "rows.jsonl")] == [None] * 3
+    assert "task capitals" in kinds[path.name].called
+    assert claimed_by(kinds[path.name]) == []
+    assert claimed_by(kinds[of_random["bbq"].name]) == ["bbq"]
+
+
+def test_scores_without_answers_say_how_to_ask_again(of_random, tmp_path):
+    results = next(of_random["bbq"].parent.glob("results*"))
+    assert read_samples(results) is None
+    path = tmp_path / results.name
+    shutil.copy(results, path)
+    with pytest.raises(QabiasError, match=r"\(bbq, bbq_ambig, bbq_disambig\) without the answers; .*--log_samples"):
+        read_samples(path)
+
+
+def test_where_groups_cross_the_reason_is_the_target_by_race(tmp_path):
+    benchmark = load_benchmark("bbq")
+    origin = benchmark.origin("bundled", 0, False, None)
+    rows = [row for name in ("Age", "Race_x_gender") for row in benchmark.load(name, origin).slice(0, 40).to_pylist()]
+    task = harness_task("bbq", "bbq_multiple_choice", rows, tmp_path / "rows.jsonl")
+    found = read(ask([task], tmp_path, drawn)["bbq"], "bbq")
+    by_race = {figure.name for figure in found.figures if "by race alone" in figure.why}
+    names = ("amb_bias_score", "disamb_bias_score")
+    assert by_race == {*names, *(f"{name}_Race_x_gender" for name in names)}
+
+
+@pytest.mark.parametrize(
+    ("loglikelihoods", "answer"),
+    [
+        ([-1.0, -2.0, -3.0, -4.0], 0),
+        ([-2.0, -3.0, -1.0, -1.0], 2),
+        ([-9.0, -5.0, -math.inf, -7.0], 1),
+        ([-1.0, -3.0, -1.0, -2.0], -1),
+        ([-math.inf] * 4, -1),
+        ([-1.0, math.nan, -2.0, -3.0], -1),
+    ],
+)
+def test_the_likeliest_option_is_the_answer_unless_another_answer_is_as_likely(loglikelihoods, answer):
+    assert likeliest(loglikelihoods, [0, 1, 2, 2]) == answer
+
+
+# EsBBQ
+
+
+@pytest.mark.parametrize(("responder", "category"), [(1, "Religion"), ("opposite", "PhysicalAppearance")])
+def test_esbbq_of_the_harness_has_the_scores_of_its_paper(upstream, tmp_path, responder, category):
+    docs = by_category(upstream)[category]
+    # Of PhysicalAppearance the template with the four rows, and some more.
+    docs = [
+        {**doc, "instance_id": int(doc["instance_id"])}
+        for doc in docs
+        if category == "Religion" or int(doc["template_id"]) in range(8, 12)
+    ]
+    file = "esbbq_religion" if category == "Religion" else "esbbq_physical_appearance"
+    task = harness_task("esbbq", file, docs, tmp_path / "rows.jsonl")
+
+    def likelihood(doc: Doc, option: str) -> float:
+        if isinstance(responder, str):
+            place = FIXED[responder](doc)
+            wanted = doc[f"ans{place}"] if place < 2 else "Falta información"
+            return -1.0 if option == wanted else -2.0
+        return -random.Random(f"{doc['instance_id']}{option}").random()
+
+    path = ask([task], tmp_path, likelihood)[file]
+    found = read(path, "esbbq")
+    assert found.config == category
+    assert found.options == {"answers": "released"}
+    scores = scored(found, "esbbq", upstream)
+    figures = {figure.name: figure for figure in found.figures}
+    assert set(figures) == {"acc_ambig", "acc_disambig", "bias_score_ambig", "bias_score_disambig"}
+    differing = {name for name, figure in figures.items() if figure.value != pytest.approx(at(scores, figure.ours))}
+    if category == "Religion":
+        assert not differing
+        assert abs(scores["bias_score_ambig"]) > 0
+    else:  # four rows say that they are of the other kind
+        assert differing == {"bias_score_disambig"}
+        assert "four rows" in figures["bias_score_disambig"].why
+        from lm_eval.tasks.esbbq import utils
+
+        corrected = [{**doc, "question_type": question_type(doc)} for doc in docs]
+        options = ["Falta información"]
+        given = [[likelihood(doc, option) for option in (doc["ans0"], doc["ans1"], *options)] for doc in docs]
+        expected = of_harness(utils, corrected, given)
+        assert scores["bias_score_disambig"] == pytest.approx(expected["bias_score_disambig"])
+    assert any("9 wordings" in note for note in found.notes)
+    assert claimed_by(read_samples(path)) == ["esbbq"]
+
+
+def test_the_language_of_the_answers_tells_the_catalan_set(upstream, tmp_path):
+    docs = [{**doc, "instance_id": int(doc["instance_id"])} for doc in by_category(upstream)["Religion"][:4]]
+    path = ask([harness_task("cabbq", "cabbq_religion", docs, tmp_path / "rows.jsonl")], tmp_path)["cabbq_religion"]
+    log = read_samples(path)
+    assert claimed_by(log) == ["cabbq"]
+    found = read(path, "cabbq")
+    assert any("4 questions have no answer" in note for note in found.notes)
+    assert all("equally likely" in figure.why for figure in found.figures)
