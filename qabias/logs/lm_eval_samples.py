@@ -77,11 +77,7 @@ def read(path: Path) -> Log | None:
         samples=lambda: _samples(path, chosen),
         figures=_figures(results.of_task("results") or {}, chosen) if results else {},
         n_expected=n_asked * max(1, len(first["resps"][0])) if n_asked is not None else None,
-<<<<<<< HEAD
-        notes=tuple(notes),
-=======
         notes=tuple(_notes(results, chosen)),
->>>>>>> h-i2
         beside=(results.path,) if results else (),
     )
 

@@ -53,11 +53,7 @@ class Log:
         figures: The scores that the tool printed, by its own names; not a number where it printed none.
         n_expected: How many samples the tool set out to ask, failed ones included; None where the log does not say it.
         notes: What to know of the log, in sentences, such as that the tool stopped before the end.
-<<<<<<< HEAD
         beside: Further files of the tool that belong to it; of a folder all its files do.
-=======
-        beside: Other files that the log is read from, such as those of its scores.
->>>>>>> h-i2
     """
 
     path: Path
@@ -71,13 +67,10 @@ class Log:
     n_expected: int | None = None
     notes: tuple[str, ...] = ()
     beside: tuple[Path, ...] = ()
-<<<<<<< HEAD
 
     def owns(self, path: Path) -> bool:
         """Whether a file is read with the log."""
         return path in self.beside or self.path in path.parents
-=======
->>>>>>> h-i2
 
     @property
     def called(self) -> str:

@@ -94,12 +94,7 @@ def find_logs(folder: Path) -> FoundLogs:
             found.others.append(path)
         else:
             found.logs.append(log)
-<<<<<<< HEAD
     found.others = [path for path in found.others if not any(log.owns(path) for log in found.logs)]
-=======
-    beside = {path for log in found.logs for path in log.beside}
-    found.others = [path for path in found.others if path not in beside]
->>>>>>> h-i2
     return found
 
 
