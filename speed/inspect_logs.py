@@ -2,8 +2,8 @@
 
 The log is written by inspect_ai: some questions are asked of its model `mockllm` as its multiple-choice tasks ask them,
 and their samples, with all messages and events, are repeated under new ids until there are as many as BBQ has examples.
-Writing takes minutes. Each side then reads the log in a process of its own: qabias up to the table of answers with
-outcomes and references, inspect_ai by `read_eval_log_samples`, one sample after the other.
+Writing takes minutes, and reading by inspect_ai too. Each side reads the log in a process of its own: qabias up to the
+table of answers with outcomes and references, inspect_ai by `read_eval_log_samples`, one sample after the other.
 
     pip install -e ".[inspect]"
     python -m speed.inspect_logs --log-format json

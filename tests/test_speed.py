@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from speed import causal_vs_lm_eval, clock, peers, unqover_generate
+from speed import causal_vs_lm_eval, clock, inspect_logs, peers, unqover_generate
 from unqover_dataset.builder import Origin
 
 from .conftest import ROOT
@@ -29,6 +29,17 @@ def test_every_script_has_a_quick_form(name, monkeypatch, capsys):
     shown = capsys.readouterr().out
     assert "whose times mean nothing" in shown
     assert f"python -m speed.{name} --quick" in shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["eval", "json"])
+def test_a_log_of_inspect_is_read_as_inspect_reads_it(form, monkeypatch, capsys):
+    pytest.importorskip("inspect_ai", reason='inspect_ai is not installed: pip install "qabias[inspect]"')
+    monkeypatch.setattr(sys, "argv", ["inspect_logs", "--quick", "--log-format", form])
+    assert inspect_logs.main() == 0
+    printed = capsys.readouterr().out
+    assert re.search(rf"^400 samples, \d+ MB as \.{form}$", printed, re.MULTILINE)
+    assert re.search(r"^qabias +\d+\.\d +\d+$", printed, re.MULTILINE)
 
 
 def _compare(ours, theirs):
