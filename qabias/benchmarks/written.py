@@ -15,6 +15,10 @@ from qabias.support.suggest import unknown
 from qabias.tables.formatting import percent
 
 
+WRITTEN_COLUMNS = ("outcome", "outcomes", "outputs")
+"""Columns that written answers have and others have not."""
+
+
 def is_text(column: pa.ChunkedArray) -> bool:
     """Whether a column holds texts."""
     return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
