@@ -12,6 +12,7 @@ outcomes and references, inspect_ai by `read_eval_log_samples`, one sample after
 Exits with 1 if the answers differ, or qabias takes 60 seconds or 1 GB or more.
 """
 
+import asyncio
 import json
 import os
 import subprocess
@@ -22,6 +23,7 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
+from typing import Any
 
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.benchmarks.logged import Logged
@@ -32,6 +34,7 @@ from qabias.runs.question import load_examples
 from speed.options import make_parser, verdict
 
 N_EXAMPLES, N_QUICK, N_ASKED = 58_492, 400, 40
+PART = 2_000
 MOST_SECONDS, MOST_MEMORY = 60.0, 1e9
 LETTERS = "ABC"
 
@@ -89,7 +92,24 @@ def write(path: str, n_samples: int) -> None:
     log.eval.dataset.sample_ids = list(range(n_samples))  # by which inspect_ai finds them
     if log.results is not None:
         log.results.total_samples = n_samples
-    write_eval_log(log, path)
+    if path.endswith(".json"):
+        write_eval_log(log, path)
+    else:
+        asyncio.run(record(log, path))
+
+
+async def record(log: Any, path: str) -> None:
+    """Write an `.eval` as an evaluation does, part by part; `write_eval_log` takes the square of the samples."""
+    from inspect_ai.log._recorders.eval import EvalRecorder
+
+    recorder = EvalRecorder(str(Path(path).parent))
+    await recorder.log_init(log.eval, path, clean=True)
+    await recorder.log_start(log.eval, log.plan)
+    for number, sample in enumerate(log.samples):
+        await recorder.log_sample(log.eval, sample)
+        if number % PART == 0:
+            await recorder.flush(log.eval)
+    await recorder.log_finish(log.eval, log.status, log.stats, log.results, None)
 
 
 def read_ours(path: str) -> None:

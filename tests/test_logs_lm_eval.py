@@ -17,7 +17,7 @@ from qabias.benchmarks.harness_logs import likeliest
 from qabias.errors import QabiasError
 from qabias.logs.lm_eval_samples import read as read_samples
 from qabias.logs.recognise import logs_in, read_log
-from qabias.measuring.logged import collect_log
+from qabias.measuring.logged import collect_log, find_logs
 
 from .conftest import ROOT
 from .lm_eval_logs import Doc, ask, at, claimed_by, harness_task, read, scored
@@ -161,11 +161,11 @@ def test_figures_of_the_harness_stand_beside_ours_with_the_reason(upstream, rows
             assert figure.value == ours
         elif responder == "opposite":
             assert (figure.value, ours) == (0.0, -1.0)
-            assert "also for always against" in figure.why
+            assert "0 there is also always against" in figure.why
         elif responder == "unknown" and "disamb" in figure.name:
             assert figure.value == 0.0
             assert math.isnan(ours)
-            assert "undefined here" in figure.why
+            assert "here undefined" in figure.why
         else:
             assert figure.value == pytest.approx(ours, abs=1e-12)
 
@@ -331,6 +331,11 @@ def test_a_mixed_folder_and_a_log_of_another_task(of_random, tmp_path):
     assert isinstance(kinds[f"cut_{of_random['bbq'].name}"], QabiasError)
     assert [kinds[name] for name in ("notes.txt", "empty.jsonl", "rows.jsonl")] == [None] * 3
     assert "task capitals" in kinds[path.name].called
+    with pytest.raises(QabiasError, match=r"task capitals\): no benchmark here reads this task"):
+        collect_log(kinds[path.name])
+    # Results belong to their samples, and are no file that nobody knows.
+    others = {path.name for path in find_logs(folder).others}
+    assert others == {"notes.txt", "empty.jsonl", "rows.jsonl"}
     assert claimed_by(kinds[path.name]) == []
     assert claimed_by(kinds[of_random["bbq"].name]) == ["bbq"]
 

@@ -14,7 +14,6 @@ from qabias.benchmarks.facts import counted
 from qabias.support.suggest import unknown
 from qabias.tables.formatting import percent
 
-
 WRITTEN_COLUMNS = ("outcome", "outcomes", "outputs")
 """Columns that written answers have and others have not."""
 

@@ -117,7 +117,7 @@ class Asked:
         return self.questions[question.row * n_each : (question.row + 1) * n_each]
 
     def name_of(self, key: str, place: int | None) -> str | None:
-        """What an answer says: its text in the example where there is one, else its name or its number; None for none."""
+        """What an answer says: its text in the example where there is one, else its name or number; None for none."""
         if place is None or place == NO_ANSWER:
             return None
         names = self.benchmark.class_labels.get("label", ())

@@ -64,7 +64,6 @@ def read(path: Path) -> Log | None:
     chosen = _filter_of(first)
     results = _results_beside(path)
     named = _NAME.fullmatch(path.name)
-    notes = list(_notes(results, chosen))
     task = results.task if results else named["task"] if named else path.stem
     counts = (results.of_task("n-samples") or {}) if results else {}
     n_asked = counts.get("effective")
@@ -78,7 +77,8 @@ def read(path: Path) -> Log | None:
         samples=lambda: _samples(path, chosen),
         figures=_figures(results.of_task("results") or {}, chosen) if results else {},
         n_expected=n_asked * max(1, len(first["resps"][0])) if n_asked is not None else None,
-        notes=tuple(notes),
+        notes=tuple(_notes(results, chosen)),
+        beside=(results.path,) if results else (),
     )
 
 

@@ -53,6 +53,7 @@ class Log:
         figures: The scores that the tool printed, by its own names; not a number where it printed none.
         n_expected: How many samples the tool set out to ask, failed ones included; None where the log does not say it.
         notes: What to know of the log, in sentences, such as that the tool stopped before the end.
+        beside: Further files of the tool that belong to it; of a folder all its files do.
     """
 
     path: Path
@@ -65,6 +66,11 @@ class Log:
     figures: Mapping[str, float] = field(default_factory=dict)
     n_expected: int | None = None
     notes: tuple[str, ...] = ()
+    beside: tuple[Path, ...] = ()
+
+    def owns(self, path: Path) -> bool:
+        """Whether a file is read with the log."""
+        return path in self.beside or self.path in path.parents
 
     @property
     def called(self) -> str:

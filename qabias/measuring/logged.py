@@ -94,6 +94,7 @@ def find_logs(folder: Path) -> FoundLogs:
             found.others.append(path)
         else:
             found.logs.append(log)
+    found.others = [path for path in found.others if not any(log.owns(path) for log in found.logs)]
     return found
 
 
@@ -126,7 +127,7 @@ def collect_log(
         name,
         model=model or given.model or log.model or log.path.stem,
         config=logged.config,
-        source=given.source,
+        source=given.source or load_benchmark(name).sources[0],
         format=given.format or None,
         norm=given.norm or "none",
         seed=logged.seed,

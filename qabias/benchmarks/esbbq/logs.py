@@ -43,7 +43,7 @@ _MISLABELLED = (
     "four rows of PhysicalAppearance (template 10) call themselves pro-stereo against their own groups and label; the "
     "harness reads that column, here the groups count"
 )
-_TIES = "of equally likely answers the harness takes the first, here they are none"
+_TIES = "of equally likely answers the first counts there, none here"
 
 
 def logged(log: Log, benchmark: Benchmark, wordings: Sequence[str]) -> Logged | None:

@@ -53,14 +53,13 @@ _FIGURES = {
 }
 _CROSSED = ("Race_x_gender", "Race_x_SES")
 _ZERO = (
-    "the harness gives 0 where no answer is the stereotyped one, also for always against the stereotype (-1 here) and "
-    "for nobody named (undefined here in disambiguated contexts)"
+    "0 there is also always against the stereotype (-1 here), and nobody named (here undefined in disambiguated "
+    "contexts)"
 )
-_BY_RACE = "where groups cross it takes the target by race alone, so that both persons or neither may be the biased one"
-_TIES = "of equally likely answers the harness takes the first, here they are none"
+_BY_RACE = "where groups cross the target there is told by race alone: both persons or neither may be the biased answer"
+_TIES = "of equally likely answers the first counts there, none here"
 _TEXTS = (
-    "the harness compares whole answers with single words, so that it misses its own options where they have several "
-    "words, and counts what it cannot read as UNKNOWN; here the text is read by qabias"
+    "there whole answers are compared with single words, and what is not read is UNKNOWN; here qabias reads the texts"
 )
 
 
@@ -184,14 +183,14 @@ def _figures(log: Log, categories: set[str], written: bool, n_ties: int) -> tupl
             continue
         ours = ("by", "category", category, _FIGURES[base]) if category else (_FIGURES[base],)
         of = {category} if category else categories
-        found.append(OtherFigure(name, value, ours, _why("bias" in base, of, written, n_ties)))
+        found.append(OtherFigure(name, value, ours, _why("bias" in base, value, of, written, n_ties)))
     return tuple(found)
 
 
-def _why(is_bias: bool, categories: set[str], written: bool, n_ties: int) -> str:
+def _why(is_bias: bool, value: float, categories: set[str], written: bool, n_ties: int) -> str:
     """Why a score differs from ours, in a sentence; "" where it is the same quantity."""
     reasons = [
-        *([_ZERO] if is_bias else []),
+        *([_ZERO] if is_bias and value == 0 else []),
         *([_BY_RACE] if is_bias and not categories.isdisjoint(_CROSSED) else []),
         *([_TIES] if n_ties else []),
         *([_TEXTS] if written else []),
