@@ -14,6 +14,9 @@ from qabias.benchmarks.facts import counted
 from qabias.support.suggest import unknown
 from qabias.tables.formatting import percent
 
+WRITTEN_COLUMNS = ("outcome", "outcomes", "outputs")
+"""Columns that written answers have and others have not."""
+
 
 def is_text(column: pa.ChunkedArray) -> bool:
     """Whether a column holds texts."""

@@ -116,11 +116,13 @@ class Asked:
         n_each = len(self.questions) // self.table.num_rows
         return self.questions[question.row * n_each : (question.row + 1) * n_each]
 
-    def name_of(self, question: AskedText, place: int) -> str:
-        """What an answer says: its text in the example where there is one, else its name or its number."""
+    def name_of(self, key: str, place: int | None) -> str | None:
+        """What an answer says: its text in the example where there is one, else its name or number; None for none."""
+        if place is None or place == NO_ANSWER:
+            return None
         names = self.benchmark.class_labels.get("label", ())
         name = names[place] if place < len(names) else str(place)
-        return str(self.rows[question.row].get(name, name))
+        return str(self.rows[self.of_key[key].row].get(name, name))
 
 
 def ask(

@@ -9,7 +9,6 @@ from typing import Any
 
 from rich.markup import escape
 
-from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import Written
 from qabias.benchmarks import benchmark_names
 from qabias.benchmarks.own_logs import FACTS, FINISHES, KEY
@@ -118,12 +117,9 @@ def answers(upstream_dir: str | None = None) -> Scorer:
         asked = asked_again(facts, upstream_dir)
         text = written(state.output)
         place, outcome = asked.read(facts[KEY], text)
-        answer = None
-        if place is not None and place != NO_ANSWER:
-            answer = asked.name_of(asked.of_key[facts[KEY]], place)
         return Score(
             value=outcome,
-            answer=answer,
+            answer=asked.name_of(facts[KEY], place),
             explanation=str(text),
             metadata={
                 "outcome": outcome,

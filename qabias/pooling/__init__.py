@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, Measure
 from qabias.benchmarks.scoring import RUN
+from qabias.benchmarks.written import WRITTEN_COLUMNS
 from qabias.comparison import measures_of
 from qabias.comparison.comparable import mixed_fields, run_names
 from qabias.comparison.outcomes import missing_notes, outcomes_tables
@@ -214,7 +215,7 @@ def _stacked(runs: Sequence[ScoredRun], answers: Answers) -> tuple[pa.Table, pa.
     lacking = {
         name: [place for place, of in enumerate(given) if name not in of.column_names]
         for name in runs[0].benchmark.optional_columns
-        if 0 < sum(name in of.column_names for of in given) < len(given)
+        if name not in WRITTEN_COLUMNS and 0 < sum(name in of.column_names for of in given) < len(given)
     }
     given = [of.drop_columns([name for name in lacking if name in of.column_names]) for of in given]
     for run, of_run in zip(runs, given, strict=True):
