@@ -186,9 +186,11 @@ def test_the_answers_of_other_benchmarks_are_texts_too(tmp_path):
     names = table["example_id"].to_pylist()[:3]
     lines = [result(f"bbnli-{name}", 200, chat(text)) for name, text in zip(names, ("Yes", "No", "Maybe"), strict=True)]
     found = batched(bbnli, read_log(write_lines(tmp_path, *lines)), {"config": bbnli.configs[0]}, None)
-    assert found.given.answers.to_pylist() == [
-        {"example_id": name, "prediction": text} for name, text in zip(names, ("Yes", "No", "Maybe"), strict=True)
-    ]
+    answers = found.given.answers.to_pydict()
+    assert answers["example_id"] == names
+    assert answers["outputs"] == [["Yes"], ["No"], ["Maybe"]]
+    assert answers["prediction"] == [2, 0, 1]  # entailment, contradiction, neutral
+    assert answers["outcome"] == ["answered"] * 3
     assert found.notes == (
         "Results do not say which texts were asked; they are taken as answers to the source bundled.",
     )
