@@ -104,6 +104,7 @@ def score(
         return result
     from qabias.benchmarks import load_benchmark
     from qabias.benchmarks.registry import default_name
+    from qabias.logs import openai_batch
     from qabias.measuring.collected import collect, write_collected
     from qabias.measuring.logged import collect_log, log_at
     from qabias.models.names import check_name
@@ -113,9 +114,16 @@ def score(
         check_name(model, "model")
     log = log_at(Path(predictions)) if isinstance(predictions, str | Path) else None
     if log is not None:
-        _refuse_beside_log(fixes=fixes, seed=seed, option=option, answers=answers, references=references)
+        _refuse_beside_log(answers=answers, references=references)
         said = {"benchmark": benchmark, "config": config, "source": source, "format": format, "norm": norm}
         hints = {name: value for name, value in said.items() if value is not None}
+        drawn = {"fixes": fixes, "seed": seed, "option": option}
+        if log.tool == openai_batch.TOOL:
+            hints |= {} if seed is None else {"seed": str(seed)}
+            hints |= {"fixes": "yes"} if fixes else {}
+            hints |= {f"option.{name}": value for name, value in option_texts(option or {}).items()}
+        else:
+            _refuse_beside_log(**drawn)
         collected = collect_log(log, mirror, model=model, rules=rules, hints=hints)
         folder, scratch = run_folder(output)
         warn_caller(write_collected(collected.found, folder, collected.other).warned)

@@ -218,6 +218,16 @@ class Benchmark(Protocol):
         """
         return None
 
+    def parted_sets(self, table: pa.Table) -> tuple[int, int]:
+        """How many sets some examples are of, and of how many of these one kind of question is missing.
+
+        Scores that balance the kinds need the rule `allow_incomplete` then.
+
+        Args:
+            table: The examples.
+        """
+        return 0, 0
+
     def language(self, config: str) -> str:
         """The language of the texts of a configuration, by its English name; several with commas between.
 

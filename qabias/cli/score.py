@@ -26,6 +26,8 @@ _FOR_RUNS = ("path", "rule", "output", "upstream_dir")
 # What the log of another tool may leave open.
 _HINTS = ("benchmark", "config", "source", "prompt_format", "norm")
 _FOR_LOGS = (*_FOR_RUNS, "model", *_HINTS)
+# What the results of a batch do not say either: which texts were drawn.
+_FOR_BATCHES = (*_FOR_LOGS, "fixes", "seed", "option")
 
 
 def score(
@@ -75,14 +77,14 @@ def score(
     ] = None,
 ) -> None:
     """Score a run again, or by other rules, or somebody's predictions, or logs of another tool."""
-    from qabias.cli.printing import print_result, print_with_signature
+    from qabias.cli.printing import check_scores_file, print_result, print_with_signature, write_scores_file
     from qabias.measuring.collected import choose_answers, collect, refused, score_otherwise, write_collected
-    from qabias.measuring.run import score_run
+    from qabias.measuring.run import score_run, scores_of
     from qabias.runs.arguments import RunArguments
-    from qabias.runs.scored import scores_content
-    from qabias.support.files import write_json
 
     rules = parse_rules(rule)
+    if output is not None and output.suffix == ".json":
+        check_scores_file(output)
     if _score_logs(context, path, output, upstream_dir, model, rules):
         return
     if path.is_dir():
@@ -117,12 +119,12 @@ def score(
         print_result(write_collected(found, output))
         return
     try:
-        scores = chosen.score(found.question.table, found.answers, found.arguments.rules)
+        scores, _ = scores_of(found.question, found.answers, found.arguments.rules)
     except QabiasError as error:
         raise refused(path, error) from error
     print_with_signature(chosen, scores, found.question.signature)
     if output is not None:
-        write_json(output, scores_content(chosen, found.question.signature, scores))
+        write_scores_file(output, chosen, found.question.signature, scores)
 
 
 def _score_logs(
@@ -140,13 +142,28 @@ def _score_logs(
     log = None if path.is_dir() else log_at(path)
     if log is None and not is_folder:
         return False
-    from qabias.cli.score_logs import score_folder, score_log
+    from qabias.cli.score_logs import LogOptions, score_folder, score_log
+    from qabias.logs import openai_batch
 
-    refuse_others(context, _FOR_LOGS, "is for a table of predictions; a log says it itself")
-    given = [name for name in _HINTS if name in given_names(context)]
-    hints = {{"prompt_format": "format"}.get(name, name): str(context.params[name]) for name in given}
+    is_batch = log is not None and log.tool == openai_batch.TOOL
+    allowed = _FOR_BATCHES if is_batch else _FOR_LOGS
+    refuse_others(context, allowed, "is for a table of predictions; a log says it itself")
+    options = LogOptions(upstream_dir, model, rules, _hints(context))
     if log is not None:
-        score_log(log, output, upstream_dir, model, rules, hints)
+        score_log(log, output, options)
     else:
-        score_folder(path, output, upstream_dir, model, rules, hints)
+        score_folder(path, output, options)
     return True
+
+
+def _hints(context: typer.Context) -> dict[str, str]:
+    """What the command line says of what was asked, by the names of `qabias.benchmarks.base.Benchmark.logged`."""
+    given = given_names(context)
+    values = context.params
+    hints = {{"prompt_format": "format"}.get(name, name): str(values[name]) for name in _HINTS if name in given}
+    if "seed" in given:
+        hints["seed"] = str(values["seed"])
+    if values["fixes"]:
+        hints["fixes"] = "yes"
+    own = parse_options(values["option"] or [], example="answers=released")
+    return hints | {f"option.{name}": value for name, value in own.items()}

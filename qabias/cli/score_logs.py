@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 
-from qabias.cli.printing import print_result, print_with_signature
+from qabias.cli.printing import print_result, print_with_signature, write_scores_file
 from qabias.errors import QabiasError
 from qabias.logs import Log
 from qabias.measuring.collected import refused, write_collected
 from qabias.measuring.logged import CollectedLog, collect_log, find_logs, folder_name
+from qabias.measuring.run import scores_of
 from qabias.runs.other_tool import other_figures
-from qabias.runs.scored import scores_content
-from qabias.support.files import write_json
 
-_MOST_NAMED = 5
+_MOST_NAMED = 50
 
 
-def score_log(
-    log: Log,
-    output: Path | None,
-    upstream_dir: str | None,
-    model: str | None,
-    rules: Mapping[str, str],
-    hints: Mapping[str, str],
-) -> None:
+@dataclass(frozen=True)
+class LogOptions:
+    """What the command line says of logs.
+
+    Attributes:
+        upstream_dir: Local mirror of the published files.
+        model: Name of the model, where not as the log has it.
+        rules: How answers are counted.
+        hints: What was asked, where a log does not say it itself.
+    """
+
+    upstream_dir: str | None
+    model: str | None
+    rules: Mapping[str, str]
+    hints: Mapping[str, str]
+
+
+def score_log(log: Log, output: Path | None, options: LogOptions) -> None:
     """Score one log and print its scores beside those of the tool; write a run folder or a file of scores.
 
     Raises:
         QabiasError: If its questions are not known here, it lacks what scores need, or the output is taken.
     """
-    collected = collect_log(log, upstream_dir, model=model, rules=rules, hints=hints)
+    collected = collect_log(log, options.upstream_dir, model=options.model, rules=options.rules, hints=options.hints)
     for note in collected.other.notes:
         typer.echo(note)
     found = collected.found
@@ -43,56 +53,50 @@ def score_log(
         print_result(result)
         return
     try:
-        scores = found.question.benchmark.score(found.question.table, found.answers, found.arguments.rules)
+        scores, _ = scores_of(found.question, found.answers, found.arguments.rules)
     except QabiasError as error:
         raise refused(log.path, error) from error
     _print_other(collected, scores)
     print_with_signature(found.question.benchmark, scores, found.question.signature)
     if output is not None:
-        write_json(output, scores_content(found.question.benchmark, found.question.signature, scores))
+        write_scores_file(output, found.question.benchmark, found.question.signature, scores)
 
 
-def score_folder(
-    folder: Path,
-    output: Path | None,
-    upstream_dir: str | None,
-    model: str | None,
-    rules: Mapping[str, str],
-    hints: Mapping[str, str],
-) -> None:
+def score_folder(folder: Path, output: Path | None, options: LogOptions) -> None:
     """Score every log in a folder into a run folder of its own, and say of every other file what became of it.
 
     Raises:
         QabiasError: If the folder has no log, there is no output folder for several, or one of them was not scored,
             after all others were.
     """
-    logs = find_logs(folder)
-    if not logs.logs and not logs.unreadable:
+    found = find_logs(folder)
+    n_logs = len(found.logs) + len(found.unreadable)
+    if not n_logs:
         raise QabiasError(
-            f"{folder}: holds no run (no run.json), and none of its {len(logs.others):,} files is a log of another "
+            f"{folder}: holds no run (no run.json), and none of its {len(found.others):,} files is a log of another "
             "tool; name a folder that `qabias run` wrote, or one with logs"
         )
-    if len(logs.logs) == 1 and not logs.unreadable:
-        _print_others(logs.others)
-        score_log(logs.logs[0], output, upstream_dir, model, rules, hints)
+    _print_paths("no log", found.others)
+    _print_paths("a run already", found.runs)
+    if n_logs == 1 and found.logs:
+        score_log(found.logs[0], output, options)
         return
     if output is None or output.suffix == ".json":
         raise QabiasError(f"{folder}: holds several logs; give a folder for their runs by --output")
-    failures = list(logs.unreadable)
+    failures: list[Exception] = list(found.unreadable)
     taken: set[str] = set()
-    for log in logs.logs:
+    for log in found.logs:
         name = _free_name(folder_name(log), taken)
         typer.echo(f"\n{log.called}")
         try:
-            score_log(log, output / name, upstream_dir, model, rules, hints)
-        except QabiasError as error:
+            score_log(log, output / name, options)
+        except (QabiasError, OSError) as error:
             failures.append(error)
-            typer.echo(f"not scored: {error}")
-    _print_others(logs.others)
     if failures:
-        lines = "\n".join(f"  {error}" for error in failures)
-        n = len(logs.logs) + len(logs.unreadable)
-        raise QabiasError(f"{folder}: {len(failures)} of {n} logs were not scored:\n{lines}")
+        typer.echo("\nnot scored:")
+        for failure in failures:
+            typer.echo(f"  {failure}")
+        raise QabiasError(f"{folder}: {len(failures)} of {n_logs} logs were not scored; the lines above say why")
 
 
 def _free_name(name: str, taken: set[str]) -> str:
@@ -105,10 +109,11 @@ def _free_name(name: str, taken: set[str]) -> str:
     return found
 
 
-def _print_others(others: list[Path]) -> None:
-    if others:
-        more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-        typer.echo(f"no log: {', '.join(map(str, others[:_MOST_NAMED]))}{more}")
+def _print_paths(what: str, paths: Sequence[Path]) -> None:
+    for path in paths[:_MOST_NAMED]:
+        typer.echo(f"{what}: {path}")
+    if len(paths) > _MOST_NAMED:
+        typer.echo(f"{what}: {len(paths) - _MOST_NAMED:,} more")
 
 
 def _print_other(collected: CollectedLog, scores: Mapping[str, object]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -34,14 +35,40 @@ def read_log(path: Path) -> Log | None:
     return None
 
 
-def logs_in(folder: Path) -> Iterator[tuple[Path, Log | QabiasError | None]]:
+def logs_in(folder: Path, run_file: str) -> Iterator[tuple[Path, Log | QabiasError | None]]:
     """Every file of a folder and of the folders in it: its log, why it cannot be read, or None for no log.
+
+    Links are followed, each folder once.
 
     Args:
         folder: A folder that holds no run of qabias.
+        run_file: Name of a file that only the folder of a run has; such a folder comes itself in place of its files.
     """
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        try:
-            yield path, read_log(path)
-        except QabiasError as error:
-            yield path, error
+    seen: set[Path] = set()
+    for place, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
+        here = Path(place)
+        folders[:] = sorted(name for name in folders if (here / name).resolve() not in seen)
+        seen.update((here / name).resolve() for name in folders)
+        if run_file in names:
+            folders.clear()
+            yield here, None
+            continue
+        for name in sorted(names):
+            yield here / name, _log_or_error(here / name)
+
+
+def _raise(error: OSError) -> None:
+    raise QabiasError(f"{error.filename}: cannot be read: {error.strerror}") from error
+
+
+def _log_or_error(path: Path) -> Log | QabiasError | None:
+    if path.is_symlink() and not path.exists():
+        return QabiasError(f"{path}: a link to a file that is not there")
+    if not path.is_file():
+        return None  # a pipe or a device
+    try:
+        return read_log(path)
+    except QabiasError as error:
+        return error
+    except OSError as error:
+        return QabiasError(f"{path}: cannot be read: {error.strerror or error}")

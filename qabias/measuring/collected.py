@@ -19,7 +19,7 @@ from qabias.measuring.predictions import check_references, join_answers
 from qabias.measuring.run import RunResult, finish, scores_of
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
 from qabias.runs.folder import claim, part_path, read_run, write_part
-from qabias.runs.other_tool import OtherTool, read_other_tool, write_other_tool
+from qabias.runs.other_tool import OtherTool, read_other_tool, without_reasons, write_other_tool
 from qabias.runs.question import Examples, Question, load_examples, put_again
 from qabias.runs.signature import collected_signature, with_rules
 from qabias.support.files import write_atomically
@@ -27,6 +27,9 @@ from qabias.support.suggest import did_you_mean
 from qabias.support.table_files import read_table
 
 UNITS_PER_PART = 4096
+
+_PARTS = "allow_incomplete"
+"""The rule of benchmarks that takes parts of sets."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,8 @@ def collect(
     where: str,
     upstream_dir: str | None = None,
     references: pa.Table | None = None,
+    *,
+    of_log: bool = False,
 ) -> Collected:
     """Read answers and find the examples that they answer.
 
@@ -123,6 +128,7 @@ def collect(
         upstream_dir: Local mirror of the published files.
         references: The examples that were asked, as whoever asked had them; what they have in common with those of the
             benchmark must be the same.
+        of_log: Whether the references are those of another tool's log.
 
     Raises:
         QabiasError: If an argument is wrong or no option of the benchmark, the answers are to other texts, an example
@@ -145,7 +151,7 @@ def collect(
         raise QabiasError(f"{where}: {prompt_format.name} is a set of formats; name the one that was asked: {names}")
     examples = load_examples(arguments, upstream_dir)
     if references is not None:
-        check_references(benchmark, examples.table, references)
+        check_references(benchmark, examples.table, references, **(_of_log(where) if of_log else {}))
     table, answers = join_answers(benchmark, examples.table, given.answers, where)
     read = benchmark.read_given(table, answers, prompt_format, arguments.norm)
     digest = hashlib.sha256(str(read.to_pylist()).encode()).hexdigest()[:8]
@@ -155,6 +161,34 @@ def collect(
     answered = Examples(benchmark, examples.origin, table)
     question = Question(answered, prompt_format, signature, UNITS_PER_PART)
     return Collected(arguments, question, read, examples.table.num_rows, where)
+
+
+def _of_log(where: str) -> dict[str, str]:
+    """What the check of references calls those of a log, and what to do."""
+    advice = (
+        "the tool asked another version of the data, or changed it before asking, as by shuffling the choices; such "
+        "answers cannot be scored"
+    )
+    return {"where": where, "advice": advice}
+
+
+def parted(found: Collected) -> tuple[Collected, str]:
+    """Answers with the rule that takes parts of sets, where sets are not whole, and a sentence that says so.
+
+    Returns:
+        The answers as they are and "" where all sets are whole, or the benchmark has no such rule.
+    """
+    question = found.question
+    n_sets, n_parted = question.benchmark.parted_sets(question.table)
+    if not n_parted or _PARTS in found.arguments.rules:
+        return found, ""
+    arguments = replace(found.arguments, rules={**found.arguments.rules, _PARTS: "yes"})
+    question = replace(question, signature=with_rules(question.signature, arguments.rules))
+    about = (
+        f"Of {n_sets:,} sets {n_parted:,} are not whole: a kind of question is missing that balances the other, so "
+        f"that bias scores may lean without a bias (--score {_PARTS}=yes)."
+    )
+    return replace(found, arguments=arguments, question=question), about
 
 
 def refused(where: str | Path, error: QabiasError) -> QabiasError:
@@ -215,5 +249,5 @@ def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, upstre
         write_atomically(part_path(output, number), partial(shutil.copyfile, source))
     other = read_other_tool(folder)
     if other is not None:
-        write_other_tool(output, other)
+        write_other_tool(output, without_reasons(other))
     return finish(new, question)

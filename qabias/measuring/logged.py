@@ -7,17 +7,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from qabias.benchmarks import load_benchmark, loadable_benchmarks
+import pyarrow as pa
+
+from qabias.benchmarks import choose_format, load_benchmark, loadable_benchmarks
 from qabias.benchmarks.batched import batched
 from qabias.benchmarks.logged import Logged
 from qabias.benchmarks.own_logs import own_answers
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample, openai_batch
 from qabias.logs.recognise import logs_in, read_log
-from qabias.measuring.collected import Collected, collect
+from qabias.measuring.collected import Collected, collect, parted
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import RUN_FILE
-from qabias.runs.other_tool import OtherTool
+from qabias.runs.other_tool import OtherTool, without_reasons
+from qabias.support.suggest import unknown
+
+_UNREADABLE = (
+    *(AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError),
+    pa.ArrowException,
+)
+"""What a log raises that no reader expected; the last guard, behind those of the readers."""
 
 
 @dataclass
@@ -60,11 +69,13 @@ class FoundLogs:
         logs: The logs.
         unreadable: Why files that a tool wrote cannot be read.
         others: Files that no tool known here wrote.
+        runs: Folders of runs of this tool, which are not looked into.
     """
 
     logs: list[Log] = field(default_factory=list)
     unreadable: list[QabiasError] = field(default_factory=list)
     others: list[Path] = field(default_factory=list)
+    runs: list[Path] = field(default_factory=list)
 
 
 def log_at(path: Path) -> Log | None:
@@ -87,8 +98,10 @@ def log_at(path: Path) -> Log | None:
 def find_logs(folder: Path) -> FoundLogs:
     """Every file of a folder, by what it is."""
     found = FoundLogs()
-    for path, log in logs_in(folder):
-        if isinstance(log, QabiasError):
+    for path, log in logs_in(folder, RUN_FILE):
+        if path.is_dir():
+            found.runs.append(path)
+        elif isinstance(log, QabiasError):
             found.unreadable.append(log)
         elif log is None:
             found.others.append(path)
@@ -119,9 +132,14 @@ def collect_log(
     Raises:
         QabiasError: If no benchmark here asks such questions, the log lacks what scores need, or its texts are others.
     """
+    hints = hints or {}
+    _check_names(hints)
     counts = _Counts()
     counted = replace(log, samples=lambda: counts.through(log.samples()))
-    name, logged = _benchmark_of(counted, hints or {}, upstream_dir)
+    try:
+        name, logged = _benchmark_of(counted, hints, upstream_dir)
+    except _UNREADABLE as error:
+        raise QabiasError(f"{log.called}: is not as {log.tool} writes it ({error!r})") from error
     given = logged.given
     arguments = RunArguments(
         name,
@@ -136,13 +154,22 @@ def collect_log(
         rules={**logged.rules, **(rules or {})},
         asked_by=" ".join((log.tool, log.task)).replace("|", " "),
     )
+    if log.tool != openai_batch.TOOL:
+        _check_hints(log, hints, arguments)
     # The arguments name the texts already, and whether they are corrected.
     given = replace(given, source="")
-    found = collect(given, arguments, str(log.path), upstream_dir, logged.references)
-    notes = [f"Asked by {log.called}.", *log.notes, *logged.notes, *_about_counts(log, counts)]
+    try:
+        found = collect(given, arguments, str(log.path), upstream_dir, logged.references, of_log=True)
+    except _UNREADABLE as error:
+        raise QabiasError(f"{log.called}: its answers cannot be put beside the examples ({error!r})") from error
+    found, about_parts = parted(found)
+    notes = [f"Asked by {log.called}.", *log.notes, *logged.notes, *_about_counts(log, counts, logged.failed)]
+    if about_parts:
+        notes.append(about_parts)
     if found.coverage:
         notes.append(f"The log has {found.coverage}.")
-    return CollectedLog(found, OtherTool(log.tool, log.version, log.task, log.path.name, logged.figures, tuple(notes)))
+    other = OtherTool(log.tool, log.version, log.task, log.path.name, logged.figures, tuple(notes))
+    return CollectedLog(found, without_reasons(other) if rules else other)
 
 
 def folder_name(log: Log) -> str:
@@ -185,13 +212,47 @@ def _benchmark_of(log: Log, hints: Mapping[str, str], upstream_dir: str | None) 
     )
 
 
-def _about_counts(log: Log, counts: _Counts) -> list[str]:
+def _check_names(hints: Mapping[str, str]) -> None:
+    """Refuse what is the name of nothing.
+
+    Raises:
+        QabiasError: If the benchmark, or one of the names of a benchmark that is given, does not exist.
+    """
+    if "benchmark" not in hints:
+        return
+    benchmark = load_benchmark(hints["benchmark"])
+    if "source" in hints and hints["source"] not in benchmark.sources:
+        raise unknown("source", hints["source"], benchmark.sources)
+    if "format" in hints:
+        choose_format(benchmark.formats, hints["format"])
+
+
+def _check_hints(log: Log, hints: Mapping[str, str], arguments: RunArguments) -> None:
+    """Refuse what the caller says otherwise than the log.
+
+    Raises:
+        QabiasError: If there is such a thing; says what the log says.
+    """
+    said = {
+        "benchmark": arguments.benchmark,
+        "config": arguments.config,
+        "source": arguments.source,
+        "format": arguments.format or "",
+        "norm": arguments.norm,
+    }
+    for name, value in hints.items():
+        if value == said.get(name):
+            continue
+        if said.get(name):
+            raise QabiasError(f"{log.called}: {name} is {value!r} here, but {said[name]!r} by the log; leave it out")
+        raise QabiasError(f"{log.called}: {name} is {value!r} here, but the log is of another tool's own; leave it out")
+
+
+def _about_counts(log: Log, counts: _Counts, failed: str) -> list[str]:
     """What is missing of a log, in sentences."""
     notes = []
     if counts.failed:
-        notes.append(
-            f"{counts.failed:,} of {counts.samples:,} samples failed and count as no answer; the first, {counts.first}."
-        )
+        notes.append(f"{counts.failed:,} of {counts.samples:,} samples failed and {failed}; the first, {counts.first}.")
     if log.n_expected is not None and counts.samples < log.n_expected:
         notes.append(
             f"The log has {counts.samples:,} of the {log.n_expected:,} samples that {log.tool} set out to ask."

@@ -64,13 +64,21 @@ def _several(found: pa.Table) -> str:
     )
 
 
-def check_references(benchmark: Benchmark, table: pa.Table, references: pa.Table) -> None:
+def check_references(
+    benchmark: Benchmark,
+    table: pa.Table,
+    references: pa.Table,
+    where: str = "references",
+    advice: str = "name source= (and fixes= and config=) of the rows",
+) -> None:
     """Refuse rows that are not the examples with their keys.
 
     Args:
         benchmark: The benchmark.
         table: All its examples.
         references: Rows with the benchmark's key columns, and any of the other columns.
+        where: What messages call them.
+        advice: What to do where they are other texts.
 
     Raises:
         QabiasError: If a key column is missing, an example does not exist, or a text or another value is not the same.
@@ -79,7 +87,7 @@ def check_references(benchmark: Benchmark, table: pa.Table, references: pa.Table
     missing = [name for name in benchmark.key if name not in references.column_names and name not in constant]
     if missing:
         raise QabiasError(
-            f"references: no column {', '.join(missing)}, by which examples are found; they have "
+            f"{where}: no column {', '.join(missing)}, by which examples are found; they have "
             f"{', '.join(references.column_names)}"
         )
     number_of = {key: number for number, key in enumerate(_keys(benchmark, table, {}))}
@@ -87,7 +95,7 @@ def check_references(benchmark: Benchmark, table: pa.Table, references: pa.Table
     for row, key in enumerate(keys):
         if key not in number_of:
             raise QabiasError(
-                f"references: row {row + 1}: no example with {_spelled(benchmark, key)} in this configuration and "
+                f"{where}: row {row + 1}: no example with {_spelled(benchmark, key)} in this configuration and "
                 "source; name benchmark=, config= and source= of the rows"
             )
     examples = table.take(pa.array([number_of[key] for key in keys], pa.int64()))
@@ -99,8 +107,8 @@ def check_references(benchmark: Benchmark, table: pa.Table, references: pa.Table
             if our == their:
                 continue
             raise QabiasError(
-                f"references: row {row + 1}, {_spelled(benchmark, keys[row])}: {name} is {their!r}, but in the "
-                f"texts that are scored {our!r}; name source= (and fixes= and config=) of the rows"
+                f"{where}: row {row + 1}, {_spelled(benchmark, keys[row])}: {name} is {their!r}, but in the "
+                f"texts that are scored {our!r}; {advice}"
             )
 
 

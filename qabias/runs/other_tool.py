@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,13 @@ def read_other_tool(folder: Path) -> OtherTool | None:
         return OtherTool(**{**content, "figures": figures, "notes": tuple(content["notes"])})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise QabiasError(f"{path}: damaged ({error!r}); score the log again into another folder") from error
+
+
+def without_reasons(other: OtherTool) -> OtherTool:
+    """What a tool said, beside scores that are counted by other rules than those of its reasons."""
+    note = "Answers are counted by other rules than those of the reasons why figures differ; none is given."
+    figures = tuple(replace(figure, why="") for figure in other.figures)
+    return replace(other, figures=figures, notes=(*other.notes, note))
 
 
 def other_figures(other: OtherTool, scores: Mapping[str, Any]) -> Table | None:

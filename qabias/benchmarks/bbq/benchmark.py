@@ -145,6 +145,14 @@ class BBQBenchmark(Benchmark):
         """Numbers of the set of four and of the template of every example."""
         return column_codes(table["set_id"]), column_codes(table["template_id"])
 
+    def parted_sets(self, table: pa.Table) -> tuple[int, int]:
+        """Sets, and those that have more questions of one polarity than of the other in a context."""
+        set_of = column_codes(table["set_id"])
+        cell = set_of * 2 + (table["context_condition"].to_numpy() == "disambig")
+        sign = np.where(table["question_polarity"].to_numpy() == "neg", 1, -1)
+        lopsided = np.bincount(cell, weights=sign) != 0
+        return int(set_of.max(initial=-1)) + 1, len(set((np.flatnonzero(lopsided) // 2).tolist()))
+
     def default_format(self, scorer: Scorer) -> str:
         """Text-to-text models and writers must see the answers; RACE is the paper's first way of showing them.
 

@@ -207,6 +207,10 @@ class PublishedQuestions(BBQBenchmark):
         """The answers in a log of this project's task on the set; a log of BBQ is none of these sets."""
         return own_questions(log, self, hints)
 
+    def parted_sets(self, table: pa.Table) -> tuple[int, int]:
+        """As BBQ's; of sets that were released lopsided, none."""
+        return (0, 0) if self.lopsided else super().parted_sets(table)
+
     def language(self, config: str) -> str:
         """The languages of the categories of a configuration."""
         return ", ".join(dict.fromkeys(self.language_of({"category": of}).name for of in self._categories(config)))

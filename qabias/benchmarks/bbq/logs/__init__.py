@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
 
 from qabias.benchmarks.logged import Logged
 from qabias.logs import Log
 
 _MODULES = {"inspect_ai": "inspect_evals", "helm": "helm", "lm-eval": "lm_eval"}
 """The module that reads the logs of a tool, by `Log.tool`."""
-
-_NEEDS = {"helm": "upstream_dir", "lm-eval": "hints"}
-"""What the module of a tool reads beside the log: HELM's examples are looked up in the published files by texts."""
 
 
 def logged(log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
@@ -29,7 +25,6 @@ def logged(log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logg
     """
     if log.tool not in _MODULES:
         return None
-    needed: dict[str, Any] = {"hints": hints, "upstream_dir": upstream_dir}
-    more = {name: needed[name] for tool, name in _NEEDS.items() if tool == log.tool}
-    found: Logged | None = import_module(f"{__name__}.{_MODULES[log.tool]}").logged(log, **more)
+    module = import_module(f"{__name__}.{_MODULES[log.tool]}")
+    found: Logged | None = module.logged(log, hints, upstream_dir)
     return found
