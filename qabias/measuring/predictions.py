@@ -70,7 +70,8 @@ def check_references(benchmark: Benchmark, table: pa.Table, references: pa.Table
     Args:
         benchmark: The benchmark.
         table: All its examples.
-        references: Rows with the benchmark's key columns, and any of the other columns.
+        references: Rows with the benchmark's key columns, and any of the other columns. A null in one of these says
+            nothing of its row and is not compared.
 
     Raises:
         QabiasError: If a key column is missing, an example does not exist, or a text or another value is not the same.
@@ -96,7 +97,7 @@ def check_references(benchmark: Benchmark, table: pa.Table, references: pa.Table
             continue
         ours, theirs = examples[name].to_pylist(), references[name].to_pylist()
         for row, (our, their) in enumerate(zip(ours, theirs, strict=True)):
-            if our == their:
+            if their is None or our == their:
                 continue
             raise QabiasError(
                 f"references: row {row + 1}, {_spelled(benchmark, keys[row])}: {name} is {their!r}, but in the "
