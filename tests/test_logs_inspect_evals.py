@@ -256,11 +256,10 @@ def test_only_bbq_claims_a_log_of_bbq(short):
         ("bbq_grilling", False),
         ("inspect_evals/bbh", False),
         ("bbqx", False),
-        ("qabias/bbq", False),
     ],
 )
 def test_a_log_of_another_task_is_none_of_bbq(short, task, claimed):
-    assert (BBQ.logged(_renamed(short, task)) is not None) == (task != "qabias/bbq")  # known by its metadata
+    assert BBQ.logged(_renamed(short, task)) is not None  # known by its metadata
     for metadata in (None, {"category": "Age"}, {"category": "ribs", "question_polarity": "neg"}):
         log = _renamed(_with(short, asked={"input": "", "metadata": metadata}), task)
         other = replace(log, samples=lambda log=log: iter(list(log.samples())[1:]))
@@ -270,6 +269,15 @@ def test_a_log_of_another_task_is_none_of_bbq(short, task, claimed):
         else:
             assert BBQ.logged(other) is None
     assert claimed or BBQ.logged(_renamed(replace(short, samples=lambda: iter(())), task)) is None
+
+
+def test_a_task_of_this_package_is_read_elsewhere(short):
+    def samples():
+        for sample in short.samples():
+            yield replace(sample, asked={**sample.asked, "metadata": {**sample.asked["metadata"], "qabias": {}}})
+
+    for task in ("qabias/bbq", "mine"):
+        assert BBQ.logged(_renamed(replace(short, samples=samples), task)) is None
 
 
 def test_a_task_with_a_name_of_its_own_is_known_by_the_registry(short):
@@ -367,8 +375,8 @@ def test_what_made_several_epochs_one_is_no_other_scorer(short):
 def test_samples_without_a_score_are_told(short):
     log = _with(short, answers={})
     assert BBQ.logged(log).notes == (
-        "1 sample without a score, which is no answer here; the first, sample 1: not scored; score it by `inspect "
-        "score`.",
+        "1 sample without a score, which is no answer here; the first, sample Age_00001: not scored; score it by "
+        "`inspect score`.",
     )
 
 
@@ -376,7 +384,7 @@ def test_samples_without_a_score_are_told(short):
 def test_choices_that_are_not_three_texts_are_refused(short, choices):
     second = list(short.samples())[1].asked
     with pytest.raises(
-        QabiasError, match=r"sample 1: its choices are .*, not three texts, so that its letter names no"
+        QabiasError, match=r"sample Age_00001: its choices are .*, not three texts, so that its letter names no"
     ):
         BBQ.logged(_with(short, asked={**second, "choices": choices}))
 
@@ -387,8 +395,8 @@ def test_choices_that_are_not_three_texts_are_refused(short, choices):
         ({"source_id": 10**30}, "no example has the source_id 10{30}$"),
         ({"source_id": -1}, "no example has the source_id -1$"),
         ({"source_id": True}, "no source_id in its metadata"),
-        ({"question_index": 1}, "sample 1: its question_index is 1, not a text; ask with"),
-        ({"context_condition": ["ambig"]}, r"sample 1: its context_condition is \['ambig'\], not a text"),
+        ({"question_index": 1}, "sample Age_00001: its question_index is 1, not a text; ask with"),
+        ({"context_condition": ["ambig"]}, r"sample Age_00001: its context_condition is \['ambig'\], not a text"),
     ],
 )
 def test_metadata_of_another_kind_are_refused(short, metadata, message):

@@ -18,6 +18,7 @@ from qabias.benchmarks.bbq.published import SOURCE
 from qabias.benchmarks.facts import counted
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged, OtherFigure
+from qabias.benchmarks.own_logs import FACTS
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
 
@@ -126,14 +127,14 @@ class _Asked:
 
 
 def _is_bbq(log: Log) -> bool:
-    """Whether a task is called so, or its first sample has BBQ's metadata; this package's tasks keep other metadata."""
+    """Whether a task is called so, or its first sample has BBQ's metadata without those of this package's tasks."""
     name = log.about.get("task_registry_name") or log.task
     if _TASKS.fullmatch(name):
         return True
-    first = None if name.startswith("qabias/") else next(log.samples(), None)
+    first = next(log.samples(), None)
     metadata = (first.asked.get("metadata") or {}) if first else {}
     is_known = all(metadata.get(name) in values for name, values in _VALUES.items())
-    return is_known and metadata.get("category") in _builder.CATEGORIES
+    return is_known and FACTS not in metadata and metadata.get("category") in _builder.CATEGORIES
 
 
 def _scorers(log: Log) -> list[str]:
