@@ -215,7 +215,7 @@ def test_what_a_row_leaves_empty_is_not_compared_and_the_others_are(rows):
     silent = [{**row, "question": None} if number == 0 else dict(row) for number, row in enumerate(rows)]
     assert qabias.score([0] * 120, silent).scores == qabias.score([0] * 120, rows).scores
     silent[1]["question"] += "?"
-    with pytest.raises(QabiasError, match="references: row 2, .*: question is "):
+    with pytest.raises(QabiasError, match=r"references: row 2, .*: question is "):
         qabias.score([0] * 120, silent)
 
 
