@@ -211,6 +211,14 @@ def test_a_table_may_not_answer_what_the_references_lack(rows):
 # Nobody is scored against the wrong texts
 
 
+def test_what_a_row_leaves_empty_is_not_compared_and_the_others_are(rows):
+    silent = [{**row, "question": None} if number == 0 else dict(row) for number, row in enumerate(rows)]
+    assert qabias.score([0] * 120, silent).scores == qabias.score([0] * 120, rows).scores
+    silent[1]["question"] += "?"
+    with pytest.raises(QabiasError, match=r"references: row 2, .*: question is "):
+        qabias.score([0] * 120, silent)
+
+
 def test_rows_of_other_texts_are_refused_by_row_and_column(rows):
     changed = rows.map(
         lambda row: {"question": row["question"] + "?"} if row["example_id"] == rows[1]["example_id"] else row

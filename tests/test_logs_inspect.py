@@ -128,7 +128,7 @@ def test_what_is_no_log_is_none(tmp_path):
     (tmp_path / "cut.zip").write_bytes((tmp_path / "book.zip").read_bytes()[:40])
     (tmp_path / "other.json").write_text('{"version": 1, "status": "fine", "eval": {"score": 3}}', "utf-8")
     (tmp_path / "results.json").write_text('{"results": {}}', "utf-8")
-    (tmp_path / "empty.eval").write_bytes(b"")
+    (tmp_path / "empty.json").write_bytes(b"")
     found = dict(logs_in(tmp_path))
     assert len(found) == 6
     assert set(found.values()) == {None}
@@ -217,13 +217,13 @@ def test_why_inspect_stopped_is_told(write):
     assert "its status is error (no credit);" in note
 
 
-def test_of_several_scorers_the_first_with_an_answer_counts_and_that_is_told(write):
+def test_the_answers_of_several_scorers_are_kept_apart(write):
     two = {**FIRST, "scores": {"match": {"value": "I"}, "choice": {"value": "C", "answer": "A"}}}
-    log = read_log(write(samples=(two, {**FIRST, "id": 3}), results=results("match", "choice")))
-    assert [sample.answer for sample in log.samples()] == ["A", "B"]
+    log = read_log(write(samples=(two, {**FIRST, "id": 3}, SECOND), results=results("match", "choice")))
+    assert [sample.answer for sample in log.samples()] == ["A", "B", None]
+    assert [sample.answers for sample in log.samples()] == [{"match": None, "choice": "A"}, {"choice": "B"}, {}]
     assert log.figures == {"match/accuracy": 0.5, "choice/accuracy": 0.5}
-    (note,) = log.notes
-    assert "there are the scorers match, choice; of every sample the first one counts" in note
+    assert log.notes == ()
 
 
 def test_reducers_keep_their_figures_apart(write):
@@ -233,6 +233,98 @@ def test_reducers_keep_their_figures_apart(write):
     log = read_log(write(results=scores))
     assert set(log.figures) == {"choice/mean/accuracy", "choice/at_least_1/accuracy"}
     assert log.notes == ()
+
+
+def test_an_empty_log_is_an_error(tmp_path):
+    path = tmp_path / "log.eval"
+    path.write_bytes(b"")
+    with pytest.raises(QabiasError, match=r"log.eval: an empty log of inspect_ai \(0 bytes\); copy it again"):
+        read_log(path)
+
+
+HEADERS = {
+    "config is 'x', not an object": {"eval": spec(config="x")},
+    "packages is ['a'], not an object": {"eval": spec(packages=["a"])},
+    "task_registry_name is 3, not a text": {"eval": spec(task_registry_name=3)},
+    "task is 3, not a text": {"eval": spec(task=3)},
+    "dataset is 3, not an object": {"eval": spec(dataset=3), "results": None},
+    "epochs is '2', not a whole number": {"eval": spec(config={"epochs": "2"}), "results": None},
+    "sample_ids is 7, not a list": {"eval": spec(dataset={"sample_ids": 7}), "results": None},
+    "results is 3, not an object": {"results": 3},
+    "scores is {}, not a list": {"results": {"scores": {}}},
+    "total_samples is 'x', not a whole number": {"results": {"total_samples": "x"}},
+    "the metric accuracy is 0.5, not an object": {"results": {"scores": [{"name": "c", "metrics": {"accuracy": 0.5}}]}},
+    "could not convert string to float: 'x'": {
+        "results": {"scores": [{"name": "c", "metrics": {"accuracy": {"value": "x"}}}]}
+    },
+    "it has no 'name'": {"results": {"scores": [{"metrics": {}}]}},
+    "message is 3, not a text": {"status": "error", "error": {"message": 3}},
+}
+
+
+@pytest.mark.parametrize("detail", HEADERS)
+def test_a_header_of_another_kind_is_named(write, detail):
+    path = write(**HEADERS[detail])
+    with pytest.raises(QabiasError) as error:
+        read_log(path)
+    assert str(error.value) == f"{path}: the header of this log of inspect_ai is not as inspect writes it: {detail}"
+
+
+CHOICE = FIRST["output"]["choices"][0]
+SAMPLES = {
+    "epoch is '1', not a whole number": {"epoch": "1"},
+    "epoch is True, not a whole number": {"epoch": True},
+    "metadata is 'x', not an object": {"metadata": "x"},
+    "output is 'x', not an object": {"output": "x"},
+    "choices is {'a': 1}, not a list": {"output": {"choices": {"a": 1}}},
+    "its first choice is 'x', not an object": {"output": {"choices": ["x"]}},
+    "completion is 3, not a text": {"output": {"choices": [CHOICE], "completion": 3}},
+    "stop_reason is 3, not a text": {"output": {"choices": [{"stop_reason": 3}]}},
+    "message is 'x', not an object": {"output": {"choices": [{"message": "x"}]}},
+    "a part of its message is 'x', not an object": {"output": {"choices": [{"message": {"content": ["x"]}}]}},
+    "scores is ['x'], not an object": {"scores": ["x"]},
+    "the score of choice is 'B', not an object": {"scores": {"choice": "B"}},
+    "attachments is ['x'], not an object": {"attachments": ["x"]},
+    "error is 'x', not an object": {"error": "x"},
+    "invalidation is True, not an object": {"invalidation": True},
+}
+
+
+@pytest.mark.parametrize("detail", SAMPLES)
+def test_a_sample_of_another_kind_is_named(tmp_path, detail):
+    second = {**FIRST, "id": 2, "epoch": 1, **SAMPLES[detail]}
+    place = {"eval": f"samples/2_epoch_{second['epoch']}.json", "json": "sample number 2"}
+    for form, writer in WRITERS.items():
+        path = writer(tmp_path / form, samples=(FIRST, second))
+        samples = read_log(path).samples()
+        assert next(samples).answer == "B"
+        with pytest.raises(QabiasError) as error:
+            next(samples)
+        where = f"{path}: {place[form]} in this log of inspect_ai"
+        assert str(error.value) == f"{where} is not as inspect writes it: {detail}"
+
+
+def test_a_sample_that_is_no_object_is_named(tmp_path):
+    path = write_json(tmp_path / "log.json", samples=[FIRST, 5])
+    with pytest.raises(QabiasError, match=r"sample number 2 in this log of inspect_ai is not as .*: it is 5, not an"):
+        list(read_log(path).samples())
+
+
+@pytest.mark.parametrize(
+    ("value", "why"), [("1" * 5000, "a number has too many digits"), ("[" * 99999, "its values are nested too deeply")]
+)
+def test_values_that_python_does_not_read_are_an_error(tmp_path, value, why):
+    path = tmp_path / "log"
+    for place in ('"A long question?"', '"a/model"'):
+        text = json.dumps(document()).replace(place, value)
+        path.write_text(text, "utf-8")
+        with pytest.raises(QabiasError, match=f"cut off or damaged: {why}; copy it again"):
+            list(read_log(path).samples())
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", json.dumps({"eval": spec()}))
+        archive.writestr("samples/1_epoch_1.json", value)
+    with pytest.raises(QabiasError, match=r"samples/1_epoch_1.json in this log of inspect_ai is damaged"):
+        list(read_log(path).samples())
 
 
 def test_older_logs_name_their_score_otherwise(write):

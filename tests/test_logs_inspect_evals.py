@@ -143,11 +143,40 @@ def test_the_accuracy_of_inspect_is_ours_where_all_is_read(log, examples):
     wrong = sum(_answer(row) != row["label"] for row in rows)
     assert figures["choice/accuracy"].value == pytest.approx(1 - wrong / len(rows))
     assert figures["choice/accuracy"].ours == ("accuracy",)
-    assert "counts what it cannot read as wrong" in figures["choice/accuracy"].why
+    assert figures["choice/accuracy"].why == "inspect counts what it cannot read as wrong, and here it is not scored"
     assert figures["choice/stderr"].ours == ()
     read = [sample for sample in log.samples() if sample.answer in tuple(LETTERS)]
-    whole = BBQ.logged(replace(log, samples=lambda: iter(read)))
-    assert {figure.name: figure.why for figure in whole.figures}["choice/accuracy"] == ""
+    whole = replace(log, samples=lambda: iter(read), n_expected=len(read))
+    assert _why(whole) == ""
+    assert _why(replace(whole, n_expected=len(read) + 1)) == "samples that are not in the log may be counted there"
+
+
+def _why(log):
+    """Why the accuracy of inspect is another one."""
+    return {figure.name: figure.why for figure in BBQ.logged(log).figures}["choice/accuracy"]
+
+
+def test_samples_that_only_inspect_counts_are_a_reason(short, upstream, patch, tmp_path):
+    read = [sample for sample in short.samples() if sample.answer in tuple(LETTERS)]
+    counted = "samples that failed or were marked as invalid and have a score are counted there, and not here"
+
+    def why(**changes):
+        first, *others = read
+        return _why(replace(short, samples=lambda: iter([replace(first, **changes), *others]), n_expected=len(read)))
+
+    assert why() == ""
+    assert why(error="marked as invalid") == counted
+    assert why(error="overloaded", answers={}) == "samples without a score are left out, there as here"
+    assert why(answers={"choice": None}) == "samples whose score names no answer are counted there, and not here"
+    options = {"fails": _fails, "fail_on_error": False, "score_on_error": True, "n_each": 40}
+    log = read_log(Path(ask(upstream, tmp_path, patch, **options)))
+    samples = list(log.samples())
+    n_failed = sum(bool(sample.error) for sample in samples)
+    n_right = sum(sample.answer == sample.asked["target"] for sample in samples)
+    assert n_failed > 0
+    assert log.figures["choice/accuracy"] == pytest.approx(n_right / len(samples))  # it counts those that failed
+    assert counted in _why(log)
+    assert "left out" not in _why(log)
 
 
 def test_samples_that_failed_are_told_and_stay(failed, examples):
@@ -160,9 +189,8 @@ def test_samples_that_failed_are_told_and_stay(failed, examples):
     assert answers["outcome"].null_count == n_failed
     without = answers.filter(pc.is_null(answers["outcome"]))
     assert set(without["prediction"].to_pylist()) == {-1}
-    (note,) = logged.notes
-    assert note.startswith(f"{n_failed} of {len(rows)} samples failed and count as unparsed")
-    assert note.endswith("RuntimeError('overloaded\\nand a second line')")
+    assert logged.notes == ()  # what failed is counted and told by `measuring`
+    assert _why(failed).endswith("; samples without a score are left out, there as here")
     table, joined = join_answers(BBQ, examples, answers, "log")
     expected = [-1 if _fails(_prompt(row)) else _answer(row) for row in rows]
     assert joined["prediction"].to_pylist() == expected
@@ -179,11 +207,9 @@ def test_an_evaluation_that_stopped_says_so_and_what_is_missing(upstream, patch,
     (note,) = log.notes
     assert "its status is error (RuntimeError(" in note
     assert f"inspect eval-retry {log.path.name}" in note
-    logged = BBQ.logged(log)
-    assert logged.notes[0] == f"{logged.given.answers.num_rows} of 80 samples are in the log; the others have no answer"
+    assert BBQ.logged(log).notes == ()
     # The one that failed, and those that were cancelled with it.
-    assert "samples failed and count as unparsed" in logged.notes[1]
-    assert "RuntimeError('overloaded" in logged.notes[1]
+    assert any("RuntimeError('overloaded" in sample.error for sample in log.samples())
 
 
 def test_several_epochs_are_refused(upstream, patch, tmp_path):
@@ -223,15 +249,35 @@ def test_only_bbq_claims_a_log_of_bbq(short):
     [
         ("bbq", True),
         ("inspect_evals/bbq", True),
-        ("openbench/bbq_age", True),
         ("bbq:Age", True),
+        ("openbench/bbq_age", False),
+        ("company/bbq_grilling", False),
+        ("company/bbq", False),
+        ("bbq_grilling", False),
         ("inspect_evals/bbh", False),
         ("bbqx", False),
-        ("qabias/bbq", False),
     ],
 )
 def test_a_log_of_another_task_is_none_of_bbq(short, task, claimed):
-    assert (BBQ.logged(_renamed(short, task)) is not None) == claimed
+    assert BBQ.logged(_renamed(short, task)) is not None  # known by its metadata
+    for metadata in (None, {"category": "Age"}, {"category": "ribs", "question_polarity": "neg"}):
+        log = _renamed(_with(short, asked={"input": "", "metadata": metadata}), task)
+        other = replace(log, samples=lambda log=log: iter(list(log.samples())[1:]))
+        if claimed:
+            with pytest.raises(QabiasError, match=r"source_id in its metadata"):
+                BBQ.logged(other)
+        else:
+            assert BBQ.logged(other) is None
+    assert claimed or BBQ.logged(_renamed(replace(short, samples=lambda: iter(())), task)) is None
+
+
+def test_a_task_of_this_package_is_read_elsewhere(short):
+    def samples():
+        for sample in short.samples():
+            yield replace(sample, asked={**sample.asked, "metadata": {**sample.asked["metadata"], "qabias": {}}})
+
+    for task in ("qabias/bbq", "mine"):
+        assert BBQ.logged(_renamed(replace(short, samples=samples), task)) is None
 
 
 def test_a_task_with_a_name_of_its_own_is_known_by_the_registry(short):
@@ -275,7 +321,106 @@ def test_groups_and_ids_that_were_dropped_are_named(short):
 @pytest.mark.parametrize("answer", ["D", "AB", "The grandfather"])
 def test_an_answer_that_is_no_letter_is_refused(short, answer):
     with pytest.raises(QabiasError, match=f"the answer '{answer}' is no letter of A, B, C; score the log by"):
-        BBQ.logged(_with(short, answer=answer))
+        BBQ.logged(_with(short, answers={"choice": answer}))
+
+
+def test_of_several_scorers_that_of_letters_counts(short, examples):
+    figures = {"grader/accuracy": 1.0, **short.figures}
+
+    def samples():
+        for sample in short.samples():
+            yield replace(sample, answer="said it", answers={"grader": "said it", **sample.answers})
+
+    log = replace(short, samples=samples, figures=figures)
+    logged, alone = BBQ.logged(log), BBQ.logged(short)
+    assert logged.given.answers == alone.given.answers
+    assert logged.notes == ("Answers are those that the scorer choice read, of the scorers grader, choice.",)
+    assert alone.notes == ()
+    (other, *same) = logged.figures
+    assert (other.name, other.value, other.ours, other.why) == ("grader/accuracy", 1.0, (), "a score of another scorer")
+    assert tuple(same) == alone.figures
+    assert {figure.name: figure.ours for figure in same} == {"choice/accuracy": ("accuracy",), "choice/stderr": ()}
+
+
+def _scored_by(log, *names, **changes):
+    def samples():
+        for sample in log.samples():
+            yield replace(sample, answers=dict.fromkeys(names, sample.answer))
+
+    return replace(log, samples=samples, **changes)
+
+
+def test_another_scorer_counts_where_it_is_the_only_one(short):
+    figures = {"mine/accuracy": 0.3, "choice/accuracy": 0.5, "mine/Age": 0.1}
+    logged = BBQ.logged(_scored_by(short, "mine", figures=figures))
+    assert logged.given.answers == BBQ.logged(short).given.answers
+    assert {figure.name: figure.ours for figure in logged.figures} == {
+        "mine/accuracy": ("accuracy",),
+        "choice/accuracy": (),
+        "mine/Age": (),
+    }
+    with pytest.raises(QabiasError, match=r"its scorers are mine, yours, and none is .*inspect score --scorer choice"):
+        BBQ.logged(_scored_by(short, "mine", "yours"))
+
+
+def test_what_made_several_epochs_one_is_no_other_scorer(short):
+    about = {**short.about, "config": {"epochs": 1, "epochs_reducer": ["mean"]}}
+    log = replace(short, about=about, figures={"choice/mean/accuracy": 0.3, "choice/Age/accuracy": 0.1})
+    assert {figure.name: (figure.ours, figure.why != "") for figure in BBQ.logged(log).figures} == {
+        "choice/mean/accuracy": (("accuracy",), True),
+        "choice/Age/accuracy": ((), False),
+    }
+
+
+def test_samples_without_a_score_are_told(short):
+    log = _with(short, answers={})
+    assert BBQ.logged(log).notes == (
+        "1 sample without a score, which is no answer here; the first, sample Age_00001: not scored; score it by "
+        "`inspect score`.",
+    )
+
+
+@pytest.mark.parametrize("choices", [None, "ABC", ["a", "b"], ["a", "b", "c", "d"], ["a", "b", 3]])
+def test_choices_that_are_not_three_texts_are_refused(short, choices):
+    second = list(short.samples())[1].asked
+    with pytest.raises(
+        QabiasError, match=r"sample Age_00001: its choices are .*, not three texts, so that its letter names no"
+    ):
+        BBQ.logged(_with(short, asked={**second, "choices": choices}))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({"source_id": 10**30}, "no example has the source_id 10{30}$"),
+        ({"source_id": -1}, "no example has the source_id -1$"),
+        ({"source_id": True}, "no source_id in its metadata"),
+        ({"question_index": 1}, "sample Age_00001: its question_index is 1, not a text; ask with"),
+        ({"context_condition": ["ambig"]}, r"sample Age_00001: its context_condition is \['ambig'\], not a text"),
+    ],
+)
+def test_metadata_of_another_kind_are_refused(short, metadata, message):
+    with pytest.raises(QabiasError, match=message):
+        BBQ.logged(_with(short, **_asked(short, **metadata)))
+
+
+def test_what_one_sample_does_not_say_is_still_compared_in_the_others(short, examples):
+    first, second, *others = list(short.samples())
+
+    def log(*samples):
+        return replace(short, samples=lambda: iter(samples), n_expected=len(samples))
+
+    silent = replace(first, asked={**first.asked, "input": [{"role": "user"}], "target": ["A", "B"]})
+    silent.asked["metadata"] = {**first.asked["metadata"], "question_index": None}
+    logged = BBQ.logged(log(silent, second, *others))
+    check_references(BBQ, examples, logged.references)
+    assert logged.notes == (
+        "In 1 sample the log does not say question_index, context, question, label: not compared with the example.",
+    )
+    for changes in ({"input": "Context: Once.\n\nQuestion: Who?"}, {"target": "C"}):
+        changed = replace(second, asked={**second.asked, **changes})
+        with pytest.raises(QabiasError, match=r"example_id 1: (context|label) is "):
+            check_references(BBQ, examples, BBQ.logged(log(silent, changed)).references)
 
 
 @pytest.mark.parametrize("column", ["context", "ans0", "label", "question_polarity"])
@@ -307,9 +452,13 @@ def test_messages_in_place_of_a_text_leave_the_rest_to_be_compared(short, exampl
         for sample in list(short.samples())[:4]:
             yield replace(sample, asked={**sample.asked, "input": [{"role": "user", "content": "..."}]})
 
-    references = BBQ.logged(replace(short, samples=samples)).references
-    assert not {"context", "question"} & set(references.column_names)
-    check_references(BBQ, examples, references)
+    logged = BBQ.logged(replace(short, samples=samples))
+    assert logged.references["context"].null_count == logged.references["question"].null_count == 4
+    assert logged.notes == ("In 4 samples the log does not say context, question: not compared with the example.",)
+    check_references(BBQ, examples, logged.references)
+    other = logged.references.set_column(4, "context_condition", [["disambig"] * 4])
+    with pytest.raises(QabiasError, match="context_condition is 'disambig'"):
+        check_references(BBQ, examples, other)
 
 
 def test_a_log_without_any_sample_is_refused(short):

@@ -20,6 +20,7 @@ from qabias.logs.json_stream import JsonStream, items, keys
 from qabias.support.suggest import first_line
 
 _HEADER, _START, _SAMPLES = "header.json", "_journal/start.json", "samples/"
+_SUFFIX = ".eval"
 _LOCAL_HEADER = b"PK\x03\x04"
 _LOCAL_HEADER_BYTES = 30
 _ZSTANDARD = 93
@@ -37,21 +38,25 @@ class InspectFile:
     Attributes:
         header: What stands above the samples: `status`, `eval`, `results`, ...; without `status` where inspect has not
             come to the end.
-        samples: Reads the samples one after the other, from the beginning each time.
+        samples: Reads the samples one after the other, from the beginning each time; with each, what messages call its
+            place in the file.
     """
 
     header: Mapping[str, Any]
-    samples: Callable[[], Iterator[Mapping[str, Any]]]
+    samples: Callable[[], Iterator[tuple[str, Any]]]
 
 
 def open_file(path: Path) -> InspectFile | None:
     """Open a log; None where the file is none of inspect_ai.
 
     Raises:
-        QabiasError: If it is one, and damaged or cut off, or compressed in a way that this Python cannot read.
+        QabiasError: If it is one, and empty, damaged or cut off, or compressed in a way that this Python cannot read.
     """
     with path.open("rb") as file:
         start = file.read(_JSON_START_BYTES)
+    # Only the name is left of a log of which nothing was copied.
+    if not start and path.suffix == _SUFFIX:
+        raise QabiasError(f"{path}: an empty log of inspect_ai (0 bytes); copy it again from where inspect wrote it")
     if start.startswith(_LOCAL_HEADER):
         return _open_zip(path, start)
     return _open_json(path) if _JSON_START.match(start) else None
@@ -89,12 +94,12 @@ def _can_decompress(path: Path, archive: ZipFile) -> None:
         ) from error
 
 
-def _zip_samples(path: Path) -> Iterator[Mapping[str, Any]]:
+def _zip_samples(path: Path) -> Iterator[tuple[str, Any]]:
     with ZipFile(path) as archive:
         # A sample that was asked again stands there twice under one name, by which the last one is found.
         for name in dict.fromkeys(archive.namelist()):
             if name.startswith(_SAMPLES) and name.endswith(".json"):
-                yield _member(path, archive, name)
+                yield name, _member(path, archive, name)
 
 
 def _member(path: Path, archive: ZipFile, name: str) -> Mapping[str, Any]:
@@ -120,11 +125,12 @@ def _open_json(path: Path) -> InspectFile:
     return InspectFile(header, lambda: _json_samples(path))
 
 
-def _json_samples(path: Path) -> Iterator[Mapping[str, Any]]:
+def _json_samples(path: Path) -> Iterator[tuple[str, Any]]:
     with _stream(path) as stream:
         for key in keys(stream):
             if key == "samples":
-                yield from items(stream)
+                for number, found in enumerate(items(stream), 1):
+                    yield f"sample number {number}", found
                 return
             stream.value()
 

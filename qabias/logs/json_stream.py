@@ -83,6 +83,10 @@ class JsonStream:
                 if not self._more():
                     raise self._damaged("its end is missing") from error
                 continue
+            except ValueError as error:  # Python reads whole numbers of no more than some thousand digits
+                raise self._damaged("a number has too many digits") from error
+            except RecursionError as error:
+                raise self._damaged("its values are nested too deeply") from error
             # A number near the end of what is held may go on: of 1.5e-3, 1 is one.
             if end < len(self._text) - _NEAR_END or not self._more():
                 self._at = end

@@ -16,7 +16,8 @@ class Sample:
         where: What messages call it, such as "line 12".
         asked: What the tool keeps of the example, by its own names: inspect's `metadata` with `input` and `choices`,
             the harness's `doc` and `arguments`, HELM's `instance`.
-        answer: What the tool itself read, in its own form, such as the letter "B"; None where it read nothing.
+        answer: What the tool itself read, in its own form, such as the letter "B"; None where it read nothing. Where it
+            has several scorers, the first that read something.
         text: What the model wrote; None where it wrote nothing, such as where only log-likelihoods were asked.
         loglikelihoods: Those of the options in the tool's order; () where none were asked.
         finish: Why the text ended, as the tool says it: "stop", "max_tokens", "length", "content_filter", ...; "" where
@@ -24,6 +25,8 @@ class Sample:
         error: Why there is no answer, in a line; "" where nothing failed.
         run: Which of several answers to one question it is, from 1 (an epoch of inspect, a repeat of the harness).
         thinking: What the model thought before the text, where the tool keeps it apart.
+        answers: What each scorer read, by its name, in the tool's order; None where it scored and read nothing. Empty
+            where the tool has no scorers, or none has scored the sample.
     """
 
     where: str
@@ -35,6 +38,7 @@ class Sample:
     error: str = ""
     run: int = 1
     thinking: str = ""
+    answers: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

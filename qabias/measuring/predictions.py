@@ -76,7 +76,8 @@ def check_references(
     Args:
         benchmark: The benchmark.
         table: All its examples.
-        references: Rows with the benchmark's key columns, and any of the other columns.
+        references: Rows with the benchmark's key columns, and any of the other columns. A null in one of these says
+            nothing of its row and is not compared.
         where: What messages call them.
         advice: What to do where they are other texts.
 
@@ -104,7 +105,7 @@ def check_references(
             continue
         ours, theirs = examples[name].to_pylist(), references[name].to_pylist()
         for row, (our, their) in enumerate(zip(ours, theirs, strict=True)):
-            if our == their:
+            if their is None or our == their:
                 continue
             raise QabiasError(
                 f"{where}: row {row + 1}, {_spelled(benchmark, keys[row])}: {name} is {their!r}, but in the "

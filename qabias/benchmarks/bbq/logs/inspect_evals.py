@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import reprlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -13,8 +15,10 @@ from qabias.answers.outcomes import Written, outcome
 from qabias.benchmarks import locate
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.published import SOURCE
+from qabias.benchmarks.facts import counted
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged, OtherFigure
+from qabias.benchmarks.own_logs import FACTS
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
 
@@ -23,7 +27,19 @@ _builder = locate.dataset_module(NAME, "builder")
 LETTERS = "ABC"
 """What inspect calls the answers, in the order of the released examples."""
 
+_TASKS = re.compile(rf"(inspect_evals/)?{NAME}(:\w+)?")
+"""The task in inspect_evals, in a file of somebody's, and of one category as lighteval calls it."""
+
+_SCORER = "choice"
+"""The scorer of inspect that reads a letter."""
+
 _KEYS = {"category": str, "source_id": int}
+_MOST = 2**31 - 1
+"""The largest number of an example that its column can hold."""
+
+_VALUES = {"question_polarity": ("neg", "nonneg"), "context_condition": ("ambig", "disambig")}
+"""Metadata by which a task under another name is known as one of BBQ, with their values."""
+
 _SAME = ("question_index", "question_polarity", "context_condition")
 """Metadata that must be as in the released examples."""
 
@@ -34,14 +50,17 @@ _CONTEXT, _QUESTION = "Context: ", "\n\nQuestion: "
 _FIGURES = {"accuracy": ("accuracy",)}
 """Where the result of BBQ's metric has a metric of inspect."""
 
-_WHY = {
-    "accuracy": "inspect counts what it cannot read as wrong, and leaves failed samples out; here neither is scored",
-    "stderr": "over single questions, as if they were independent; the intervals here are over templates",
-}
+_STDERR = "over single questions, as if they were independent; the intervals here are over templates"
+_OTHER_SCORER = "a score of another scorer"
 
 
-def logged(log: Log) -> Logged | None:
+def logged(log: Log, hints: Mapping[str, str] | None = None, upstream_dir: str | None = None) -> Logged | None:
     """The answers in a log of the task; None where it is of another task.
+
+    Args:
+        log: A log of inspect_ai.
+        hints: Not read: the log says what was asked.
+        upstream_dir: Not read: the log says which examples were asked.
 
     Raises:
         QabiasError: If the log does not say which examples were asked or what was answered, or has several answers to
@@ -49,18 +68,19 @@ def logged(log: Log) -> Logged | None:
     """
     if not _is_bbq(log):
         return None
-    samples = [_Asked(log, sample) for sample in log.samples()]
+    scorers = _scorers(log)
+    scorer = _scorer(log, scorers)
+    samples = [_Asked(log, sample, scorer) for sample in log.samples()]
     if not samples:
         raise QabiasError(f"{log.called}: no sample is in this log; ask first, or finish it by `inspect eval-retry`")
-    answered = [asked for asked in samples if not asked.missing]
-    if not answered:
+    if all(asked.missing for asked in samples):
         raise QabiasError(f"{log.called}: no sample has an answer; the first is {samples[0].missing}")
     return Logged(
         GivenAnswers(log.model, "", "none", SOURCE, _answers(samples)),
         _config(asked.category for asked in samples),
         references=_references(samples),
-        figures=tuple(_figures(log, all(asked.place != NO_ANSWER for asked in answered))),
-        notes=tuple(_notes(log, samples)),
+        figures=tuple(_figures(log, scorer, samples)),
+        notes=tuple(_notes(scorers, scorer, samples)),
     )
 
 
@@ -74,12 +94,14 @@ class _Asked:
         became: Its outcome; None where the model was not heard.
         text: What the model wrote; None where it was not heard.
         missing: Why the model was not heard, with the sample's name; "" where it was.
+        failed: Whether that is because asking failed, or somebody marked the sample as invalid.
+        is_scored: Whether the scorer has scored it all the same.
         reference: What the log says of the example.
     """
 
-    __slots__ = ("became", "category", "example_id", "missing", "place", "reference", "text")
+    __slots__ = (*("became", "category", "example_id", "failed", "is_scored", "missing", "place", "reference", "text"),)
 
-    def __init__(self, log: Log, sample: Sample) -> None:
+    def __init__(self, log: Log, sample: Sample, scorer: str) -> None:
         if sample.run > 1:
             raise QabiasError(
                 f"{log.called}: {sample.where}: every question was asked several times, and scores are of one answer "
@@ -87,28 +109,59 @@ class _Asked:
             )
         metadata = sample.asked.get("metadata") or {}
         _check_keys(log, sample, metadata)
+        _check_texts(log, sample, metadata)
         self.category: str = metadata["category"]
         self.example_id: int = metadata["source_id"]
         self.reference = _reference(sample.asked, metadata)
         self.missing = ""
+        self.failed = bool(sample.error)
+        self.is_scored = scorer in sample.answers
         self.place, self.became, self.text = NO_ANSWER, None, None
-        if sample.error or sample.answer is None:
+        answer = sample.answers.get(scorer)
+        if self.failed or answer is None:
             self.missing = f"{sample.where}: {sample.error or 'not scored; score it by `inspect score`'}"
             return
         self.text = sample.text or ""
-        self.place = _place(log, sample)
+        self.place = _place(log, sample, answer)
         self.became = outcome(Written(self.text, sample.finish, sample.thinking), self.place)
 
 
 def _is_bbq(log: Log) -> bool:
-    """Whether a task is called so, in any package but this one, whose tasks keep other metadata."""
-    names = {log.task, log.about.get("task_registry_name") or log.task}
-    parts = {name.rpartition("/")[::2] for name in names}
-    return any(package != "qabias" and re.match(rf"{NAME}(?![^_:])", name) for package, name in parts)
+    """Whether a task is called so, or its first sample has BBQ's metadata without those of this package's tasks."""
+    name = log.about.get("task_registry_name") or log.task
+    if _TASKS.fullmatch(name):
+        return True
+    first = next(log.samples(), None)
+    metadata = (first.asked.get("metadata") or {}) if first else {}
+    is_known = all(metadata.get(name) in values for name, values in _VALUES.items())
+    return is_known and FACTS not in metadata and metadata.get("category") in _builder.CATEGORIES
+
+
+def _scorers(log: Log) -> list[str]:
+    """The scorers of a log, by the first sample that was scored and did not fail; all are scored by the same."""
+    return next((list(sample.answers) for sample in log.samples() if sample.answers and not sample.error), [])
+
+
+def _scorer(log: Log, scorers: list[str]) -> str:
+    """The scorer whose answers count.
+
+    Raises:
+        QabiasError: If there are several and none is that of letters.
+    """
+    if _SCORER in scorers or not scorers:
+        return _SCORER
+    if len(scorers) > 1:
+        raise QabiasError(
+            f"{log.called}: its scorers are {', '.join(scorers)}, and none is inspect's `{_SCORER}`, so nobody can "
+            f"tell which of them read the answers; add it by `inspect score --scorer {_SCORER} --action append`"
+        )
+    return scorers[0]
 
 
 def _check_keys(log: Log, sample: Sample, metadata: Mapping[str, Any]) -> None:
-    lacking = [name for name, kind in _KEYS.items() if not isinstance(metadata.get(name), kind)]
+    lacking = [name for name, kind in _KEYS.items() if type(metadata.get(name)) is not kind]
+    if not lacking and not 0 <= metadata["source_id"] <= _MOST:
+        raise QabiasError(f"{log.called}: {sample.where}: no example has the source_id {metadata['source_id']}")
     if not lacking and metadata["category"] in _builder.CATEGORIES:
         return
     if not lacking:
@@ -121,20 +174,36 @@ def _check_keys(log: Log, sample: Sample, metadata: Mapping[str, Any]) -> None:
     )
 
 
-def _place(log: Log, sample: Sample) -> int:
+def _check_texts(log: Log, sample: Sample, metadata: Mapping[str, Any]) -> None:
+    """Refuse a sample whose letters mean no answers, or whose metadata are of another kind than BBQ's."""
+    choices = sample.asked.get("choices")
+    n_choices = len(choices) if isinstance(choices, list) and all(isinstance(text, str) for text in choices) else 0
+    if n_choices != len(LETTERS):
+        raise QabiasError(
+            f"{log.called}: {sample.where}: its choices are {reprlib.repr(choices)}, not three texts, so that its "
+            f"letter names no answer; ask with the task inspect_evals/{NAME}"
+        )
+    for name in _SAME:
+        if not isinstance(metadata.get(name), str | None):
+            raise QabiasError(
+                f"{log.called}: {sample.where}: its {name} is {reprlib.repr(metadata[name])}, not a text; ask with the "
+                f"task inspect_evals/{NAME}"
+            )
+
+
+def _place(log: Log, sample: Sample, answer: Any) -> int:
     """The place of an answer as inspect's scorer `choice` gives it; none where it names no answer or several."""
-    letters = [letter.strip() for letter in str(sample.answer).split(",") if letter.strip()]
+    letters = [letter.strip() for letter in str(answer).split(",") if letter.strip()]
     if any(letter not in LETTERS or len(letter) != 1 for letter in letters):
         raise QabiasError(
-            f"{log.called}: {sample.where}: the answer {sample.answer!r} is no letter of {', '.join(LETTERS)}; score "
-            "the log by inspect's scorer `choice`"
+            f"{log.called}: {sample.where}: the answer {reprlib.repr(answer)} is no letter of {', '.join(LETTERS)}; "
+            f"score the log by inspect's scorer `{_SCORER}`"
         )
     return LETTERS.index(letters[0]) if len(letters) == 1 else NO_ANSWER
 
 
 def _reference(asked: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
     """What a sample says of its example, under the names of the released examples; None for what it does not say."""
-    choices = asked.get("choices") or ()
     target = asked.get("target")
     question = asked.get("input")
     context, between, question = question.rpartition(_QUESTION) if isinstance(question, str) else ("", "", "")
@@ -143,7 +212,7 @@ def _reference(asked: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[st
         **{name: metadata.get(name) for name in _SAME},
         "context": context.removeprefix(_CONTEXT) if told else None,
         "question": question if told else None,
-        **{f"ans{place}": choices[place] if len(choices) == len(LETTERS) else None for place in range(len(LETTERS))},
+        **{f"ans{place}": text for place, text in enumerate(asked["choices"])},
         "label": LETTERS.index(target) if target in tuple(LETTERS) else None,
     }
 
@@ -168,9 +237,9 @@ def _answers(samples: list[_Asked]) -> pa.Table:
 
 
 def _references(samples: list[_Asked]) -> pa.Table:
-    """What all samples say of their examples."""
+    """What the samples say of their examples; null where one does not say it."""
     columns = {name: [asked.reference[name] for asked in samples] for name in samples[0].reference}
-    return pa.table(_keys(samples) | {name: values for name, values in columns.items() if None not in values})
+    return pa.table(_keys(samples) | columns)
 
 
 def _config(categories: Iterable[str]) -> str:
@@ -179,19 +248,49 @@ def _config(categories: Iterable[str]) -> str:
     return _builder.ALL if len(names) == len(_builder.CATEGORIES) else ",".join(names)
 
 
-def _figures(log: Log, all_read: bool) -> Iterator[OtherFigure]:
+def _figures(log: Log, scorer: str, samples: list[_Asked]) -> Iterator[OtherFigure]:
+    """The metrics of inspect, those of the scorer whose answers count beside ours."""
+    # Of one answer to each question every reducer makes the same.
+    reducers = (log.about.get("config") or {}).get("epochs_reducer") or []
+    groups = [scorer, *(f"{scorer}/{reducer}" for reducer in reducers)]
     for name, value in log.figures.items():
-        metric = name.rpartition("/")[2]
-        same = metric == "accuracy" and all_read
-        yield OtherFigure(name, value, _FIGURES.get(metric, ()), "" if same else _WHY.get(metric, ""))
+        group, _, metric = name.rpartition("/")
+        if group in groups:
+            why = {"accuracy": _why_accuracy(log, samples), "stderr": _STDERR}.get(metric, "")
+            yield OtherFigure(name, value, _FIGURES.get(metric, ()), why)
+        else:
+            yield OtherFigure(name, value, why="" if name.startswith(f"{scorer}/") else _OTHER_SCORER)
 
 
-def _notes(log: Log, samples: list[_Asked]) -> Iterator[str]:
-    if log.n_expected is not None and len(samples) < log.n_expected:
-        yield f"{len(samples):,} of {log.n_expected:,} samples are in the log; the others have no answer"
-    missing = [asked.missing for asked in samples if asked.missing]
-    if missing:
-        yield (
-            f"{len(missing):,} of {len(samples):,} samples failed and count as unparsed, without an outcome; the first "
-            f"is {missing[0]}"
-        )
+def _why_accuracy(log: Log, samples: list[_Asked]) -> str:
+    """Why inspect's accuracy is not ours; "" only where every sample has an answer that both count."""
+    missing = [asked for asked in samples if asked.missing]
+    reasons = {
+        "inspect counts what it cannot read as wrong, and here it is not scored": any(
+            asked.place == NO_ANSWER and not asked.missing for asked in samples
+        ),
+        "samples that failed or were marked as invalid and have a score are counted there, and not here": any(
+            asked.failed and asked.is_scored for asked in missing
+        ),
+        "samples whose score names no answer are counted there, and not here": any(
+            asked.is_scored and not asked.failed for asked in missing
+        ),
+        "samples without a score are left out, there as here": any(not asked.is_scored for asked in missing),
+        "samples that are not in the log may be counted there": log.n_expected is not None
+        and len(samples) < log.n_expected,
+    }
+    return "; ".join(reason for reason, holds in reasons.items() if holds)
+
+
+def _notes(scorers: list[str], scorer: str, samples: list[_Asked]) -> Iterator[str]:
+    if len(scorers) > 1:
+        yield f"Answers are those that the scorer {scorer} read, of the scorers {', '.join(scorers)}."
+    unscored = [asked.missing for asked in samples if asked.missing and not asked.failed]
+    if unscored:
+        yield f"{counted(len(unscored), 'sample')} without a score, which is no answer here; the first, {unscored[0]}."
+    untold = defaultdict(list)
+    for name in samples[0].reference:
+        untold[sum(asked.reference[name] is None for asked in samples)].append(name)
+    untold.pop(0, None)
+    for n, names in untold.items():
+        yield f"In {counted(n, 'sample')} the log does not say {', '.join(names)}: not compared with the example."
