@@ -45,6 +45,7 @@ class Logged:
         references: The examples as the log has them: key columns, and columns that must be as they are here.
         figures: The scores that the tool printed.
         notes: What to know before the scores are read, in sentences.
+        failed: What becomes of samples that failed, as the end of a sentence about them.
     """
 
     given: GivenAnswers
@@ -56,3 +57,4 @@ class Logged:
     references: pa.Table | None = None
     figures: tuple[OtherFigure, ...] = ()
     notes: tuple[str, ...] = ()
+    failed: str = "count as no answer"
