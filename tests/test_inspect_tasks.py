@@ -1,9 +1,11 @@
 """The tasks for inspect_ai: their prompts are those of a run, and their scores those of the metrics."""
 
 import configparser
+import gc
 import importlib
 import math
 import re
+import weakref
 
 import evaluate as hf_evaluate
 import numpy as np
@@ -16,6 +18,7 @@ from inspect_ai._util.registry import registry_info  # noqa: E402
 from inspect_ai.model import ContentReasoning, ContentText  # noqa: E402
 
 from qabias.benchmarks import benchmark_names, load_benchmark, locate  # noqa: E402
+from qabias.inspect_tasks import asking  # noqa: E402
 from qabias.inspect_tasks._registry import make_tasks  # noqa: E402
 from qabias.inspect_tasks.asking import ask  # noqa: E402
 from qabias.inspect_tasks.tasks import make_task  # noqa: E402
@@ -222,6 +225,20 @@ def test_every_order_of_the_answers_is_a_sample_and_the_majority_counts(tmp_path
         ({"norm": "byt"}, "unknown norm 'byt'"),
         ({"limit": 0}, "limit is 0; it must be at least 1"),
         ({"options": {"subjects": "x"}}, "has no option 'subjects'"),
+        ({"config": 5}, "config is 5; it must be a text"),
+        ({"config": {"a": 1}}, "config is {'a': 1}; it must be a text"),
+        ({"config": ["Age", 5]}, r"config is \['Age', 5\]; it must be a text"),
+        ({"source": ["bundled"]}, r"source is \['bundled'\]; it must be a text"),
+        ({"format": 3}, "format is 3; it must be a text"),
+        ({"norm": True}, "norm is True; it must be a text"),
+        ({"upstream_dir": 3}, "upstream_dir is 3; it must be a text"),
+        ({"fixes": "false"}, "fixes is 'false'; it must be true or false"),
+        ({"fixes": "maybe"}, "fixes is 'maybe'; it must be true or false"),
+        ({"options": "abc"}, "options is 'abc'; it must be texts by name, such as -T options="),
+        ({"options": ["a"]}, r"options is \['a'\]; it must be texts by name"),
+        ({"options": {"part": 1}}, r"options is \{'part': 1\}; it must be texts by name"),
+        ({"orders": [1]}, r"orders is \[1\]; bbq can be asked in 1, 3, 6"),
+        ({"seed": 1.5}, "seed is 1.5; it must be a whole number"),
     ],
 )
 def test_a_wrong_argument_is_one_line_that_names_it(arguments, message):
@@ -245,3 +262,23 @@ def test_questions_are_those_that_a_run_asks():
     assert [question.key for question in ask("bbq", **AGE).questions] == [
         f"{row['category']}/{row['example_id']}" for row in rows_of("bbq", **AGE).to_pylist()
     ]
+
+
+def test_tasks_that_are_evaluated_in_turn_keep_their_questions(monkeypatch):
+    loaded = []
+    load = asking.load_examples
+    monkeypatch.setattr(asking, "load_examples", lambda *chosen: loaded.append(chosen) or load(*chosen))
+    # Arguments that no other test uses, of which nothing can be there.
+    facts = [ask("bbq", config="Age", limit=8, seed=seed).facts for seed in (901, 902, 903)]
+    scorers, metrics = ([asking.Asking(None) for _ in facts] for _ in range(2))
+    loaded.clear()
+    for _ in range(4):
+        for of_task, scorer, metric in zip(facts, scorers, metrics, strict=True):
+            assert scorer.of(of_task) is metric.of(of_task)
+            assert scorer.of(of_task).arguments.seed == of_task["seed"]
+    # The questions of the last task were still there, the others are loaded once for scorer and metric.
+    assert len(loaded) <= 3
+    kept = weakref.ref(scorers[0].of(facts[0]))
+    del scorers, metrics
+    gc.collect()
+    assert kept() is None

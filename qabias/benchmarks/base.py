@@ -175,6 +175,17 @@ class Benchmark(Protocol):
         """
         ...
 
+    def group_path(self, group: str) -> tuple[str, ...] | None:
+        """Where the scores of a group of `groups` stand in what `score` returns, as a path of keys.
+
+        Args:
+            group: Its name.
+
+        Returns:
+            () for `ALL`; None where the benchmark does not say it, or all examples have no common scores.
+        """
+        return () if group == ALL else None
+
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs to the same examples, counted by cluster, for every name of `groups`.
 

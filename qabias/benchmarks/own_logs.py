@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from qabias.answers.outcomes import Written
 from qabias.benchmarks.base import Benchmark, make_origin
+from qabias.benchmarks.facts import ALL
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged, OtherFigure
 from qabias.benchmarks.registry import load_benchmark
@@ -28,8 +29,20 @@ KEY = "key"
 FINISHES = {"max_tokens": "length", "model_length": "length", "unknown": ""}
 """What inspect calls the ends of a text, where `qabias.answers.outcomes.Written` has other names."""
 
-_NEEDED = ("benchmark", "config", "source", "texts", "fixes", "format", "norm", "orders", "seed", "options", KEY)
+_TEXTS = ("benchmark", "config", "source", "texts", "format", "norm", KEY)
+_KINDS: dict[str, tuple[type, str]] = {
+    **dict.fromkeys(_TEXTS, (str, "a text")),
+    "fixes": (bool, "true or false"),
+    "orders": (int, "a whole number"),
+    "seed": (int, "a whole number"),
+    "options": (Mapping, "texts by name"),
+}
+"""What every fact is that is needed to find the questions again."""
+
 _TOOL = "inspect_ai"
+_ANSWERS = "answers"
+"""The number of answers that count, among the figures of our tasks."""
+_NO_PLACE = "the benchmark does not say where this score stands here"
 
 
 def own_answers(log: Log, upstream_dir: str | None = None) -> tuple[str, Logged] | None:
@@ -45,21 +58,19 @@ def own_answers(log: Log, upstream_dir: str | None = None) -> tuple[str, Logged]
         None where the log is of another task.
 
     Raises:
-        QabiasError: If a fact is missing, the texts or the prompts of the benchmark have changed since, or a question
-            does not exist.
+        QabiasError: If a fact is missing or of another kind, the texts or the prompts of the benchmark have changed
+            since, or a question does not exist.
     """
     if log.tool != _TOOL:
         return None
     first = next(iter(log.samples()), None)
     facts = None if first is None else _facts(first)
-    if facts is None or "benchmark" not in facts:
+    if first is None or facts is None or "benchmark" not in facts:
         return None
-    missing = [name for name in _NEEDED if name not in facts]
-    if missing:
-        raise QabiasError(f"{log.called}: its samples lack {', '.join(missing)} in their metadata {FACTS!r}")
+    _check(log, first, facts)
     benchmark = load_benchmark(facts["benchmark"])
     found = _texts(log, benchmark)
-    given, n_in_part = _read(log, benchmark, facts, found, upstream_dir)
+    given, n_each, n_in_part = _read(log, benchmark, facts, found, upstream_dir)
     notes = []
     if facts["orders"] > 1:
         notes.append(f"Asked in {facts['orders']} orders of the answers; what most of them say counts.")
@@ -67,43 +78,70 @@ def own_answers(log: Log, upstream_dir: str | None = None) -> tuple[str, Logged]
         notes.append(f"The first answer to every question counts; {found.n_more:,} of further epochs are left out.")
     if n_in_part:
         notes.append(f"{n_in_part:,} examples are left out, because other questions of their sets have no answer.")
-    if found.failed:
-        notes.append(f"{len(found.failed):,} questions have no answer, because they failed.")
     return benchmark.name, Logged(
         given,
         facts["config"],
         options=facts["options"],
         seed=facts["seed"],
         fixes=facts["fixes"],
-        figures=_figures(benchmark, log),
+        figures=_figures(benchmark, log, facts, len(given.answers) * n_each, found.n_epochs),
         notes=tuple(notes),
+        failed="their sets are left out" + (", unless another epoch has an answer" if found.n_epochs > 1 else ""),
     )
 
 
 def _facts(sample: Sample) -> Mapping[str, Any] | None:
     """What our task says of a sample; None where it is of another one."""
-    facts = (sample.asked.get("metadata") or {}).get(FACTS)
+    metadata = sample.asked.get("metadata")
+    facts = metadata.get(FACTS) if isinstance(metadata, Mapping) else None
     return facts if isinstance(facts, Mapping) else None
+
+
+def _check(log: Log, sample: Sample, facts: Mapping[str, Any]) -> None:
+    """Refuse facts that are missing or of another kind."""
+    missing = [name for name in _KINDS if name not in facts]
+    if missing:
+        raise QabiasError(f"{log.called}: its samples lack {', '.join(missing)} in their metadata {FACTS!r}")
+    for name, (kind, called) in _KINDS.items():
+        value = facts[name]
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise _no_fact(log, sample, name, value, called)
+    for value in facts["options"].values():
+        if not isinstance(value, str):
+            raise _no_fact(log, sample, "options", facts["options"], "texts by name")
+
+
+def _no_fact(log: Log, sample: Sample, name: str, value: Any, called: str) -> QabiasError:
+    return QabiasError(
+        f"{log.called}: {sample.where}: {name} in its metadata {FACTS!r} is {value!r}; it must be {called}"
+    )
 
 
 @dataclass
 class _Found:
-    """What came back: texts by key of the question, keys of the examples, failed questions, and answers left out."""
+    """What came back.
+
+    Attributes:
+        texts: The first text to every question, by its key.
+        examples: Keys of the examples.
+        failed: Questions without a text.
+        n_more: Texts of further epochs, which are left out.
+        n_epochs: The number of the last epoch.
+    """
 
     texts: dict[str, str] = field(default_factory=dict)
     examples: set[tuple[Any, ...]] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
     n_more: int = 0
+    n_epochs: int = 1
 
 
 def _texts(log: Log, benchmark: Benchmark) -> _Found:
     found = _Found()
     for sample in log.samples():
-        facts, example = _facts(sample), sample.asked.get("metadata") or {}
-        if facts is None or KEY not in facts or any(name not in example for name in benchmark.key):
-            raise QabiasError(f"{log.called}: {sample.where} does not name its question in the metadata")
-        key = facts[KEY]
-        found.examples.add(tuple(example[name] for name in benchmark.key))
+        key, example = _question(log, benchmark, sample)
+        found.examples.add(example)
+        found.n_epochs = max(found.n_epochs, sample.run)
         if sample.error or sample.text is None:
             found.failed.add(key)
         elif key in found.texts:
@@ -115,10 +153,26 @@ def _texts(log: Log, benchmark: Benchmark) -> _Found:
     return found
 
 
+def _question(log: Log, benchmark: Benchmark, sample: Sample) -> tuple[str, tuple[Any, ...]]:
+    """The key of the question of a sample, and that of its example."""
+    facts, metadata = _facts(sample), sample.asked.get("metadata") or {}
+    if facts is None or KEY not in facts or any(name not in metadata for name in benchmark.key):
+        raise QabiasError(f"{log.called}: {sample.where} does not name its question in the metadata")
+    if not isinstance(facts[KEY], str):
+        raise _no_fact(log, sample, KEY, facts[KEY], "a text")
+    example = {name: metadata[name] for name in benchmark.key}
+    for name, value in example.items():
+        if not isinstance(value, str | int):
+            raise QabiasError(
+                f"{log.called}: {sample.where}: {name} in its metadata is {value!r}, which names no example"
+            )
+    return facts[KEY], tuple(example.values())
+
+
 def _read(
     log: Log, benchmark: Benchmark, facts: Mapping[str, Any], found: _Found, upstream_dir: str | None
-) -> tuple[GivenAnswers, int]:
-    """The answers in whole sets, and the number of examples that are left out for what their sets lack."""
+) -> tuple[GivenAnswers, int, int]:
+    """The answers in whole sets, questions to an example, and examples that are left out for what their sets lack."""
     seed = 0 if facts["source"] == BUNDLED else facts["seed"]
     origin = make_origin(benchmark, facts["source"], seed, facts["fixes"], upstream_dir, facts["options"])
     name = facts["format"].partition("@")[0]
@@ -147,12 +201,53 @@ def _read(
     answers = answers_to(benchmark, rows, found.texts, prompt_format, facts["norm"])
     names = [name for name in (*benchmark.answer_columns, *benchmark.optional_columns) if name in answers.column_names]
     columns = {name: rows[name] for name in benchmark.key} | {name: answers[name] for name in names}
+    n_each = len(questions) // asked.num_rows
     n_begun = len({question.row for question in questions if question.key in found.texts})
-    return GivenAnswers("", name, facts["norm"], facts["source"], pa.table(columns)), n_begun - rows.num_rows
+    return GivenAnswers("", name, facts["norm"], facts["source"], pa.table(columns)), n_each, n_begun - rows.num_rows
 
 
-def _figures(benchmark: Benchmark, log: Log) -> tuple[OtherFigure, ...]:
-    """The scores that the log has, which are the same quantities; `Log.figures` has the scorer before each name."""
-    of_name = {name.rpartition("/")[2]: value for name, value in log.figures.items() if name.count("/") == 1}
-    names = [measure.name for measure in benchmark.facts.measures]
-    return tuple(OtherFigure(name, of_name[name], (name,)) for name in names if name in of_name)
+def _figures(
+    benchmark: Benchmark, log: Log, facts: Mapping[str, Any], n_answers: int, n_epochs: int
+) -> tuple[OtherFigure, ...]:
+    """The scores in the log, those of groups named "GROUP/score", without ends of intervals and counts.
+
+    Args:
+        benchmark: The benchmark.
+        log: The log.
+        facts: What it asked.
+        n_answers: Answers that count here.
+        n_epochs: Epochs in the log.
+    """
+    # `Log.figures` has the scorer before each name.
+    there = {name.partition("/")[2]: value for name, value in log.figures.items()}
+    why = _why(benchmark, there.get(_ANSWERS), n_answers, n_epochs)
+    names = {measure.name for measure in benchmark.facts.measures}
+    figures = []
+    for called, value in there.items():
+        group, _, name = called.rpartition("/")
+        if name not in names:
+            continue
+        path = _path(benchmark, group, facts["config"])
+        ours, reason = ((*path, name), why) if path is not None else ((), _NO_PLACE)
+        figures.append(OtherFigure(called, value, ours, reason))
+    return tuple(figures)
+
+
+def _path(benchmark: Benchmark, group: str, config: str) -> tuple[str, ...] | None:
+    """Where the scores of a group stand; "" is all examples, which may be the only group: it is called as `config`."""
+    if group:
+        return benchmark.group_path(group)
+    whole = benchmark.group_path(ALL)
+    return benchmark.group_path(config) if whole is None else whole
+
+
+def _why(benchmark: Benchmark, n_there: float | None, n_here: int, n_epochs: int) -> str:
+    """Why the scores there and here differ; "" where they are of the same answers."""
+    if n_epochs > 1 and benchmark.pools:
+        return f"the mean over {n_epochs} epochs there, the first one here"
+    if n_there is not None and n_there != n_here:
+        return (
+            f"of {n_there:,.0f} answers there, of {n_here:,} here, where samples that failed or were marked as "
+            "invalid are left out with their sets"
+        )
+    return ""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
@@ -175,29 +176,57 @@ def ask(
     )
     check_own_options(found, arguments.options)
     check_arguments(found, arguments)
-    return _load(json.dumps(asdict(arguments), sort_keys=True), upstream_dir)
+    return _load(arguments, upstream_dir)
 
 
-def asked_again(facts: Mapping[str, Any], upstream_dir: str | None) -> Asked:
-    """The questions of a task by the facts of any of its samples.
+class Asking:
+    """The questions of a task by the facts of its samples, kept as long as this object lives.
+
+    A scorer and each metric has one of its own, so that tasks that are evaluated in turn do not lose theirs.
 
     Args:
-        facts: See `Asked.facts`.
         upstream_dir: Local mirror of the published files.
-
-    Raises:
-        QabiasError: See `ask`.
     """
-    names = ("config", "source", "fixes", "norm", "orders", "limit", "seed", "options")
-    chosen = {name: facts[name] for name in names}
-    return ask(facts["benchmark"], format=facts["format"].partition("@")[0], upstream_dir=upstream_dir, **chosen)
+
+    def __init__(self, upstream_dir: str | None) -> None:
+        self._upstream_dir = upstream_dir
+        self._chosen: dict[str, Any] = {}
+        self._asked: Asked | None = None
+
+    def of(self, facts: Mapping[str, Any]) -> Asked:
+        """The questions of the task of a sample.
+
+        Args:
+            facts: See `Asked.facts`.
+
+        Raises:
+            QabiasError: See `ask`.
+        """
+        chosen = {name: facts[name] for name in _CHOSEN}
+        if self._asked is None or chosen != self._chosen:
+            arguments = {**chosen, "format": facts["format"].partition("@")[0]}
+            self._asked, self._chosen = ask(**arguments, upstream_dir=self._upstream_dir), chosen
+        return self._asked
 
 
-@lru_cache(maxsize=2)
-def _load(arguments: str, upstream_dir: str | None) -> Asked:
-    """The questions of a task; kept, because every sample and every metric needs them. JSON can be a key of a cache."""
-    chosen = RunArguments(**json.loads(arguments))
-    examples = load_examples(chosen, upstream_dir)
-    prompt_format = written_format(examples.benchmark, chosen.format, chosen.orders)
-    questions = questions_of(examples.benchmark, examples.table, prompt_format, chosen.norm)
-    return Asked(chosen, examples, prompt_format, questions)
+_CHOSEN = ("benchmark", "config", "source", "fixes", "format", "norm", "orders", "limit", "seed", "options")
+"""The facts that choose the questions."""
+
+_in_use: WeakValueDictionary[tuple[str, str | None], Asked] = WeakValueDictionary()
+"""The questions that somebody still has, by what was asked for: scorer and metrics of a task share them."""
+
+_latest: list[Asked] = []
+"""The last questions, so that a task that was just made has them when its scorer begins."""
+
+
+def _load(arguments: RunArguments, upstream_dir: str | None) -> Asked:
+    """The questions of a task; loaded once for all that use them at a time."""
+    key = json.dumps(asdict(arguments), sort_keys=True), upstream_dir
+    asked = _in_use.get(key)
+    if asked is None:
+        examples = load_examples(arguments, upstream_dir)
+        prompt_format = written_format(examples.benchmark, arguments.format, arguments.orders)
+        questions = questions_of(examples.benchmark, examples.table, prompt_format, arguments.norm)
+        asked = _in_use[key] = Asked(arguments, examples, prompt_format, questions)
+    _latest[:] = [asked]
+    return asked

@@ -13,7 +13,7 @@ from qabias.answers.outcomes import Written
 from qabias.benchmarks import benchmark_names
 from qabias.benchmarks.own_logs import FACTS, FINISHES, KEY
 from qabias.errors import QabiasError
-from qabias.inspect_tasks.asking import ask, asked_again
+from qabias.inspect_tasks.asking import Asking, ask
 from qabias.inspect_tasks.scores import Found, scored
 from qabias.support.suggest import unknown
 
@@ -30,6 +30,11 @@ except ImportError as error:
     ) from error
 
 _EPOCH, _FINISH, _THINKING = "epoch", "finish", "thinking"
+_MISSING = "missing"
+"""What became of a question to which nothing came back, as where a sample failed and `score_on_error` scores it."""
+
+_TEXTS = ("config", "source", "format", "norm", "upstream_dir")
+"""The task parameters that are texts."""
 
 
 def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
@@ -64,15 +69,34 @@ def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
 def _checked(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments, with a list of configurations as one text, as `-T config=Age,SES` is read by inspect.
 
+    Whole numbers are checked where they are used.
+
     Raises:
-        QabiasError: If one is unknown.
+        QabiasError: If one is unknown, or of another kind than it must be.
     """
     known = [name for name in signature(ask).parameters if name != "benchmark"]
     for name in arguments:
         if name not in known:
             raise unknown("task parameter", name, known)
     config = arguments.get("config")
-    return {**arguments, "config": ",".join(config) if isinstance(config, list) else config}
+    if isinstance(config, list) and all(isinstance(name, str) for name in config):
+        config = ",".join(config)
+    checked = {**arguments, "config": config}
+    for name in _TEXTS:
+        if not isinstance(checked.get(name), str | None):
+            raise QabiasError(f"{name} is {checked[name]!r}; it must be a text")
+    if not isinstance(checked.get("fixes", False), bool):
+        raise QabiasError(f"fixes is {checked['fixes']!r}; it must be true or false")
+    options = checked.get("options")
+    if options is not None and not _is_texts(options):
+        raise QabiasError(
+            f'options is {options!r}; it must be texts by name, such as -T options=\'{{"NAME": "VALUE"}}\''
+        )
+    return checked
+
+
+def _is_texts(options: Any) -> bool:
+    return isinstance(options, dict) and all(isinstance(text, str) for text in (*options, *options.values()))
 
 
 def make_tasks() -> dict[str, Callable[..., Task]]:
@@ -91,9 +115,10 @@ def make_tasks() -> dict[str, Callable[..., Task]]:
 @metric(scores="unreduced")
 def scores(upstream_dir: str | None = None) -> Metric:
     """The scores of all answers, with 95 % intervals over templates, and how many were refused, cut off or not read."""
+    asking = Asking(upstream_dir)
 
     def compute(found: list[SampleScore]) -> dict[str, float]:
-        return dict(_scored(found, upstream_dir).overall)
+        return dict(_scored(found, asking).overall)
 
     return compute
 
@@ -101,20 +126,27 @@ def scores(upstream_dir: str | None = None) -> Metric:
 @metric(scores="unreduced")
 def by_group(upstream_dir: str | None = None) -> Metric:
     """The headline scores of every category or set, with 95 % intervals over templates."""
+    asking = Asking(upstream_dir)
 
     def compute(found: list[SampleScore]) -> dict[str, float]:
-        return dict(_scored(found, upstream_dir).by_group)
+        return dict(_scored(found, asking).by_group)
 
     return compute
 
 
 @scorer(metrics=[scores(), by_group()], name="qabias")
 def answers(upstream_dir: str | None = None) -> Scorer:
-    """What every text is read as; its value is what became of it, see `qabias.answers.outcomes.OUTCOMES`."""
+    """What every text is read as; its value is what became of it, see `qabias.answers.outcomes.OUTCOMES`.
+
+    It is "missing" where nothing came back; such a sample counts as one that inspect did not score.
+    """
+    asking = Asking(upstream_dir)
 
     async def score(state: TaskState, target: Target) -> Score:
         facts = state.metadata[FACTS]
-        asked = asked_again(facts, upstream_dir)
+        if not state.output.choices:
+            return Score(value=_MISSING, metadata={"outcome": _MISSING, _EPOCH: state.epoch})
+        asked = asking.of(facts)
         text = written(state.output)
         place, outcome = asked.read(facts[KEY], text)
         return Score(
@@ -134,9 +166,11 @@ def answers(upstream_dir: str | None = None) -> Scorer:
 
 
 def written(output: ModelOutput) -> Written:
-    """What a model wrote: the text, why it ended, and what it thought before it where inspect keeps that apart."""
-    if not output.choices:
-        return Written("")
+    """What a model wrote: the text, why it ended, and what it thought before it where inspect keeps that apart.
+
+    Args:
+        output: An output with at least one choice.
+    """
     message, finish = output.choices[0].message, str(output.choices[0].stop_reason)
     parts = [] if isinstance(message.content, str) else message.content
     thoughts = [part.reasoning for part in parts if isinstance(part, ContentReasoning)]
@@ -146,22 +180,23 @@ def written(output: ModelOutput) -> Written:
 _last: list[tuple[list[SampleScore], Found]] = []
 
 
-def _scored(found: list[SampleScore], upstream_dir: str | None) -> Found:
+def _scored(found: list[SampleScore], asking: Asking) -> Found:
     """The scores of a log, computed once for both metrics."""
     if not found:
         return Found({}, {})
     if not (_last and len(_last[0][0]) == len(found) and all(map(operator.is_, _last[0][0], found))):
-        _last[:] = [(list(found), _score_all(found, upstream_dir))]
+        _last[:] = [(list(found), _score_all(found, asking))]
     return _last[0][1]
 
 
-def _score_all(found: list[SampleScore], upstream_dir: str | None) -> Found:
+def _score_all(found: list[SampleScore], asking: Asking) -> Found:
     epochs: dict[int, dict[str, str]] = {}
     for one in found:
         said: Mapping[str, Any] = one.score.metadata or {}
-        text = Written(one.score.explanation or "", said[_FINISH], said[_THINKING])
-        epochs.setdefault(said[_EPOCH], {})[_facts(one)[KEY]] = text
-    return scored(asked_again(_facts(found[0]), upstream_dir), [epochs[number] for number in sorted(epochs)])
+        texts = epochs.setdefault(said[_EPOCH], {})
+        if said["outcome"] != _MISSING:
+            texts[_facts(one)[KEY]] = Written(one.score.explanation or "", said[_FINISH], said[_THINKING])
+    return scored(asking.of(_facts(found[0])), [epochs[number] for number in sorted(epochs)])
 
 
 def _facts(one: SampleScore) -> Mapping[str, Any]:

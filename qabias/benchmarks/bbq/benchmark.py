@@ -273,6 +273,10 @@ class BBQBenchmark(Benchmark):
         groups = {**scores["by"]["paper_category"], ALL: scores}
         return {name: of for name, of in groups.items() if measure is None or measure.name in of}
 
+    def group_path(self, group: str) -> tuple[str, ...]:
+        """Under `by`, but for all examples."""
+        return () if group == ALL else ("by", "paper_category", group)
+
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by category and template."""
         templates = column_codes(table["template_id"])

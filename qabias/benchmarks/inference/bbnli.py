@@ -34,6 +34,7 @@ from qabias.tables.model import Analysis, Table
 
 _builder = locate.dataset_module(BBNLI, "builder")
 _folder = locate.dataset_module(BBNLI, "folder")
+_subtopics = locate.dataset_module(BBNLI, "subtopics")
 
 _BREAKDOWNS = ("subtopic", "domain")
 _DOCUMENT = ("pair_id", "premise_id", "hypothesis", "stance")
@@ -136,6 +137,11 @@ class BBNLIBenchmark(Benchmark):
         breakdowns = (measure and measure.breakdowns) or _BREAKDOWNS
         found = {name: of for breakdown in breakdowns for name, of in scores["by"][breakdown].items()}
         return {**found, ALL: scores}
+
+    def group_path(self, group: str) -> tuple[str, ...]:
+        """Under `by` as subtopic or domain, but for all rows."""
+        breakdown = "domain" if group in _subtopics.DOMAINS else "subtopic"
+        return () if group == ALL else ("by", breakdown, group)
 
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by subtopic, domain and premise."""

@@ -34,6 +34,9 @@ from qabias.tables.model import Analysis, Table
 _builder = locate.dataset_module(BBQ, "builder")
 _folder = locate.dataset_module(BBQ, "folder")
 
+_NAMED = ": "
+"""Stands between the column and the value of a group that is no category."""
+
 
 @dataclass(frozen=True)
 class InferenceOrigin:
@@ -148,6 +151,11 @@ class BBQInferenceBenchmark(Benchmark):
         found = {group(column, value): of for column, values in scores["by"].items() for value, of in values.items()}
         return {**found, ALL: scores}
 
+    def group_path(self, group: str) -> tuple[str, ...]:
+        """Under `by`, but for all rows."""
+        column, is_named, value = group.partition(_NAMED)
+        return () if group == ALL else ("by", column, value) if is_named else ("by", "category", group)
+
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by template, in the groups of `groups`."""
         return pairs_by_group(table, asking.pairing(table, BBQ_NLI, first, second, rules))
@@ -177,7 +185,7 @@ def pairs_by_group(table: pa.Table, pair: Callable[[np.ndarray], Pair]) -> dict[
 
 def group(column: str, value: str) -> str:
     """Name of a group of rows that have a value in a column; a category has its own name."""
-    return value if column == "category" else f"{column}: {value}"
+    return value if column == "category" else f"{column}{_NAMED}{value}"
 
 
 BENCHMARK = BBQInferenceBenchmark()

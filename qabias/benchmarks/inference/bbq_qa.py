@@ -138,6 +138,10 @@ class BBQQuestionsBenchmark(Benchmark):
         """The scores by category and by what the conversion varies, and of all rows."""
         return INFERENCE.groups(scores, measure)
 
+    def group_path(self, group: str) -> tuple[str, ...]:
+        """Under `by`, but for all rows."""
+        return INFERENCE.group_path(group)
+
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by template, in the groups of `groups`."""
         return pairs_by_group(table, asking.pairing(table, BBQ, first, second, rules))

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from qabias.answers.outcomes import OUTCOMES, REFUSED
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import Benchmark
-from qabias.benchmarks.facts import Facts, Measure, Scores, Tile, counted, missing_share, possible_range
+from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, Tile, counted, missing_share, possible_range
 from qabias.benchmarks.logged import Logged
 from qabias.benchmarks.pairs import ClusterScores, Codes, Floats, Pair
 from qabias.benchmarks.prompt_format import Example, PromptFormat
@@ -215,6 +215,10 @@ class UnQoverBenchmark(Benchmark):
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by set; sets have no common score."""
         return dict(scores["sets"])
+
+    def group_path(self, group: str) -> tuple[str, ...] | None:
+        """Under `sets`; sets have no common score."""
+        return None if group == ALL else ("sets", group)
 
     def parts(self, scores: Mapping[str, Any]) -> dict[str, Scores]:
         """Every set by itself."""
