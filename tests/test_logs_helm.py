@@ -272,7 +272,7 @@ def test_a_subject_that_there_is_not_is_named(rows, read):
 def test_a_run_folder_is_one_log(rows, tmp_path):
     write_run(tmp_path / "run", answered(rows[:4], fair), dict.fromkeys(FIGURES, 0.25))
     (tmp_path / "run" / "empty.json").write_text("", "utf-8")
-    found = dict(logs_in(tmp_path))
+    found = dict(logs_in(tmp_path, "run.json"))
     (log,) = filter(None, found.values())
     assert log.path == tmp_path / "run"
     assert (log.tool, log.model, log.figures) == ("helm", "made/up", dict.fromkeys(FIGURES, 0.25))
@@ -320,4 +320,4 @@ def test_other_files_are_no_logs(tmp_path, table):
     (tmp_path / "list.json").write_text('[{"name": {"name": "x"}}]', "utf-8")
     (tmp_path / "lines.jsonl").write_text('{"category": "Age", "example_id": 1}\n', "utf-8")
     (tmp_path / "empty.txt").write_text("", "utf-8")
-    assert [log for _, log in logs_in(tmp_path)] == [None] * 6
+    assert [log for _, log in logs_in(tmp_path, "run.json")] == [None] * 6

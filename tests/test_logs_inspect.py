@@ -129,7 +129,7 @@ def test_what_is_no_log_is_none(tmp_path):
     (tmp_path / "other.json").write_text('{"version": 1, "status": "fine", "eval": {"score": 3}}', "utf-8")
     (tmp_path / "results.json").write_text('{"results": {}}', "utf-8")
     (tmp_path / "empty.json").write_bytes(b"")
-    found = dict(logs_in(tmp_path))
+    found = dict(logs_in(tmp_path, "run.json"))
     assert len(found) == 6
     assert set(found.values()) == {None}
 
@@ -418,7 +418,7 @@ def test_a_folder_of_logs_tells_which_are_damaged(tmp_path):
     whole = write_eval(tmp_path / "deep" / "a.eval")
     (tmp_path / "b.eval").write_bytes(Path(whole).read_bytes()[:-30])
     (tmp_path / "notes.txt").write_text("nothing", "utf-8")
-    found = {path.name: log for path, log in logs_in(tmp_path)}
+    found = {path.name: log for path, log in logs_in(tmp_path, "run.json")}
     assert found["notes.txt"] is None
     assert found["a.eval"].task == "toys/toy"
     assert isinstance(found["b.eval"], QabiasError)

@@ -48,4 +48,4 @@ def test_other_tables_are_left_alone(tmp_path):
     whole = (tmp_path / "other.parquet").read_bytes()
     (tmp_path / "torn.parquet").write_bytes(whole[:-20])
     (tmp_path / "results.json").write_text('{"config_general": {"name": "x"}, "results": {}}', "utf-8")
-    assert [log for _, log in logs_in(tmp_path)] == [None, None, None]
+    assert [log for _, log in logs_in(tmp_path, "run.json")] == [None, None, None]

@@ -234,4 +234,4 @@ def test_other_files_are_no_batches(tmp_path):
     (tmp_path / "c.json").write_text('{\n "custom_id": "Age/1"}\n', "utf-8")
     (tmp_path / "d.json").write_bytes(b'{"custom_id":\xff\xfe')
     (tmp_path / "e").write_bytes(b"")
-    assert [log for _, log in logs_in(tmp_path)] == [None] * 5
+    assert [log for _, log in logs_in(tmp_path, "run.json")] == [None] * 5
