@@ -44,11 +44,13 @@ class Measured:
 
     Attributes:
         seconds: On the clock, from the start of the process to its end.
+        busy: Of the processor, which others on the machine lengthen less.
         memory: Largest resident memory of the process, in bytes.
         printed: What it wrote.
     """
 
     seconds: float
+    busy: float
     memory: int
     printed: str
 
@@ -139,7 +141,7 @@ def measured(arguments: Sequence[str]) -> Measured:
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, process.args, printed)
     unit = 1 if sys.platform == "darwin" else 1024  # Linux counts KiB
-    return Measured(seconds, usage.ru_maxrss * unit, printed)
+    return Measured(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit, printed)
 
 
 def main() -> int:
@@ -158,9 +160,9 @@ def main() -> int:
         theirs = call("read_theirs", str(path))
         answers = answers_of(run)
     print(f"{answers.total():,} samples, {size / 1e6:,.0f} MB as .{options.log_format}")
-    print(f"{'':<12}{'seconds':>10}{'memory, MB':>14}")
+    print(f"{'':<12}{'seconds':>10}{'of processor':>14}{'memory, MB':>14}")
     for name, side in (("qabias", ours), ("inspect_ai", theirs)):
-        print(f"{name:<12}{side.seconds:>10.1f}{side.memory / 1e6:>14,.0f}")
+        print(f"{name:<12}{side.seconds:>10.1f}{side.busy:>14.1f}{side.memory / 1e6:>14,.0f}")
     print(f"ratio {theirs.seconds / ours.seconds:.1f}")
     too_much = ours.memory >= MOST_MEMORY or ours.seconds >= MOST_SECONDS
     if too_much:

@@ -138,6 +138,8 @@ def _answers(body: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     for choice in body["choices"]:
         finish = str(choice.get("finish_reason") or "")
         if "message" not in choice:
+            if not isinstance(choice["text"], str):
+                raise TypeError(f"{choice['text']!r} for a text")
             found.append((choice["text"], finish, ""))
             continue
         message = choice["message"]

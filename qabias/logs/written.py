@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,6 +10,7 @@ from qabias.errors import QabiasError
 
 NOT_AS_WRITTEN = (
     *(ArithmeticError, AttributeError, LookupError, NotImplementedError, RecursionError, TypeError, ValueError),
+    re.error,
 )
 """What reading values of another kind than a tool writes raises, in Python and in pyarrow."""
 
@@ -29,4 +31,4 @@ def as_written(where: object, tool: str) -> Iterator[None]:
     except QabiasError:
         raise
     except NOT_AS_WRITTEN as error:
-        raise QabiasError(f"{where}: not as {tool} writes it: {error!r}") from error
+        raise QabiasError(f"{where} is not as {tool} writes it: {error!r}") from error
