@@ -1,9 +1,10 @@
-"""How long a log of inspect_ai takes to be read, how much memory, and that inspect_ai reads the same answers in it.
+"""How long `qabias score` takes for a log of inspect_ai, how much memory, and that inspect_ai reads the same answers.
 
-The log is written by inspect_ai: some questions are asked of its model `mockllm` as its multiple-choice tasks ask them,
-and their samples, with all messages and events, are repeated under new ids until there are as many as BBQ has examples.
-Writing takes minutes, and reading by inspect_ai too. Each side reads the log in a process of its own: qabias up to the
-table of answers with outcomes and references, inspect_ai by `read_eval_log_samples`, one sample after the other.
+The log is written by inspect_ai: some questions of bundled BBQ are asked of its model `mockllm` by the task of qabias,
+and their samples, with all messages and events, stand for those of every example, each with the question and the
+metadata of its own. Writing takes minutes, and reading by inspect_ai too. Each side works in a process of its own:
+`qabias score LOG --output RUN` from the command to its end, with scores, intervals, tables and report; inspect_ai
+reads the answers by `read_eval_log_samples`, one sample after the other.
 
     pip install -e ".[inspect]"
     python -m speed.inspect_logs --log-format json
@@ -20,23 +21,21 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from qabias.benchmarks.bbq.benchmark import BENCHMARK
-from qabias.benchmarks.logged import Logged
-from qabias.logs import Log
-from qabias.logs.recognise import read_log
-from qabias.runs.arguments import RunArguments
-from qabias.runs.question import load_examples
+import pyarrow.parquet as pq
+
+from qabias.runs.folder import part_path
 from speed.options import make_parser, verdict
 
 N_EXAMPLES, N_QUICK, N_ASKED = 58_492, 400, 40
 PART = 2_000
 MOST_SECONDS, MOST_MEMORY = 60.0, 1e9
-LETTERS = "ABC"
+LETTERS, UNREAD = "ABC", "Purple."
 
 
 @dataclass(frozen=True)
@@ -45,53 +44,43 @@ class Measured:
 
     Attributes:
         seconds: On the clock, from the start of the process to its end.
+        busy: Of the processor, which others on the machine lengthen less.
         memory: Largest resident memory of the process, in bytes.
-        answers: How often each answer was read, by its letter; "" for none.
+        printed: What it wrote.
     """
 
     seconds: float
+    busy: float
     memory: int
-    answers: dict[str, int]
+    printed: str
 
 
 def write(path: str, n_samples: int) -> None:
     """Write a log; the ending of its name tells the form."""
-    from inspect_ai import Task
     from inspect_ai import eval as evaluate
-    from inspect_ai.dataset import Sample
     from inspect_ai.log import write_eval_log
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
-    from inspect_ai.scorer import choice
-    from inspect_ai.solver import multiple_choice
 
-    rows = load_examples(RunArguments("bbq", config="Age", limit=N_ASKED)).table.to_pylist()
-    samples = [
-        Sample(
-            input=f"Context: {row['context']}\n\nQuestion: {row['question']}",
-            choices=[row[f"ans{place}"] for place in range(3)],
-            target=LETTERS[row["label"]],
-            metadata={
-                name: row[name]
-                for name in ("question_index", "question_polarity", "context_condition", "category", "answer_info")
-            },
-        )
-        for row in rows
-    ]
-    outputs = [ModelOutput.from_content("mockllm", text) for text in ("ANSWER: A", "ANSWER: B", "None of them.")]
+    from qabias.inspect_tasks.asking import ask
+    from qabias.inspect_tasks.tasks import make_task
+
+    outputs = [ModelOutput.from_content("mockllm", text) for text in (*LETTERS, UNREAD)]
     for output in outputs:  # else inspect_ai counts the tokens, for which it downloads a vocabulary
         output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
-    model = get_model("mockllm/model", custom_outputs=islice(cycle(outputs), len(rows)))
-    task = Task(samples, name="bbq", solver=multiple_choice(), scorer=choice())
+    model = get_model("mockllm/model", custom_outputs=islice(cycle(outputs), N_ASKED))
+    task = make_task("bbq", {"source": "bundled", "limit": N_ASKED})
     with tempfile.TemporaryDirectory() as folder:
         (log,) = evaluate(task, model=model, log_dir=folder, display="none")
-        asked = list(log.samples or [])
+        answered = list(log.samples or [])
+    limit = None if n_samples == N_EXAMPLES else n_samples
+    asked = ask("bbq", source="bundled", limit=limit)
     log.samples = [
-        sample.model_copy(update={"id": number, "metadata": {**sample.metadata, "source_id": number}})
-        for number, sample in zip(range(n_samples), cycle(asked), strict=False)
+        sample.model_copy(update={"id": of.key, "input": of.prompt, "metadata": asked.metadata(of)})
+        for of, sample in zip(asked.questions, cycle(answered), strict=False)
     ]
-    log.eval.dataset.sample_ids = list(range(n_samples))  # by which inspect_ai finds them
+    log.eval.dataset.sample_ids = [of.key for of in asked.questions]  # by which inspect_ai finds them
     if log.results is not None:
-        log.results.total_samples = n_samples
+        log.results.total_samples = log.results.completed_samples = n_samples
     if path.endswith(".json"):
         write_eval_log(log, path)
     else:
@@ -112,21 +101,18 @@ async def record(log: Any, path: str) -> None:
     await recorder.log_finish(log.eval, log.status, log.stats, log.results, None)
 
 
-def read_ours(path: str) -> None:
-    """Read a log by qabias and print how often each answer is given."""
-    log = read_log(Path(path))
-    assert isinstance(log, Log), path
-    logged = BENCHMARK.logged(log)
-    assert isinstance(logged, Logged), path
-    counts = Counter(LETTERS[place] if place >= 0 else "" for place in logged.given.answers["prediction"].to_pylist())
-    print(json.dumps(counts))
+def answers_of(run: Path) -> Counter[str]:
+    """How often each answer was read in a run folder, by its letter; "" for none."""
+    places = pq.read_table(part_path(run, 0).parent, columns=["prediction"])["prediction"].to_pylist()
+    return Counter(LETTERS[place] if place >= 0 else "" for place in places)
 
 
 def read_theirs(path: str) -> None:
-    """Read a log by inspect_ai and print how often each answer is given."""
+    """Read a log by inspect_ai and print how often each letter was written; "" for anything else."""
     from inspect_ai.log import read_eval_log_samples
 
-    print(json.dumps(Counter(sample.scores["choice"].answer for sample in read_eval_log_samples(path))))
+    said = (sample.output.completion for sample in read_eval_log_samples(path))
+    print(json.dumps(Counter(text if text in tuple(LETTERS) else "" for text in said)))
 
 
 def call(function: str, *arguments: object) -> Measured:
@@ -136,17 +122,26 @@ def call(function: str, *arguments: object) -> Measured:
         subprocess.CalledProcessError: If it fails.
     """
     code = f"from speed.inspect_logs import {function}; {function}({', '.join(map(repr, arguments))})"
+    return measured(["-c", code])
+
+
+def measured(arguments: Sequence[str]) -> Measured:
+    """Run Python with some arguments.
+
+    Raises:
+        subprocess.CalledProcessError: If it fails.
+    """
     started = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     printed = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, function)
+        raise subprocess.CalledProcessError(process.returncode, process.args, printed)
     unit = 1 if sys.platform == "darwin" else 1024  # Linux counts KiB
-    return Measured(seconds, usage.ru_maxrss * unit, json.loads(printed or "{}"))
+    return Measured(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit, printed)
 
 
 def main() -> int:
@@ -160,17 +155,19 @@ def main() -> int:
         path = Path(folder) / f"log.{options.log_format}"
         call("write", str(path), n_samples)
         size = path.stat().st_size
-        ours, theirs = call("read_ours", str(path)), call("read_theirs", str(path))
-    print(f"{n_samples:,} samples, {size / 1e6:,.0f} MB as .{options.log_format}")
-    print(f"{'':<12}{'seconds':>10}{'memory, MB':>14}")
+        run = Path(folder) / "run"
+        ours = measured(["-m", "qabias", "score", str(path), "--output", str(run)])
+        theirs = call("read_theirs", str(path))
+        answers = answers_of(run)
+    print(f"{answers.total():,} samples, {size / 1e6:,.0f} MB as .{options.log_format}")
+    print(f"{'':<12}{'seconds':>10}{'of processor':>14}{'memory, MB':>14}")
     for name, side in (("qabias", ours), ("inspect_ai", theirs)):
-        print(f"{name:<12}{side.seconds:>10.1f}{side.memory / 1e6:>14,.0f}")
+        print(f"{name:<12}{side.seconds:>10.1f}{side.busy:>14.1f}{side.memory / 1e6:>14,.0f}")
     print(f"ratio {theirs.seconds / ours.seconds:.1f}")
     too_much = ours.memory >= MOST_MEMORY or ours.seconds >= MOST_SECONDS
     if too_much:
         print("too slow, or too much memory", file=sys.stderr)
-    differ = ours.answers != theirs.answers or sum(ours.answers.values()) != n_samples
-    return max(verdict(wrong=differ), int(too_much))
+    return max(verdict(wrong=answers != json.loads(theirs.printed)), int(too_much))
 
 
 if __name__ == "__main__":

@@ -126,10 +126,10 @@ def test_the_runs_own_pattern_finds_the_letter(rows, read):
     assert read(states, **spec).given.answers["prediction"].to_pylist() == [fair(row) for row in rows]
 
 
-def test_rows_of_broken_sets_are_scored_and_said(rows, table, read):
+def test_rows_of_broken_sets_are_left_to_whoever_collects_answers(rows, table, read):
     found = read(answered([row for row in rows if row["example_id"] % 7 == 0], fair))
-    assert found.rules == {"allow_incomplete": "yes"}
-    assert told(found, "HELM draws rows and not whole sets: of ")
+    assert found.rules == {}  # what is not whole is seen, and told, where answers are collected
+    assert not any("sets" in note for note in found.notes)
     ours, asked = scores_of(found, table)
     assert ours["n"] == asked.num_rows == 526
 
@@ -311,6 +311,54 @@ def test_a_damaged_record_is_refused(rows, tmp_path):
     path.write_text('{"adapter_spec": {"method": "m"}}', "utf-8")
     with pytest.raises(QabiasError, match="without a request"):
         read_log(path)
+
+
+def place(found, path):
+    """The list or dictionary that holds a value, by the path to it."""
+    for name in path[:-1]:
+        found = found[name]
+    return found
+
+
+IN_STATE = ("request_states", 4)
+REFERENCE = (*IN_STATE, "instance", "references", 0)
+
+
+@pytest.mark.parametrize(
+    ("file", "path", "value"),
+    [
+        ("scenario_state.json", ("adapter_spec", "output_mapping_pattern"), "("),
+        ("scenario_state.json", (*IN_STATE, "instance"), "x"),
+        ("scenario_state.json", (*IN_STATE, "instance", "references"), None),
+        ("scenario_state.json", (*IN_STATE, "instance", "input"), 5),
+        ("scenario_state.json", (*IN_STATE, "instance", "input", "text"), {"a": 1}),
+        ("scenario_state.json", (*IN_STATE, "result"), [1]),
+        ("scenario_state.json", (*IN_STATE, "result", "completions"), 5),
+        ("scenario_state.json", (*IN_STATE, "result", "completions", 0, "text"), None),
+        ("scenario_state.json", (*IN_STATE, "output_mapping"), 5),
+        ("scenario_state.json", (*IN_STATE, "num_train_instances"), "x"),
+        ("scenario_state.json", (*REFERENCE, "tags"), 5),
+        ("scenario_state.json", (*REFERENCE, "tags"), [["a"], ["b"], "A", "B", "C", "D"]),
+        ("scenario_state.json", (*REFERENCE, "output"), []),
+        ("run_spec.json", (), [1]),
+        ("run_spec.json", ("scenario_spec",), "x"),
+        ("run_spec.json", ("scenario_spec", "args"), [1]),
+        ("stats.json", (), 5),
+        ("stats.json", (0, "mean"), None),
+        ("stats.json", (0, "name"), {}),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_with_its_place(file, path, value, rows, upstream, tmp_path):
+    state = write_run(tmp_path / "run", answered(rows[:40], fair), {"bbq_accuracy": 0.5})
+    damaged = state.with_name(file)
+    found = [json.loads(damaged.read_text("utf-8"))]
+    where = place(found, (0, *path))
+    where[path[-1] if path else 0] = value
+    damaged.write_text(json.dumps(found[0]), "utf-8")
+    expected = r"instance \S+ is not as HELM|request 5 is not as HELM" if IN_STATE[0] in path else "is not as HELM"
+    with pytest.raises(QabiasError, match=expected) as error:
+        BBQ.logged(read_log(state), {}, str(upstream))
+    assert str(state.parent) in str(error.value)
 
 
 def test_other_files_are_no_logs(tmp_path, table):

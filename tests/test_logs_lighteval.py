@@ -47,5 +47,6 @@ def test_other_tables_are_left_alone(tmp_path):
     pq.write_table(pa.table({"doc": ["a"], "metric": [1]}), tmp_path / "other.parquet")
     whole = (tmp_path / "other.parquet").read_bytes()
     (tmp_path / "torn.parquet").write_bytes(whole[:-20])
+    (tmp_path / "garbled.parquet").write_bytes(whole[:-40] + bytes(32) + whole[-8:])
     (tmp_path / "results.json").write_text('{"config_general": {"name": "x"}, "results": {}}', "utf-8")
-    assert [log for _, log in logs_in(tmp_path, "run.json")] == [None, None, None]
+    assert [log for _, log in logs_in(tmp_path, "run.json")] == [None] * 4

@@ -227,13 +227,76 @@ def test_an_error_of_the_reading_is_told_with_file_and_line(of_random, tmp_path)
         read_samples(path)
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("n-samples", "bbq"), [1]),
+        (("n-samples", "bbq", "effective"), "x"),
+        (("n-samples", "bbq", "original"), {"a": 1}),
+        (("configs", "bbq"), 5),
+        (("configs", "bbq", "metadata"), 5),
+        (("configs", "bbq", "repeats"), "x"),
+        (("configs", "bbq", "filter_list"), 5),
+        (("results", "bbq"), [1]),
+        (("config",), [1]),
+    ],
+)
+def test_results_of_another_kind_are_refused_by_their_name(of_random, path, value, tmp_path):
+    shutil.copytree(of_random["bbq"].parent, tmp_path / "log")
+    (results,) = (tmp_path / "log").glob("results_*.json")
+    found = json.loads(results.read_text("utf-8"))
+    where = found
+    for name in path[:-1]:
+        where = where[name]
+    where[path[-1]] = value
+    results.write_text(json.dumps(found), "utf-8")
+    with pytest.raises(QabiasError, match=f"{results.name} is not as lm-eval writes it"):
+        read_samples(tmp_path / "log" / of_random["bbq"].name)
+
+
+def test_results_that_do_not_count_the_samples_are_no_error(of_random, tmp_path):
+    shutil.copytree(of_random["bbq"].parent, tmp_path / "log")
+    (results,) = (tmp_path / "log").glob("results_*.json")
+    found = json.loads(results.read_text("utf-8"))
+    found["n-samples"]["bbq"] = {"effective": None, "original": None}
+    results.write_text(json.dumps(found), "utf-8")
+    assert read_samples(tmp_path / "log" / of_random["bbq"].name).n_expected is None
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("filtered_resps",), [["x", 1]], "line 3: no sample as lm-eval"),
+        (("filtered_resps",), 5, "line 3: no sample as lm-eval"),
+        (("arguments",), [1], "line 3: no sample as lm-eval"),
+        (("arguments", "gen_args_1", "arg_1"), 5, "line 3 is not as lm-eval writes it"),
+        (("doc",), 5, "line 3: its document has no category"),
+        (("doc", "category"), ["Age"], "line 3: category is"),
+        (("doc", "label"), "x", "not as lm-eval writes it"),
+        (("filtered_resps",), [[-1.0, False]], "line 3 is not as lm-eval writes it"),
+    ],
+)
+def test_a_sample_of_another_kind_is_refused_by_its_line(of_random, path, value, said, tmp_path):
+    shutil.copytree(of_random["bbq"].parent, tmp_path / "log")
+    log = tmp_path / "log" / of_random["bbq"].name
+    lines = log.read_text("utf-8").splitlines()
+    line = json.loads(lines[2])
+    where = line
+    for name in path[:-1]:
+        where = where[name]
+    where[path[-1]] = value
+    log.write_text("\n".join([*lines[:2], json.dumps(line), *lines[3:]]) + "\n", "utf-8")
+    with pytest.raises(QabiasError, match=said):
+        read(log, "bbq")
+
+
 def test_a_file_that_ends_too_early_at_the_end_of_a_line_says_so(upstream, of_random, tmp_path, rows):
     shutil.copytree(of_random["bbq"].parent, tmp_path / "log")
     path = tmp_path / "log" / of_random["bbq"].name
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:8]))
     found = read(path, "bbq")
     assert found.given.answers.num_rows == 8
-    assert found.rules == {"allow_incomplete": "yes"}
+    assert found.rules == {}  # what is not whole is seen, and told, where answers are collected
     notes = collect_log(read_samples(path), str(upstream)).other.notes
     assert f"The log has 8 of the {len(rows)} samples that lm-eval set out to ask." in notes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from collections.abc import Callable
@@ -166,6 +167,45 @@ def test_without_results_nobody_knows_what_a_task_of_ours_asked(of_religion, tmp
     found = load_benchmark("bbq").logged(log, hints, None)
     assert (found.config, found.given.format) == ("Religion", "qa")
     assert found.given.answers == read(of_religion, "bbq").given.answers
+
+
+def test_what_the_log_says_of_its_source_goes_before_what_the_caller_says(of_religion):
+    hints = {"benchmark": "bbq", "source": "release", "format": "letters", "config": "Age", "norm": "bytes"}
+    found = load_benchmark("bbq").logged(read_samples(of_religion), hints, None)
+    given = found.given
+    assert (found.config, given.source, given.format, given.norm) == ("Religion", "bundled", "qa", "none")
+
+
+@pytest.mark.parametrize("said", [{"format": 5}, {"options": ["x"]}, {"source": {"a": 1}}, {"options": {"answers": 1}}])
+def test_metadata_of_another_kind_are_refused(of_religion, said, tmp_path):
+    shutil.copytree(of_religion.parent, tmp_path / "log")
+    (results,) = (tmp_path / "log").glob("results_*.json")
+    found = json.loads(results.read_text("utf-8"))
+    found["configs"]["qabias_bbq_religion"]["metadata"]["qabias"].update(said)
+    results.write_text(json.dumps(found), "utf-8")
+    with pytest.raises(QabiasError, match="its metadata 'qabias' say is not as its task writes it"):
+        read(tmp_path / "log" / of_religion.name, "bbq")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("set_id", [1], "line 2: set_id is"),
+        ("set_size", [1], "line 2 is not as lm-eval writes it"),
+        ("label", "x", "is not as lm-eval writes it"),
+        ("example_id", 10**30, "is not as lm-eval writes it"),
+    ],
+)
+def test_a_document_of_another_kind_is_refused_with_its_place(of_religion, name, value, said, tmp_path):
+    path = tmp_path / "log" / of_religion.name
+    shutil.copytree(of_religion.parent, path.parent)
+    lines = path.read_text("utf-8").splitlines()
+    line = json.loads(lines[1])
+    line["doc"][name] = value
+    path.write_text("\n".join([lines[0], json.dumps(line), *lines[2:]]) + "\n", "utf-8")
+    with pytest.raises(QabiasError, match=said) as error:
+        read(path, "bbq")
+    assert path.name in str(error.value)
 
 
 def test_what_a_limit_left_of_sets_is_left_out_as_by_the_task(ask_own):

@@ -228,6 +228,42 @@ def test_a_file_that_is_cut_off_is_refused(torn, tmp_path):
         batched(BBQ, read_log(path), {"config": "Age"}, None)
 
 
+@pytest.mark.parametrize("response", [[1], "x", 5, {"status_code": "abc"}, {"status_code": [], "body": {}}])
+@pytest.mark.parametrize("n_before", [0, 1])
+def test_a_response_of_another_kind_is_named_by_its_line(response, n_before, tmp_path):
+    line = {"custom_id": "Age/2", "response": response, "error": None}
+    path = write_lines(tmp_path, *[result("Age/1", 200, chat("A"))] * n_before, line)
+    with pytest.raises(QabiasError, match=rf"output.jsonl: line {n_before + 1} is no result of a batch"):
+        batched(BBQ, read_log(path), {"config": "Age"}, None)
+
+
+def test_a_body_of_another_kind_is_a_failure(tmp_path):
+    bodies = [chat(5), completion(5), {"output": 5}, {"choices": {"a": 1}}, {"output": [{"type": "message"}]}]
+    found = samples(tmp_path, *[result(f"Age/{number}", 200, body) for number, body in enumerate(bodies)])
+    assert [sample.error[:21] for sample in found] == ["a body that is no ans"] * len(bodies)
+
+
+def test_texts_of_a_seed_and_of_own_options_are_answered(tmp_path, upstream):
+    esbbq = load_benchmark("esbbq")
+    options = {"answers": "released"}
+    texts = esbbq.load("Religion", esbbq.origin("release", 3, False, str(upstream), **options))
+    numbers = texts["example_id"].to_pylist()[:12]
+    path = write_lines(tmp_path, *[result(f"Religion/{number}", 200, chat("A")) for number in numbers])
+    hints = {"config": "Religion", "source": "release", "format": "letters", "seed": "3", "option.answers": "released"}
+    found = batched(esbbq, read_log(path), hints, str(upstream))
+    assert (found.seed, found.fixes, found.options) == (3, False, options)
+    for name, value, said in (("seed", "x", "whole number"), ("fixes", "maybe", "unknown value of fixes")):
+        with pytest.raises(QabiasError, match=said):
+            batched(esbbq, read_log(path), {**hints, name: value}, str(upstream))
+
+
+def test_drawn_and_corrected_texts_are_those_that_the_hints_say(tmp_path, upstream):
+    mirror = str(upstream)
+    path = write_lines(tmp_path, *[result(f"Age/{number}", 200, chat("A")) for number in range(4)])
+    found = batched(BBQ, read_log(path), {"config": "Age", "source": "official", "seed": "3", "fixes": "yes"}, mirror)
+    assert (found.seed, found.fixes) == (3, True)
+
+
 def test_other_files_are_no_batches(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"category": "Age", "example_id": 1}\n', "utf-8")
     (tmp_path / "b.jsonl").write_text('{"custom_id": "Age/1", "answer": "A"}\n', "utf-8")

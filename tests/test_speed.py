@@ -39,7 +39,7 @@ def test_a_log_of_inspect_is_read_as_inspect_reads_it(form, monkeypatch, capsys)
     assert inspect_logs.main() == 0
     printed = capsys.readouterr().out
     assert re.search(rf"^400 samples, \d+ MB as \.{form}$", printed, re.MULTILINE)
-    assert re.search(r"^qabias +\d+\.\d +\d+$", printed, re.MULTILINE)
+    assert re.search(r"^qabias +\d+\.\d +\d+\.\d +\d+$", printed, re.MULTILINE)
 
 
 def _compare(ours, theirs):

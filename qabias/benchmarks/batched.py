@@ -21,9 +21,12 @@ from qabias.benchmarks.logged import Logged
 from qabias.benchmarks.prompt_format import choose_format
 from qabias.errors import QabiasError
 from qabias.logs import Log
+from qabias.support.suggest import unknown
 
 _OTHERS = re.compile(r"[^0-9a-z]+")
 _HASH = re.compile(r"[0-9a-f]{64}")
+_OPTION = "option."
+_YES, _NO = "yes", "no"
 _AMBIGUOUS = -1
 _NAMED = 3
 
@@ -35,7 +38,9 @@ def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], upstream_d
         benchmark: The benchmark that was asked.
         log: The results.
         hints: What was asked: `config` and `source` (by default those of a table of answers: all examples, the first
-            source), `format` (not known by default) and `norm`, how a text is read.
+            source), `format` (not known by default) and `norm`, how a text is read; `seed` of drawn texts, `fixes`
+            ("yes" where the known defects of published texts were corrected) and the benchmark's own options, each
+            under `option.NAME`.
         upstream_dir: Local mirror of the published files.
 
     Raises:
@@ -50,7 +55,8 @@ def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], upstream_d
     config, source, norm = (hints.get(name, default) for name, default in _defaults(benchmark).items())
     prompt_format = choose_format(benchmark.formats, hints["format"]) if "format" in hints else None
     benchmark.check_config(config)
-    table = benchmark.load(config, make_origin(benchmark, source, 0, False, upstream_dir, {}))
+    seed, fixes, options = _seed(hints), _fixes(hints), own_options(hints)
+    table = benchmark.load(config, make_origin(benchmark, source, seed, fixes, upstream_dir, options))
     found = _by_row(log, _rows_by_id(benchmark, table))
     if not found.texts:
         first = next(iter(found.failures.values()), "it is empty")
@@ -65,12 +71,32 @@ def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], upstream_d
         answers = answers.add_column(0, name, asked[name])
     given = GivenAnswers(log.model, prompt_format.name if prompt_format else "", norm, source, answers)
     taken = f"Results do not say which texts were asked; they are taken as answers to the source {source}."
-    return Logged(given, config, notes=() if "source" in hints else (taken,))
+    notes = () if "source" in hints else (taken,)
+    return Logged(given, config, seed=seed, fixes=fixes, options=options, notes=notes)
 
 
 def _defaults(benchmark: Benchmark) -> dict[str, str]:
     """What is meant where nothing is said, as for a table of answers."""
     return {"config": benchmark.configs[-1], "source": benchmark.sources[0], "norm": "none"}
+
+
+def own_options(hints: Mapping[str, str]) -> dict[str, str]:
+    """The benchmark's own options among what a caller says was asked, by name."""
+    return {name.removeprefix(_OPTION): value for name, value in hints.items() if name.startswith(_OPTION)}
+
+
+def _seed(hints: Mapping[str, str]) -> int:
+    seed = hints.get("seed", "0")
+    if not re.fullmatch(r"[0-9]+", seed, re.ASCII):
+        raise QabiasError(f"seed is {seed!r}; it must be a whole number from 0")
+    return int(seed)
+
+
+def _fixes(hints: Mapping[str, str]) -> bool:
+    fixes = hints.get("fixes", _NO)
+    if fixes not in (_YES, _NO):
+        raise unknown("value of fixes", fixes, (_YES, _NO))
+    return fixes == _YES
 
 
 @dataclass

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged, OtherFigure
 from qabias.errors import QabiasError
 from qabias.logs.lm_eval_samples import TOOL
+from qabias.logs.written import as_written
 
 if TYPE_CHECKING:
     from qabias.benchmarks.base import Benchmark
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 _OURS = "qabias"
 """Under this name the metadata of a task says what it asks."""
+
+_SAID = ("config", "source", "format", "norm")
+"""What a task says of its texts and prompts beside the benchmark."""
 
 _PROBABILITIES = "probabilities"
 """The column of benchmarks that score how likely each answer is."""
@@ -47,11 +52,24 @@ def column(log: Log, sample: Sample, name: str) -> Any:
     """A value of the document of a sample.
 
     Raises:
-        QabiasError: If the document has none of that name.
+        QabiasError: If the document has none of that name, or a list or a dictionary.
     """
     if name not in document(sample):
         raise QabiasError(f"{log.called}: {sample.where}: its document has no {name}, by which its example is found")
-    return document(sample)[name]
+    value = document(sample)[name]
+    if not isinstance(value, str | int | float | None):
+        raise QabiasError(f"{log.called}: {sample.where}: {name} is {value!r}, which is no text and no number")
+    return value
+
+
+def of_sample(log: Log, sample: Sample) -> AbstractContextManager[None]:
+    """What names a sample whose values are not of the kind that the harness writes; see `as_written`."""
+    return as_written(f"{log.called}: {sample.where}", TOOL)
+
+
+def of_log(log: Log) -> AbstractContextManager[None]:
+    """The same for all samples together, of which one may have a text where the others have a number."""
+    return as_written(log.called, TOOL)
 
 
 def likeliest(loglikelihoods: Sequence[float], answer_of: Sequence[int]) -> int:
@@ -81,17 +99,6 @@ def columns_of(rows: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict[
     return {name: [row[name] for row in rows] for name in names if all(name in row for row in rows)}
 
 
-def is_whole(log: Log, n: int) -> bool:
-    """Whether a log is known to hold all documents of its task.
-
-    Args:
-        log: The log.
-        n: Samples in it.
-    """
-    counts = log.about.get("n_samples") or {}
-    return log.n_expected is not None and n >= log.n_expected and counts.get("effective") == counts.get("original")
-
-
 def own_task(
     log: Log, benchmark: Benchmark, hints: Mapping[str, str], document_columns: Iterable[str]
 ) -> Mapping[str, Any] | None:
@@ -100,12 +107,12 @@ def own_task(
     Args:
         log: A log.
         benchmark: The benchmark that is wanted.
-        hints: What the caller says was asked; a source where the task's dataset was replaced, and `benchmark` and
-            `format` where the log does not say them.
+        hints: What the caller says was asked, used where the log does not say it: `benchmark`, `config`, `source`,
+            `format` and `norm`.
         document_columns: Columns by which a document is known as one of the benchmark's form.
 
     Returns:
-        `benchmark`, `format`, `source`, `norm`, and where they are not told by the dataset `config` and `options`.
+        `benchmark`, `config`, `format`, `source`, `norm` as far as they are known, and `options`.
 
     Raises:
         QabiasError: If the documents have these columns, and what asked them is not known.
@@ -114,7 +121,7 @@ def own_task(
         return None
     asked = ((log.about.get("config") or {}).get("metadata") or {}).get(_OURS)
     if isinstance(asked, Mapping):
-        return {**asked, **_source(hints)} if asked.get("benchmark") == benchmark.name else None
+        return _said(log, benchmark, asked, hints) if asked.get("benchmark") == benchmark.name else None
     if not set(document_columns) <= first_document(log).keys():
         return None
     if hints.get("benchmark") == benchmark.name and hints.get("format"):
@@ -126,8 +133,20 @@ def own_task(
     )
 
 
-def _source(hints: Mapping[str, str]) -> Mapping[str, str]:
-    return {"source": hints["source"]} if hints.get("source") else {}
+def _said(log: Log, benchmark: Benchmark, asked: Mapping[str, Any], hints: Mapping[str, str]) -> Mapping[str, Any]:
+    """What the metadata of a task and its dataset say, and what the caller says of the rest.
+
+    Raises:
+        QabiasError: If something that it says is no text.
+    """
+    name = (log.about.get("config") or {}).get("dataset_name")
+    of_dataset = {"config": name} if name in benchmark.configs else {}
+    said = {name: asked[name] for name in _SAID if asked.get(name)}
+    options = asked.get("options") or {}
+    values = [*said.values(), *(options.values() if isinstance(options, Mapping) else [options])]
+    if not all(isinstance(value, str) for value in values):
+        raise QabiasError(f"{log.called}: what its metadata {_OURS!r} say is not as its task writes it: {dict(asked)}")
+    return {**{name: hints[name] for name in _SAID if hints.get(name)}, **of_dataset, **said, "options": options}
 
 
 def own_answers(
@@ -162,29 +181,32 @@ def own_answers(
     names = [*benchmark.key, *references]
     set_column, set_size = of_set
     rows, sets, n_samples = [], [], 0
+    counts: Counter[tuple[Any, Any]] = Counter()
     for sample in log.samples():
         n_samples += 1
         if sample.run > 1:
             continue
-        answer = sample.text if sample.text is not None else _best(sample.loglikelihoods)
-        size = document(sample).get("set_size", set_size)
-        sets.append((column(log, sample, set_column), size))
-        kept = {name: column(log, sample, name) for name in names}
+        with of_sample(log, sample):
+            answer = sample.text if sample.text is not None else _best(sample.loglikelihoods)
+            sets.append((column(log, sample, set_column), document(sample).get("set_size", set_size)))
+            counts[sets[-1]] += 1
+            kept = {name: column(log, sample, name) for name in names}
         rows.append({**kept, "prediction": answer, _PROBABILITIES: sample.loglikelihoods})
-    counts = Counter(sets)
     whole = [row for row, (name, size) in zip(rows, sets, strict=True) if counts[name, size] == size]
     if not whole:
         raise QabiasError(f"{log.called}: no set of examples is whole; ask more of them (--limit)")
-    found = columns_of(whole, names)
-    given = columns_of(whole, (*benchmark.key, "prediction"))
     likely = [row[_PROBABILITIES] for row in whole]
-    if all(likely) and _PROBABILITIES in benchmark.optional_columns:
-        given[_PROBABILITIES] = _probabilities(likely)
+    with of_log(log):
+        references_found = pa.table(columns_of(whole, names))
+        given = columns_of(whole, (*benchmark.key, "prediction"))
+        if all(likely) and _PROBABILITIES in benchmark.optional_columns:
+            given[_PROBABILITIES] = _probabilities(likely)
+        answers = pa.table(given)
     return Logged(
-        given=given_of(log, benchmark, asked, pa.table(given)),
-        config=own_config(log, benchmark, asked),
+        given=given_of(log, benchmark, asked, answers),
+        config=str(asked.get("config") or benchmark.configs[-1]),
         options=asked.get("options") or {},
-        references=pa.table(found),
+        references=references_found,
         figures=own_figures(log),
         notes=(*about_parts(len(rows) - len(whole)), *first_of_several(n_samples, len(rows))),
     )
@@ -193,14 +215,6 @@ def own_answers(
 def about_parts(n: int) -> list[str]:
     """A sentence about examples whose sets are not whole, where there are any."""
     return [f"{n:,} examples are left out because their sets are not whole, as by the task."] if n else []
-
-
-def own_config(log: Log, benchmark: Benchmark, asked: Mapping[str, Any]) -> str:
-    """The configuration that a task of this project asks; that of all examples where its dataset has another name."""
-    if asked.get("config"):
-        return str(asked["config"])
-    name = (log.about.get("config") or {}).get("dataset_name")
-    return str(name) if name in benchmark.configs else benchmark.configs[-1]
 
 
 def given_of(log: Log, benchmark: Benchmark, asked: Mapping[str, Any], answers: Any) -> GivenAnswers:

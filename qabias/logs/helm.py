@@ -17,11 +17,14 @@ from typing import Any
 from qabias.errors import QabiasError
 from qabias.logs.json_stream import JsonStream, items, keys
 from qabias.logs.model import Log, Sample
+from qabias.logs.written import as_written
 
 TOOL = "helm"
+NAME = "HELM"
+"""What messages call it."""
 STATE = "scenario_state.json"
 
-_STATES = "request_states"
+_RUN, _STATS, _STATES = "run_spec.json", "stats.json", "request_states"
 _HEAD = 4096
 _IS_STATE = re.compile(rb'\s*\{\s*"adapter_spec"\s*:\s*\{')
 _IS_STATS = re.compile(rb'\s*\[\s*\{\s*"name"\s*:\s*\{\s*"name"\s*:.*"sum_squared"\s*:', re.DOTALL)
@@ -52,21 +55,29 @@ def read(path: Path) -> Log | None:
 
 
 def _read_state(path: Path) -> Log:
-    if next(_states(path), None) is None:
-        raise QabiasError(f"{path}: HELM's record of a run without a request")
-    spec = _adapter(path)
-    run = _beside(path, "run_spec.json")
-    about = {"adapter_spec": spec, "scenario_spec": (run or {}).get("scenario_spec", {})}
+    with as_written(path, NAME):
+        if next(_states(path), None) is None:
+            raise QabiasError(f"{path}: HELM's record of a run without a request")
+        spec = _adapter(path)
+        pattern = spec.get("output_mapping_pattern")
+        re.compile(pattern or "")
+    run = _beside(path, _RUN)
+    with as_written(path.parent / _RUN, NAME):
+        task = (run or {}).get("name", "without a name, for want of run_spec.json")
+        scenario = dict((run or {}).get("scenario_spec") or {})
+    stats = _beside(path, _STATS)
+    with as_written(path.parent / _STATS, NAME):
+        figures = _figures(stats or [])
     return Log(
         # The folder of a run has its name.
         path=path if run is None else path.parent,
         tool=TOOL,
         version="",
-        task=(run or {}).get("name", "without a name, for want of run_spec.json"),
-        model=spec.get("model") or spec.get("model_deployment", ""),
-        about=about,
-        samples=partial(_samples, path, spec.get("output_mapping_pattern")),
-        figures=_figures(_beside(path, "stats.json") or []),
+        task=str(task),
+        model=str(spec.get("model") or spec.get("model_deployment") or ""),
+        about={"adapter_spec": spec, "scenario_spec": scenario},
+        samples=partial(_samples, path, pattern),
+        figures=figures,
     )
 
 
@@ -101,7 +112,7 @@ def _beside(path: Path, name: str) -> Any:
         return json.loads(file.read_bytes())
     except FileNotFoundError:
         return None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise QabiasError(f"{file}: not readable as JSON: {error}") from error
 
 
@@ -125,7 +136,7 @@ def _samples(path: Path, pattern: str | None) -> Iterator[Sample]:
     """One sample for every answer to a request, and one for a request that has none."""
     times: Counter[tuple[Any, ...]] = Counter()
     for number, state in enumerate(_states(path), start=1):
-        try:
+        with as_written(f"{path}: request {number}", NAME):
             instance = state["instance"]
             name = instance.get("id", f"of request {number}")
             changed = json.dumps(instance.get("perturbation"))
@@ -134,8 +145,6 @@ def _samples(path: Path, pattern: str | None) -> Iterator[Sample]:
             for answer in _answers(result):
                 times[question] += 1
                 yield _sample(f"instance {name}", state, answer, pattern, times[question])
-        except (KeyError, TypeError, AttributeError) as error:
-            raise QabiasError(f"{path}: request {number} is not as HELM writes it: {error!r}") from error
 
 
 def _answers(result: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -155,9 +164,9 @@ def _sample(where: str, state: Mapping[str, Any], answer: Mapping[str, Any], pat
         asked,
         _letter(text, state.get("output_mapping") or {}, pattern),
         text,
-        finish=(answer.get("finish_reason") or {}).get("reason") or "",
+        finish=str((answer.get("finish_reason") or {}).get("reason") or ""),
         run=run,
-        thinking=(answer.get("thinking") or {}).get("text") or "",
+        thinking=str((answer.get("thinking") or {}).get("text") or ""),
     )
 
 

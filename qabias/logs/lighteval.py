@@ -56,6 +56,6 @@ _INSTEAD = (
 def _has_details(path: Path) -> bool:
     try:
         columns = set(pq.read_schema(path).names)
-    except pa.ArrowInvalid:  # cut off, and so nobody's table
+    except (pa.ArrowException, OSError):  # cut off or damaged, and so nobody's table
         return False
     return any(columns >= details for details in _DETAILS)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from qabias.errors import QabiasError
 from qabias.logs.model import Log, Sample
+from qabias.logs.written import NOT_AS_WRITTEN, as_written
 
 TOOL = "lm-eval"
 
@@ -61,8 +62,14 @@ def read(path: Path) -> Log | None:
     if first is None:
         _refuse_scores_alone(path)
         return None
-    chosen = _filter_of(first)
     results = _results_beside(path)
+    with as_written(results.path if results else path, TOOL):
+        return _log(path, first, results)
+
+
+def _log(path: Path, first: Mapping[str, Any], results: _Results | None) -> Log:
+    """The log whose first line and results are given."""
+    chosen = _filter_of(first)
     named = _NAME.fullmatch(path.name)
     task = results.task if results else named["task"] if named else path.stem
     counts = (results.of_task("n-samples") or {}) if results else {}
@@ -76,7 +83,7 @@ def read(path: Path) -> Log | None:
         about=_about(results),
         samples=lambda: _samples(path, chosen),
         figures=_figures(results.of_task("results") or {}, chosen) if results else {},
-        n_expected=n_asked * max(1, len(first["resps"][0])) if n_asked is not None else None,
+        n_expected=int(n_asked) * max(1, len(first["resps"][0])) if n_asked is not None else None,
         notes=tuple(_notes(results, chosen)),
         beside=(results.path,) if results else (),
     )
@@ -91,7 +98,7 @@ def _first_line(path: Path) -> Mapping[str, Any] | None:
         line = begins + file.readline(_LONGEST_LINE)
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         if line.startswith(_BEGINS):
             raise _damaged(path, 1, line) from None
         return None
@@ -109,9 +116,9 @@ def _refuse_scores_alone(path: Path) -> None:
         return
     try:
         found = json.loads(path.read_text("utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return
-    if not isinstance(found, dict) or not found.keys() >= _RESULTS:
+    if not isinstance(found, dict) or not found.keys() >= _RESULTS or not isinstance(found["configs"], dict):
         return
     date = path.stem.rpartition("_")[2]
     if not any(path.parent.glob(f"samples_*_{date}.jsonl")):
@@ -127,7 +134,7 @@ def _samples(path: Path, chosen: str) -> Iterator[Sample]:
         for number, line in enumerate(file, start=1):
             try:
                 found = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise _damaged(path, number, line) from None
             if not isinstance(found, dict) or not found.keys() >= _FIELDS:
                 raise QabiasError(
@@ -151,11 +158,15 @@ def _sample(path: Path, number: int, found: Mapping[str, Any]) -> list[Sample]:
         if isinstance(arguments[0][1], str):  # a prompt and an option
             return [Sample(where, asked, loglikelihoods=tuple(float(value) for value, _ in filtered))]
         texts = found["resps"][0]
+        if not all(isinstance(text, str) for text in arguments[0][:1]) or not isinstance(texts, list):
+            raise TypeError(f"{texts!r} for the answers")
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError(f"{texts!r} for the texts of answers")
         return [
             Sample(where, asked, answer=filtered[0] if run == 1 else None, text=text, run=run)
             for run, text in enumerate(texts, start=1)
         ]
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except NOT_AS_WRITTEN as error:
         raise QabiasError(
             f"{path}: line {number}: no sample as {TOOL} 0.4.3 or later writes it ({error!r}); ask again with a later "
             "version"
@@ -187,7 +198,7 @@ def _results_beside(path: Path) -> _Results | None:
             continue
         try:
             found = json.loads(beside.read_text("utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise QabiasError(
                 f"{beside}: the results of {path.name} are damaged ({error}); copy the file once more, or remove it to "
                 "score the answers without what it says"
@@ -209,8 +220,8 @@ def _notes(results: _Results | None, chosen: str) -> Iterator[str]:
         return
     config = results.of_task("configs") or {}
     counts = results.of_task("n-samples") or {}
-    if counts.get("effective", 0) < counts.get("original", 0):
-        n_asked, n_all = counts["effective"], counts["original"]
+    n_asked, n_all = counts.get("effective") or 0, counts.get("original") or 0
+    if n_asked < n_all:
         yield f"The harness asked {n_asked:,} of the {n_all:,} documents (--limit or --samples)."
     filters = [str(of.get("name")) for of in config.get("filter_list") or () if isinstance(of, dict)]
     if len(filters) > 1:

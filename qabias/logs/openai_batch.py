@@ -17,6 +17,7 @@ from typing import Any
 
 from qabias.errors import QabiasError
 from qabias.logs.model import Log, Sample
+from qabias.logs.written import NOT_AS_WRITTEN
 
 TOOL = "openai-batch"
 
@@ -44,13 +45,14 @@ def read(path: Path) -> Log | None:
         file.seek(0)
         try:
             first = json.loads(file.readline(_MOST_OF_A_LINE))
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     if "method" in first and "body" in first:
         raise QabiasError(f"{path}: requests of a batch, without answers; give the file that the service gave back")
     if not first.keys() & {"response", "error"}:
         return None
-    _, body = _status_and_body(first)
+    _, entry = next(_lines(path))
+    _, body = _status_and_body(entry)
     return Log(
         path=path,
         tool=TOOL,
@@ -70,7 +72,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             try:
                 entry = json.loads(line)
                 entry["custom_id"], _status_and_body(entry)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except NOT_AS_WRITTEN as error:
                 raise QabiasError(
                     f"{path}: line {number} is no result of a batch; is the file cut off? Fetch it again, or remove "
                     "the line to leave its answer out"
@@ -84,10 +86,16 @@ def _models(path: Path) -> Iterator[str]:
 
 
 def _status_and_body(entry: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
-    """HTTP status, 0 where a request was not even sent, and the body of the answer; {} where there is none."""
+    """HTTP status, 0 where a request was not even sent, and the body of the answer; {} where there is none.
+
+    Raises:
+        TypeError: If what stands for the answer is of another kind.
+    """
     response = entry.get("response")
     if not response:
         return 0, {}
+    if not isinstance(response, dict):
+        raise TypeError(f"{response!r} for the response")
     # Some programs that take such files leave status and body out and write the answer itself.
     if "status_code" not in response:
         return 200, response
@@ -105,7 +113,7 @@ def _samples(path: Path) -> Iterator[Sample]:
             continue
         try:
             answers = _answers(body)
-        except (KeyError, IndexError, TypeError, AttributeError):
+        except NOT_AS_WRITTEN:
             answers = []
         if not answers:
             yield Sample(where, asked, error="a body that is no answer of chat/completions, completions or responses")
@@ -130,6 +138,8 @@ def _answers(body: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     for choice in body["choices"]:
         finish = str(choice.get("finish_reason") or "")
         if "message" not in choice:
+            if not isinstance(choice["text"], str):
+                raise TypeError(f"{choice['text']!r} for a text")
             found.append((choice["text"], finish, ""))
             continue
         message = choice["message"]

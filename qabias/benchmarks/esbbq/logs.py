@@ -17,6 +17,8 @@ from qabias.benchmarks.harness_logs import (
     columns_of,
     first_document,
     likeliest,
+    of_log,
+    of_sample,
 )
 from qabias.benchmarks.logged import Logged, OtherFigure
 from qabias.errors import QabiasError
@@ -65,20 +67,23 @@ def logged(log: Log, benchmark: Benchmark, wordings: Sequence[str]) -> Logged | 
     answers: list[int] = []
     for sample in log.samples():
         names = ("category", "instance_id", *_COMPARED)
-        row = {name: column(log, sample, name) for name in names}
-        # Rows are numbered from 0 in the order of the file, here and there.
-        row["example_id"] = int(row.pop("instance_id"))
-        row["label"] = int(row["label"])
-        rows.append(row)
-        answers.append(likeliest(sample.loglikelihoods, _places(log, sample, wordings)))
+        with of_sample(log, sample):
+            row = {name: column(log, sample, name) for name in names}
+            # Rows are numbered from 0 in the order of the file, here and there.
+            row["example_id"] = int(row.pop("instance_id"))
+            row["label"] = int(row["label"])
+            rows.append(row)
+            answers.append(likeliest(sample.loglikelihoods, _places(log, sample, wordings)))
     found = columns_of(rows, rows[0])
     n_ties = answers.count(NO_ANSWER)
     keys = {name: found[name] for name in ("category", "example_id")}
+    with of_log(log):
+        given, references = pa.table({**keys, "prediction": answers}), pa.table(found)
     return Logged(
-        given=GivenAnswers(log.model, "", "none", benchmark.sources[0], pa.table({**keys, "prediction": answers})),
+        given=GivenAnswers(log.model, "", "none", benchmark.sources[0], given),
         config=config_of(set(found["category"]), benchmark.configs),
         options={"answers": "released"},
-        references=pa.table(found),
+        references=references,
         figures=tuple(_figures(log, set(found["category"]), n_ties)),
         notes=(
             f"UNKNOWN was offered in {len(wordings)} wordings and each person in one, by the sum of log-likelihoods; "

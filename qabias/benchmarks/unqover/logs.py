@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from qabias.benchmarks.harness_logs import column, columns_of, given_of, own_figures, own_task
+from qabias.benchmarks.harness_logs import column, columns_of, given_of, of_log, of_sample, own_figures, own_task
 from qabias.benchmarks.logged import Logged
 from qabias.benchmarks.unqover.questions import ASKED
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
     from qabias.benchmarks.base import Benchmark
-    from qabias.logs import Log
+    from qabias.logs import Log, Sample
 
 _DOCUMENT = ("template_id", "subject1", "subject2", "attribute_class", "number")
 _REFERENCES = (
@@ -43,27 +43,11 @@ def logged(log: Log, benchmark: Benchmark, hints: Mapping[str, str], sets: Seque
         return None
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     for sample in log.samples():
-        if len(sample.loglikelihoods) != 2:
-            raise QabiasError(f"{log.called}: {sample.where}: it has no log-likelihoods of two subjects")
-        number, example_id = column(log, sample, "number"), column(log, sample, "example_id")
-        # The template has the name of its set, and a number.
-        of_set = str(column(log, sample, "template_id")).rpartition("-")[0]
-        if of_set not in sets or number not in range(len(ASKED)):
-            raise QabiasError(f"{log.called}: {sample.where}: no question {number!r} about a row of a set {of_set!r}")
-        kept = {name: column(log, sample, name) for name in _REFERENCES}
-        row = rows.setdefault((of_set, example_id), {"set": of_set, "example_id": example_id, **kept})
-        name = ASKED[number]
-        if f"s1_{name}" in row:
-            raise QabiasError(
-                f"{log.called}: {sample.where}: question {number} about row {example_id} of the set {of_set} is "
-                "answered twice"
-            )
-        row |= {f"s{subject}_{name}": math.exp(of) for subject, of in enumerate(sample.loglikelihoods, start=1)}
-        row |= _texts(name, column(log, sample, "context"), column(log, sample, "question"))
+        with of_sample(log, sample):
+            _add(rows, log, sample, sets)
     whole = [row for row in rows.values() if all(name in row for name in benchmark.answer_columns)]
     if not whole:
         raise QabiasError(f"{log.called}: no row with answers to all of its {len(ASKED)} questions")
-    answers = columns_of(whole, (*benchmark.key, *benchmark.answer_columns))
     texts = ("context_12", "context_21", "question", "negated_question")
     in_sets = {row["set"] for row in whole}
     if len(in_sets) > 1:
@@ -71,13 +55,47 @@ def logged(log: Log, benchmark: Benchmark, hints: Mapping[str, str], sets: Seque
     (of_set,) = in_sets
     n_cut = len(rows) - len(whole)
     cut = f"{n_cut:,} rows are left out because not all of their {len(ASKED)} questions were asked, as by the task."
+    with of_log(log):
+        answers = pa.table(columns_of(whole, (*benchmark.key, *benchmark.answer_columns)))
+        references = pa.table(columns_of(whole, (*benchmark.key, *_REFERENCES, *texts)))
     return Logged(
-        given=given_of(log, benchmark, asked, pa.table(answers)),
+        given=given_of(log, benchmark, asked, answers),
         config=of_set,
-        references=pa.table(columns_of(whole, (*benchmark.key, *_REFERENCES, *texts))),
+        references=references,
         figures=own_figures(log, "sets", of_set),
         notes=(cut,) if n_cut else (),
     )
+
+
+def _add(rows: dict[tuple[str, int], dict[str, Any]], log: Log, sample: Sample, sets: Sequence[str]) -> None:
+    """Put the answer to one question into the row that it is about.
+
+    Args:
+        rows: The rows so far, by set and number.
+        log: The log.
+        sample: The question.
+        sets: The sets of the benchmark.
+
+    Raises:
+        QabiasError: If it is no question about a row of a set, or one that was answered before.
+    """
+    if len(sample.loglikelihoods) != 2:
+        raise QabiasError(f"{log.called}: {sample.where}: it has no log-likelihoods of two subjects")
+    number, example_id = column(log, sample, "number"), column(log, sample, "example_id")
+    # The template has the name of its set, and a number.
+    of_set = str(column(log, sample, "template_id")).rpartition("-")[0]
+    if of_set not in sets or number not in range(len(ASKED)):
+        raise QabiasError(f"{log.called}: {sample.where}: no question {number!r} about a row of a set {of_set!r}")
+    kept = {name: column(log, sample, name) for name in _REFERENCES}
+    row = rows.setdefault((of_set, example_id), {"set": of_set, "example_id": example_id, **kept})
+    name = ASKED[int(number)]
+    if f"s1_{name}" in row:
+        raise QabiasError(
+            f"{log.called}: {sample.where}: question {number} about row {example_id} of the set {of_set} is "
+            "answered twice"
+        )
+    row |= {f"s{subject}_{name}": math.exp(of) for subject, of in enumerate(sample.loglikelihoods, start=1)}
+    row |= _texts(name, column(log, sample, "context"), column(log, sample, "question"))
 
 
 def _texts(name: str, context: str, question: str) -> dict[str, str]:

@@ -25,6 +25,8 @@ from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged, OtherFigure
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
+from qabias.logs.helm import NAME as TOOL
+from qabias.logs.written import as_written
 from qabias.support.suggest import unknown
 
 _builder = locate.dataset_module(NAME, "builder")
@@ -47,21 +49,23 @@ _TEXTS = ("context", "question", "ans0", "ans1", "ans2")
 Texts = tuple[str, ...]
 
 
-def logged(log: Log, upstream_dir: str | None = None) -> Logged | None:
+def logged(log: Log, hints: Mapping[str, str] | None = None, upstream_dir: str | None = None) -> Logged | None:
     """The answers in HELM's record of a run of BBQ; None where it ran another scenario.
 
     Args:
         log: The record.
+        hints: Not read: the record says what was asked.
         upstream_dir: Local mirror of the published files.
 
     Raises:
         QabiasError: If the answers were not chosen among the three, questions were asked several times or changed on
             purpose, the released data cannot be had, or no example is found in them.
     """
-    if not _is_bbq(log):
-        return None
-    _check_method(log)
-    config = _config(log)
+    with as_written(log.called, TOOL):
+        if not _is_bbq(log):
+            return None
+        _check_method(log)
+        config = _config(log)
     categories = _builder.CATEGORIES if config == _builder.ALL else (config,)
     origin = _builder.Origin(SOURCE, upstream_dir=upstream_dir)
     examples = Examples(pa.concat_tables([origin.table(category) for category in categories]))
@@ -73,14 +77,12 @@ def logged(log: Log, upstream_dir: str | None = None) -> Logged | None:
         )
     asked = examples.table.take(pa.array(found.rows, pa.int64()))
     given = GivenAnswers(log.model, "", "none", SOURCE, _answers(asked, found))
-    n_broken = _broken_sets(asked)
     return Logged(
         given,
         config,
-        rules={"allow_incomplete": "yes"} if n_broken else {},
         references=_references(asked, found),
         figures=_figures(log, found, asked),
-        notes=tuple(_notes(found, asked, n_broken)),
+        notes=tuple(_notes(found)),
     )
 
 
@@ -170,7 +172,7 @@ class _Found:
         rows: The example that a request asked, as its row in the released data.
         places: The answer that was chosen.
         texts: What the model wrote, with why it ended; None where asking failed.
-        tags: HELM's tags of the first answer.
+        tagged: What HELM's tags of the first answer say of the example; None where they are of another form.
         n: Number of requests.
         n_failed: Requests without an answer.
         failure: Why the first of them has none.
@@ -183,7 +185,7 @@ class _Found:
     rows: list[int] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
     texts: list[Written | None] = field(default_factory=list)
-    tags: list[list[str]] = field(default_factory=list)
+    tagged: list[dict[str, Any] | None] = field(default_factory=list)
     n: int = 0
     n_failed: int = 0
     failure: str = ""
@@ -201,30 +203,36 @@ class _Found:
 def _find(log: Log, examples: Examples) -> _Found:
     found = _Found()
     for sample in log.samples():
-        found.n += 1
-        _check(log, sample)
-        asked = sample.asked
-        references = asked["references"]
-        answers = [reference["output"]["text"] for reference in references]
-        texts = (asked["input"]["text"], *answers)
-        if sample.error:
-            found.n_failed += 1
-            found.failure = found.failure or sample.error
-        if not examples.is_known(texts):
-            found.n_unknown += 1
-        elif not examples.is_told_apart(texts):
-            found.n_alike += 1
-        else:
-            row = examples.next_row(texts)
-            if row is None:
-                raise _asked_again(log, sample)
-            found.rows.append(row)
-            found.places.append(_place(sample, answers))
-            found.texts.append(None if sample.error else Written(sample.text or "", sample.finish, sample.thinking))
-            found.tags.append(references[0]["tags"])
-            found.n_truncated += bool(asked.get("prompt_truncated"))
-            found.n_solved = max(found.n_solved, asked.get("num_train_instances") or 0)
+        with as_written(f"{log.called}: {sample.where}", TOOL):
+            _add(found, log, sample, examples)
     return found
+
+
+def _add(found: _Found, log: Log, sample: Sample, examples: Examples) -> None:
+    """Put one request to the others."""
+    found.n += 1
+    _check(log, sample)
+    asked = sample.asked
+    references = asked["references"]
+    answers = [reference["output"]["text"] for reference in references]
+    texts = (asked["input"]["text"], *answers)
+    if sample.error:
+        found.n_failed += 1
+        found.failure = found.failure or sample.error
+    if not examples.is_known(texts):
+        found.n_unknown += 1
+    elif not examples.is_told_apart(texts):
+        found.n_alike += 1
+    else:
+        row = examples.next_row(texts)
+        if row is None:
+            raise _asked_again(log, sample)
+        found.rows.append(row)
+        found.places.append(_place(sample, answers))
+        found.texts.append(None if sample.error else Written(sample.text or "", sample.finish, sample.thinking))
+        found.tagged.append(_tagged(references[0]["tags"]))
+        found.n_truncated += bool(asked.get("prompt_truncated"))
+        found.n_solved = max(found.n_solved, asked.get("num_train_instances") or 0)
 
 
 def _check(log: Log, sample: Sample) -> None:
@@ -274,7 +282,7 @@ def _tagged(tags: Sequence[str]) -> dict[str, Any] | None:
     answer, the target, the other person, UNKNOWN; a letter is "" where HELM found none.
     """
     polarity, context, label, target, *_ = [*tags[-6:], "", "", "", ""]
-    if polarity not in _POLARITIES or context not in _CONTEXTS or label not in _LETTERS or not label:
+    if polarity not in _POLARITIES or context not in _CONTEXTS or label not in tuple(_LETTERS):
         return None
     return {
         "question_polarity": _POLARITIES[polarity],
@@ -286,24 +294,14 @@ def _tagged(tags: Sequence[str]) -> dict[str, Any] | None:
 
 def _references(asked: pa.Table, found: _Found) -> pa.Table:
     """What HELM says of the examples, to be compared with the released data."""
-    tagged = [_tagged(tags) for tags in found.tags]
     columns = {"category": asked["category"], "example_id": asked["example_id"]}
-    if all(tagged):
+    if all(found.tagged):
         for name in ("question_polarity", "context_condition", "label"):
-            columns[name] = pa.chunked_array([pa.array([of[name] for of in tagged if of])])
+            columns[name] = pa.chunked_array([pa.array([of[name] for of in found.tagged if of])])
     return pa.table(columns)
 
 
-def _broken_sets(asked: pa.Table) -> int:
-    """Sets of which a context was asked with one polarity only, or unequally often with both."""
-    balance: Counter[tuple[str, str]] = Counter()
-    for set_id, context, polarity in _columns(asked, ("set_id", "context_condition", "question_polarity")):
-        balance[set_id, context] += 1 if polarity == "neg" else -1
-    return len({set_id for (set_id, _), difference in balance.items() if difference})
-
-
-def _notes(found: _Found, asked: pa.Table, n_broken: int) -> list[str]:
-    n_sets = len(set(asked["set_id"].to_pylist()))
+def _notes(found: _Found) -> list[str]:
     told = [
         f"HELM keeps no number of an example: {len(found.rows):,} of {found.n:,} requests were found in the released "
         "examples by their texts, equal in every character.",
@@ -313,11 +311,6 @@ def _notes(found: _Found, asked: pa.Table, n_broken: int) -> list[str]:
         ),
         _counted(found.n_truncated, "prompt", "shortened by HELM to fit the model."),
     ]
-    if n_broken:
-        told.append(
-            f"HELM draws rows and not whole sets: of {n_sets:,} sets {n_broken:,} were not asked with both polarities "
-            "alike, so that a preference for one answer can look like a bias."
-        )
     if found.n_solved:
         told.append(
             f"The prompts show up to {found.n_solved} solved examples of the benchmark itself; scores of prompts "
@@ -334,7 +327,7 @@ def _figures(log: Log, found: _Found, asked: pa.Table) -> tuple[OtherFigure, ...
     """HELM's three scores, and why each differs from the one here."""
     n_other = sum(
         of is not None and of["target"] != (_LETTERS[target] if target >= 0 else "")
-        for of, target in zip(map(_tagged, found.tags), asked["target_loc"].to_pylist(), strict=True)
+        for of, target in zip(found.tagged, asked["target_loc"].to_pylist(), strict=True)
     )
     wrong = _counted(found.n_unread, "answer", "without a letter: wrong for HELM, left out here")
     against = _counted(found.n_unread, "answer", "without a letter: against the stereotype for HELM, left out here")

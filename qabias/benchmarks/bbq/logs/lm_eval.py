@@ -21,8 +21,9 @@ from qabias.benchmarks.harness_logs import (
     document,
     first_document,
     first_of_several,
-    is_whole,
     likeliest,
+    of_log,
+    of_sample,
     own_answers,
 )
 from qabias.benchmarks.logged import Logged, OtherFigure
@@ -63,12 +64,13 @@ _TEXTS = (
 )
 
 
-def logged(log: Log, hints: Mapping[str, str]) -> Logged | None:
+def logged(log: Log, hints: Mapping[str, str], upstream_dir: str | None = None) -> Logged | None:
     """The answers in a log of a task on BBQ; None where it is of another task.
 
     Args:
         log: A log of the harness.
         hints: What the caller says was asked.
+        upstream_dir: Not read: the log has the numbers of the examples.
 
     Raises:
         QabiasError: If it asked BBQ and does not keep what scores need; says what.
@@ -94,27 +96,28 @@ def _of_harness(log: Log) -> Logged:
         n_samples += 1
         if sample.run > 1:
             continue
-        row = {name: column(log, sample, name) for name in ("category", "example_id", *TEXTS)}
-        if sample.loglikelihoods:
-            places = _places(log, sample)
-            n_wordings = len(places) - _PERSONS
-            if n_wordings > 1:
-                row["unknown_loc"] = places[-1]
-            answers.append(likeliest(sample.loglikelihoods, places))
-            n_ties += answers[-1] == NO_ANSWER
-        else:
-            answers.append(sample.text or "")
+        with of_sample(log, sample):
+            row = {name: column(log, sample, name) for name in ("category", "example_id", *TEXTS)}
+            if sample.loglikelihoods:
+                places = _places(log, sample)
+                n_wordings = len(places) - _PERSONS
+                if n_wordings > 1:
+                    row["unknown_loc"] = places[-1]
+                answers.append(likeliest(sample.loglikelihoods, places))
+                n_ties += answers[-1] == NO_ANSWER
+            else:
+                answers.append(sample.text or "")
         rows.append(row)
     found = columns_of(rows, rows[0])
     written = bool(answers) and isinstance(answers[0], str)
     asked = set(found["category"])
     keys = {name: found[name] for name in ("category", "example_id")}
+    with of_log(log):
+        given, references = pa.table({**keys, "prediction": answers}), pa.table(found)
     return Logged(
-        given=GivenAnswers(log.model, "", "none", SOURCE, pa.table({**keys, "prediction": answers})),
+        given=GivenAnswers(log.model, "", "none", SOURCE, given),
         config=config_of(asked, load_benchmark(NAME).configs),
-        # A limit leaves parts of sets, which the harness scores too; one question of a set then has no counterpart.
-        rules={} if is_whole(log, n_samples) else {"allow_incomplete": "yes"},
-        references=pa.table(found),
+        references=references,
         figures=_figures(log, asked, written, n_ties),
         notes=(
             *first_of_several(n_samples, len(rows)),
