@@ -240,16 +240,6 @@ def test_the_whole_comes_last_and_parts_are_found_by_their_pointers(case):
         assert found is of
 
 
-def test_groups_are_found_by_their_paths(case):
-    for name, of in case.benchmark.groups(case.scores).items():
-        path = case.benchmark.group_path(name)
-        if path is not None:
-            found = case.scores
-            for key in path:
-                found = found[key]
-            assert found is of, name
-
-
 def test_headline_scores_say_what_they_are(case):
     for question_only in {False, case.facts.question_only is not None}:
         tiles = case.benchmark.tiles(case.scores, question_only)
