@@ -34,7 +34,17 @@ _TEXTS = ("context", "disambiguation")
 _QUESTIONS = ("negative", "non_negative")
 _QUESTION_FIELDS = ("question", "answer", "statement")
 _REQUIRED = ("id", "style", "bias", "groups", "sources", *_TEXTS, *_QUESTIONS)
-_OPTIONAL = ("subcategory", "people", "second_group", "gender", "descriptions", "words", "append", "versions")
+_OPTIONAL = (
+    "subcategory",
+    "people",
+    "parallel",
+    "second_group",
+    "gender",
+    "descriptions",
+    "words",
+    "append",
+    "versions",
+)
 _STYLES = {
     "Gender_identity": ("words", "labels", "names"),
     "Race_ethnicity": ("labels", "names"),
@@ -204,6 +214,7 @@ class _EntryReader:
             non_negative_answer=questions["non_negative"]["answer"],
             non_negative_statement=questions["non_negative"].get("statement", ""),
             people=people,
+            parallel=self._parallel(fields, style, people),
             tags=tags,
             descriptions=descriptions,
             gender=self._one_of(fields, "gender", ("F", "M")) if "gender" in fields else "",
@@ -308,6 +319,19 @@ class _EntryReader:
         if first == tags[1]:
             tags.reverse()
         return (tags[0], tags[1]), (lists[tags[0]], lists[tags[1]])
+
+    def _parallel(self, fields: Mapping[str, Any], style: str, people: tuple[tuple[str, ...], tuple[str, ...]]) -> bool:
+        """Whether the two lists of people are compared entry by entry."""
+        parallel = fields.get("parallel", False)
+        if not isinstance(parallel, bool):
+            raise self.error("parallel", f"must be true or false, not {parallel!r}")
+        if parallel and style != "words":
+            raise self.error("parallel", f"is for style words only, not {style}")
+        if parallel and len(people[0]) != len(people[1]):
+            raise self.error(
+                "people", f"parallel lists must be as long as each other, not {len(people[0])} and {len(people[1])}"
+            )
+        return parallel
 
     def _check_slots(self, template: Template) -> None:
         known = {"NAME1", "NAME2", *template.words} | ({"DESC1", "DESC2"} if template.descriptions else set())

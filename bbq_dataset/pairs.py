@@ -5,6 +5,7 @@ Parrish et al. 2022 follow from these loops alone. The bundled templates are fil
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import TypeVar
 
 from qabias.building.templating import StableRandom
@@ -66,12 +67,11 @@ def _description(template: Template, tag: str, rng: StableRandom) -> str:
 
 
 def words_pairs(template: Template, rng: StableRandom) -> Iterator[Pair]:
-    """Every phrase of one of the template's lists with every phrase of the other (style `words`)."""
-    first_words, second_words = template.people
+    """Every phrase of one list with every phrase of the other, or with its counterpart if they are parallel."""
     first_tag, second_tag = template.tags
-    for first in first_words:
-        for second in second_words:
-            yield Pair(Person(first, first_tag), Person(second, second_tag), _words(template, rng))
+    combined = zip(*template.people, strict=True) if template.parallel else product(*template.people)
+    for first, second in combined:
+        yield Pair(Person(first, first_tag), Person(second, second_tag), _words(template, rng))
 
 
 def label_pairs(template: Template, vocabulary: Vocabulary, rng: StableRandom) -> Iterator[Pair]:

@@ -83,6 +83,7 @@ class Template:
             answers in the disambiguated context.
         negative_statement, non_negative_statement: The questions as declarative sentences with the slot ANSWER.
         people: For style `words`: phrases that fill NAME1 and phrases that fill NAME2.
+        parallel: For style `words`: whether the lists are compared entry by entry, instead of all with all.
         tags: Group tag of the person in slot 1 and in slot 2, where the template sets it.
         descriptions: Phrases that describe a person besides the name, by tag; they fill GEN, OCC or DESC.
         gender: M or F if only names of that gender may be drawn.
@@ -111,6 +112,7 @@ class Template:
     negative_statement: str = ""
     non_negative_statement: str = ""
     people: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    parallel: bool = False
     tags: tuple[str, str] = ("", "")
     descriptions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     gender: str = ""

@@ -10,9 +10,10 @@ import yaml
 
 from bbq_dataset import bundled
 from bbq_dataset.builder import ALL_NLI, BBQ, CATEGORIES, CONFIGS, FEATURES, NLI_CONFIGS, Origin
+from bbq_dataset.pairs import pairs
 from bbq_dataset.template import UNKNOWN_ANSWERS
 from bbq_dataset.vocabulary import read_vocabulary
-from qabias.building.templating import repair_articles, slots_of
+from qabias.building.templating import StableRandom, repair_articles, slots_of
 from qabias.errors import QabiasError
 
 from .built import BBQ_TABLE_3, bbq_rows, word_runs
@@ -92,7 +93,7 @@ def _expected_examples(versions):
     if template.is_intersectional:
         return 24 * 25 if template.style == "names" else 24 * 5 * targets
     if template.style == "words":
-        return 4 * sum(len(v.people[0]) * len(v.people[1]) for v in versions)
+        return 4 * sum(len(v.people[0]) * (1 if v.parallel else len(v.people[1])) for v in versions)
     if template.style == "occupations":
         return 8 * 5 * 12
     if template.style == "names":
@@ -246,6 +247,17 @@ def test_no_template_shares_six_words_with_a_published_one(templates, upstream):
                 assert not word_runs(field) & published, (template.template_id, word_runs(field) & published)
 
 
+def test_a_trans_person_is_compared_with_a_cis_person_of_the_same_words(templates):
+    compared = 0
+    for template in templates["Gender_identity"]:
+        if template.style == "words" and "trans" in template.tags:
+            for pair in pairs(template, VOCABULARY, StableRandom(0)):
+                people = {person.info: person.name for person in (pair.first, pair.second)}
+                assert re.sub("^trans", "cis", people["trans"]) == people["nonTrans"]
+                compared += 1
+    assert compared == 116
+
+
 # Errors name file, template and field.
 
 GOOD = {
@@ -292,6 +304,8 @@ def _changed(**fields):
         (_changed(sources=[""]), "field sources: must be a list of texts"),
         (_changed(people={"old": ["a"]}), "field people: must hold exactly two groups"),
         (_changed(people={"old": ["a", "a"], "nonOld": ["b"]}), "lists an entry twice"),
+        (_changed(people={"old": ["a", "c"], "nonOld": ["b"]}, parallel=True), "field people: .* not 2 and 1"),
+        (_changed(parallel="yes"), "field parallel: must be true or false, not 'yes'"),
         (_changed(context="A {{NAME1}} and a {{NAME3}} met."), "field context: slot NAME3 is filled by nothing"),
         (_changed(context="A {{NAME1}} walked."), "field context: must name both people"),
         (_changed(context="A {{NAME1}} and {a {{NAME2}} met."), "field context: has a stray brace"),

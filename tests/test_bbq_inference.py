@@ -303,7 +303,11 @@ def test_the_group_of_the_target(rows):
     assert targets["Age-01"] == {"grandfather", "grandmother"}
     assert targets["Gender_identity-01"] == {"woman"}
     assert targets["Gender_identity-05"] == {"man"}
-    assert targets["Gender_identity-12"] == {"transgender woman", "trans woman", "transgender man", "trans man"}
+    assert targets["Gender_identity-11"] == {
+        f"{form} {noun}"
+        for form in ("transgender", "trans")
+        for noun in ("woman", "man", "person", "customer", "patient")
+    } - {"trans patient"}
     assert targets["Religion-04"] == {"Jewish"}
     assert targets["Race_x_gender-28"] == {"Asian woman"}
     assert all(re.fullmatch(r"(poor|rich|low-income|wealthy) .+", name) for name in targets["Race_x_SES-15"])
