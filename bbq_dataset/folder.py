@@ -13,6 +13,7 @@ from qabias.building.croissant import Records
 from qabias.building.folder import PARQUET_NAME, DatasetFolder, Tables
 
 from .builder import ALL, ALL_NLI, FEATURES, NLI_CONFIGS, NLI_FEATURES, NLI_SCHEMA, SCHEMA, Origin
+from .difficulty import card_section, read_counts
 from .fixes import FIXES
 from .inference import CONTEXT_STUDY, LABELS
 
@@ -59,6 +60,7 @@ class BBQFolder(DatasetFolder[Origin]):
             "statistics": "\n".join(_statistics(ALL, questions)),
             "inference": section,
             "inference_citation": citation,
+            "difficulty": card_section(origin.version, read_counts()),
             "gallery": _gallery(questions) if questions else _inference_gallery(inference),
         }
         if origin.source != "bundled":
