@@ -13,6 +13,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import combinations, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,10 +25,11 @@ from .template import CATEGORIES, Pair, Template
 from .vocabulary import look_alike
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
-_CLAUSE = re.compile(r"\bwho [^,.;()]+?(?=,|\.|;| and | or | each | both |$)")
+_CLAUSE = re.compile(r"\b(?=(who [^,.;()]+))")
+_ARTICLES = ("a", "an", "the")
 _IN_BRACKETS = re.compile(r"\([^)]*\)")
 _OF_TWO = re.compile(r"^(?:Which|Who|Whom|Whose)(?: one)? of the two(?: [a-z-]+)?\b")
-_THING = re.compile(r"\bthe ((?:[A-Za-z'-]+ ?)+)", re.IGNORECASE)
+_THE = re.compile(r"\b[Tt]he\b")
 # Endings that a word may have in one text and not in the other, the longer ones first.
 _ENDINGS = ("'s", "ing", "ies", "ed", "es", "er", "s", "y", "e")
 
@@ -111,9 +113,17 @@ def said_twice(template: Template, pair: Pair, texts: FilledTexts) -> list[str]:
         n_times = len(re.findall(rf"\b{re.escape(said)}\b", text))
         if n_times > 1:
             faults.append(f"{said!r} {n_times} times: {texts.context}")
-    clauses = Counter(_CLAUSE.findall(text))
-    faults += [f"{clause!r} {n} times: {texts.context}" for clause, n in clauses.items() if n > 1]
-    return faults
+    begins = [_shared_begin(*both) for both in combinations(_CLAUSE.findall(text), 2)]
+    return faults + [f"{begin!r} 2 times: {texts.context}" for begin in begins if begin]
+
+
+def _shared_begin(one: str, other: str) -> str:
+    """The words with which two clauses begin alike, "" if these are fewer than three ("who is late")."""
+    pairs = takewhile(lambda both: both[0] == both[1], zip(one.split(), other.split(), strict=False))
+    words = [word for word, _ in pairs]
+    while words and words[-1] in (*_ARTICLES, *_settings()["ends_a_thing"]):
+        words.pop()
+    return " ".join(words) if len(words) > 2 else ""
 
 
 def capitals(texts: FilledTexts) -> list[str]:
@@ -144,16 +154,10 @@ def things(question: str) -> list[list[str]]:
 
     "Which of the two clerks ...?" names the people themselves, and they are told apart in the context.
     """
-    found = []
-    for match in re.finditer(r"\b[Tt]he\b", _OF_TWO.sub("", question)):
-        words: list[str] = []
-        for word in _WORD.findall(_OF_TWO.sub("", question)[match.end() :]):
-            if word.lower() in _settings()["ends_a_thing"]:
-                break
-            words.append(word)
-        if words:
-            found.append(words)
-    return found
+    ends = (*_ARTICLES, *_settings()["ends_a_thing"])
+    behind = [_WORD.findall(part) for part in _THE.split(_OF_TWO.sub("", question))[1:]]
+    named = [list(takewhile(lambda word: word.lower() not in ends, words)) for words in behind]
+    return [words for words in named if words]
 
 
 def are_forms(one: str, other: str) -> bool:
