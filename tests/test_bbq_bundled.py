@@ -18,8 +18,8 @@ from qabias.errors import QabiasError
 from .built import BBQ_TABLE_3, bbq_rows, word_runs
 from .conftest import ROOT
 
-# Three sets like the published template (Table 3 leaves the category an odd number of sets): no half of them exists. The
-# facts of the third one agree with the stereotype in one of its questions.
+# Three sets like the published template (Table 3 leaves the category an odd number of sets): no half of them exists.
+# The facts of the third one agree with the stereotype in one of its questions.
 THREE_SETS = "Disability_status-04"
 
 VOCABULARY = read_vocabulary(bundled.FOLDER / "vocabulary")
