@@ -271,15 +271,14 @@ def test_crossed_must_be_true_or_false(made_up):
         made_up({**GOOD, "crossed": "yes"})
 
 
-def test_a_perfect_reader_has_no_bias_in_any_category(tmp_path):
+def test_the_facts_of_every_category_agree_with_the_stereotype_in_half_of_the_questions():
     """`Disability_status-04` has three sets like the published one: the facts of one set agree in one question only."""
     for category in CATEGORIES:
         rows = [row for row in bbq_rows(category) if row["context_condition"] == "disambig"]
         assert 2 * sum(row["label"] == row["biased_loc"] for row in rows) == len(rows), category
-    assert Origin().rows("Disability_status")
 
 
-def test_the_score_of_a_perfect_reader_is_0(tmp_path, monkeypatch):
+def test_the_score_of_a_perfect_reader_is_0():
     """By the metric, over the category that was unbalanced."""
     benchmark = load_benchmark("bbq")
     table = Origin().table("Disability_status")

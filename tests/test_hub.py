@@ -94,7 +94,7 @@ def dataset_files(benchmark, repository):
     """
     folder = ROOT / f"{benchmark}_dataset"
     files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    left_out = ("card", "eval", "bundled_1", "gates", "CHANGES")
+    left_out = ("card", "eval", "bundled_1", "gates", "CHANGES", "difficulty")
     files = {path: content for path, content in files.items() if not path.startswith(left_out) and ".py" not in path}
     own_card = files["README.md"].decode()
     card = own_card.replace(f"./{benchmark}_dataset", repository)
