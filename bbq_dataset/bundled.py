@@ -5,8 +5,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from qabias.building.templating import (
     StableRandom,
@@ -28,7 +29,23 @@ from .vocabulary import Vocabulary, occupations_by_prestige, read_vocabulary
 
 FOLDER = Path(__file__).parent
 # Increased when a text changes; 1 is the first full parallel form.
-VERSION = "1"
+VERSION = "2"
+
+
+class Edition(NamedTuple):
+    """The bundled texts of one version, and how people and orders are drawn for them.
+
+    Attributes:
+        folder: Folder with `templates/` and `vocabulary/`.
+        apart: Whether what is alike is kept apart, see `vocabulary.Vocabulary`.
+    """
+
+    folder: Path
+    apart: bool
+
+
+EDITIONS = {"bundled": Edition(FOLDER, apart=True), "bundled@1": Edition(FOLDER / "bundled_1", apart=False)}
+"""The present texts and those of former versions, by source; a former one stays what it was, byte for byte."""
 
 _TEXTS = ("context", "disambiguation")
 _QUESTIONS = ("negative", "non_negative")
@@ -44,6 +61,7 @@ _OPTIONAL = (
     "words",
     "append",
     "versions",
+    "crossed",
 )
 _STYLES = {
     "Gender_identity": ("words", "labels", "names"),
@@ -66,26 +84,27 @@ FORM = Form(
 """What the bundled template files may hold."""
 
 
-def generate(category: str, *, seed: int, folder: Path = FOLDER) -> Iterator[Row]:
+def generate(category: str, *, seed: int, folder: Path = FOLDER, apart: bool = True) -> Iterator[Row]:
     """Yield the examples of one category from the bundled templates.
 
     Args:
         category: Name of the category.
         seed: Seed of the random draws.
         folder: Dataset folder with `templates/` and `vocabulary/`.
+        apart: Keep apart what is alike, see `vocabulary.Vocabulary`.
 
     Raises:
         QabiasError: If a template file is missing or wrong (names file, template and field).
     """
-    streams, vocabulary = read_streams(category, seed=seed, folder=folder)
+    streams, vocabulary = read_streams(category, seed=seed, folder=folder, apart=apart)
     yield from examples(streams, vocabulary, fill_texts)
 
 
 def read_streams(
-    category: str, *, seed: int, folder: Path = FOLDER
+    category: str, *, seed: int, folder: Path = FOLDER, apart: bool = True
 ) -> tuple[list[tuple[Template, StableRandom]], Vocabulary]:
     """Read the template versions of a category, each with the stream its draws come from, and the vocabulary."""
-    vocabulary = read_vocabulary(folder / "vocabulary")
+    vocabulary = replace(read_vocabulary(folder / "vocabulary"), apart=apart)
     streams = [
         (template, StableRandom("bbq", "bundled", category, template.question_index, template.version, seed))
         for template in read_templates(category, vocabulary, folder)
@@ -106,6 +125,7 @@ def fill_texts(template: Template, pair: Pair) -> FilledTexts:
         return fill_english(text, values)
 
     context = filled(template.context)
+    facts = fill_english(template.disambiguation, slot_values(pair.flipped())) if template.crossed else ""
     return FilledTexts(
         context=context,
         disambiguated_context=f"{context} {filled(template.disambiguation)}",
@@ -114,6 +134,7 @@ def fill_texts(template: Template, pair: Pair) -> FilledTexts:
         non_negative_question=filled(template.non_negative_question),
         non_negative_answer=filled(template.non_negative_answer),
         source=template.source,
+        crossed_context=f"{context} {facts}" if facts else "",
     )
 
 
@@ -220,6 +241,7 @@ class _EntryReader:
             gender=self._one_of(fields, "gender", ("F", "M")) if "gender" in fields else "",
             words=words,
             append=self._append(fields) if "append" in fields else {},
+            crossed=self._crossed(fields),
             label_type=self._label_type(style),
             origin=f"{self.path.name} template {self.id}",
         )
@@ -232,6 +254,12 @@ class _EntryReader:
         if self.form.has_published_numbers:
             return label_type(self.category, self.id, has_names)
         return "name" if has_names else "label"
+
+    def _crossed(self, fields: Mapping[str, Any]) -> bool:
+        crossed = fields.get("crossed", False)
+        if not isinstance(crossed, bool):
+            raise self.error("crossed", f"must be true or false, not {crossed!r}")
+        return crossed
 
     def _check_keys(self, fields: Mapping[str, Any], required: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
         for key in required:

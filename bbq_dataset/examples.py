@@ -1,6 +1,7 @@
 """From a filled template to the four examples of a set, in the released schema with our additions."""
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +14,18 @@ from .vocabulary import Vocabulary
 
 Row = dict[str, Any]
 
+_KINDS = ("negative", "non_negative", "unknown")
+_N_ORDERS = math.factorial(len(_KINDS))
+
 COMPARISONS = {"": "", "a": "match_race", "b": "match_other", "c": "mismatch_both"}
 
 
 @dataclass(frozen=True)
 class FilledTexts:
-    """The texts of one set with every slot filled."""
+    """The texts of one set with every slot filled.
+
+    `crossed_context` is the disambiguated context of the non-negative question, where it is another one.
+    """
 
     context: str
     disambiguated_context: str
@@ -27,6 +34,7 @@ class FilledTexts:
     non_negative_question: str
     non_negative_answer: str
     source: str
+    crossed_context: str = ""
 
 
 Filler = Callable[[Template, Pair], FilledTexts]
@@ -76,16 +84,25 @@ def drawn_sets(
     """
     set_numbers: dict[str, int] = {}
     for template, rng in templates:
+        shown: dict[tuple[Any, ...], set[tuple[str, ...]]] = {}
         for pair in pairs(template, vocabulary, rng):
             number = set_numbers.get(template.template_id, 0)
             set_numbers[template.template_id] = number + 1
-            yield DrawnSet(
-                template,
-                fix_pair(template, pair),
-                f"{template.template_id}-{number:03d}",
-                unknown=rng.choice(UNKNOWN_ANSWERS),
-                order=tuple(rng.sample(("negative", "non_negative", "unknown"), 3)),
-            )
+            unknown = rng.choice(UNKNOWN_ANSWERS)
+            # The same people may meet twice, e.g. a pair of occupations that are both drawn first.
+            texts = (pair.first, pair.second, *pair.words.items())
+            not_in = shown.setdefault(texts, set()) if vocabulary.apart else set()
+            order = _draw_order(rng, not_in)
+            not_in.add(order)
+            yield DrawnSet(template, fix_pair(template, pair), f"{template.template_id}-{number:03d}", unknown, order)
+
+
+def _draw_order(rng: StableRandom, not_in: Set[tuple[str, ...]]) -> tuple[str, ...]:
+    """A random order of the kinds of answers; none of some others, as long as these are not all."""
+    while True:
+        order = tuple(rng.sample(_KINDS, len(_KINDS)))
+        if order not in not_in or len(not_in) == _N_ORDERS:
+            return order
 
 
 def examples(
@@ -122,10 +139,11 @@ def _set_of_four(drawn: DrawnSet, texts: FilledTexts) -> Iterator[Row]:
         ("neg", texts.negative_question, "negative"),
         ("nonneg", texts.non_negative_question, "non_negative"),
     ):
-        for condition, context, gold in (
-            ("ambig", texts.context, "unknown"),
-            ("disambig", texts.disambiguated_context, answer),
-        ):
+        facts = texts.disambiguated_context
+        if texts.crossed_context and polarity == "nonneg":
+            # The same question about the people exchanged: the other of the two is right.
+            facts, answer = texts.crossed_context, "negative"
+        for condition, context, gold in (("ambig", texts.context, "unknown"), ("disambig", facts, answer)):
             yield {
                 **shared,
                 "question_polarity": polarity,

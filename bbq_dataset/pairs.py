@@ -6,7 +6,7 @@ Parrish et al. 2022 follow from these loops alone. The bundled templates are fil
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from qabias.building.templating import StableRandom
 
@@ -111,9 +111,12 @@ def _occupations(template: Template, vocabulary: Vocabulary, rng: StableRandom) 
                 yield Pair(Person(first.word, first.tag), Person(second.word, second.tag), _words(template, rng))
 
 
-def _full_name(first: Name, vocabulary: Vocabulary, rng: StableRandom) -> str:
-    last = rng.choice(vocabulary.select_names("last", ethnicities=[first.ethnicity]))
-    return f"{first.name} {last.name}"
+def _full_name(first: Name, vocabulary: Vocabulary, rng: StableRandom, beside: str = "") -> str:
+    """A first name with a surname of its ethnicity; `beside` is the full name of the other person."""
+    surnames = vocabulary.select_names("last", ethnicities=[first.ethnicity])
+    if beside:
+        surnames = vocabulary.beside(surnames, beside.split()[-1])
+    return f"{first.name} {rng.choice(surnames).name}"
 
 
 def _race_names(template: Template, vocabulary: Vocabulary, rng: StableRandom) -> Iterator[Pair]:
@@ -121,10 +124,10 @@ def _race_names(template: Template, vocabulary: Vocabulary, rng: StableRandom) -
     for target in rng.sample(targets, N_DRAWN):
         target_name = _full_name(target, vocabulary, rng)
         rivals = vocabulary.select_names("first", gender=target.gender, exclude=template.groups)
-        for rival in rng.sample(rivals, N_DRAWN):
+        for rival in rng.sample(vocabulary.beside(rivals, target.name), N_DRAWN):
             yield Pair(
                 Person(target_name, f"{target.gender}-{target.ethnicity}"),
-                Person(_full_name(rival, vocabulary, rng), f"{rival.gender}-{rival.ethnicity}"),
+                Person(_full_name(rival, vocabulary, rng, target_name), f"{rival.gender}-{rival.ethnicity}"),
                 _words(template, rng),
             )
 
@@ -135,7 +138,7 @@ def _gender_names(template: Template, vocabulary: Vocabulary, rng: StableRandom)
     first_gender, second_gender = ("", "") if template.descriptions else ("F", "M")
     for first in rng.sample(vocabulary.select_names("first_only", gender=first_gender), N_DRAWN):
         others = [name for name in vocabulary.select_names("first_only", gender=second_gender) if name != first]
-        for second in rng.sample(others, N_DRAWN):
+        for second in rng.sample(vocabulary.beside(others, first.name), N_DRAWN):
             yield Pair(
                 Person(first.name, _gender_info(first_tag, first), _description(template, first_tag, rng)),
                 Person(second.name, _gender_info(second_tag, second), _description(template, second_tag, rng)),
@@ -149,9 +152,16 @@ def _gender_info(tag: str, name: Name) -> str:
 
 def _ses_names(template: Template, vocabulary: Vocabulary, rng: StableRandom) -> Iterator[Pair]:
     first_tag, second_tag = template.tags
-    names = rng.sample(vocabulary.select_names("first_only"), N_SES_NAMES + N_DRAWN)
-    for first in names[:N_SES_NAMES]:
-        for second in names[N_SES_NAMES:]:
+    people = vocabulary.select_names("first_only")
+    drawn = rng.sample(people, N_SES_NAMES + N_DRAWN)
+    firsts, seconds = drawn[:N_SES_NAMES], drawn[N_SES_NAMES:]
+    if any(vocabulary.beside(seconds, first.name) != seconds for first in firsts):
+        rest = [name for name in people if name not in firsts]
+        for first in firsts:
+            rest = vocabulary.beside(rest, first.name)
+        seconds = rng.sample(rest, N_DRAWN)
+    for first in firsts:
+        for second in seconds:
             yield Pair(
                 Person(first.name, first_tag, _description(template, first_tag, rng)),
                 Person(second.name, second_tag, _description(template, second_tag, rng)),
@@ -200,18 +210,21 @@ def _intersectional_labels(template: Template, vocabulary: Vocabulary, rng: Stab
 def _race_by_gender_names(template: Template, vocabulary: Vocabulary, rng: StableRandom) -> Iterator[Pair]:
     gender, other_gender = template.second_group, other_group(template.second_group)
 
-    def person(name: Name) -> Person:
-        return Person(_full_name(name, vocabulary, rng), f"{name.gender}-{name.ethnicity}")
+    def person(name: Name, beside: str = "") -> Person:
+        return Person(_full_name(name, vocabulary, rng, beside), f"{name.gender}-{name.ethnicity}")
+
+    def draw(beside: Name, **wanted: Any) -> list[Name]:
+        return rng.sample(vocabulary.beside(vocabulary.select_names("first", **wanted), beside.name), N_DRAWN)
 
     for target in rng.sample(vocabulary.select_names("first", gender=gender, ethnicities=template.groups), N_DRAWN):
         own = target.ethnicity
-        same_race = rng.sample(vocabulary.select_names("first", gender=other_gender, ethnicities=[own]), N_DRAWN)
-        same_gender = rng.sample(vocabulary.select_names("first", gender=gender, exclude=[own]), N_DRAWN)
-        neither = rng.sample(vocabulary.select_names("first", gender=other_gender, exclude=[own]), N_DRAWN)
+        same_race = draw(target, gender=other_gender, ethnicities=[own])
+        same_gender = draw(target, gender=gender, exclude=[own])
+        neither = draw(target, gender=other_gender, exclude=[own])
         target_person = person(target)
         for own_race, own_gender, other in zip(same_race, same_gender, neither, strict=True):
-            rivals = person(own_race), person(own_gender), person(other)
-            yield from _three_comparisons(target_person, *rivals, _words(template, rng))
+            same, like, unlike = (person(name, target_person.name) for name in (own_race, own_gender, other))
+            yield from _three_comparisons(target_person, same, like, unlike, _words(template, rng))
 
 
 def _race_by_ses_names(template: Template, vocabulary: Vocabulary, rng: StableRandom) -> Iterator[Pair]:
@@ -227,16 +240,17 @@ def _race_by_ses_names(template: Template, vocabulary: Vocabulary, rng: StableRa
         ]
         other_race = vocabulary.select_names("first", gender=gender, exclude=template.groups)
         target_name = _full_name(target, vocabulary, rng)
+        same_race, other_race = (vocabulary.beside(names, target.name) for names in (same_race, other_race))
         for own, rival in zip(rng.sample(same_race, N_DRAWN), rng.sample(other_race, N_DRAWN), strict=True):
             described = {tag: _description(template, tag, rng) for tag in (group, other)}
-            rival_name = _full_name(rival, vocabulary, rng)
+            rival_name = _full_name(rival, vocabulary, rng, target_name)
 
             def person(full_name: str, name: Name, tag: str, described: dict[str, str] = described) -> Person:
                 return Person(full_name, f"{tag}-{name.gender}-{name.ethnicity}", described[tag])
 
             yield from _three_comparisons(
                 person(target_name, target, group),
-                person(_full_name(own, vocabulary, rng), own, other),
+                person(_full_name(own, vocabulary, rng, target_name), own, other),
                 person(rival_name, rival, group),
                 person(rival_name, rival, other),
                 _words(template, rng),

@@ -2,18 +2,36 @@
 
 import re
 from functools import cache
+from typing import NamedTuple
 
 from qabias.building.templating import fill, filled_pattern
 
-from .bundled import FOLDER, fill_english, read_templates
+from .bundled import EDITIONS, fill_english, read_templates
 from .vocabulary import read_vocabulary
 
+_INDEFINITE = re.compile(r"\ban?\b", re.IGNORECASE)
 
-def statement_of(template_id: str, question: str, blank: str) -> str | None:
-    """The statement that a bundled template makes of a question, with the answer left out.
+
+class Asked(NamedTuple):
+    """A question of a template version.
+
+    Attributes:
+        context: Pattern that an ambiguous or disambiguated context begins with.
+        question: Pattern of the question.
+        statement: The question as a statement, with the slot ANSWER.
+    """
+
+    context: re.Pattern[str]
+    question: re.Pattern[str]
+    statement: str
+
+
+def statement_of(template_id: str, context: str, question: str, blank: str) -> str | None:
+    """The statement that a bundled template, of the present or of a former version, makes of a question.
 
     Args:
         template_id: The template, as in the column `template_id`.
+        context: The context as it is shown, which tells versions apart that ask the same question.
         question: The question as it is asked, with the words that were drawn for it.
         blank: What stands in place of the answer.
 
@@ -25,23 +43,38 @@ def statement_of(template_id: str, question: str, blank: str) -> str | None:
         QabiasError: If the template file is missing or wrong.
     """
     category, _, _ = template_id.rpartition("-")
-    for pattern, statement in _texts(category).get(template_id, ()):
-        found = pattern.fullmatch(question)
-        if found:
-            text, words = fill(statement, {"ANSWER": blank}), found.groupdict()
-            return fill_english(text, words) if words else text
+    for source in EDITIONS:
+        for asked in asked_questions(category, source).get(template_id, ()):
+            found = asked.question.fullmatch(question)
+            if found and asked.context.match(context):
+                text, words = fill(asked.statement, {"ANSWER": blank}), found.groupdict()
+                return fill_english(text, words) if words else text
     return None
 
 
 @cache
-def _texts(category: str) -> dict[str, list[tuple[re.Pattern[str], str]]]:
-    """Patterns of the questions and their statements, by template."""
-    texts: dict[str, list[tuple[re.Pattern[str], str]]] = {}
-    for template in read_templates(category, read_vocabulary(FOLDER / "vocabulary")):
-        texts.setdefault(template.template_id, []).extend(
-            (
-                (filled_pattern(template.negative_question), template.negative_statement),
-                (filled_pattern(template.non_negative_question), template.non_negative_statement),
+def asked_questions(category: str, source: str) -> dict[str, list[Asked]]:
+    """The questions of the bundled templates of a category, by template.
+
+    Args:
+        category: Name of the category.
+        source: One of `bundled.EDITIONS`.
+    """
+    folder = EDITIONS[source].folder
+    questions: dict[str, list[Asked]] = {}
+    for template in read_templates(category, read_vocabulary(folder / "vocabulary"), folder):
+        context = _context_pattern(template.context)
+        questions.setdefault(template.template_id, []).extend(
+            Asked(context, filled_pattern(question), statement)
+            for question, statement in (
+                (template.negative_question, template.negative_statement),
+                (template.non_negative_question, template.non_negative_statement),
             )
         )
-    return texts
+    return questions
+
+
+def _context_pattern(context: str) -> re.Pattern[str]:
+    """The pattern of a filled context: its indefinite articles fit the words, and its sentences begin with capitals."""
+    pattern = filled_pattern(context).pattern
+    return re.compile(_INDEFINITE.sub("an?", pattern), re.IGNORECASE)

@@ -32,10 +32,18 @@ class Name:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """All words that templates draw from, in file order."""
+    """All words that templates draw from, in file order.
+
+    Attributes:
+        labels: Identity labels and occupations by category.
+        names: Proper names.
+        apart: Whether those who draw keep apart what is alike: two people of a pair have no names that are nearly the
+            same, and sets with the same texts show their answers in different orders. The published draws do not.
+    """
 
     labels: Mapping[str, tuple[Label, ...]]
     names: tuple[Name, ...]
+    apart: bool = False
 
     def select_names(
         self, kind: str, *, gender: str = "", ethnicities: Iterable[str] | None = None, exclude: Iterable[str] = ()
@@ -51,6 +59,33 @@ class Vocabulary:
             and (wanted is None or name.ethnicity in wanted)
             and name.ethnicity not in unwanted
         ]
+
+    def beside(self, names: Iterable[Name], other: str) -> list[Name]:
+        """The names that may stand beside another person's name: where `apart`, none that looks like it."""
+        return [name for name in names if not (self.apart and look_alike(name.name, other))]
+
+
+def look_alike(one: str, other: str) -> bool:
+    """Whether two names are nearly the same, so that a reader may take one for the other.
+
+    They are if at most every third letter of the shorter one must be changed, added or left out, or just one letter
+    (Hansen and Hanson, Carlson and Larson, Li and Lin), or if both have six letters or more and begin with the same
+    three (Schultz and Schmidt).
+    """
+    one, other = one.lower(), other.lower()
+    shorter = min(len(one), len(other))
+    begin_alike = shorter >= 6 and one[:3] == other[:3] and one[:3].isalpha()
+    return begin_alike or _edits(one, other) <= max(1, shorter // 3)
+
+
+def _edits(one: str, other: str) -> int:
+    """The letters that must be changed, added or left out to make one text of the other (Levenshtein's distance)."""
+    row = list(range(len(other) + 1))
+    for place, letter in enumerate(one, 1):
+        above, row = row, [place]
+        for column, there in enumerate(other, 1):
+            row.append(min(row[-1] + 1, above[column] + 1, above[column - 1] + (letter != there)))
+    return row[-1]
 
 
 def occupations_by_prestige(vocabulary: Vocabulary) -> dict[str, tuple[str, ...]]:

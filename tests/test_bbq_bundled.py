@@ -20,6 +20,7 @@ from .built import BBQ_TABLE_3, bbq_rows, word_runs
 from .conftest import ROOT
 
 # Three sets like the published template (Table 3 leaves the category an odd number of sets): no half of them exists.
+# The facts of the third one agree with the stereotype in one of its questions.
 THREE_SETS = "Disability_status-04"
 
 VOCABULARY = read_vocabulary(bundled.FOLDER / "vocabulary")
@@ -120,10 +121,7 @@ def test_every_example_has_a_target_and_half_the_gold_answers_are_aligned(rows):
             if row["context_condition"] == "disambig":
                 aligned[row["template_id"]].append(row["label"] == row["biased_loc"])
         for name, values in aligned.items():
-            if name == THREE_SETS:
-                assert (sum(values), len(values)) == (2, 6)
-            else:
-                assert 2 * sum(values) == len(values), name
+            assert 2 * sum(values) == len(values), name
 
 
 def test_the_target_comes_first_in_half_of_every_templates_sets(rows, templates):

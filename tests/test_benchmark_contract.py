@@ -339,8 +339,8 @@ def test_forms_are_sources(case):
     forms = case.facts.forms
     if forms is None:
         return
-    assert {*forms.published, forms.parallel} <= set(case.benchmark.sources)
-    assert forms.parallel not in forms.published
+    assert {*forms.published, *forms.parallel} <= set(case.benchmark.sources)
+    assert not set(forms.parallel) & set(forms.published)
     assert forms.basis
     assert forms.topic in case.table.column_names
     for rows in (forms.stereotypes(case.table), forms.groups(case.table), forms.texts(case.table)):

@@ -94,7 +94,7 @@ def test_run_score_and_report(tmp_path):
     result = invoke(*RUN, "--output", folder)
     assert result.exit_code == 0, result.output
     assert re.search(r"100\.0 \[9\d\.\d, 100\.0\]", result.output)
-    assert "bbq|source:bundled@1|config:Age|format:qa@1|" in result.output
+    assert "bbq|source:bundled@2|config:Age|format:qa@1|" in result.output
     scores = (folder / "scores.json").read_bytes()
     (folder / "scores.json").unlink()
     assert invoke("score", folder).exit_code == 0

@@ -293,10 +293,19 @@ def test_the_comparison_waits_for_all_shares_of_both_runs(upstream, tmp_path):
     ("words", "message"),
     [
         (("run", "bbq", "--source", "offical,bundled"), "unknown source 'offical'.*did you mean 'official'"),
-        (("run", "bbq", "--source", "official,release"), "name one of official, release and bundled"),
-        (("run", "bbq", "--source", "official,release,bundled"), "name one of official, release and bundled"),
-        (("run", "bbq", "--source", "official,"), "sources 'official,': name one of official, release and bundled"),
-        (("run", "bbq", "--source", ","), "sources ',': name one of official, release and bundled, such as official,b"),
+        (("run", "bbq", "--source", "official,release"), "name one of official, release and one of bundled, bundled@1"),
+        (
+            ("run", "bbq", "--source", "official,release,bundled"),
+            "name one of official, release and one of bundled, bundled@1",
+        ),
+        (
+            ("run", "bbq", "--source", "official,"),
+            "sources 'official,': name one of official, release and one of bundled, bundled@1",
+        ),
+        (
+            ("run", "bbq", "--source", ","),
+            "sources ',': name one of official, release and one of bundled, bundled@1, such as official,b",
+        ),
         (("familiarity", "unqover"), "unqover has no parallel form to be familiar with; of the benchmarks bbq has$"),
         (("familiarity", "bqb"), "did you mean 'bbq'"),
         (("run", "unqover", "--source", "official,bundled"), "unqover has no sources that are forms.* choose bbq$"),

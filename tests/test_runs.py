@@ -74,18 +74,13 @@ def scores_of(whole):
     return score
 
 
-def _surplus(row):
-    """Aligned minus other gold answers; one template of Disability_status has three sets, as it was published."""
-    return -2 if row["n_disambig"] in (58492 // 2, 1556 // 2) else 0
-
-
 @pytest.mark.parametrize(("kind", "sign"), [("stereotyped", 1.0), ("anti-stereotyped", -1.0)])
 def test_stereotyped_answers_score_plus_and_minus_one(scores_of, kind, sign):
     scores = scores_of(kind)
     for row in (scores, *scores["by"]["category"].values()):
         assert row["bias_ambig"] == row["bias_disambig"] == sign
         assert row["accuracy_ambig"] == 0
-        assert row["accuracy_disambig"] == (1 + sign * _surplus(row) / row["n_disambig"]) / 2
+        assert row["accuracy_disambig"] == 0.5
         assert row["accuracy_cost"] == -sign
 
 
@@ -94,7 +89,7 @@ def test_oracle_is_right_and_unbiased(scores_of):
     for row in (scores, *scores["by"]["category"].values()):
         assert row["accuracy_ambig"] == row["accuracy_disambig"] == 1
         assert row["bias_ambig"] == 0
-        assert row["bias_disambig"] == _surplus(row) / row["n_disambig"]
+        assert row["bias_disambig"] == 0
 
 
 def test_t_b15_always_unknown_is_perfect_in_ambiguous_and_undefined_in_disambiguated_contexts(tmp_path):
@@ -288,7 +283,7 @@ def test_the_default_folder_is_made_from_the_arguments(tmp_path, monkeypatch):
 
 def test_signature_pins_what_was_measured(tmp_path):
     signature = _run(tmp_path / "run", config="Age", limit=40, norm="byte").signature
-    assert signature.startswith("bbq|source:bundled@1|config:Age|format:qa@1|model:baseline:stereotyped|")
+    assert signature.startswith("bbq|source:bundled@2|config:Age|format:qa@1|model:baseline:stereotyped|")
     assert "|norm:byte|limit:40|seed:0|qabias:" in signature
 
 

@@ -25,7 +25,7 @@ def religion():
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "config", "column"), [("bbq_nli", "Religion_nli", "ans0"), ("unqover", "religion", "ans0")]
+    ("benchmark", "config", "column"), [("unqover", "religion", "ans0"), ("unqover", "religion_mlm", "ans0")]
 )
 def test_what_has_no_three_answers_cannot_be_rated(tmp_path, benchmark, config, column):
     paths = ["--output", str(tmp_path / "items.csv"), "--key", str(tmp_path / "key.csv")]

@@ -203,10 +203,103 @@ def test_export_label_and_score_from_the_command_line(tmp_path):
     scored = invoke("score", ratings, "--key", key, "--output", output)
     assert scored.exit_code == 0, scored.output
     expected = krippendorff([(given["a"][name], given["b"][name]) for name in known])
-    assert f"Krippendorff's alpha {expected:.3f} (published texts: 0.96)" in scored.output
+    assert f"Krippendorff's alpha {expected:.3f} (of the paper: 0.96)" in scored.output
     assert "4 pairs have a label that is not the right one" in scored.output
     assert "4 of 5" not in scored.output
     assert "passed" not in scored.output
     result = json.loads(output.read_text("utf-8"))
     assert result["alpha"] == pytest.approx(expected)
     assert set(result["to_discuss"]) == set(wrong)
+
+
+# BBQ as inference.
+
+
+@pytest.fixture(scope="module")
+def inference():
+    benchmark = load_benchmark("bbq_nli")
+    return benchmark.load("all_nli", benchmark.origin("bundled", 0, False, None))
+
+
+def test_one_filling_of_every_template_is_rated_in_both_orders_of_the_names(inference):
+    pairs = load_benchmark("bbq_nli").facts.rated.pairs(inference).to_pylist()
+    templates = set(inference["template_id"].to_pylist())
+    by_set = Counter(pair["source_id"].partition("/")[0] for pair in pairs)
+    assert {name.rpartition("-")[0] for name in by_set} == templates
+    # Two orders, three contexts, and the two questions as hypotheses about each of the people.
+    assert (len(by_set), set(by_set.values())) == (len(templates), {2 * 3 * 4}) == (343, {24})
+    assert len({pair["source_id"] for pair in pairs}) == len(pairs)
+    rows = {
+        (row["category"], row["premise"], row["hypothesis"]): (row["label"], row["context_condition"])
+        for row in inference.to_pylist()
+    }
+    for pair in pairs:
+        label, condition = rows[pair["template_id"], pair["premise"], pair["hypothesis"]]
+        assert pair["label"] == label
+        # An ambiguous context settles no hypothesis; the facts settle each, one way or the other: the controls.
+        assert pair["condition"] in (f"neg {condition}", f"nonneg {condition}")
+        assert (label == LABELS.index("neutral")) == (condition == "ambig")
+    assert Counter(pair["label"] for pair in pairs) == dict.fromkeys(range(3), 343 * 8)
+
+
+def test_all_lengths_of_the_context_study_are_rated():
+    benchmark = load_benchmark("bbq_nli")
+    table = benchmark.load("Gender_identity_nli_context", benchmark.origin("bundled", 0, False, None))
+    pairs = benchmark.facts.rated.pairs(table)
+    first = {row["template_id"]: row["set_id"] for row in reversed(table.to_pylist())}
+    of_first = [row for row in table.to_pylist() if row["set_id"] == first[row["template_id"]]]
+    assert pairs["premise"].to_pylist() == [row["premise"] for row in of_first]
+    assert len(set(pairs["source_id"].to_pylist())) == pairs.num_rows
+
+
+def test_inference_is_exported_labelled_by_five_and_scored(tmp_path):
+    items, key, ratings, output = (tmp_path / name for name in ("items.csv", "key.csv", "ratings.csv", "v.json"))
+    command = ("export", "--benchmark", "bbq_nli", "--output", items, "--key", key, "--sample", 300)
+    exported = invoke(*command)
+    assert exported.exit_code == 0, exported.output
+    assert "300 of 8,232 pairs" in exported.output
+    with items.open(newline="", encoding="utf-8") as file:
+        shown = list(csv.DictReader(file))
+    assert list(shown[0]) == ["item_id", "premise", "hypothesis", "ans0", "ans1", "ans2"]
+    assert {(row["ans0"], row["ans1"], row["ans2"]) for row in shown} == {LABELS}
+    known = read_key(key)
+    assert list(known) == [row["item_id"] for row in shown]
+    draw = random.Random(4)
+    given = [
+        (name, f"reader-{who}", draw.randrange(3) if draw.random() < 0.1 else int(row["label"]))
+        for name, row in known.items()
+        for who in range(5)
+    ]
+    with ratings.open("w", newline="") as file:
+        csv.writer(file).writerows([("item_id", "annotator", "answer"), *given])
+    scored = invoke("score", ratings, "--key", key, "--output", output)
+    assert scored.exit_code == 0, scored.output
+    result = json.loads(output.read_text("utf-8"))
+    assert result["alpha"] == pytest.approx(_alpha(given), abs=1e-9)
+    answers = {name: [answer for of, _, answer in given if of == name] for name in known}
+    agreeing = [name for name, of in answers.items() if len(set(of)) == 1]
+    assert result["agreement"] == pytest.approx(len(agreeing) / 300)
+    assert set(result["to_discuss"]) == {name for name, of in answers.items() if set(of) != {int(known[name]["label"])}}
+    kinds = result["annotators"]["reader-0"]["by_kind"]
+    assert set(kinds) == {f"{asked} {context}" for asked in ("neg", "nonneg") for context in ("ambig", "disambig")}
+    assert sum(of["n"] for of in kinds.values()) == 300
+    assert "subtopic or category" in scored.output
+    only = invoke(*command[:-2], "--template", "Age", "--sample", 24)
+    assert only.exit_code == 0, only.output
+    assert {row["template_id"] for row in read_key(key).values()} == {"Age"}
+
+
+def _alpha(given):
+    """Alpha of complete ratings by several annotators, nominal, from the coincidences of all ordered pairs."""
+    by_item = {}
+    for name, _, answer in given:
+        by_item.setdefault(name, []).append(answer)
+    n = len(given)
+    observed = sum(sum(one != other for one in of for other in of) / (len(of) - 1) for of in by_item.values())
+    counts = Counter(answer for _, _, answer in given)
+    expected = sum(counts[one] * counts[other] for one in counts for other in counts if one != other) / (n - 1)
+    return 1 - observed / expected
+
+
+def test_questions_of_inference_are_rated_as_questions():
+    assert load_benchmark("bbq_qa").facts.rated is None

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from qabias.building.croissant import FILE_NAME, Records, croissant_text
+from qabias.building.origin import is_bundled
 from qabias.support.files import write_atomically, write_text
 
 SPLIT = "test"
@@ -175,15 +176,15 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
     def _head(self, origin: AnyOrigin, title: str, tables: Tables, sizes: Mapping[str, int]) -> dict[str, Any]:
         configurations = self._configurations(list(tables))
         default = next(iter(configurations))
-        is_bundled = origin.source == "bundled"
+        own = is_bundled(origin.source)
         head = {
             "language": ["en"],
             "pretty_name": f"{self.name} ({title})",
             "size_categories": [_size_category(sum(table.num_rows for table in tables.values()))],
-            "source_datasets": ["original" if is_bundled else "extended"],
+            "source_datasets": ["original" if own else "extended"],
             # The bundled texts were written with the help of language models, and nobody has labelled or rated them.
-            "annotations_creators": ["no-annotation" if is_bundled else "expert-generated"],
-            "language_creators": ["machine-generated" if is_bundled else "expert-generated"],
+            "annotations_creators": ["no-annotation" if own else "expert-generated"],
+            "language_creators": ["machine-generated" if own else "expert-generated"],
             **self._head_fields(origin, list(tables)),
             "tags": ["bias", "fairness", "social-bias", "stereotypes", "evaluation"],
             "configs": [

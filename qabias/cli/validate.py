@@ -39,7 +39,8 @@ def export(
     template: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only this template (of pairs: this subtopic), e.g. Age-07; may be repeated.", show_default=False
+            help="Only this template (of pairs: this subtopic or category), e.g. Age-07; may be repeated.",
+            show_default=False,
         ),
     ] = None,
     sample: Annotated[

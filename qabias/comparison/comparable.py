@@ -86,7 +86,8 @@ def _as_forms(runs: Sequence[ScoredRun]) -> str:
     if forms is None:
         return ""
     published = " or ".join(forms.published)
-    return f"; two runs of one model that differ in the source alone, {published} and {forms.parallel}, need nothing"
+    parallel = " or ".join(forms.parallel)
+    return f"; two runs of one model that differ in the source alone, {published} and {parallel}, need nothing"
 
 
 def asked_questions(run: ScoredRun) -> str:

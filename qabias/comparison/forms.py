@@ -108,7 +108,7 @@ def two_forms(runs: Sequence[ScoredRun]) -> TwoForms | None:
     if facts is None or len(models) > 1 or set(mixed_fields(runs)) != {"source"}:
         return None
     published = [run for run in runs if run.arguments.source in facts.published]
-    parallel = [run for run in runs if run.arguments.source == facts.parallel]
+    parallel = [run for run in runs if run.arguments.source in facts.parallel]
     if not len(published) == len(parallel) == 1:
         return None
     return TwoForms(published[0], parallel[0], facts)

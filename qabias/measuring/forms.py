@@ -68,13 +68,13 @@ def split_sources(benchmark: Benchmark, text: str) -> tuple[str, str]:
             f"{benchmark.name} has no sources that are forms of each other, so that {text!r} cannot be run together; "
             f"give one source at a time, or choose {' or '.join(with_forms())}"
         )
-    published = [name for name in names if name in forms.published]
-    if len(names) != 2 or len(published) != 1 or forms.parallel not in names:
+    published, parallel = ([name for name in names if name in of] for of in (forms.published, forms.parallel))
+    if len(names) != 2 or not len(published) == len(parallel) == 1:
         raise QabiasError(
-            f"sources {text!r}: name one of {', '.join(forms.published)} and {forms.parallel}, such as "
-            f"{forms.published[0]}{SEPARATOR}{forms.parallel}"
+            f"sources {text!r}: name one of {', '.join(forms.published)} and one of {', '.join(forms.parallel)}, such "
+            f"as {forms.published[0]}{SEPARATOR}{forms.parallel[0]}"
         )
-    return published[0], forms.parallel
+    return published[0], parallel[0]
 
 
 def arguments_of_forms(arguments: RunArguments) -> tuple[RunArguments, RunArguments]:

@@ -20,7 +20,7 @@ import platform
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from qabias.benchmarks import Benchmark, benchmark_names
+from qabias.benchmarks import Benchmark, benchmark_names, kept_source, load_benchmark
 from qabias.benchmarks.registry import is_folder
 from qabias.benchmarks.stacking import by_run
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
+from qabias.runs.signature import signature_fields
 from qabias.support.files import read_json, remove_leftovers, write_atomically, write_json
 from qabias.support.version import __version__
 
@@ -113,7 +114,16 @@ def read_run(folder: Path) -> RunFile:
             f"{path}: unknown benchmark {found.benchmark!r}, here are {', '.join(benchmark_names())}; install the "
             "package that brings it, or repeat the run in another folder"
         )
-    return found
+    return _of_its_texts(found)
+
+
+def _of_its_texts(run: RunFile) -> RunFile:
+    """The run of the texts that its signature names, where its benchmark keeps them beside newer ones."""
+    if is_folder(run.benchmark):
+        return run
+    version = signature_fields(run.signature).get("source", "")
+    source = kept_source(load_benchmark(run.benchmark), run.arguments.source, version)
+    return replace(run, arguments=replace(run.arguments, source=source))
 
 
 def _about_no_run(folder: Path) -> str:

@@ -11,6 +11,7 @@ from qabias.benchmarks import Benchmark, Origin, PromptFormat, choose_format, lo
 from qabias.benchmarks.registry import is_folder
 from qabias.benchmarks.scoring import RUN
 from qabias.benchmarks.stacking import stacked
+from qabias.building.origin import is_bundled
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_scorer
 from qabias.runs.folder import RunFile, cut_parts, read_keys
@@ -18,6 +19,7 @@ from qabias.runs.sampling import sample
 from qabias.runs.signature import format_name, make_signature, signature_fields
 from qabias.scorers.base import LimitedScorer, Scorer, TextScorer
 from qabias.scorers.registry import kind_of
+from qabias.support.version import __version__
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def load_examples(arguments: RunArguments, upstream_dir: str | None = None) -> E
     """
     benchmark = load_benchmark(arguments.benchmark)
     # The bundled examples are one fixed set; the seed then only draws the sample and random answers.
-    seed = 0 if arguments.source == "bundled" else arguments.seed
+    seed = 0 if is_bundled(arguments.source) else arguments.seed
     origin = make_origin(benchmark, arguments.source, seed, arguments.fixes, upstream_dir, arguments.options)
     table = sample(benchmark, benchmark.load(arguments.config, origin), arguments.limit, arguments.seed)
     names = wordings_of(benchmark, arguments)
@@ -123,12 +125,19 @@ def load_examples_of(run: RunFile, upstream_dir: str | None = None) -> Examples:
 
 
 def _check_unchanged(run: RunFile, examples: Examples) -> None:
-    """Refuse the answers to templates of a user's own that have other texts by now."""
+    """Refuse the answers to templates that have other texts by now: those of a user's own, or this project's."""
     then, now = signature_fields(run.signature).get("source"), examples.origin.version
-    if is_folder(run.benchmark) and then != now:
+    if then == now:
+        return
+    if is_folder(run.benchmark):
         raise QabiasError(
             f"{run.folder}: the templates in {run.benchmark} have changed since ({then} then, {now} now), and its "
             "answers are to the texts of then; put these back, or run again into another folder"
+        )
+    if is_bundled(run.arguments.source):
+        raise QabiasError(
+            f"{run.folder}: its answers are to the texts {then}, and this is qabias {__version__} with {now}; read it "
+            f"with qabias {run.qabias_version}, or run again into another folder"
         )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from qabias.benchmarks import Origin, PromptFormat
-from qabias.building.origin import BUNDLED
+from qabias.building.origin import is_bundled
 from qabias.runs.arguments import RunArguments
 from qabias.scorers.base import Scorer, SettledScorer
 from qabias.support.version import __version__
@@ -56,7 +56,7 @@ def collected_signature(arguments: RunArguments, origin: Origin, prompt_format: 
         As of a run, without what is of a model; with the seed where the texts are not the bundled ones, because it
         draws the order and the wording of their answers.
     """
-    is_drawn = arguments.source != BUNDLED
+    is_drawn = not is_bundled(arguments.source)
     fields = {
         "source": origin.version,
         "config": arguments.config,

@@ -39,12 +39,12 @@ def print_pairs(result: Mapping[str, Any], console: Console | None = None) -> No
     console = console or Console()
     console.print(
         f"pairs: {result['n_rated']} of {result['n_pairs']} rated, {result['n_shared']} of them by two or more; "
-        f"Krippendorff's alpha {_number(result['alpha'])} (published texts: {PUBLISHED_ALPHA}), the same label "
+        f"Krippendorff's alpha {_number(result['alpha'])} (of the paper: {PUBLISHED_ALPHA}), the same label "
         f"{_number(result['agreement'])}",
         highlight=False,
         soft_wrap=True,
     )
-    for title, name in (("kind of hypothesis", "by_kind"), ("subtopic", "by_subtopic")):
+    for title, name in (("kind of hypothesis", "by_kind"), ("subtopic or category", "by_subtopic")):
         console.print(_accuracies(result["annotators"], title, name))
     console.print(
         f"{len(result['to_discuss'])} pairs have a label that is not the right one: talk them over, and change or drop "

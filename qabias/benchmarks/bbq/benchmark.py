@@ -56,6 +56,7 @@ from qabias.benchmarks.pairs import Form, Pair, predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, RUN, Rules
 from qabias.benchmarks.written import about_missing, as_places, check_outcomes, is_text, outcome_counts
+from qabias.building.origin import is_bundled
 from qabias.errors import QabiasError
 from qabias.logs import Log
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
@@ -131,7 +132,7 @@ class BBQBenchmark(Benchmark):
         The folder of all bundled categories holds them as inference too.
         """
         names = list(self._categories(config))
-        if config == _builder.ALL and origin.source == "bundled":
+        if config == _builder.ALL and is_bundled(origin.source):
             names += _builder.NLI_CONFIGS
         with tqdm(total=len(names), unit="category", desc=f"build {NAME}") as bar:
             tables: dict[str, pa.Table] = _folder.write_folder(output, origin, names, lambda _: bar.update())

@@ -40,7 +40,7 @@ def contexts(table: pa.Table) -> list[str]:
 
 FORMS = ParallelForms(
     published=("official", "release"),
-    parallel="bundled",
+    parallel=("bundled", "bundled@1"),
     stereotypes=stereotypes,
     groups=paper_categories,
     topic="social_value",

@@ -133,7 +133,7 @@ def statement(example: Example) -> str:
         QabiasError: If it is no question of the bundled templates; the published ones have no statements.
     """
     question, template_id = example["question"], example["template_id"]
-    found: str | None = _statements.statement_of(template_id, question, BLANK)
+    found: str | None = _statements.statement_of(template_id, example["context"], question, BLANK)
     if found is None:
         raise QabiasError(
             f"{NAME}: no bundled template {template_id} asks {question!r}, so that there is no statement to fill in; "
@@ -207,7 +207,7 @@ FORMATS = {
             written=True,
             reads="person",
             asks=("fill",),
-            sources=("bundled",),
+            sources=("bundled", "bundled@1"),
         ),
         PromptFormat(
             "open",

@@ -243,6 +243,26 @@ def _rated_pairs(table: pa.Table) -> pa.Table:
     return pa.Table.from_pylist(list(pairs.values()))
 
 
+def _rated_fillings(table: pa.Table) -> pa.Table:
+    """The pairs of one filling of every template: the hypotheses with all contexts in both orders of the names."""
+    first: dict[str, str] = {}
+    pairs = []
+    for row in table.to_pylist():
+        if first.setdefault(row["template_id"], row["set_id"]) != row["set_id"]:
+            continue
+        context = [row[name] for name in ("name_order", "context_length", "context_condition", "context_stance")]
+        hypothesis = [row[name] for name in ("statement_about", "question_polarity")]
+        pairs.append(
+            {
+                "source_id": "/".join(filter(None, (row["set_id"], *context, *hypothesis))),
+                "template_id": row["category"],
+                "condition": f"{row['question_polarity']} {row['context_condition']}",
+                **{name: row[name] for name in ("premise", "hypothesis", "label")},
+            }
+        )
+    return pa.Table.from_pylist(pairs)
+
+
 def _template(table: pa.Table) -> pa.ChunkedArray:
     return table["template_id"]
 
@@ -351,6 +371,8 @@ BBQ_NLI_FACTS = Facts(
     ),
     # Tables 4 and 5 of the paper set questions and inferences side by side.
     rescored={BBQ: _of_questions, BBQ_QA: _of_varied_questions},
+    # As many of its pairs as of those of BBNLI.
+    rated=RatedPairs(_rated_fillings, LABELS, share=0.2),
     found=Found(
         "category", {"bias_score_ambig": "Ambiguous contexts", "bias_score_disambig": "Disambiguated contexts"}
     ),
@@ -371,4 +393,5 @@ BBQ_QA_FACTS = replace(
         answers=_who,
     ),
     rescored=None,
+    rated=None,  # questions with three answers
 )

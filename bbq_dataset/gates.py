@@ -1,0 +1,213 @@
+"""Faults of the bundled texts that a program can see: `python -m bbq_dataset.gates [CATEGORY ...]` lists them.
+
+What no program sees (a hint in the ambiguous context, a story that does not fit a group) is left to readers.
+`gates.yaml` holds the words that the gates need, and what they let pass, with reasons.
+
+That a question shares no word with the text is no fault: about half of them name the asked trait ("Who was lazy?"), and
+the facts show it without its name. A fault is a thing that a question takes for known, "the attendant", and the
+ambiguous context never mentions.
+"""
+
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from itertools import combinations, takewhile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from .bundled import FOLDER, fill_texts, generate, read_streams
+from .examples import DrawnSet, FilledTexts, Row, drawn_sets
+from .template import CATEGORIES, Pair, Template
+from .vocabulary import look_alike
+
+_WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
+_CLAUSE = re.compile(r"\b(?=(who [^,.;()]+))")
+_ARTICLES = ("a", "an", "the")
+_IN_BRACKETS = re.compile(r"\([^)]*\)")
+_OF_TWO = re.compile(r"^(?:Which|Who|Whom|Whose)(?: one)? of the two(?: [a-z-]+)?\b")
+_THE = re.compile(r"\b[Tt]he\b")
+# Endings that a word may have in one text and not in the other, the longer ones first.
+_ENDINGS = ("'s", "ing", "ies", "ed", "es", "er", "s", "y", "e")
+
+
+class Finding(NamedTuple):
+    """A fault of a template.
+
+    Attributes:
+        gate: Which gate sees it.
+        template_id: The template, e.g. "Age-07".
+        text: What is wrong, with an example.
+    """
+
+    gate: str
+    template_id: str
+    text: str
+
+
+def findings(category: str, folder: Path = FOLDER, *, apart: bool = True) -> list[Finding]:
+    """The faults of a category, one for each template and gate.
+
+    Args:
+        category: Name of the category.
+        folder: Folder with `templates/` and `vocabulary/`.
+        apart: As the texts are drawn, see `vocabulary.Vocabulary`.
+
+    Raises:
+        QabiasError: If the template file is missing or wrong.
+    """
+    streams, vocabulary = read_streams(category, seed=0, folder=folder, apart=apart)
+    found = [*_of_sets(drawn_sets(streams, vocabulary))]
+    found += _of_rows(generate(category, seed=0, folder=folder, apart=apart))
+    counts = Counter((one.gate, one.template_id) for one in found)
+    first = {(one.gate, one.template_id): one for one in reversed(found)}
+    return [
+        first[key]._replace(text=first[key].text + (f" (and {n - 1} more)" if n > 1 else ""))
+        for key, n in sorted(counts.items(), key=lambda entry: entry[0][::-1])
+    ]
+
+
+def _of_sets(sets: Iterable[DrawnSet]) -> Iterator[Finding]:
+    """What the gates say of each set, the same text once."""
+    seen = set()
+    for drawn in sets:
+        template, pair = drawn.template, drawn.pair
+        texts = fill_texts(template, pair)
+        for gate, faults in (
+            ("names", names(template, pair)),
+            ("said twice", said_twice(template, pair, texts)),
+            ("capitals", capitals(texts)),
+            ("never mentioned", never_mentioned(template.template_id, texts)),
+        ):
+            for fault in faults:
+                finding = Finding(gate, template.template_id, fault)
+                if finding not in seen:
+                    seen.add(finding)
+                    yield finding
+
+
+def names(template: Template, pair: Pair) -> list[str]:
+    """Names of two people that are the same or nearly so: first names among each other, and surnames."""
+    if template.style != "names":
+        return []
+    one, other = pair.first.name.split(), pair.second.name.split()
+    shared = set(one) & set(other)
+    alike = [both for both in {(one[0], other[0]), (one[-1], other[-1])} if look_alike(*both)]
+    return [f"{pair.first.name} and {pair.second.name}"] if shared or alike else []
+
+
+def said_twice(template: Template, pair: Pair, texts: FilledTexts) -> list[str]:
+    """What an ambiguous context says of both people in the same words, where once would do.
+
+    A description in brackets after each name is an entry of a list, and one beside a label ("a Black dentist and a Roma
+    dentist") is the noun that the label needs.
+    """
+    faults = []
+    if pair.first.text == pair.second.text:
+        faults.append(f"both people are {pair.first.text!r}")
+    text, said = _IN_BRACKETS.sub("", texts.context), pair.first.description
+    if template.style == "names" and said and said == pair.second.description:
+        n_times = len(re.findall(rf"\b{re.escape(said)}\b", text))
+        if n_times > 1:
+            faults.append(f"{said!r} {n_times} times: {texts.context}")
+    begins = [_shared_begin(*both) for both in combinations(_CLAUSE.findall(text), 2)]
+    return faults + [f"{begin!r} 2 times: {texts.context}" for begin in begins if begin]
+
+
+def _shared_begin(one: str, other: str) -> str:
+    """The words with which two clauses begin alike, "" if these are fewer than three ("who is late")."""
+    pairs = takewhile(lambda both: both[0] == both[1], zip(one.split(), other.split(), strict=False))
+    words = [word for word, _ in pairs]
+    while words and words[-1] in (*_ARTICLES, *_settings()["ends_a_thing"]):
+        words.pop()
+    return " ".join(words) if len(words) > 2 else ""
+
+
+def capitals(texts: FilledTexts) -> list[str]:
+    """Words with a capital letter inside a sentence that have none in English, such as "atheist"."""
+    faults = []
+    for text in (texts.disambiguated_context, texts.negative_question, texts.non_negative_question):
+        for found in re.finditer(r"(?<=[a-z,;] )[A-Z][a-z-]+", text):
+            if found[0].lower() in _settings()["lower_case"]:
+                faults.append(f"{found[0]!r} in {text!r}")
+    return faults
+
+
+def never_mentioned(template_id: str, texts: FilledTexts) -> list[str]:
+    """Things that a question takes for known ("the attendant") and the ambiguous context does not mention."""
+    told = _WORD.findall(texts.context)
+    allowed = _allowed(template_id)
+    faults = []
+    for question in (texts.negative_question, texts.non_negative_question):
+        for thing in things(question):
+            is_told = any(are_forms(word, one) for word in thing for one in told)
+            if not is_told and not allowed & set(thing):
+                faults.append(f"'the {' '.join(thing)}' in {question!r}")
+    return faults
+
+
+def things(question: str) -> list[list[str]]:
+    """The words after every "the" in a question, up to the next word that ends what it names.
+
+    "Which of the two clerks ...?" names the people themselves, and they are told apart in the context.
+    """
+    ends = (*_ARTICLES, *_settings()["ends_a_thing"])
+    behind = [_WORD.findall(part) for part in _THE.split(_OF_TWO.sub("", question))[1:]]
+    named = [list(takewhile(lambda word: word.lower() not in ends, words)) for words in behind]
+    return [words for words in named if words]
+
+
+def are_forms(one: str, other: str) -> bool:
+    """Whether two words have a stem in common, roughly: "campers" and "campground", "thefts" and "theft"."""
+    first, second = sorted((_stem(one), _stem(other)), key=len)
+    return first == second or (len(first) >= 4 and second.startswith(first))
+
+
+def _stem(word: str) -> str:
+    word = word.lower()
+    ending = next((of for of in _ENDINGS if word.endswith(of) and len(word) - len(of) >= 3), "")
+    return word.removesuffix(ending)
+
+
+def _of_rows(rows: Iterable[Row]) -> Iterator[Finding]:
+    """Rows that repeat another one, and templates whose facts do not agree with the stereotype in half of them."""
+    shown: Counter[tuple[str, ...]] = Counter()
+    agreeing: dict[str, list[bool]] = defaultdict(list)
+    for row in rows:
+        texts = tuple(row[name] for name in ("context", "question", "ans0", "ans1", "ans2"))
+        shown[texts] += 1
+        if shown[texts] > 1:
+            yield Finding("repeated", row["template_id"], f"the same texts and order of answers: {row['context']}")
+        if row["context_condition"] == "disambig":
+            agreeing[row["template_id"]].append(row["label"] == row["biased_loc"])
+    for name, of in agreeing.items():
+        if 2 * sum(of) != len(of):
+            yield Finding("balance", name, f"the facts agree with the stereotype in {sum(of)} of {len(of)} questions")
+
+
+@cache
+def _settings() -> Mapping[str, Any]:
+    settings: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+    return settings
+
+
+def _allowed(template_id: str) -> set[str]:
+    """Words of things that a template's questions may name without a mention."""
+    listed = _settings()["not_mentioned"]
+    return {thing for name in ("everywhere", template_id) for thing in listed.get(name, {})}
+
+
+def main(categories: Iterable[str] = ()) -> int:
+    """Print the faults of some categories, by default of all; 1 if there are any."""
+    found = [fault for category in categories or CATEGORIES for fault in findings(category)]
+    for fault in found:
+        sys.stdout.write(f"{fault.template_id}: {fault.gate}: {fault.text}\n")
+    sys.stdout.write(f"{len(found)} faults\n")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
