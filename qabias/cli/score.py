@@ -83,6 +83,8 @@ def score(
     from qabias.runs.arguments import RunArguments
 
     rules = parse_rules(rule)
+    if not path.exists():
+        raise QabiasError(f"{path}: no such file")
     if output is not None and output.suffix == ".json":
         check_scores_file(output)
     if _score_logs(context, path, output, upstream_dir, model, rules):
