@@ -14,40 +14,22 @@ Exits with 1 if two reports of the same runs differ, if one needs 1 GB or more, 
 `--quick` it must take less than 20 seconds too.
 """
 
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from speed.options import make_parser
+from speed.processes import measured
 
 BENCHMARKS = ("bbq", "unqover", "bbnli")
+REPORT = ("-m", "qabias", "report")
 MOST_SECONDS, MOST_MEMORY, MOST_BYTES = 20.0, 1e9, 5e6
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One process.
-
-    Attributes:
-        seconds: On the clock, from the start of the process to its end.
-        memory: Largest resident memory of the process, in bytes.
-        page: The page that it wrote, if any.
-    """
-
-    seconds: float
-    memory: int
-    page: bytes
 
 
 def make_runs(folder: Path, limit: int | None) -> list[Path]:
     """The folders of a run of every benchmark; what is there already is not made again.
-
-    They are made in processes of their own, because a process begins with the largest memory that its parent ever had.
 
     Raises:
         subprocess.CalledProcessError: If a run fails.
@@ -63,24 +45,6 @@ def make_runs(folder: Path, limit: int | None) -> list[Path]:
     return folders
 
 
-def measure(*arguments: str, page: Path | None = None) -> Measured:
-    """Run `qabias report` in a process of its own.
-
-    Raises:
-        subprocess.CalledProcessError: If it fails.
-    """
-    command = [sys.executable, "-m", "qabias", "report", *arguments]
-    started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - started
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command)
-    unit = 1 if sys.platform == "darwin" else 1024  # Linux counts KiB
-    return Measured(seconds, usage.ru_maxrss * unit, page.read_bytes() if page else b"")
-
-
 def main() -> int:
     """Print the measurements; 1 if one is beyond what is demanded."""
     parser = make_parser(__doc__)
@@ -93,19 +57,22 @@ def main() -> int:
         runs = make_runs(options.folder or Path(temporary), options.limit or limit)
         page = Path(temporary) / "report.html"
         command = [*map(str, runs), "--output", str(page)]
-        pairs = [(measure("--help"), measure(*command, page=page)) for _ in range(options.turns or turns)]
+        pairs, pages = [], []
+        for _ in range(options.turns or turns):
+            pairs.append((measured(*REPORT, "--help"), measured(*REPORT, *command)))
+            pages.append(page.read_bytes())
     print(f"{'turn':<6}{'seconds':>10}{'nothing, s':>14}{'ratio':>10}{'memory, MB':>14}{'page, MB':>12}")
-    for number, (nothing, of) in enumerate(pairs, start=1):
+    for number, ((nothing, of), written) in enumerate(zip(pairs, pages, strict=True), start=1):
         print(
             f"{number:<6}{of.seconds:>10.1f}{nothing.seconds:>14.1f}{of.seconds / nothing.seconds:>10.1f}"
-            f"{of.memory / 1e6:>14,.0f}{len(of.page) / 1e6:>12.2f}"
+            f"{of.memory / 1e6:>14,.0f}{len(written) / 1e6:>12.2f}"
         )
     found = [of for _, of in pairs]
     print(f"median ratio {statistics.median(of.seconds / nothing.seconds for nothing, of in pairs):.1f}")
     problems = [
-        *(["two reports of the same runs differ"] if len({of.page for of in found}) > 1 else []),
+        *(["two reports of the same runs differ"] if len(set(pages)) > 1 else []),
         *(["too much memory"] if any(of.memory >= MOST_MEMORY for of in found) else []),
-        *(["too large a page"] if any(len(of.page) >= MOST_BYTES for of in found) else []),
+        *(["too large a page"] if any(len(written) >= MOST_BYTES for written in pages) else []),
         *(["too slow"] if not options.quick and any(of.seconds >= MOST_SECONDS for of in found) else []),
     ]
     for problem in problems:

@@ -28,7 +28,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,10 @@ MAX_NEW_TOKENS = "64"
 OUTCOMES = ("answered", "refused", "truncated", "unread")
 # Seconds that a server may take to load a model.
 PATIENCE = 120
+TRANSFORMERS = ("fastapi", "openai", "pydantic", "uvicorn")
+"""What `transformers serve` needs."""
+LLAMA = ("llama_cpp",)
+"""What llama-cpp-python's server needs."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Served:
 
     Attributes:
         name: What it is called in the table.
-        package: What must be installed for it.
+        packages: What must be installed for it.
         command: What starts it, but for the port.
         model: What it calls the model.
         options: Further options of the scorer.
@@ -63,7 +67,7 @@ class Served:
     """
 
     name: str
-    package: str
+    packages: tuple[str, ...]
     command: tuple[str, ...]
     model: str
     options: dict[str, str]
@@ -89,6 +93,11 @@ class Answers:
     seconds: float
 
 
+def lacking(packages: Iterable[str]) -> list[str]:
+    """The packages that are not installed."""
+    return [package for package in packages if importlib.util.find_spec(package) is None]
+
+
 def main() -> int:
     """Ask in every way and print the table."""
     arguments = _parse_arguments()
@@ -97,8 +106,8 @@ def main() -> int:
         rows = [_row("in process, float32", here, here)]
         wrong = False
         for number, server in enumerate(_servers(Path(folder), arguments.threads)):
-            if importlib.util.find_spec(server.package) is None:
-                print(f"{server.name}: {server.package} is not installed", file=sys.stderr)
+            if missing := lacking(server.packages):
+                print(f"{server.name}: {', '.join(missing)} not installed", file=sys.stderr)
                 continue
             with _started(server, Path(folder) / f"{number}.log", arguments.threads) as url:
                 run_arguments = RunArguments("bbq", server.model, limit=arguments.limit, scorer="server")
@@ -135,7 +144,7 @@ def _servers(folder: Path, threads: int) -> list[Served]:
     return [
         Served(
             "transformers serve, float32",
-            "fastapi",
+            TRANSFORMERS,
             (transformers, "serve", str(whole), "--device", "cpu", "--dtype", "float32"),
             str(whole),
             {},
@@ -143,7 +152,7 @@ def _servers(folder: Path, threads: int) -> list[Served]:
         ),
         Served(
             "llama-cpp-python, float32",
-            "llama_cpp",
+            LLAMA,
             (*llama, *exact, "--model", str(whole_gguf)),
             "smollm2-f32",
             {"body.repeat_penalty": "1"},
@@ -151,7 +160,7 @@ def _servers(folder: Path, threads: int) -> list[Served]:
         ),
         Served(
             "llama-cpp-python, Q4_1, no penalty",
-            "llama_cpp",
+            LLAMA,
             (*llama, "--model", str(gguf_file)),
             "smollm2-q4",
             {"body.repeat_penalty": "1"},
@@ -159,7 +168,7 @@ def _servers(folder: Path, threads: int) -> list[Served]:
         ),
         Served(
             "llama-cpp-python, Q4_1, as it is",
-            "llama_cpp",
+            LLAMA,
             (*llama, "--model", str(gguf_file)),
             "smollm2-q4-penalty",
             {},

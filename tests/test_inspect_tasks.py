@@ -11,22 +11,23 @@ import evaluate as hf_evaluate
 import numpy as np
 import pytest
 
-inspect_ai = pytest.importorskip("inspect_ai", reason="inspect_ai is not installed (pip install '.[inspect]')")
+pytest.importorskip("inspect_ai", reason="inspect_ai is not installed (pip install '.[inspect]')")
 
-from inspect_ai._util.error import PrerequisiteError  # noqa: E402
-from inspect_ai._util.registry import registry_info  # noqa: E402
-from inspect_ai.model import ContentReasoning, ContentText  # noqa: E402
+import inspect_ai
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai._util.registry import registry_info
+from inspect_ai.model import ContentReasoning, ContentText
 
-from qabias.benchmarks import benchmark_names, load_benchmark, locate  # noqa: E402
-from qabias.inspect_tasks import asking  # noqa: E402
-from qabias.inspect_tasks._registry import make_tasks  # noqa: E402
-from qabias.inspect_tasks.asking import ask  # noqa: E402
-from qabias.inspect_tasks.tasks import make_task  # noqa: E402
-from qabias.runs.arguments import RunArguments  # noqa: E402
-from qabias.runs.question import load_examples  # noqa: E402
+from qabias.benchmarks import benchmark_names, load_benchmark, locate
+from qabias.inspect_tasks import asking
+from qabias.inspect_tasks._registry import make_tasks
+from qabias.inspect_tasks.asking import ask
+from qabias.inspect_tasks.tasks import make_task
+from qabias.runs.arguments import RunArguments
+from qabias.runs.question import load_examples
 
-from .conftest import ROOT  # noqa: E402
-from .inspect_models import SAYS, evaluate, metrics_of, output  # noqa: E402
+from .conftest import ROOT
+from .inspect_models import SAYS, evaluate, metrics_of, output
 
 AGE = {"config": "Age", "limit": 80}
 SORRY = "I'm sorry, but I can't help with that."

@@ -388,7 +388,7 @@ def test_a_mixed_folder_and_a_log_of_another_task(of_random, tmp_path):
     (folder / "empty.jsonl").write_text("")
     (folder / "rows.jsonl").write_text('{"doc_id": 1, "doc": {}}\n')
     (folder / f"cut_{of_random['bbq'].name}").write_bytes(of_random["bbq"].read_bytes()[:100])
-    kinds = {path.name: found for path, found in logs_in(folder)}
+    kinds = {path.name: found for path, found in logs_in(folder, "run.json")}
     assert kinds[path.name].task == "capitals"
     assert kinds[of_random["bbq"].name].task == "bbq"
     assert isinstance(kinds[f"cut_{of_random['bbq'].name}"], QabiasError)

@@ -192,6 +192,10 @@ def test_other_texts_name_the_log(tmp_path, rows, monkeypatch):
         qabias.score(log)
 
 
+def test_a_log_that_is_not_there_is_told(tmp_path):
+    assert str(invoke("score", tmp_path / "age.evl").exception) == f"{tmp_path / 'age.evl'}: no such file"
+
+
 def test_what_no_reader_expected_is_one_line(tmp_path, rows):
     log = write(tmp_path / "ages.toy", rows, change=10**30)
     with pytest.raises(QabiasError, match="is not as toy writes it"):

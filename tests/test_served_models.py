@@ -1,6 +1,5 @@
 """SmolLM2 behind real servers answers as in process where the precision is the same."""
 
-import importlib.util
 import sys
 from pathlib import Path
 
@@ -45,8 +44,7 @@ def test_the_files_for_servers_hold_the_same_weights(smollm2, tmp_path):
 @pytest.mark.slow
 @pytest.mark.usefixtures("smollm2")
 def test_served_in_the_same_precision_a_model_writes_the_same(monkeypatch, capsys):
-    missing = [package for package in ("fastapi", "llama_cpp") if importlib.util.find_spec(package) is None]
-    if len(missing) == 2:
+    if servers.lacking(servers.TRANSFORMERS) and servers.lacking(servers.LLAMA):
         pytest.skip('no server is installed; run: pip install "transformers[serving]" "llama-cpp-python[server]"')
     monkeypatch.setattr(sys, "argv", ["servers", "--quick"])
     assert servers.main() == 0

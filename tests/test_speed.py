@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from speed import causal_vs_lm_eval, clock, inspect_logs, peers, unqover_generate
+from speed import causal_vs_lm_eval, clock, inspect_logs, peers, processes, unqover_generate
 from unqover_dataset.builder import Origin
 
 from .conftest import ROOT
@@ -112,3 +112,13 @@ def test_turns_time_every_way_once_and_a_spread_is_median_least_and_largest():
     assert [set(turn) for turn in turns] == [{"one", "two"}] * 3
     assert all(seconds.clock >= 0 and seconds.busy >= 0 for turn in turns for seconds in turn.values())
     assert clock.spread([3.0, 1.0, 2.0]) == "2.00 (1.00-3.00)"
+
+
+def test_the_memory_of_a_process_is_its_own():
+    ours = bytearray(400_000_000)
+    ours[::4096] = b"x" * len(ours[::4096])
+    small, large = processes.measured("-c", "print(1)"), processes.measured("-c", "x = b'x' * 200_000_000")
+    assert small.printed == "1\n"
+    assert small.memory < 1e8 < 2e8 < large.memory < 3e8
+    assert large.seconds >= 0 <= large.busy
+    assert ours[0]

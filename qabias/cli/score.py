@@ -77,12 +77,16 @@ def score(
     ] = None,
 ) -> None:
     """Score a run again, or by other rules, or somebody's predictions, or logs of another tool."""
+    from qabias.benchmarks import load_benchmark
     from qabias.cli.printing import check_scores_file, print_result, print_with_signature, write_scores_file
     from qabias.measuring.collected import choose_answers, collect, refused, score_otherwise, write_collected
     from qabias.measuring.run import score_run, scores_of
     from qabias.runs.arguments import RunArguments
 
     rules = parse_rules(rule)
+    chosen = load_benchmark(benchmark)
+    if not path.exists():
+        raise QabiasError(f"{path}: no such file")
     if output is not None and output.suffix == ".json":
         check_scores_file(output)
     if _score_logs(context, path, output, upstream_dir, model, rules):
@@ -96,9 +100,6 @@ def score(
             raise QabiasError(f"{path}: other rules make another run; give --score and a new folder by --output")
         print_result(score_otherwise(path, rules, output, upstream_dir))
         return
-    from qabias.benchmarks import load_benchmark
-
-    chosen = load_benchmark(benchmark)
     given = choose_answers(chosen, path, answers)
     arguments = RunArguments(
         benchmark,

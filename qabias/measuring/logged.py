@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import pyarrow as pa
-
 from qabias.benchmarks import choose_format, load_benchmark, loadable_benchmarks
 from qabias.benchmarks.batched import batched
 from qabias.benchmarks.logged import Logged
@@ -16,17 +14,12 @@ from qabias.benchmarks.own_logs import own_answers
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample, openai_batch
 from qabias.logs.recognise import logs_in, read_log
+from qabias.logs.written import as_written
 from qabias.measuring.collected import Collected, collect, parted
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import RUN_FILE
 from qabias.runs.other_tool import OtherTool, without_reasons
 from qabias.support.suggest import unknown
-
-_UNREADABLE = (
-    *(AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError),
-    pa.ArrowException,
-)
-"""What a log raises that no reader expected; the last guard, behind those of the readers."""
 
 
 @dataclass
@@ -136,10 +129,9 @@ def collect_log(
     _check_names(hints)
     counts = _Counts()
     counted = replace(log, samples=lambda: counts.through(log.samples()))
-    try:
+    # The last guard, behind those of the readers, which name the place.
+    with as_written(log.called, log.tool):
         name, logged = _benchmark_of(counted, hints, upstream_dir)
-    except _UNREADABLE as error:
-        raise QabiasError(f"{log.called}: is not as {log.tool} writes it ({error!r})") from error
     given = logged.given
     arguments = RunArguments(
         name,
@@ -158,10 +150,8 @@ def collect_log(
         _check_hints(log, hints, arguments)
     # The arguments name the texts already, and whether they are corrected.
     given = replace(given, source="")
-    try:
+    with as_written(log.called, log.tool):
         found = collect(given, arguments, str(log.path), upstream_dir, logged.references, of_log=True)
-    except _UNREADABLE as error:
-        raise QabiasError(f"{log.called}: its answers cannot be put beside the examples ({error!r})") from error
     found, about_parts = parted(found)
     notes = [f"Asked by {log.called}.", *log.notes, *logged.notes, *_about_counts(log, counts, logged.failed)]
     if about_parts:
