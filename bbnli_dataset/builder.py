@@ -8,14 +8,14 @@ from typing import Literal, get_args
 import datasets
 import pyarrow as pa
 
-from qabias.building.origin import check_source
+from qabias.building.origin import check_source, is_bundled
 from qabias.building.sources import licence
 
 from . import bundled, official
 from .pairs import LABELS, Row
 from .subtopics import ALL, CONFIGS, subtopics_of
 
-Source = Literal["bundled", "official"]
+Source = Literal["bundled", "bundled@1", "official"]
 SOURCES: tuple[Source, ...] = get_args(Source)
 
 SCHEMA = pa.schema(
@@ -51,7 +51,8 @@ class Origin:
     """Where the texts come from.
 
     Attributes:
-        source: `bundled` (this project's texts) or `official` (the authors' files).
+        source: `bundled` (this project's texts), `official` (the authors' files) or `bundled@1` (this project's former
+            texts).
         seed: Unused, because nothing is drawn at random. Every benchmark has this field.
         fixes: Leave out published rows that repeat stance, premise and hypothesis and differ in the question only.
             `bundled` repeats none.
@@ -73,14 +74,16 @@ class Origin:
 
     @property
     def version(self) -> str:
-        """Name and version for the signature, e.g. "bundled@1" or "official+fixes@9f55895"."""
-        version = bundled.VERSION if self.source == "bundled" else official.version()
+        """Name and version for the signature, e.g. "bundled@2" or "official+fixes@9f55895"."""
+        if is_bundled(self.source):
+            return f"bundled@{bundled.VERSION}" if self.source == "bundled" else self.source
+        version = official.version()
         return f"{self.source}{'+fixes' if self.fixes else ''}@{version}"
 
     @property
     def licence(self) -> str:
         """Licence of the texts as an SPDX identifier."""
-        return "Apache-2.0" if self.source == "bundled" else licence(official.REPOSITORY)
+        return "Apache-2.0" if is_bundled(self.source) else licence(official.REPOSITORY)
 
     def rows(self, config: str) -> Iterator[Row]:
         """The rows of a subtopic, a domain or `all`.
@@ -89,8 +92,8 @@ class Origin:
             QabiasError: If the configuration is unknown, or a file is not available or not readable.
         """
         for subtopic in subtopics_of(config):
-            if self.source == "bundled":
-                yield from bundled.generate(subtopic)
+            if folder := bundled.EDITIONS.get(self.source):
+                yield from bundled.generate(subtopic, folder)
             else:
                 yield from official.generate(subtopic, fixes=self.fixes, upstream_dir=self.upstream_dir)
 

@@ -12,7 +12,10 @@ from .template import Premise, Template, read_template
 
 FOLDER = Path(__file__).parent
 # Increased when a text changes.
-VERSION = "1"
+VERSION = "2"
+
+EDITIONS = {"bundled": FOLDER, "bundled@1": FOLDER / "bundled_1"}
+"""Folders of the present texts and of those of former versions, by source; a former one stays as it was."""
 
 
 def generate(subtopic: str, folder: Path = FOLDER) -> Iterator[Row]:

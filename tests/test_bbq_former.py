@@ -199,11 +199,11 @@ def test_texts_of_a_version_that_is_not_kept_are_refused(old, tmp_path):
 
 
 def test_a_version_is_found_where_the_benchmark_keeps_it():
-    bbq, bbnli = load_benchmark("bbq"), load_benchmark("bbnli")
+    bbq, kobbq = load_benchmark("bbq"), load_benchmark("kobbq")
     assert kept_source(bbq, "bundled", "bundled@1") == "bundled@1"
     assert kept_source(bbq, "bundled", "bundled@2") == "bundled"
     assert kept_source(bbq, "official", "official@bea11bd") == "official"
-    assert kept_source(bbnli, "bundled", "bundled@1") == "bundled"
+    assert kept_source(kobbq, "test", "test@1") == "test"
 
 
 def test_it_is_a_parallel_form_of_the_published_texts(upstream, tmp_path):
