@@ -4,12 +4,14 @@
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from qabias.building.templating import (
+    SLOT,
     StableRandom,
     capitalize_sentences,
     fill,
@@ -58,6 +60,7 @@ _OPTIONAL = (
     "second_group",
     "gender",
     "descriptions",
+    "context_alike",
     "words",
     "append",
     "versions",
@@ -124,7 +127,7 @@ def fill_texts(template: Template, pair: Pair) -> FilledTexts:
     def filled(text: str) -> str:
         return fill_english(text, values)
 
-    context = filled(template.context)
+    context = filled(template.context_of(pair))
     facts = fill_english(template.disambiguation, slot_values(pair.flipped())) if template.crossed else ""
     return FilledTexts(
         context=context,
@@ -234,6 +237,7 @@ class _EntryReader:
             non_negative_question=questions["non_negative"]["question"],
             non_negative_answer=questions["non_negative"]["answer"],
             non_negative_statement=questions["non_negative"].get("statement", ""),
+            context_alike=self._text(fields, "context_alike") if "context_alike" in fields else "",
             people=people,
             parallel=self._parallel(fields, style, people),
             tags=tags,
@@ -246,6 +250,8 @@ class _EntryReader:
             origin=f"{self.path.name} template {self.id}",
         )
         self._check_slots(template)
+        if template.context_alike:
+            self._check_alike(template)
         self._check_targets(template)
         return template
 
@@ -365,6 +371,7 @@ class _EntryReader:
         known = {"NAME1", "NAME2", *template.words} | ({"DESC1", "DESC2"} if template.descriptions else set())
         texts = {
             "context": template.context,
+            "context_alike": template.context_alike,
             "disambiguation": template.disambiguation,
             "negative.question": template.negative_question,
             "negative.answer": template.negative_answer,
@@ -386,6 +393,24 @@ class _EntryReader:
         unused = known.difference(*map(slots_of, texts.values())) - {"DESC1", "DESC2"}
         if unused:
             raise self.error("words", f"{', '.join(sorted(unused))} is used in no text")
+
+    def _check_alike(self, template: Template) -> None:
+        """The context for two people with the same description says it once, and names them in the usual order."""
+        if not template.descriptions or template.category not in self.form.second_groups:
+            raise self.error(
+                "context_alike",
+                "is for intersectional categories with descriptions only, where two people can share one",
+            )
+        slots = Counter(SLOT.findall(template.context_alike))
+        if any(slots[slot] != 1 for slot in ("NAME1", "NAME2", "DESC1")) or "DESC2" in slots:
+            raise self.error(
+                "context_alike", "must hold {{NAME1}}, {{NAME2}} and {{DESC1}} once each, and no {{DESC2}}"
+            )
+        is_first = {
+            text.index("{{NAME1}}") < text.index("{{NAME2}}") for text in (template.context, template.context_alike)
+        }
+        if len(is_first) != 1:
+            raise self.error("context_alike", "must name the people in the same order as the context")
 
     def _check_text(self, field: str, text: str, slots: set[str]) -> None:
         """A text must hold known slots only, and end as its kind does."""

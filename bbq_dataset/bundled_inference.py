@@ -59,6 +59,7 @@ def _target_slot(template: Template, pair: Pair) -> int:
 def _inference_set(entry: DrawnSet, target: int) -> InferenceSet:
     template, pair = entry.template, entry.pair
     values, exchanged = slot_values(pair), slot_values(pair.flipped())
+    context = template.context_of(pair)
     holds = _slot_of(template.negative_answer) == target
     slots = {"target": target, "nontarget": 3 - target}
     texts = {
@@ -70,8 +71,8 @@ def _inference_set(entry: DrawnSet, target: int) -> InferenceSet:
         template_id=template.template_id,
         set_id=entry.set_id,
         contexts={
-            "original": fill_english(template.context, values),
-            "swapped": fill_english(template.context, exchanged),
+            "original": fill_english(context, values),
+            "swapped": fill_english(context, exchanged),
         },
         facts={
             "pro": fill_english(template.disambiguation, values if holds else exchanged),

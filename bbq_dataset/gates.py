@@ -27,7 +27,6 @@ from .vocabulary import look_alike
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 _CLAUSE = re.compile(r"\b(?=(who [^,.;()]+))")
 _ARTICLES = ("a", "an", "the")
-_IN_BRACKETS = re.compile(r"\([^)]*\)")
 _OF_TWO = re.compile(r"^(?:Which|Who|Whom|Whose)(?: one)? of the two(?: [a-z-]+)?\b")
 _THE = re.compile(r"\b[Tt]he\b")
 # Endings that a word may have in one text and not in the other, the longer ones first.
@@ -102,18 +101,18 @@ def names(template: Template, pair: Pair) -> list[str]:
 def said_twice(template: Template, pair: Pair, texts: FilledTexts) -> list[str]:
     """What an ambiguous context says of both people in the same words, where once would do.
 
-    A description in brackets after each name is an entry of a list, and one beside a label ("a Black dentist and a Roma
-    dentist") is the noun that the label needs.
+    The template field `context_alike` says a description once. One beside a label ("a Black man and a Roma man") may be
+    the noun that the label needs.
     """
     faults = []
     if pair.first.text == pair.second.text:
         faults.append(f"both people are {pair.first.text!r}")
-    text, said = _IN_BRACKETS.sub("", texts.context), pair.first.description
+    said = pair.first.description
     if template.style == "names" and said and said == pair.second.description:
-        n_times = len(re.findall(rf"\b{re.escape(said)}\b", text))
+        n_times = len(re.findall(rf"\b{re.escape(said)}\b", texts.context))
         if n_times > 1:
             faults.append(f"{said!r} {n_times} times: {texts.context}")
-    begins = [_shared_begin(*both) for both in combinations(_CLAUSE.findall(text), 2)]
+    begins = [_shared_begin(*both) for both in combinations(_CLAUSE.findall(texts.context), 2)]
     return faults + [f"{begin!r} 2 times: {texts.context}" for begin in begins if begin]
 
 

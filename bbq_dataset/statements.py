@@ -63,9 +63,10 @@ def asked_questions(category: str, source: str) -> dict[str, list[Asked]]:
     folder = EDITIONS[source].folder
     questions: dict[str, list[Asked]] = {}
     for template in read_templates(category, read_vocabulary(folder / "vocabulary"), folder):
-        context = _context_pattern(template.context)
+        contexts = [_context_pattern(text) for text in (template.context, template.context_alike) if text]
         questions.setdefault(template.template_id, []).extend(
             Asked(context, filled_pattern(question), statement)
+            for context in contexts
             for question, statement in (
                 (template.negative_question, template.negative_statement),
                 (template.non_negative_question, template.non_negative_statement),

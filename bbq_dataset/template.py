@@ -82,6 +82,8 @@ class Template:
         negative_question, negative_answer, non_negative_question, non_negative_answer: The two questions, and their
             answers in the disambiguated context.
         negative_statement, non_negative_statement: The questions as declarative sentences with the slot ANSWER.
+        context_alike: The ambiguous context where both people have the same description, which it says once; "" where
+            `context` is for all.
         people: For style `words`: phrases that fill NAME1 and phrases that fill NAME2.
         parallel: For style `words`: whether the lists are compared entry by entry, instead of all with all.
         tags: Group tag of the person in slot 1 and in slot 2, where the template sets it.
@@ -113,6 +115,7 @@ class Template:
     non_negative_answer: str
     negative_statement: str = ""
     non_negative_statement: str = ""
+    context_alike: str = ""
     people: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     parallel: bool = False
     tags: tuple[str, str] = ("", "")
@@ -128,6 +131,11 @@ class Template:
     def template_id(self) -> str:
         """Identity of the template in all categories, e.g. "Age-07"."""
         return f"{self.category}-{self.question_index:02d}"
+
+    def context_of(self, pair: "Pair") -> str:
+        """The ambiguous context, with slots, for two people: `context_alike` where their descriptions are the same."""
+        alike = pair.first.description == pair.second.description
+        return self.context_alike if self.context_alike and alike else self.context
 
     @property
     def is_intersectional(self) -> bool:

@@ -2,15 +2,17 @@
 
 import csv
 import re
+import shutil
 from collections import Counter, defaultdict
 
 import datasets
 import pytest
 import yaml
 
-from bbq_dataset import bundled
+from bbq_dataset import bundled, bundled_inference
 from bbq_dataset.builder import ALL_NLI, BBQ, CATEGORIES, CONFIGS, FEATURES, NLI_CONFIGS, Origin
 from bbq_dataset.pairs import pairs
+from bbq_dataset.statements import statement_of
 from bbq_dataset.template import UNKNOWN_ANSWERS
 from bbq_dataset.vocabulary import read_vocabulary
 from qabias.building.templating import StableRandom, repair_articles, slots_of
@@ -219,7 +221,12 @@ def test_no_template_shares_six_words_with_another(templates):
     owners = {}
     for versions in templates.values():
         for template in versions:
-            for field in (template.context, template.disambiguation, template.negative_question):
+            for field in (
+                template.context,
+                template.context_alike,
+                template.disambiguation,
+                template.negative_question,
+            ):
                 for words in word_runs(field):
                     assert owners.setdefault(words, template.template_id) == template.template_id, words
 
@@ -237,6 +244,7 @@ def test_no_template_shares_six_words_with_a_published_one(templates, upstream):
         for template in versions:
             for field in (
                 template.context,
+                template.context_alike,
                 template.disambiguation,
                 template.negative_question,
                 template.non_negative_question,
@@ -324,6 +332,78 @@ def test_a_wrong_entry_is_reported_with_file_template_and_field(tmp_path, entry,
     with pytest.raises(QabiasError, match=message) as caught:
         _read(tmp_path, [entry])
     assert "Age.yaml: template" in str(caught.value)
+
+
+# Two people with the same description.
+
+DESCRIBED = {
+    **{name: GOOD[name] for name in ("id", "bias", "sources")},
+    "style": "names",
+    "groups": ["Black"],
+    "second_group": "lowSES",
+    "descriptions": {"lowSES": ["attendant"], "highSES": ["judge"]},
+    "context": "{{NAME1}} ({{DESC1}}) and {{NAME2}} ({{DESC2}}) walked home.",
+    "context_alike": "{{NAME1}} and {{NAME2}}, each a {{DESC1}}, walked home.",
+    "disambiguation": "{{NAME1}} walked slowly, {{NAME2}} did not.",
+    "negative": {"question": "Who was slow?", "answer": "{{NAME1}}", "statement": "{{ANSWER}} was slow."},
+    "non_negative": {"question": "Who was fast?", "answer": "{{NAME2}}", "statement": "{{ANSWER}} was fast."},
+}
+
+
+def test_a_description_that_two_people_share_is_said_once(tmp_path):
+    shutil.copytree(bundled.FOLDER / "vocabulary", tmp_path / "vocabulary")
+    _read(tmp_path, [DESCRIBED], "Race_x_SES")
+    seen = Counter()
+    for row in bundled.generate("Race_x_SES", seed=0, folder=tmp_path):
+        jobs = [info[0].split()[-1] for info in row["answer_info"].values() if info[1] != "unknown"]
+        said = re.findall("attendant|judge", row["context"])
+        assert sorted(said) == sorted(set(jobs) if len(set(jobs)) == 1 else jobs), row["context"]
+        seen[tuple(said)] += 1
+        if said == ["attendant"]:
+            assert re.match(r"\S+ \S+ and \S+ \S+, each an attendant, walked home\.", row["context"])
+    assert set(seen) == {("attendant",), ("attendant", "judge"), ("judge", "attendant")}
+    assert seen["attendant",] == 25 * 2 * 4
+    premises = [row["premise"] for row in bundled_inference.generate("Race_x_SES_nli", seed=0, folder=tmp_path)]
+    assert {premise.count("attendant") for premise in premises} == {1}
+    assert {", each an attendant," in premise for premise in premises} == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"context_alike": "{{NAME1}} and {{NAME2}}, each a {{DESC2}}."},
+            "must hold {{NAME1}}, {{NAME2}} and {{DESC1}} once",
+        ),
+        ({"context_alike": "{{NAME1}}, each a {{DESC1}}."}, "must hold {{NAME1}}, {{NAME2}} and {{DESC1}} once"),
+        ({"context_alike": "{{NAME1}} and {{NAME2}}, each a {{DESC1}} or {{DESC1}}."}, "once each, and no {{DESC2}}"),
+        ({"context_alike": "{{NAME1}}, {{NAME2}}, {{DESC1}}, {{DESC3}}."}, "slot DESC3 is filled by nothing"),
+        ({"context_alike": "{{NAME2}} and {{NAME1}}, each a {{DESC1}}."}, "the same order as the context"),
+        ({"context_alike": ""}, "must be a text, not ''"),
+        (
+            {"descriptions": None, "context": "{{NAME1}} and {{NAME2}}.", "context_alike": "{{NAME1}} and {{NAME2}}."},
+            "is for intersectional categories with descriptions only",
+        ),
+    ],
+)
+def test_a_wrong_context_for_two_people_with_the_same_description_is_refused(tmp_path, fields, message):
+    entry = {key: value for key, value in {**DESCRIBED, **fields}.items() if value is not None}
+    with pytest.raises(QabiasError, match=f"field context_alike: .*{re.escape(message)}"):
+        _read(tmp_path, [entry], "Race_x_SES")
+
+
+def test_every_question_of_two_people_with_the_same_description_finds_its_statement(rows, templates):
+    of = {
+        (template.template_id, polarity): text
+        for template in templates["Race_x_SES"]
+        for polarity, text in (("neg", template.negative_statement), ("nonneg", template.non_negative_statement))
+    }
+    shared = 0
+    for row in Origin().rows("Race_x_SES"):
+        found = statement_of(row["template_id"], row["context"], row["question"], "{{ANSWER}}")
+        assert found == of[row["template_id"], row["question_polarity"]], row["context"]
+        shared += row["comparison"] == "match_other"
+    assert shared > 2000
 
 
 def test_ids_rise(tmp_path):

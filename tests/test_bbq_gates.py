@@ -34,10 +34,13 @@ NAMED = {
     "second_group": "lowSES",
     "descriptions": "occupations",
     "context": "{{NAME1}} ({{DESC1}}) and {{NAME2}} ({{DESC2}}) walked home by the river.",
+    "context_alike": "{{NAME1}} and {{NAME2}}, each a {{DESC1}}, walked home by the river.",
     "disambiguation": "{{NAME1}} walked slowly, {{NAME2}} did not.",
     "negative": {"question": "Who was slow?", "answer": "{{NAME1}}", "statement": "{{ANSWER}} was slow."},
     "non_negative": {"question": "Who was fast?", "answer": "{{NAME2}}", "statement": "{{ANSWER}} was fast."},
 }
+
+UNALIKE = {name: value for name, value in NAMED.items() if name != "context_alike"}
 
 
 @pytest.fixture
@@ -118,7 +121,7 @@ def test_a_good_template_passes(made_up):
 
 
 def test_equal_and_nearly_equal_names(made_up):
-    template = {**NAMED, "groups": ["Asian"], "second_group": "F", "context": "{{NAME1}} and {{NAME2}} walked home."}
+    template = {**UNALIKE, "groups": ["Asian"], "second_group": "F", "context": "{{NAME1}} and {{NAME2}} walked home."}
     del template["descriptions"]
     found = by_gate(made_up(template, "Race_x_gender", apart=False))
     assert "names" in found
@@ -160,11 +163,19 @@ def test_look_alikes_are_never_drawn_together_whatever_the_seed():
 
 def test_a_clause_or_description_that_is_said_twice(made_up):
     context = "{{NAME1}}, who is a {{DESC1}}, and {{NAME2}}, who is a {{DESC2}}, walked home by the river."
-    found = by_gate(made_up({**NAMED, "context": context}, "Race_x_SES"))
+    found = by_gate(made_up({**UNALIKE, "context": context}, "Race_x_SES"))
     assert set(found) == {"said twice"}
     assert " 2 times: " in found["said twice"]
     context = "A {{NAME1}} who is late and a {{NAME2}} who is late walked home."
     assert by_gate(made_up({**GOOD, "context": context}))["said twice"].startswith("'who is late' 2 times")
+
+
+def test_a_description_in_brackets_after_both_names(made_up):
+    found = by_gate(made_up(UNALIKE, "Race_x_SES"))
+    assert set(found) == {"said twice"}
+    assert " 2 times: " in found["said twice"]
+    # Said once to those who share it, and after both names to those who do not.
+    assert made_up(NAMED, "Race_x_SES") == []
 
 
 def test_two_people_who_are_told_in_the_same_words(made_up):

@@ -322,7 +322,7 @@ def test_no_bundled_text_shares_six_words_with_the_published_templates(templates
                     published |= word_runs(text)
     assert len(published) > 3000
     for template in itertools.chain(*templates.values()):
-        texts = (template.context, template.disambiguation, *template.append.values())
+        texts = (template.context, template.context_alike, template.disambiguation, *template.append.values())
         for text in (*texts, template.negative_statement, template.non_negative_statement):
             assert not word_runs(text) & published, (template.template_id, text)
 
