@@ -396,11 +396,8 @@ class _EntryReader:
 
     def _check_alike(self, template: Template) -> None:
         """The context for two people with the same description says it once, and names them in the usual order."""
-        if not template.descriptions or template.category not in self.form.second_groups:
-            raise self.error(
-                "context_alike",
-                "is for intersectional categories with descriptions only, where two people can share one",
-            )
+        if template.style != "names" or not template.descriptions:
+            raise self.error("context_alike", "is for style names with descriptions only")
         slots = Counter(SLOT.findall(template.context_alike))
         if any(slots[slot] != 1 for slot in ("NAME1", "NAME2", "DESC1")) or "DESC2" in slots:
             raise self.error(

@@ -101,8 +101,8 @@ def names(template: Template, pair: Pair) -> list[str]:
 def said_twice(template: Template, pair: Pair, texts: FilledTexts) -> list[str]:
     """What an ambiguous context says of both people in the same words, where once would do.
 
-    The template field `context_alike` says a description once. One beside a label ("a Black man and a Roma man") may be
-    the noun that the label needs.
+    The template field `context_alike` says a description of two names once. One beside a label ("a Black dentist and a
+    Roma dentist") is the noun that the label needs, and both name the person.
     """
     faults = []
     if pair.first.text == pair.second.text:

@@ -82,8 +82,8 @@ class Template:
         negative_question, negative_answer, non_negative_question, non_negative_answer: The two questions, and their
             answers in the disambiguated context.
         negative_statement, non_negative_statement: The questions as declarative sentences with the slot ANSWER.
-        context_alike: The ambiguous context where both people have the same description, which it says once; "" where
-            `context` is for all.
+        context_alike: For style `names`: the ambiguous context where both people have the same description, which it
+            says once; "" where `context` is for all. A label needs its description beside it: both name the person.
         people: For style `words`: phrases that fill NAME1 and phrases that fill NAME2.
         parallel: For style `words`: whether the lists are compared entry by entry, instead of all with all.
         tags: Group tag of the person in slot 1 and in slot 2, where the template sets it.

@@ -380,9 +380,10 @@ def test_a_description_that_two_people_share_is_said_once(tmp_path):
         ({"context_alike": "{{NAME1}}, {{NAME2}}, {{DESC1}}, {{DESC3}}."}, "slot DESC3 is filled by nothing"),
         ({"context_alike": "{{NAME2}} and {{NAME1}}, each a {{DESC1}}."}, "the same order as the context"),
         ({"context_alike": ""}, "must be a text, not ''"),
+        ({"style": "labels"}, "is for style names with descriptions only"),
         (
             {"descriptions": None, "context": "{{NAME1}} and {{NAME2}}.", "context_alike": "{{NAME1}} and {{NAME2}}."},
-            "is for intersectional categories with descriptions only",
+            "is for style names with descriptions only",
         ),
     ],
 )
