@@ -72,7 +72,7 @@ def test_statements_are_those_of_the_template_files_with_the_words_of_the_questi
             (word,) = (word for word in entry["words"]["WORD1"] if word in row["question"])
             expected = expected.replace("{{WORD1}}", word)
         assert statement(row) == expected
-    assert len(drawn) == 2
+    assert drawn == {"Gender_identity-09", "Gender_identity-17", "Gender_identity-20"}
 
 
 def test_the_texts_that_a_model_reads():
