@@ -69,12 +69,12 @@ def look_alike(one: str, other: str) -> bool:
     """Whether two names are nearly the same, so that a reader may take one for the other.
 
     They are if at most every third letter of the shorter one must be changed, added or left out, or just one letter
-    (Hansen and Hanson, Carlson and Larson, Li and Lin), or if both have six letters or more and begin with the same
-    three (Schultz and Schmidt).
+    (Hansen and Hanson, Carlson and Larson, Li and Lin), or if both have five letters or more and begin with the same
+    three (Donna and Donald).
     """
     one, other = one.lower(), other.lower()
     shorter = min(len(one), len(other))
-    begin_alike = shorter >= 6 and one[:3] == other[:3] and one[:3].isalpha()
+    begin_alike = shorter >= 5 and one[:3] == other[:3] and one[:3].isalpha()
     return begin_alike or _edits(one, other) <= max(1, shorter // 3)
 
 

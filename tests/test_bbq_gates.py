@@ -137,6 +137,7 @@ def test_equal_and_nearly_equal_names(made_up):
         ("Li", "Lin", True),
         ("Carlson", "Larson", True),
         ("Schultz", "Schmidt", True),
+        ("Donna", "Donald", True),
         ("Roberson", "Robinson", True),
         ("Al-Mutairi", "Al-Zoubi", False),
         ("Chan", "Charles", False),

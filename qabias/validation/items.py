@@ -27,7 +27,7 @@ FILLERS = Path(__file__).parent / "fillers.yaml"
 # "A minimum of 13% of the items are filler items" (appendix D).
 FILLER_SHARE = 0.13
 # Common first names for the filler scenes.
-NAMES = ("Alex", "Blair", "Casey", "Drew", "Ellis", "Jordan", "Morgan", "Parker", "Quinn", "Riley", "Sidney", "Terry")
+NAMES = ("Alex", "Blair", "Casey", "Drew", "Ellis", "Hayden", "Morgan", "Parker", "Quinn", "Riley", "Sidney", "Terry")
 UNKNOWN = "Not enough information"
 
 
