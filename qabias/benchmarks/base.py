@@ -375,7 +375,7 @@ def kept_source(benchmark: Benchmark, source: str, version: str) -> str:
     Returns:
         The version, where the benchmark keeps it as a source of its own ("bundled@1"); else the source.
     """
-    return version if version in benchmark.sources else source
+    return version if version in benchmark.sources and version.partition("@")[0] == source else source
 
 
 def meaningful(benchmark: Benchmark, question_only: bool, names: Sequence[str] = ()) -> tuple[Measure, ...]:

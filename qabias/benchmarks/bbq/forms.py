@@ -17,6 +17,8 @@ from qabias.benchmarks.pairs import Form, Pair, pair_of_counts, predictions
 from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.support.arrow import rows_of
 
+# The bundled texts write some adjectives with a small letter that the published ones write with a capital.
+_PUBLISHED_NAMES = {"atheist": "Atheist"}
 _ROLES = ("label", "target_loc", "biased_loc", "unknown_loc")
 
 
@@ -28,7 +30,10 @@ def stereotypes(table: pa.Table) -> list[Stereotype]:
     """
     groups = pc.struct_field(table["additional_metadata"], "stereotyped_groups").to_pylist()
     names = table["template_id"].to_pylist()
-    return [Stereotype(name, ", ".join(of)) for name, of in zip(names, groups, strict=True)]
+    return [
+        Stereotype(name, ", ".join(_PUBLISHED_NAMES.get(group, group) for group in of))
+        for name, of in zip(names, groups, strict=True)
+    ]
 
 
 def contexts(table: pa.Table) -> list[str]:
