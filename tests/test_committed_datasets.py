@@ -90,3 +90,14 @@ def test_the_committed_texts_are_those_of_the_default_origin(name):
     assert not origin("official", fixes=True).is_committed
     # Only BBQ draws at random.
     assert origin(seed=1).is_committed == (name != "bbq")
+
+
+def test_the_readme_has_the_numbers_of_rows():
+    """Of every pair of statements about one person there is one question."""
+    of_bbnli = sum(pq.read_metadata(path).num_rows for path in paths_of("bbnli").values())
+    of_bbq = {config: pq.read_metadata(path).num_rows for config, path in paths_of("bbq").items()}
+    pairs = sum(of_bbq[config] for config in NLI_CONFIGS if config != "Gender_identity_nli_context")
+    questions = f"{of_bbnli:,}; from BBQ {pairs:,} pairs and {pairs // 2:,} questions"
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert questions in readme
+    assert f"| {sum(of_bbq[category] for category in CATEGORIES):,} |" in readme

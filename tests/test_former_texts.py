@@ -46,3 +46,18 @@ def test_the_present_texts_are_others_under_another_version(name):
     then, now = benchmark.load(config, former), benchmark.load(config, present)
     assert then.num_rows == now.num_rows
     assert not then.equals(now)
+
+
+@pytest.mark.parametrize(
+    ("folder", "expected"),
+    [
+        ("bbq_dataset", "db22eae979a824bae315fd719908e24772ed252c0ab26cc39cdbb9cb5f01db0a"),
+        ("bbnli_dataset", "3a8789f48c9269cc4f8d7b8748e0744b25774d087b96f0af296f2e9e5d4e7819"),
+        ("unqover_dataset", "32978aa175df5009443dc9a92fd352cca457705cf9a32d5be2f8ec526dd42e08"),
+    ],
+)
+def test_no_file_of_the_former_texts_is_changed(folder, expected):
+    digest = hashlib.sha256()
+    for path in sorted((ROOT / folder / "bundled_1").rglob("*.*")):
+        digest.update(path.relative_to(ROOT / folder).as_posix().encode() + path.read_bytes())
+    assert digest.hexdigest() == expected
