@@ -153,17 +153,16 @@ def test_networks_that_were_not_trained_are_not_familiar_beside_another_one(meas
     """The seeds are the first twelve after that of the reference, none left out."""
     reference, _, _ = measured["untouched"]
     tokenizer = tokenizer_of(upstream)
-    p_values = {"familiarity": [], "familiarity_equal": [], "familiarity_reference": []}
+    p_values = []
     for seed in range(1, 13):
         saved = save(tmp_path / f"network-{seed}", network(seed), tokenizer)
         arguments = RunArguments("bbq", saved, source="official,bundled", **ASKED)
         output = tmp_path / f"{seed}-runs"
         found, _ = measure_familiarity(arguments, reference, output=output, machine=Machine(upstream_dir=str(upstream)))
-        for name, of in p_values.items():
-            of.append(over_all(familiarity_tables(found), name)[1])
-    assert min(min(of) for of in p_values.values()) >= 0.01
-    # Without a reference more of them are below 0.05 than chance alone would have: docs/contamination.md.
-    assert sum(p < 0.05 for p in p_values["familiarity_reference"]) <= 1
+        p_values.append(over_all(familiarity_tables(found), "familiarity_reference")[1])
+    # Without a reference more of them are small than chance alone would have: docs/contamination.md.
+    assert min(p_values) >= 0.01
+    assert sum(p < 0.05 for p in p_values) <= 1
 
 
 def test_the_view_says_that_without_a_reference_familiarity_is_no_finding():

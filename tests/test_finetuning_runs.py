@@ -203,7 +203,7 @@ def test_training_on_all_windows_labels_those_without_an_answer():
         ({"epochs": 0}, "--epochs is 0"),
         ({"warmup_ratio": 1}, "--warmup-ratio is 1.0"),
         ({"max_length": 300}, "holds another run"),
-        ({"max_length": 300, "output": "fresh"}, "--max-length 300 is more than the 256 tokens"),
+        ({"max_length": 400, "output": "fresh"}, "--max-length 400 is more than the 320 tokens"),
         ({"model": "nowhere", "output": "fresh"}, "model 'nowhere' cannot be loaded"),
     ],
 )

@@ -15,7 +15,7 @@ TOKENIZERS = {"bert": "wordpiece", "roberta": "bytes", "deberta-v2": "metaspace"
 
 def save_pretrained(folder, kind):
     """Write a small language model without a head for what it is about to learn."""
-    positions = {"bert": 256, "roberta": 257, "deberta-v2": 256}[kind]
+    positions = {"bert": 320, "roberta": 321, "deberta-v2": 320}[kind]
     make_encoder(kind, "AutoModelForMaskedLM", max_position_embeddings=positions).save_pretrained(folder)
     make_encoder_tokenizer(TOKENIZERS[kind]).save_pretrained(folder)
     return str(folder)
