@@ -14,11 +14,12 @@ DEMO_BBQ ?= 1380
 DEMO_UNQOVER ?= 220
 DEMO_BBNLI ?= 400
 # `make bench QUICK=1` checks on small samples that all sides give the same figures; its times mean nothing.
+# `make campaign QUICK=1` does one of twenty of every kind.
 QUICK ?=
 SPEED := callback_overhead causal_vs_lm_eval inspect_logs peers plan_vs_run report_speed servers unqover_generate unqover_score
 SIMULATIONS := coverage power checks
 
-.PHONY: help demo test check format data docs notebook bench simulate compat clean
+.PHONY: help demo test check format data docs notebook bench simulate campaign compat clean
 
 help:
 	@echo "make demo    install, measure SmolLM2 on a sample of every benchmark, write a report"
@@ -28,6 +29,7 @@ help:
 	@echo "make data    rebuild the committed Parquet files and the dataset cards"
 	@echo "make bench   speed and figures against named peers (QUICK=1: figures only, in minutes)"
 	@echo "make simulate  how often intervals hold the truth in simulated benchmarks (QUICK=1: a part of the grid, with bounds)"
+	@echo "make campaign  corruptions, kills, flipped bits, bad servers: with the counts of the review (QUICK=1: a share of each)"
 	@echo "make docs    build the documentation into build/site; stops at warnings and dead links"
 	@echo "make notebook  run docs/notebooks/tour.ipynb anew and write it with its outputs"
 	@echo "make compat  load the datasets with datasets 2.14, 3, 4 and 5"
@@ -48,7 +50,11 @@ demo: $(INSTALLED)
 	$(BIN)/qabias report runs/demo-bbq runs/demo-unqover runs/demo-bbnli-nli runs/demo-bbnli-qa --output runs/demo/report.html
 
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(if $(SLOW),,-m "not slow")
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile -m "not $(if $(SLOW),campaign,slow)"
+
+campaign: $(INSTALLED)
+	OMP_NUM_THREADS=1 QABIAS_CAMPAIGN=$(if $(QUICK),quick,full) $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal \
+		-m campaign tests/campaign
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .
@@ -60,9 +66,9 @@ format: $(INSTALLED)
 	$(BIN)/ruff format .
 
 data: $(INSTALLED)
-	$(BIN)/qabias build bbq --output bbq_dataset
-	$(BIN)/qabias build unqover --config all --output unqover_dataset
-	$(BIN)/qabias build bbnli --output bbnli_dataset
+	$(BIN)/qabias build bbq --output bbq_dataset --overwrite
+	$(BIN)/qabias build unqover --config all --output unqover_dataset --overwrite
+	$(BIN)/qabias build bbnli --output bbnli_dataset --overwrite
 
 docs: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"

@@ -75,7 +75,7 @@ def _inference_set(
     row: Mapping[str, str], category: str, template_id: str, set_id: str, values: Mapping[str, str], *, fixes: bool
 ) -> InferenceSet:
     def filled(column: str, slots: Mapping[str, str] = values) -> str:
-        text = fill(row[column], slots)
+        text = fill(row[column].removesuffix("\n"), slots)  # as Jinja does, with which the authors fill them
         if not fixes:
             return text
         return fix_text(text) if column.startswith("Question") else fix_sentence(text)

@@ -38,6 +38,7 @@ ROOMS = {
     "inspect_tasks": "the benchmarks as tasks of inspect_ai",
     "suites": "the experiments of the papers, run by run",
     "planning": "tokens, time and cost of a run before it is started",
+    "devices": "proof of a device: scorers held against float64, plain loops and what the device can do",
     "finetuning": "models trained on RACE, SQuAD and NewsQA as in the papers",
     "validation": "templates rated by people",
     "api": "from Python: `import qabias`, results with tables, figures and answers",

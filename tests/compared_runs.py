@@ -9,7 +9,10 @@ import pytest
 from qabias import cli
 from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
+from qabias.support.stored import SEAL
 from qabias.tables.model import find
+
+from .run_parts import unseal
 
 
 def make_runs(where):
@@ -56,11 +59,14 @@ def called(capsys, monkeypatch, *arguments):
 
 
 def changed(folder, copy, **changes):
-    """A copy of a run with other contents of its files."""
+    """A copy of a run with other contents of its files, without seals as of an older version."""
     shutil.copytree(folder, copy)
+    if "run" in changes:
+        unseal(copy)
     for name, change in changes.items():
         path = copy / f"{name}.json"
         content = json.loads(path.read_text("utf-8"))
+        content.pop(SEAL, None)
         change(content)
         path.write_text(json.dumps(content), "utf-8")
     return copy

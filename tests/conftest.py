@@ -4,10 +4,20 @@ import os
 from pathlib import Path
 
 import pytest
-import torch
+from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
+# Threads that share a tiny model mostly wait for each other, on a busy machine for minutes. Libraries read this when
+# they are imported, which no import above does; processes that tests start inherit it.
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+# The same examples in every run, and no time limit: a busy machine is no fault.
+settings.register_profile(
+    "qabias", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("qabias")
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -23,7 +33,9 @@ def upstream() -> Path:
 
 @pytest.fixture(scope="module")
 def one_thread():
-    """Threads that share a tiny model mostly wait for each other."""
+    """One thread of torch, whatever a test before has set."""
+    import torch
+
     n_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

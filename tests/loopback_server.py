@@ -32,9 +32,10 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
     request_queue_size = 128
+    handler = None  # the class that answers; None for `Handler`
 
     def __init__(self, reply=None, fault=None, delay=0.0):
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(("127.0.0.1", 0), self.handler or Handler)
         self.reply = reply or chat_reply
         self.fault = fault or (lambda text, attempt: None)
         self.delay = delay

@@ -20,6 +20,7 @@ from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.measuring.run import run as run_benchmark
 from qabias.runs.arguments import RunArguments
+from qabias.support.stored import SEAL
 
 from .stand_in_hub import TOKEN, USER, StandInHub
 
@@ -88,6 +89,7 @@ def test_it_says_what_it_is(result):
 def test_results_of_an_older_metric_say_first_that_they_lack_intervals(result, tmp_path):
     old = result.save(tmp_path / "old").folder
     content = json.loads((old / "scores.json").read_text("utf-8"))
+    del content[SEAL]
     content["scores"]["signature"] = content["scores"]["signature"].replace("version:2", "version:1")
     (old / "scores.json").write_text(json.dumps(content), "utf-8")
     first = str(qabias.read(old)).splitlines()[0]
@@ -269,7 +271,7 @@ def test_a_card_shows_ranges_in_place_of_intervals_where_answers_are_missing(hal
     assert "33.3 % of the answers are missing: with them it lies between −33.3 % and +33.3 %" in card.text
     assert "95 % interval [" not in card.text
     assert "40 outputs named no answer (33.3 %): 40 refused" in card.text
-    assert "answers to 120 of the 3,680 examples" in card.text
+    assert "120 of 3,680 examples of Age have an answer" in card.text
 
 
 def test_a_card_runs_nothing_loads_nothing_and_escapes_all_texts(half_read, result):

@@ -100,8 +100,8 @@ def test_right_answers_as_indices_and_as_texts_are_right(rows):
         assert result.benchmark == "bbq"
         assert result.arguments["config"] == "Age"
     assert result.outcomes == {"answered": 120, "refused": 0, "truncated": 0, "filtered": 0, "unread": 0}
-    assert "answers to 120 of the 3,680 examples" in str(result)
-    assert "answers to 120 of the 3,680 examples" in result.sample["Answered"]
+    assert "120 of 3,680 examples of Age have an answer" in str(result)
+    assert "120 of 3,680 examples of Age have an answer" in result.sample["Answered"]
 
 
 def test_scores_are_those_of_the_metric_alone(rows):

@@ -29,6 +29,7 @@ from qabias.runs.question import load_examples_of
 from qabias.runs.scored import read_scored
 
 from .conftest import ROOT
+from .run_parts import unseal
 
 FORMER = Origin("bundled@1")
 
@@ -52,6 +53,7 @@ def as_then(folder, output):
     assert content["arguments"]["source"] == "bundled@1"
     content["arguments"]["source"] = "bundled"
     (output / "run.json").write_text(json.dumps(content), "utf-8")
+    unseal(output)
     return output
 
 

@@ -8,6 +8,7 @@ import shutil
 from collections import Counter, defaultdict
 
 import datasets
+import jinja2
 import pytest
 import yaml
 
@@ -401,7 +402,7 @@ def test_every_row_of_the_published_templates_read_independently(published, upst
         for other, target in pairs:
 
             def put(column, one=other, two=target, row=row):
-                return _with_first_words(row[column].replace("{{NAME1}}", one).replace("{{NAME2}}", two), row)
+                return jinja2.Template(_with_first_words(row[column], row)).render(NAME1=one, NAME2=two)
 
             for order, one, two in (("original", other, target), ("swapped", target, other)):
                 ambiguous = put("Ambiguous_Context", one, two)

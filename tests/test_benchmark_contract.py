@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pytest
-from rich.console import Console
 
 from qabias.benchmarks import ALL, Benchmark, benchmark_names, choose_format, load_benchmark, make_origin
 from qabias.benchmarks.base import lacking, meaningful
@@ -41,6 +40,7 @@ from qabias.support.arrow import codes_and_values, plain
 from qabias.support.files import strict
 from qabias.tables.model import KINDS as COLUMN_KINDS
 from qabias.tables.model import Analysis, Estimate, read_analysis
+from qabias.terminal.console import Console
 from qabias.terminal.template import rates, show_template
 
 from . import jbbq_files

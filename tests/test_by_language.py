@@ -16,9 +16,11 @@ from qabias.report import write_combined_report
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import read_all_answers, read_run
 from qabias.runs.question import load_examples_of
+from qabias.support.stored import SEAL
 from qabias.tables.model import Estimate, find
 
 from .compared_runs import called
+from .run_parts import unseal
 
 CONFIG = "Sexual_orientation"
 
@@ -179,7 +181,10 @@ def test_a_stereotyped_model_is_so_beside_its_control_set(runs, upstream, tmp_pa
     text = path.read_text("utf-8").replace("baseline:unknown", "baseline:stereotyped")
     path.write_text(text, "utf-8")
     scores = tmp_path / "control" / "scores.json"
-    scores.write_text(scores.read_text("utf-8").replace("baseline:unknown", "baseline:stereotyped"), "utf-8")
+    content = json.loads(scores.read_text("utf-8").replace("baseline:unknown", "baseline:stereotyped"))
+    del content[SEAL]
+    scores.write_text(json.dumps(content), "utf-8")
+    unseal(tmp_path / "control")
     comparison = compare([tmp_path / "set", tmp_path / "control"], upstream_dir=str(upstream))
     rows = cells(find(comparison.analysis.tables, "paired_1_minus_2"))
     bias = rows["Bias s_AMB, ambiguous contexts"]

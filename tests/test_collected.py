@@ -65,11 +65,12 @@ def answers(tmp_path) -> Path:
 def test_a_table_becomes_a_run_with_tables_and_report(answers, tmp_path):
     folder = tmp_path / "run"
     output = invoke("score", answers, "--config", "Age", "--model", "mine", "--format", "race", "--output", folder)
-    assert "answers to 400 of the 3,680 examples of this configuration (10.9%)" in output
+    assert output.startswith("400 of 3,680 examples of Age have an answer: 10.9 %\n")
     scored = read_scored(folder)
     assert scored.scores["accuracy_disambig"] == 1
     assert "|format:race@1|model:mine|scorer:answers|norm:none|answers:answers.jsonl@" in scored.signature
-    assert " 400 of 3680|" in scored.signature
+    assert " 400 of 3680|coverage:400/3680|" in scored.signature
+    assert "400 of 3,680 examples of Age have an answer" in (folder / "report.html").read_text(encoding="utf-8")
     analysis = read_analysis(folder / "analysis.json")
     assert find(analysis.tables, "accuracy_by_category").rows
     assert all(example["generated"] for example in analysis.examples)

@@ -21,9 +21,11 @@ from qabias.errors import QabiasError
 from qabias.measuring.merging import merge, shards_of
 from qabias.measuring.predictions import join_answers
 from qabias.measuring.run import run
+from qabias.runs import sealed
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.distributed import Processes
 from qabias.runs.folder import read_run
+from qabias.runs.sealed import write_sealed
 from qabias.support.table_files import read_table
 
 from .conftest import ROOT
@@ -310,17 +312,20 @@ def test_what_is_no_run_is_refused(tmp_path, shards):
         merge(shards, tmp_path / "mine")
 
 
-def test_parts_that_differ_or_are_damaged_are_named(tmp_path):
+def test_parts_that_differ_or_are_damaged_are_named(tmp_path, monkeypatch):
     arguments = replace(RANDOM, config="Age", limit=520)
     one, two = (run(arguments, tmp_path / name).folder for name in ("one", "two"))
     part = two / "predictions" / "part-00001.parquet"
     good = pq.read_table(part)
     predictions = pa.array([(value + 1) % 3 for value in good["prediction"].to_pylist()], good["prediction"].type)
     place = good.column_names.index("prediction")
-    pq.write_table(good.set_column(place, "prediction", predictions), part)
+    digest = read_run(two).digest
+    write_sealed(part, good.set_column(place, "prediction", predictions), digest)
     with pytest.raises(QabiasError, match=r"one/predictions/part-00001\.parquet and .*two/predictions/\S+ differ"):
         merge([one, two], tmp_path / "merged")
-    pq.write_table(good, part, compression="none")  # other bytes, same answers
+    with monkeypatch.context() as patch:
+        patch.setattr(sealed, "_COMPRESSION", "none")
+        write_sealed(part, good, digest)  # other bytes, same answers
     merge([one, two], tmp_path / "merged")
     part.write_bytes(part.read_bytes()[:100])
     with pytest.raises(QabiasError, match=r"two/predictions/part-00001\.parquet: damaged"):

@@ -112,10 +112,14 @@ def places_of(tokenizer, encoded, text, begin, end, span):
 
 
 def released_word(tokenizer, token, text):
-    """The word of a token as the authors' lists know it; for RoBERTa there must be a space before it."""
-    if token.startswith("##"):
-        return None
-    if token.startswith("Ġ") or all("Ġ" not in other for other in tokenizer.get_vocab()):
+    """The word of a token as the authors' lists know it; for RoBERTa there must be a space before it.
+
+    That for BERT has lower-case tokens, and those are compared as they are.
+    """
+    vocabulary = tokenizer.get_vocab()
+    if not any(mark in other for mark in "Ġ▁" for other in vocabulary):
+        return token
+    if token.startswith("Ġ") or all("Ġ" not in other for other in vocabulary):
         return text.strip().lower()
     return None
 
@@ -392,6 +396,24 @@ def test_an_article_that_opens_the_text_counts_for_bert_but_not_for_roberta():
     assert behind_header[0] == "ĠA"
     (deberta_sikh, _), _ = spans_of("deberta-v2", context)
     assert deberta_sikh[0] == "▁A"  # this tokenizer marks the first word too
+
+
+def test_capitals_before_a_subject_do_not_count_for_a_cased_bert():
+    """Against scores computed one at a time: the authors' list for BERT has no "A", "The" or "Some"."""
+    contexts = {
+        "A Sikh man had a fierce fight with an Orthodox woman.": ("Sikh", "Orthodox"),
+        "The Sikh man met the Orthodox woman.": ("Sikh", "Orthodox"),
+        "A group of Asian people met the Caucasian team.": ("Asian", "Caucasian"),
+    }
+    items = cross(contexts)
+    reach = {}
+    for lowercase in (False, True):
+        loaded = load("bert", tokenizer=make_tokenizer("wordpiece", lowercase=lowercase))
+        scorer = ExtractiveQAScorer(loaded, span="released")
+        assert_close(scorer.score(items), one_at_a_time(loaded, items, "released"))
+        starts = scorer.prepare(items).spans.starts
+        reach[lowercase] = (starts[:, :, 0] - starts.min(axis=2)).tolist()
+    assert reach == {False: [[0, 1], [0, 1], [0, 1]], True: [[1, 1], [1, 1], [3, 1]]}
 
 
 def test_a_group_of_counts_and_so_does_the_full_stop():

@@ -8,7 +8,6 @@ import evaluate
 import numpy as np
 import pyarrow as pa
 import pytest
-from rich.console import Console
 
 from qabias.benchmarks import ALL, load_benchmark, make_origin
 from qabias.benchmarks.locate import metric_folder
@@ -26,6 +25,7 @@ from qabias.runs.question import put_again
 from qabias.tables.formatting import show
 from qabias.tables.model import find, read_analysis
 from qabias.terminal.comparison import print_compared
+from qabias.terminal.console import Console
 
 from .compared_runs import called, changed, refused
 
@@ -169,7 +169,7 @@ def test_the_differences_by_stereotype_are_those_of_the_metric_by_template(two_r
     metric = evaluate.load(str(metric_folder("bbq")))
     for of in two_runs.runs:
         question = put_again(read_run(of.folder), str(upstream))
-        answers, _ = read_answers(of.folder, BBQ, question.parts)
+        answers, _ = read_answers(read_run(of.folder), BBQ, question.parts)
         result = metric.compute(
             predictions=answers["prediction"].to_pylist(),
             references=question.table,
@@ -275,7 +275,10 @@ def test_one_command_makes_both_runs_and_their_page(upstream, tmp_path, capsys, 
     # The same command, in any order of the sources, continues: what is there is not asked again.
     parts = [*(tmp_path / "both").glob("*/predictions/*.parquet")]
     before = {path: path.stat().st_mtime_ns for path in parts}
+    # A page of an older version, which named no runs in its head, is replaced: the folder is the command's own.
+    (tmp_path / "both" / "comparison" / "compare.html").write_text("<html></html>", "utf-8")
     assert called(capsys, monkeypatch, *command, "bundled,official") == output
+    assert (tmp_path / "both" / "comparison" / "compare.html").read_text("utf-8") == page
     assert {path: path.stat().st_mtime_ns for path in parts} == before
 
 

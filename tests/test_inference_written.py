@@ -26,6 +26,7 @@ from qabias.tables.formatting import percent
 from .loopback_server import digest
 from .loopback_server import serve as serve
 from .loopback_server import surroundings as surroundings
+from .run_parts import rewrite
 from .test_chat import folders as folders
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -125,9 +126,7 @@ def test_runs_with_outcomes_are_compared_pooled_and_counted_otherwise(serve, tmp
 def test_a_run_of_an_earlier_version_is_scored_without_outcomes(serve, tmp_path):
     run_by_server(serve(reply), "bbnli", tmp_path)
     before = read_scored(tmp_path).scores
-    for path in (tmp_path / "predictions").iterdir():
-        table = pq.read_table(path)
-        pq.write_table(table.drop_columns(["outcome", "thinking"]), path)
+    rewrite(tmp_path, lambda table: table.drop_columns(["outcome", "thinking"]))
     assert "are no answer" in score_run(tmp_path).warned[0]
     after = read_scored(tmp_path).scores
     assert {**after, "outcomes": before["outcomes"]} == before

@@ -35,7 +35,7 @@ def test_a_model_of_inspect_writes_what_it_writes_in_a_run(tmp_path, one_thread)
     )
     ours = run(arguments, tmp_path / "run")
     question = put_again(read_run(tmp_path / "run"))
-    answers, _ = read_answers(tmp_path / "run", question.benchmark, question.parts)
+    answers, _ = read_answers(read_run(tmp_path / "run"), question.benchmark, question.parts)
     expected = {
         f"{row['category']}/{row['example_id']}": (of["outputs"][0], of["prediction"])
         for row, of in zip(question.table.to_pylist(), answers.to_pylist(), strict=True)

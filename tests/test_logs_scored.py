@@ -157,7 +157,7 @@ def test_a_log_is_never_replaced(tmp_path, rows):
     as_json = log.rename(tmp_path / "ages.json")
     before = as_json.read_bytes()
     shown = invoke("score", as_json, "--output", as_json)
-    assert "exists and is no file of scores" in str(shown.exception)
+    assert "is read by this command and would be lost" in str(shown.exception)
     assert as_json.read_bytes() == before
     assert invoke("score", write(log, rows), "--output", tmp_path / "scores.json").exit_code == 0
     assert invoke("score", log, "--output", tmp_path / "scores.json").exit_code == 0

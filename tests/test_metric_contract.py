@@ -111,7 +111,7 @@ def test_scores_are_plain_numpy(case):
     assert libraries == {"numpy"}
 
 
-@pytest.mark.parametrize("name", ["inputs.py", "intervals.py"])
+@pytest.mark.parametrize("name", ["inputs.py", "values.py", "intervals.py"])
 def test_what_metrics_share_is_the_same_file_in_all_folders(case, name):
     assert (case.folder / name).read_bytes() == (ROOT / "metrics" / METRICS[0] / name).read_bytes()
 

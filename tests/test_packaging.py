@@ -80,8 +80,10 @@ def test_wheel_runs_in_an_empty_environment_away_from_the_clone(wheel, tmp_path)
     environment = _clean_environment(tmp_path)
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     python = tmp_path / "venv" / "bin" / "python"
-    install = [python, "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", wheel]
+    install = [python, "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", f"{wheel}[build]"]
     subprocess.run(install, check=True, cwd=tmp_path, env=environment)
+    without = "from importlib.util import find_spec; assert not find_spec('torch') and not find_spec('transformers')"
+    subprocess.run([python, "-c", without], check=True, cwd=tmp_path, env=environment)
     qabias = tmp_path / "venv" / "bin" / "qabias"
     subprocess.run(
         [qabias, "run", "bbq", "--model", "baseline:stereotyped", "--output", "run"],

@@ -10,7 +10,6 @@ import statistics
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -22,10 +21,12 @@ from qabias.pooling import Pool, pool
 from qabias.report import write_pool
 from qabias.runs.arguments import RunArguments
 from qabias.runs.scored import read_scored
+from qabias.support.stored import read_stored
 from qabias.tables.export import export
 from qabias.tables.model import Estimate, find, read_analysis
 
 from .conftest import ROOT
+from .run_parts import rewrite
 
 RUNS = {
     "bbq": {"config": "Age", "limit": 120},
@@ -132,6 +133,11 @@ def test_files_of_a_pool(where, tmp_path):
     assert [run["arguments"]["format"] for run in content["runs"]] == [None, "gpt3"]
     scores = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))
     assert scores["signature"] == found.signature
+    assert read_stored(tmp_path / "scores.json", "pool again")["signature"].text() == found.signature
+    edited = {**scores, "signature": "other"}
+    (tmp_path / "scores.json").write_text(json.dumps(edited), encoding="utf-8")
+    with pytest.raises(QabiasError, match="is not as it was written"):
+        read_stored(tmp_path / "scores.json", "pool again")
     assert "Table 3, column NLI" in (tmp_path / "pool.html").read_text(encoding="utf-8")
     assert export(tmp_path, None, "csv", "bias_by_subtopic")
 
@@ -151,8 +157,7 @@ def test_what_is_undefined_in_one_run_is_undefined_in_the_mean(where, tmp_path):
 def test_probabilities_that_not_all_runs_stored_are_left_out(where, tmp_path):
     folder = tmp_path / "without"
     shutil.copytree(where / "bbq-other", folder)
-    for path in (folder / "predictions").iterdir():
-        pq.write_table(pq.read_table(path).drop_columns(["probabilities"]), path)
+    rewrite(folder, lambda table: table.drop_columns(["probabilities"]))
     score_run(folder)
     found, whole = pool([where / "bbq-random", folder], allow_mixed=True), pooled(where, "bbq")
     gone = {name for name in whole.scores if "probabilit" in name}
@@ -170,12 +175,22 @@ def test_probabilities_that_not_all_runs_stored_are_left_out(where, tmp_path):
     write_pool(found, tmp_path / "pool")
 
 
+def test_pairs_of_an_older_version_and_of_this_one_are_pooled(where, tmp_path):
+    """An older version counted no pair of which neither subject has a probability."""
+    folder = tmp_path / "pairs"
+    shutil.copytree(where / "unqover-other", folder)
+    rewrite(folder, lambda table: table.append_column("n_even", pa.array([0] * table.num_rows, pa.int8())))
+    score_run(folder)
+    found, whole = pool([where / "unqover-random", folder], allow_mixed=True), pooled(where, "unqover")
+    assert found.scores == whole.scores
+    said = "The n_even of the answers, and the scores that are made from them, are left out: "
+    assert f"{said}{found.names[0]} did not store them." in found.analysis.notes
+
+
 def test_answers_of_other_kinds_are_refused(where, tmp_path):
     folder = tmp_path / "written"
     shutil.copytree(where / "bbq-other", folder)
-    for path in (folder / "predictions").iterdir():
-        table = pq.read_table(path)
-        pq.write_table(table.append_column("outcome", pa.array(["answered"] * table.num_rows)), path)
+    rewrite(folder, lambda table: table.append_column("outcome", pa.array(["answered"] * table.num_rows)))
     with pytest.raises(QabiasError, match=r"of other kinds \(prediction, probabilities and .*outcome"):
         pool([where / "bbq-random", folder], allow_mixed=True)
 

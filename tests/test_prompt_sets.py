@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.prompts import FIVE, FORMATS
@@ -19,6 +18,7 @@ from qabias.measuring.collected import collect
 from qabias.measuring.run import run, score_run
 from qabias.pooling import pool
 from qabias.runs.arguments import RunArguments
+from qabias.terminal.console import Console
 from qabias.terminal.scores import print_scores
 from qabias.terminal.template import show_template
 

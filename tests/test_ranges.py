@@ -7,7 +7,6 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from qabias.benchmarks import load_benchmark, loadable_benchmarks
@@ -24,6 +23,7 @@ from qabias.pooling import pool
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.tables.model import Analysis, Column, Estimate, Table, find, read_analysis
+from qabias.terminal.console import Console
 from qabias.terminal.scores import print_scores
 
 from .test_outcomes_shown import invoke

@@ -7,6 +7,7 @@ import pytest
 
 from qabias.errors import QabiasError
 from qabias.report import write_report_of
+from qabias.support.stored import SEAL
 from qabias.tables.model import Analysis
 
 from .report_pages import BIAS, SCORES, run_of, table_of
@@ -46,7 +47,7 @@ def test_an_unknown_benchmark_lists_those_that_are_installed(filled):
 
 
 def test_a_run_file_that_contradicts_itself_is_damaged(filled):
-    with pytest.raises(QabiasError, match=r"run.json is damaged .*'benchmark' is not that of 'arguments'"):
+    with pytest.raises(QabiasError, match=r"run.json is damaged .*benchmark is 'bbnli', not that of arguments"):
         write_report_of(filled(run=run_of() | {"benchmark": "bbnli"}))
 
 
@@ -74,15 +75,15 @@ def test_scores_of_another_run_are_refused(filled):
     [
         ("bias_ambig", 1.5, r"bias_ambig holds 1.5, not null or a number from -1 to 1"),
         ("accuracy_ambig", -0.5, r"accuracy_ambig holds -0.5, not null or a number from 0 to 1"),
-        ("bias_ambig", "high", "bias_ambig holds 'high'"),
-        ("bias_ambig", True, "bias_ambig holds True"),
+        ("bias_ambig", "high", "bias_ambig is 'high', not a number or null"),
+        ("bias_ambig", True, "bias_ambig is True, not a number or null"),
         ("n", None, "n is None, not a count"),
         ("n_templates", 2.5, "n_templates is 2.5, not a count"),
         ("n_unparsed_ambig", -1, "n_unparsed_ambig is -1, not a count"),
-        ("ci", [], "ci is no object"),
+        ("ci", [], r"ci is \[\], not an object"),
         ("ci", {"bias_ambig": [0.1]}, r"ci.bias_ambig is \[0.1\], not a pair"),
         ("ci", {"bias_ambig": [0.1, 7]}, "bias_ambig holds 7"),
-        ("by", {"category": 3}, "by.category is no object"),
+        ("by", {"category": 3}, "by.category is 3, not an object"),
     ],
 )
 def test_impossible_scores_are_named(filled, key, value, message):
@@ -106,14 +107,14 @@ def test_a_missing_score_is_named(filled, benchmark):
     [
         (lambda table: table.update(name=3), "name is 3, not a text"),
         (lambda table: table.update(title=None), "title is None, not a text"),
-        (lambda table: table["columns"][1].update(kind="shares"), "there is no kind 'shares'"),
-        (lambda table: table["figure"].update(kind="pie"), "there is no figure 'pie'"),
-        (lambda table: table["figure"].update(values=["nothing"]), "its figure needs the columns nothing"),
+        (lambda table: table["columns"][1].update(kind="shares"), "columns.1.kind is 'shares', not one of 'text'"),
+        (lambda table: table["figure"].update(kind="pie"), "figure.kind is 'pie', not one of 'intervals'"),
+        (lambda table: table["figure"].update(values=["nothing"]), "figure.values.0 is 'nothing', not one of "),
         (lambda table: table["figure"].update(values=[]), "its figure needs the columns of values"),
         (lambda table: table["rows"][0][1].update(value=2), "row 0, bias_ambig holds 2, not null or a number from -1"),
-        (lambda table: table["rows"][1][1].update(low="x"), "row 1, bias_ambig holds 'x'"),
+        (lambda table: table["rows"][1][1].update(low="x"), "rows.1.1.low is 'x', not a number or null"),
         (lambda table: table["rows"][1].__setitem__(3, 1.5), "row 1, n is 1.5, not a count"),
-        (lambda table: table["rows"][1].__setitem__(0, 7), "row 1, category|name.*value is 7, not a text"),
+        (lambda table: table["rows"][1].__setitem__(0, 7), "rows.1.0 is 7, not a text"),
         (lambda table: table["rows"][1].pop(), "damaged"),
         (lambda table: table["rows"][1].__setitem__(1, 1e999), "holds inf|damaged"),
     ],
@@ -121,6 +122,7 @@ def test_a_missing_score_is_named(filled, benchmark):
 def test_an_impossible_table_is_named(filled, change, message):
     path = filled()
     content = json.loads((path / "analysis.json").read_text(encoding="utf-8"))
+    del content[SEAL]
     change(content["tables"][0])
     (path / "analysis.json").write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(QabiasError, match=message):

@@ -19,6 +19,7 @@ from qabias.hub.tasks import eval_yaml
 from qabias.measuring.collected import score_otherwise
 from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
+from qabias.support.stored import SEAL
 
 from .conftest import ROOT
 
@@ -185,6 +186,7 @@ def test_runs_that_were_asked_otherwise_have_other_files(runs, tmp_path):
         content = {**run_file, "arguments": {**run_file["arguments"], **changed}, "signature": changed_signature}
         (folder / "run.json").write_text(json.dumps(content), "utf-8")
         scores = {**_scores(folder), "signature": changed_signature}
+        del scores[SEAL]
         (folder / "scores.json").write_text(json.dumps(scores), "utf-8")
         paths.update(result_files(folder, MODEL, DATASET, sample=True))
     assert len(paths) == len(changes)

@@ -197,7 +197,6 @@ def test_an_answer_that_ends_at_once_names_no_token():
         answer({"content": [{"top_logprobs": [{"token": "A", "logprob": None}]}]}),
         answer({"top_logprobs": None}),
         {"choices": [{"message": {"content": "A"}}]},
-        {"choices": []},
         (400, {"error": {"message": "top_logprobs must be at most 5"}}, {}),
         (422, {"detail": "Unsupported fields in the request: {'logprobs'}"}, {}),
     ],

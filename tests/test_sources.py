@@ -1,16 +1,20 @@
 """The downloader against a real HTTP server that misbehaves in every way we know."""
 
+import gzip
 import hashlib
 import http.server
 import json
 import logging
+import os
 import re
 import socket
 import subprocess
 import threading
+import time
 import urllib.parse
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -35,6 +39,32 @@ NAMES = (
     "cut_without_length.csv",
     "missing.csv",
     "unsized.csv",
+    "endless.csv",
+    "announced.csv",
+    "trickles.csv",
+    "cut_once_without_length.csv",
+    "redirected_nowhere.csv",
+    "redirected_file.csv",
+    "redirected_for_ever.csv",
+    "redirected_once.csv",
+    "busy_once_at_length.csv",
+    "too_many_once_at_length.csv",
+    "redirected_once_at_length.csv",
+    "sign_in.csv",
+    "packed.csv",
+)
+
+
+# A page is longer than the file that is pinned.
+PAGE = b"<p>Please wait</p>" * 2_000
+PASSING = (
+    "truncated_once.csv",
+    "dies_once.csv",
+    "busy_once.csv",
+    "too_many_once.csv",
+    "cut_once_without_length.csv",
+    "busy_once_at_length.csv",
+    "too_many_once_at_length.csv",
 )
 
 
@@ -42,6 +72,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     """Behaves as the name of the asked file says."""
 
     requests: Counter[str]
+    packs_always = False
 
     def do_GET(self):
         prefix = f"/{REPOSITORY}/{COMMIT}/"
@@ -54,6 +85,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_error(404)
         elif name == "busy_always.csv" or (name == "busy_once.csv" and first):
             self.send_error(503)
+        elif name.endswith("_at_length.csv") and first:
+            self._send(PAGE, announced=len(PAGE), status={"b": 503, "t": 429, "r": 302}[name[0]])
+        elif name == "sign_in.csv":
+            self._send(PAGE, announced=len(PAGE))
+        elif name == "packed.csv":
+            # Packed without packing, so that it is longer than the file, as random bytes would be.
+            is_packed = self.packs_always or "gzip" in self.headers.get("Accept-Encoding", "gzip")
+            body = gzip.compress(CONTENT, 0) if is_packed else CONTENT
+            self._send(body, announced=len(body), is_packed=is_packed)
         elif name == "too_many_once.csv" and first:
             self.send_error(429)
         elif name == "truncated_always.csv" or (name == "truncated_once.csv" and first):
@@ -61,15 +101,44 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif name == "dies_once.csv" and first:
             # Closed before the status line is complete.
             self.wfile.write(b"HTTP/1.0 2")
-        elif name == "cut_without_length.csv":
+        elif name == "cut_without_length.csv" or (name == "cut_once_without_length.csv" and first):
             self._send(CONTENT[:100], announced=None)
+        elif name == "endless.csv":
+            with suppress(OSError):  # until the client has had enough
+                self._send(b"x" * 1_000_000, announced=None)
+                for _ in range(300):
+                    self.wfile.write(b"x" * 1_000_000)
+        elif name == "announced.csv":
+            self._send(CONTENT, announced=10**13)
+        elif name == "trickles.csv":
+            self._send(b"", announced=len(CONTENT))
+            with suppress(OSError):
+                for _ in range(200):
+                    self.wfile.write(b"x")
+                    time.sleep(0.05)
+        elif name == "redirected_nowhere.csv":
+            self._redirect("http://[bad/x")
+        elif name == "redirected_file.csv":
+            self._redirect("file:///etc/hostname")
+        elif name == "redirected_for_ever.csv" or (name == "redirected_once.csv" and first):
+            self._redirect(self.path)
         elif name == "altered.csv":
             self._send(CONTENT.replace(b"word", b"w0rd"), announced=len(CONTENT))
         else:
             self._send(CONTENT, announced=len(CONTENT))
 
-    def _send(self, body: bytes, announced: int | None):
-        self.send_response(200)
+    def _redirect(self, location: str):
+        self.send_response(302)
+        self.send_header("Location", location)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _send(self, body: bytes, announced: int | None, status: int = 200, is_packed: bool = False):
+        self.send_response(status)
+        if status == 302:
+            self.send_header("Location", self.path)
+        if is_packed:
+            self.send_header("Content-Encoding", "gzip")
         if announced is not None:
             self.send_header("Content-Length", str(announced))
         self.end_headers()
@@ -226,7 +295,7 @@ def test_default_cache_follows_xdg_and_home(server, monkeypatch, tmp_path):
     assert sources.fetch(REPOSITORY, "unsized.csv") == cached_path(tmp_path / "xdg" / "qabias", "unsized.csv")
 
 
-@pytest.mark.parametrize("name", ["truncated_once.csv", "dies_once.csv", "busy_once.csv", "too_many_once.csv"])
+@pytest.mark.parametrize("name", PASSING)
 def test_a_passing_failure_is_tried_again(server, cache, caplog, name):
     assert sources.fetch(REPOSITORY, name).read_bytes() == CONTENT
     assert server[name] == 2
@@ -239,16 +308,87 @@ def test_a_passing_failure_is_tried_again(server, cache, caplog, name):
     [
         ("truncated_always.csv", 3, r"after 3 tries: the answer was cut off after 100 bytes.*QABIAS_UPSTREAM"),
         ("busy_always.csv", 3, r"after 3 tries: the server answered 503.*QABIAS_UPSTREAM"),
+        ("sign_in.csv", 1, r"found [0-9a-f]{40}, 36000 bytes\); nothing was kept. A proxy or a sign-in page may have"),
         ("missing.csv", 1, r"answered 404 .*QABIAS_UPSTREAM"),
         ("altered.csv", 1, r"expected git blob [0-9a-f]{40}, \d+ bytes; found [0-9a-f]{40}, \d+ bytes"),
-        ("cut_without_length.csv", 1, r"found [0-9a-f]{40}, 100 bytes.*nothing was kept"),
+        ("endless.csv", 1, r"endless.csv: the answer has more than 64,000 bytes, which are not read"),
+        ("announced.csv", 1, r"announced.csv: the answer announces 10000000000000 bytes, and more than 64,000 are not"),
+        ("trickles.csv", 3, r"after 3 tries: timed out: no whole answer within 0.5 seconds"),
+        ("redirected_nowhere.csv", 1, r"redirects to what is no address of http; correct QABIAS_UPSTREAM_URL"),
+        ("redirected_file.csv", 1, r"redirects to what is no address of http; correct QABIAS_UPSTREAM_URL"),
+        ("redirected_for_ever.csv", 6, r"redirects more than 5 times; correct QABIAS_UPSTREAM_URL"),
+        ("cut_without_length.csv", 3, r"after 3 tries: the answer was cut off: .*found [0-9a-f]{40}, 100 bytes"),
     ],
 )
-def test_a_lasting_failure_leaves_nothing_behind(server, cache, name, tries, message):
+def test_a_lasting_failure_leaves_nothing_behind(server, cache, monkeypatch, name, tries, message):
+    if name == "trickles.csv":
+        monkeypatch.setattr(sources, "TOTAL_SECONDS", 0.5)
     with pytest.raises(QabiasError, match=message):
         sources.fetch(REPOSITORY, name)
     assert server[name] == tries
     assert stored(cache) == []
+
+
+@pytest.mark.parametrize("name", ["redirected_once.csv", "redirected_once_at_length.csv"])
+def test_a_redirect_is_followed(server, cache, name):
+    assert sources.fetch(REPOSITORY, name).read_bytes() == CONTENT
+    assert server[name] == 2
+
+
+def test_a_file_is_not_asked_for_packed(server, cache):
+    assert sources.fetch(REPOSITORY, "packed.csv").read_bytes() == CONTENT
+    assert server["packed.csv"] == 1
+
+
+def test_a_file_that_comes_packed_all_the_same_may_be_longer_than_its_pin(server, cache, monkeypatch):
+    monkeypatch.setattr(Handler, "packs_always", True)
+    assert sources.fetch(REPOSITORY, "packed.csv").read_bytes() == CONTENT
+
+
+def test_a_file_of_unknown_size_has_a_bound_too(server, cache, monkeypatch):
+    monkeypatch.setattr(sources, "MOST_BYTES", 1000)
+    with pytest.raises(QabiasError, match="more than 1,000 are not read"):
+        sources.fetch(REPOSITORY, "unsized.csv")
+
+
+def test_every_pinned_file_of_unknown_size_fits_the_bound(upstream):
+    unsized = [
+        upstream / repository / path
+        for repository in sources.pins()
+        for path in sources.files(repository)
+        if sources.pins()[repository]["files"][path]["bytes"] is None
+    ]
+    assert all(path.stat().st_size < sources.MOST_BYTES for path in unsized if path.is_file())
+
+
+@pytest.mark.parametrize("name", ["missing.csv", "busy_always.csv", "altered.csv", "endless.csv"])
+def test_secrets_in_the_address_are_not_printed(server, cache, monkeypatch, caplog, name):
+    address = os.environ["QABIAS_UPSTREAM_URL"].replace("http://", "http://user:hunter2@")
+    monkeypatch.setenv("QABIAS_UPSTREAM_URL", address)
+    with pytest.raises(QabiasError, match=f"{name}") as error:
+        sources.fetch(REPOSITORY, name)
+    assert "hunter2" not in str(error.value) + caplog.text
+    assert error.value.__cause__ is None
+
+
+@pytest.mark.parametrize("address", ["user:hunter2@host", "http://user:hunter2@[bad", "ftp://host/x?token=hunter2"])
+def test_secrets_in_an_address_that_is_none_are_not_printed(cache, monkeypatch, address):
+    monkeypatch.setenv("QABIAS_UPSTREAM_URL", address)
+    with pytest.raises(QabiasError, match="QABIAS_UPSTREAM_URL") as error:
+        sources.fetch(REPOSITORY, "unsized.csv")
+    assert "hunter2" not in str(error.value)
+
+
+def test_a_pipe_or_a_device_in_the_mirror_is_refused(cache, tmp_path):
+    file = tmp_path / REPOSITORY / "unsized.csv"
+    file.parent.mkdir(parents=True)
+    os.mkfifo(file)
+    with pytest.raises(QabiasError, match=r"unsized.csv: it is not a file; put the published file in its place"):
+        sources.fetch(REPOSITORY, "unsized.csv", upstream_dir=tmp_path)
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    with pytest.raises(QabiasError, match="it is not a file"):
+        sources.fetch(REPOSITORY, "unsized.csv", upstream_dir=tmp_path)
 
 
 def test_waits_grow_between_the_tries(server, cache, waits):

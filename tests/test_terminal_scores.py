@@ -5,13 +5,13 @@ import io
 import numpy as np
 import pyarrow as pa
 import pytest
-from rich.console import Console
 
 from qabias.benchmarks import load_benchmark
 from qabias.comparison import measures_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.runs.scored import is_question_only
+from qabias.terminal.console import Console
 from qabias.terminal.scores import print_scores, print_side_by_side
 
 BENCHMARK = load_benchmark("bbq")

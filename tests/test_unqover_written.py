@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 
 from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import OUTCOMES, Written
@@ -31,6 +30,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
 from qabias.runs.scored import read_scored
 from qabias.tables.model import find, read_analysis
+from qabias.terminal.console import Console
 from qabias.terminal.pooling import print_pool
 from qabias.terminal.scores import print_scores
 from qabias.terminal.template import show_template

@@ -284,7 +284,7 @@ def test_inference_is_exported_labelled_by_five_and_scored(tmp_path):
     assert set(kinds) == {f"{asked} {context}" for asked in ("neg", "nonneg") for context in ("ambig", "disambig")}
     assert sum(of["n"] for of in kinds.values()) == 300
     assert "subtopic or category" in scored.output
-    only = invoke(*command[:-2], "--template", "Age", "--sample", 24)
+    only = invoke(*command[:-2], "--template", "Age", "--sample", 24, "--overwrite")
     assert only.exit_code == 0, only.output
     assert {row["template_id"] for row in read_key(key).values()} == {"Age"}
 

@@ -130,7 +130,7 @@ def make_encoder_tokenizer(kind, **changes):
     ids = [(token, special.index(token)) for token in ("[CLS]", "[SEP]")]
     if kind == "wordpiece":
         tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-        tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+        tokenizer.normalizer = normalizers.BertNormalizer(lowercase=changes.get("lowercase", True))
         tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         tokenizer.decoder = decoders.WordPiece()
         trainer = trainers.WordPieceTrainer(

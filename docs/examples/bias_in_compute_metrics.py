@@ -124,9 +124,9 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--learning-rate", type=float, default=5e-5)
     arguments = parser.parse_args()
-    tokenizer = AutoTokenizer.from_pretrained(arguments.model)
+    tokenizer = AutoTokenizer.from_pretrained(arguments.model, trust_remote_code=False)
     with tempfile.TemporaryDirectory() as folder:
-        model = AutoModelForMultipleChoice.from_pretrained(arguments.model)
+        model = AutoModelForMultipleChoice.from_pretrained(arguments.model, trust_remote_code=False)
         trainer = make_trainer(model, tokenizer, Path(folder), arguments)
         trainer.train()
     for logged in trainer.state.log_history:

@@ -1,6 +1,6 @@
 """Answer BBQ on a Ray cluster: every actor holds a model, Ray Data hands out the questions.
 
-    pip install qabias "ray[data]"
+    pip install "qabias[local]" "ray[data]"
     python docs/examples/ray_data.py "bbq_dataset/data/Age/*.parquet" age.parquet --model smollm2 --actors 4 --gpus 1
     qabias score age.parquet --config Age
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .inputs import to_integer
+from .values import shown, to_integer
 
 LABELS = ("contradiction", "neutral", "entailment")
 """Names of the labels 0, 1 and 2, the order of the authors' data (GLUE and MNLI have it the other way round)."""
@@ -34,8 +34,8 @@ def answer_codes(outputs: Sequence[Any], words: bool) -> np.ndarray:
         if code is None or not -1 <= code <= 2:
             named = f"the label 0, 1 or 2, its name {LABELS}" if words else "the index 0, 1 or 2"
             raise ValueError(
-                f"bbnli: predictions row {number}: {output!r} is not an answer; pass {named}, or -1 or None where the "
-                "output names no answer (read texts and decide ties before)"
+                f"bbnli: predictions row {number}: {shown(output)} is not an answer; pass {named}, or -1 or None where "
+                "the output names no answer (read texts and decide ties before)"
             )
         codes[number] = code
     return codes

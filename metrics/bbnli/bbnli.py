@@ -16,11 +16,12 @@ from .forms import form_of, read
 from .inputs import Batches, By, Factor, Table, crossed, runs_of
 from .inputs import Options as SharedOptions
 
-# `evaluate` copies the files that this one imports, and no others.
+# `evaluate` copies the files that this one imports, and no others: so `intervals` and `values` are imported here.
 from .intervals import intervals as intervals
 from .rows import INDEX_COLUMNS, REFERENCES, TEXT_COLUMNS
 from .scores import DENOMINATORS, FORMS, UNPARSED_RULES, VERSION, count
 from .summary import summarize
+from .values import shown as shown
 
 _CITATION = """\
 @inproceedings{akyurek-etal-2022-measuring,

@@ -15,6 +15,7 @@ import numpy as np
 from .inputs import Factor, Table, check_runs, combined
 from .rows import label_column
 from .scores import PARTS
+from .values import shown
 
 KINDS = ("stereotypical", "test")
 STANCES = ("pro", "anti")
@@ -206,7 +207,7 @@ def _check_sets(
     sets = combined(*columns, runs.codes)
 
     def describe(number: int) -> str:
-        return ", ".join(f"{name} {factor.levels[factor.codes[number]]!r}" for name, factor in keys.items())
+        return ", ".join(f"{name} {shown(factor.levels[factor.codes[number]])}" for name, factor in keys.items())
 
     order = np.lexsort((forms, sets))
     same = (np.diff(sets[order]) == 0) & (np.diff(forms[order]) == 0)

@@ -2,7 +2,7 @@
 
 A metric's folder is loaded alone, so the metrics cannot share a module; they share this text instead. Nothing here is
 of one metric: the name that stands in messages, and all else that differs, is given by the adapter as a `Source` and as
-a subclass of `Options`.
+a subclass of `Options`. What is said of single values is in `values.py`, which is shared in the same way.
 
 Rows come in the shapes that users have them in. They are read column by column, and only where asked. Arrow turns a
 column into codes, so that no Python loop runs over its rows. Every error names the metric, the row and the value.
@@ -10,6 +10,8 @@ column into codes, so that no Python loop runs over its rows. Every error names 
 
 from __future__ import annotations
 
+import datetime
+import numbers
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -21,13 +23,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Integers = npt.NDArray[np.int64]
+from .values import Integers, array_of, encode, is_listing, is_long, items, shown, to_integer
+
 By = Sequence[str | Sequence[str]] | str | None
 
 NONE = "None"
 """Name of a missing value in a breakdown."""
 
 _INT64 = np.iinfo(np.int64)
+
+_SINGLE = (str, numbers.Number, np.generic, datetime.date, datetime.time, datetime.timedelta)
+"""What a breakdown may have as a value."""
 
 
 class Source(NamedTuple):
@@ -48,7 +54,16 @@ class Source(NamedTuple):
 
     def missing(self, name: str, row: int | None = None) -> ValueError:
         """The error for a column, or a value of it, that is not there."""
-        return self.error(f": column {name!r} is missing; pass {self.wanted}", row)
+        return self.error(f": column {shown(name)} is missing; pass {self.wanted}", row)
+
+    def listed(self, given: Any, wanted: str) -> list[Any]:
+        """The items of a list or of what is like one; a ValueError names what else was passed.
+
+        A set is none, because it has no order, and an array without dimensions has no items.
+        """
+        if not is_listing(given) or hasattr(given, "columns"):
+            raise self.error(f" are a {type(given).__name__}; pass {wanted}")
+        return items(given)
 
 
 class Factor(NamedTuple):
@@ -92,7 +107,9 @@ class Table:
             ValueError: it is none of these, or its columns differ in length.
         """
         if isinstance(given, (datasets.DatasetDict, datasets.IterableDatasetDict)):
-            raise source.error(f" hold the splits {list(given)}; pass one of them, e.g. {source.what}=dataset['test']")
+            raise source.error(
+                f" hold the splits {shown([*given])}; pass one of them, e.g. {source.what}=dataset['test']"
+            )
         if isinstance(given, datasets.Dataset):
             return cls(
                 source,
@@ -102,16 +119,12 @@ class Table:
             )
         if isinstance(given, pa.Table):
             given = dict(zip(given.column_names, given.columns, strict=True))
-        if hasattr(given, "keys"):
+        if hasattr(given, "keys") and not (isinstance(given, type) or hasattr(given, "tolist")):
             return cls._of_columns(source, given, copy)
-        if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
-            raise source.error(
-                f" are a {type(given).__name__}; pass a list of dicts, a dict of columns or a datasets.Dataset"
-            )
-        rows = list(given)
+        rows = source.listed(given, "a list of dicts, a dict of columns or a datasets.Dataset")
         for number, row in enumerate(rows):
             if not isinstance(row, Mapping):
-                raise source.error(f": {row!r} is not a dict of columns; pass {source.wanted}", number)
+                raise source.error(f": {shown(row)} is not a dict of columns; pass {source.wanted}", number)
 
         def read(name: str) -> list[Any]:
             try:
@@ -127,12 +140,12 @@ class Table:
         columns = {}
         for name in given.keys():  # noqa: SIM118 - not only dicts have keys
             values = given[name]
-            if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__"):
-                raise source.error(f" column {name!r} is a {type(values).__name__}; pass one value per row")
+            if not is_listing(values) or hasattr(values, "columns"):  # a frame where two columns have that name
+                raise source.error(f" column {shown(name)} is a {type(values).__name__}; pass one value per row")
             columns[str(name)] = list(items(values)) if copy or not hasattr(values, "__len__") else values
         lengths = {name: len(values) for name, values in columns.items()}
         if len(set(lengths.values())) > 1:
-            raise source.error(f": the columns differ in length ({lengths}); pass one value per row")
+            raise source.error(f": the columns differ in length ({shown(lengths)}); pass one value per row")
 
         def read(name: str) -> Any:
             if name not in columns:
@@ -146,12 +159,17 @@ class Table:
         """The rows of several batches, at least one, one after another."""
         if len(parts) == 1:
             return parts[0]
-        return cls(
-            parts[0].source,
-            sum(part.n for part in parts),
-            lambda name: any(part.has(name) for part in parts),
-            lambda name: [value for part in parts for value in part.items(name)],
-        )
+
+        def read(name: str) -> list[Any]:
+            values: list[Any] = []
+            for part in parts:
+                if part.n and not part.has(name):
+                    raise part.source.missing(name, len(values))
+                values += part.items(name) if part.n else []
+            return values
+
+        n = sum(part.n for part in parts)
+        return cls(parts[0].source, n, lambda name: any(part.has(name) for part in parts), read)
 
     def column(self, name: str) -> Any:
         """The values of one column as they were passed; a ValueError if it, or the value of a row, is missing."""
@@ -167,7 +185,7 @@ class Table:
         """A ValueError that names the first row that is wrong and its value in a column."""
         if wrong.any():
             number = int(np.argmax(wrong))
-            raise self.source.error(f": {name} {self.items(name)[number]!r} {rule}", number)
+            raise self.source.error(f": {name} {shown(self.items(name)[number])} {rule}", number)
 
     def text(
         self, name: str, levels: Sequence[str] | None = None, empty: str | None = None, integers: bool = False
@@ -236,8 +254,8 @@ class Table:
     def values(self, name: str) -> Factor:
         """A column of single values of any kind as texts; a ValueError names the first row that has more."""
         codes, levels = encode(self.column(name))
-        nested = [isinstance(level, (list, tuple, dict, np.ndarray)) for level in levels]
-        self.refuse(np.array([*nested, False])[codes], name, "is not a single value; pass a text or a number per row")
+        unlike = [not isinstance(level, _SINGLE) or is_long(level) for level in levels]
+        self.refuse(np.array([*unlike, False])[codes], name, "is not a single value; pass a text or a number per row")
         return Factor.of(np.where(codes < 0, len(levels), codes), [*map(str, levels), NONE])
 
 
@@ -263,64 +281,9 @@ def _dataset_column(source: Source, dataset: datasets.Dataset, name: str) -> Any
 def _is_text(value: Any, empty: str | None, integers: bool) -> bool:
     if value is None:
         return empty is not None
-    return isinstance(value, str) or (integers and not isinstance(value, float) and to_integer(value) is not None)
-
-
-def items(values: Any) -> list[Any]:
-    """The values of a list, tuple, array, tensor, series, or column of a dataset as Python values."""
-    for method in ("tolist", "to_pylist"):
-        if hasattr(values, method):
-            return list(getattr(values, method)())
-    return list(values[:] if isinstance(values, Sequence) else values)
-
-
-def array_of(values: Any) -> np.ndarray:
-    """A column as an array; of dtype object if it holds what NumPy cannot take."""
-    try:
-        if isinstance(values, pa.ChunkedArray):
-            return values.to_numpy()
-        return np.asarray(values[:] if isinstance(values, Sequence) else values)
-    except (TypeError, ValueError, RuntimeError):  # ragged lists; tensors with gradients or of type bfloat16
-        return np.empty(0, dtype=object)
-
-
-def encode(values: Any) -> tuple[Integers, list[Any]]:
-    """A column as codes and the values that they stand for; None has code -1."""
-    try:
-        if isinstance(values, Sequence):
-            values = values[:]
-            if len(set(map(type, values)) - {type(None)}) > 1:
-                raise TypeError("Arrow would make 1.0 of the integer beside a fraction")
-        array = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
-        if not pa.types.is_dictionary(array.type):
-            array = array.dictionary_encode()
-        if isinstance(array, pa.ChunkedArray):
-            array = array.unify_dictionaries().combine_chunks()
-        codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        return codes, array.dictionary.to_pylist()
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        # Values of several types, lists, or integers that are too large: they are compared one by one.
-        known: dict[tuple[type, str], int] = {}
-        levels: list[Any] = []
-        codes = np.full(len(values), -1, dtype=np.int64)
-        for number, value in enumerate(items(values)):
-            if value is not None:
-                code = known.setdefault((type(value), repr(value)), len(levels))
-                if code == len(levels):
-                    levels.append(value)
-                codes[number] = code
-        return codes, levels
-
-
-def to_integer(value: Any) -> int | None:
-    """The integer that a number stands for, None if it stands for none (booleans, fractions, NaN, texts)."""
-    if isinstance(value, (bool, np.bool_)):
-        return None
-    try:
-        whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
-        return int(value) if whole else operator.index(value)
-    except TypeError:
-        return None
+    if isinstance(value, (str, float, np.floating)) or is_long(value):
+        return isinstance(value, str)
+    return integers and to_integer(value) is not None
 
 
 def combined(*columns: Integers) -> Integers:
@@ -367,19 +330,22 @@ def check_runs(rows: Table, runs: Factor, *columns: Integers) -> None:
         number = int(np.argmax(uneven))
         counts = {name: int(count) for name, count in zip(runs.levels, table[cells[number]], strict=True)}
         raise rows.source.error(
-            f": the runs do not have this row equally often ({counts}); a mean over runs needs the same rows in all",
+            f": the runs do not have this row equally often ({shown(counts)}); a mean over runs needs the same rows in "
+            "all",
             number,
         )
 
 
 def breakdowns(metric: str, by: By) -> list[tuple[str, ...]]:
     """The entries of the option `by`, each as a tuple of names of columns."""
-    entries = [] if by is None else [by] if isinstance(by, str) else list(by)
+    if by is not None and not isinstance(by, str) and not is_listing(by):
+        raise ValueError(f"{metric}: by {shown(by)} is neither a column name nor a list; pass e.g. ['template_id']")
+    entries = [] if by is None else [by] if isinstance(by, str) else items(by)
     found = []
     for entry in entries:
         names = (entry,) if isinstance(entry, str) else tuple(entry) if isinstance(entry, Sequence) else ()
         if not names or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"{metric}: by entry {entry!r} is neither a column name nor a list of column names")
+            raise ValueError(f"{metric}: by entry {shown(entry)} is neither a column name nor a list of column names")
         found.append(names)
     return found
 
@@ -403,26 +369,32 @@ class Options:
     def __post_init__(self) -> None:
         for name, choices in self.CHOICES.items():
             value = getattr(self, name)
-            if value not in choices and (value is not None or getattr(type(self), name) is not None):
-                raise ValueError(f"{self.METRIC}: {name} {value!r} is not one of {tuple(choices)}")
+            allowed = (*choices, None) if getattr(type(self), name) is None else choices
+            if not (value is None or isinstance(value, str)) or value not in allowed:
+                raise ValueError(f"{self.METRIC}: {name} {shown(value)} is not one of {tuple(choices)}")
         for field in fields(self):
+            value = getattr(self, field.name)
             if field.type == "int":
-                integer = to_integer(getattr(self, field.name))
+                integer = to_integer(value)
                 if integer is None or integer < 0:
-                    value = getattr(self, field.name)
-                    raise ValueError(f"{self.METRIC}: {field.name} {value!r} is not an integer of 0 or more")
+                    raise ValueError(f"{self.METRIC}: {field.name} {shown(value)} is not an integer of 0 or more")
                 object.__setattr__(self, field.name, integer)
+            if field.type == "bool" and not isinstance(value, (bool, np.bool_)):
+                raise ValueError(f"{self.METRIC}: {field.name} {shown(value)} is neither True nor False")
         number = 0.5 if self.confidence is None else self.confidence
-        if not isinstance(number, (int, float)) or not 0 < number < 1:
+        if not isinstance(number, numbers.Real) or not 0 < number < 1:
             raise ValueError(
-                f"{self.METRIC}: confidence {self.confidence!r} is not above 0 and below 1; pass e.g. 0.95, or None "
-                "for no intervals"
+                f"{self.METRIC}: confidence {shown(self.confidence)} is not above 0 and below 1; pass e.g. 0.95, or "
+                "None for no intervals"
             )
-        breakdowns(self.METRIC, self.by)
+        if self.confidence is not None:
+            object.__setattr__(self, "confidence", float(number))
+        if self.by is not None:
+            object.__setattr__(self, "by", breakdowns(self.METRIC, self.by))  # a generator can be read but once
         if self.mean_over is not None and not isinstance(self.mean_over, str):
-            raise ValueError(f"{self.METRIC}: mean_over {self.mean_over!r} is not the name of a column")
+            raise ValueError(f"{self.METRIC}: mean_over {shown(self.mean_over)} is not the name of a column")
         if any(self.mean_over in names for names in self.breakdowns):
-            raise ValueError(f"{self.METRIC}: by and mean_over both name {self.mean_over!r}; name it in one of them")
+            raise ValueError(f"{self.METRIC}: by and mean_over both name {shown(self.mean_over)}; name it in only one")
 
     @property
     def breakdowns(self) -> list[tuple[str, ...]]:
@@ -463,9 +435,7 @@ class Batches:
         """The predictions as a table; here of one column, `prediction`."""
         del copy  # a list is always copied
         source = Source(self.REFERENCES.metric, "predictions", "a list with one value per row")
-        if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
-            raise source.error(f" are a {type(given).__name__}; pass {source.wanted}")
-        return Table.of(source, {"prediction": items(given)})
+        return Table.of(source, {"prediction": source.listed(given, source.wanted)})
 
     def _compute(self, *, predictions: Table, references: Table, options: Any) -> dict[str, Any]:
         raise NotImplementedError

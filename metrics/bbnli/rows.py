@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .answers import LABELS, label_code
-from .inputs import Integers, Source, Table
+from .inputs import Source, Table
+from .values import Integers
 
 TEXT_COLUMNS = {
     "bbnli": ("subtopic", "kind", "stance", "pair_id"),

@@ -6,12 +6,14 @@ Texts are read by the rules of the authors' analysis script.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from .inputs import Source, Table, array_of, items, to_integer
+from .inputs import Source, Table
+from .values import are_plain_numbers, array_of, is_boolean, is_listing, shown, to_integer
 
 MATCHES = ("strict", "released")
 """How an output text may name an answer."""
@@ -52,18 +54,13 @@ def table_of(predictions: Table, probabilities: Any) -> Table:
     Raises:
         ValueError: the probabilities are no list, or not as many.
     """
-    found = [None] * predictions.n if probabilities is None else _listed(probabilities)
+    nothing = probabilities is None
+    found = [None] * predictions.n if nothing else PROBABILITIES.listed(probabilities, PROBABILITIES.wanted)
     if len(found) != predictions.n:
         raise ValueError(
             f"bbq: {len(found)} rows of probabilities but {predictions.n} predictions; pass one row for each prediction"
         )
     return Table.of(predictions.source, {"prediction": predictions.items("prediction"), "probabilities": found})
-
-
-def _listed(probabilities: Any) -> list[Any]:
-    if isinstance(probabilities, (str, bytes, dict)) or not hasattr(probabilities, "__iter__"):
-        raise PROBABILITIES.error(f" are a {type(probabilities).__name__}; pass {PROBABILITIES.wanted}")
-    return items(probabilities)
 
 
 def read_probabilities(outputs: Table) -> npt.NDArray[np.float64] | None:
@@ -84,9 +81,11 @@ def read_probabilities(outputs: Table) -> npt.NDArray[np.float64] | None:
     nothing = [np.nan] * len(ANSWERS)
     rows = [nothing if row is None else row for row in given]
     found = array_of(rows)
-    if found.dtype.kind not in "fiu" or found.shape != (outputs.n, len(ANSWERS)):
-        number = next(number for number, row in enumerate(rows) if not _are_numbers(row))
-        raise PROBABILITIES.error(f": {given[number]!r} are not three numbers; pass those of the three answers", number)
+    if found.dtype.kind not in "fiu" or found.shape != (outputs.n, len(ANSWERS)) or _have_booleans(rows):
+        number = next((number for number, row in enumerate(rows) if not _are_numbers(row)), 0)
+        raise PROBABILITIES.error(
+            f": {shown(given[number])} are not three numbers; pass those of the three answers", number
+        )
     found = found.astype(np.float64)
     absent = np.isnan(found)
     has_none = absent.all(axis=1)
@@ -100,14 +99,21 @@ def read_probabilities(outputs: Table) -> npt.NDArray[np.float64] | None:
     ):
         if wrong.any():
             number = int(np.argmax(wrong))
-            raise PROBABILITIES.error(f": {given[number]!r} {rule}", number)
+            raise PROBABILITIES.error(f": {shown(given[number])} {rule}", number)
     return None if has_none.all() else found
 
 
 def _are_numbers(row: Any) -> bool:
     """Whether a row is three numbers."""
-    array = array_of(row) if hasattr(row, "__len__") and not isinstance(row, (str, bytes, dict)) else np.empty(0)
-    return array.shape == (len(ANSWERS),) and array.dtype.kind in "fiu"
+    array = array_of(row) if is_listing(row) and hasattr(row, "__len__") else np.empty(0)
+    return array.shape == (len(ANSWERS),) and array.dtype.kind in "fiu" and not _have_booleans([row])
+
+
+def _have_booleans(rows: Sequence[Any]) -> bool:
+    """Whether there is True or False among the numbers of some rows, which NumPy would take for 1 or 0."""
+    of_dtypes = {row.dtype: row for row in rows if hasattr(row, "dtype")}
+    values = list(chain.from_iterable(row for row in rows if not hasattr(row, "dtype")))
+    return any(map(is_boolean, of_dtypes.values())) or (not are_plain_numbers(values) and any(map(is_boolean, values)))
 
 
 def answer_indices(outputs: Sequence[Any], rows: Table, match: str) -> np.ndarray:
@@ -127,7 +133,7 @@ def answer_indices(outputs: Sequence[Any], rows: Table, match: str) -> np.ndarra
             options = tuple(column[number] for column in answers)
             for name, option in zip(ANSWERS, options, strict=True):
                 if not isinstance(option, str):
-                    raise ValueError(f"bbq: references row {number}: {name} {option!r} is not a string")
+                    raise ValueError(f"bbq: references row {number}: {name} {shown(option)} is not a string")
             cleaned = _clean(output, seen)
             found[number] = _match(cleaned, [_clean(option, seen) for option in options])
             if found[number] < 0 and persons is not None:
@@ -136,8 +142,8 @@ def answer_indices(outputs: Sequence[Any], rows: Table, match: str) -> np.ndarra
         integer = output if type(output) is int else to_integer(output)
         if integer is None or not -1 <= integer <= 2:
             raise ValueError(
-                f"bbq: predictions row {number}: {output!r} is not an answer; pass the index 0, 1 or 2, the answer "
-                f"text, or -1 or None where the output names no answer (decide scores and their ties before)"
+                f"bbq: predictions row {number}: {shown(output)} is not an answer; pass the index 0, 1 or 2, the "
+                f"answer text, or -1 or None where the output names no answer (decide scores and their ties before)"
             )
         found[number] = integer
     return found
@@ -173,6 +179,7 @@ def _persons(info: Any, number: int) -> list[str]:
         persons = [None]
     if not all(isinstance(person, str) for person in persons):
         raise ValueError(
-            f"bbq: references row {number}: answer_info {info!r} is not a dict from ans0, ans1, ans2 to [text, info]"
+            f"bbq: references row {number}: answer_info {shown(info)} is not a dict from ans0, ans1, ans2 to "
+            "[text, info]"
         )
     return persons

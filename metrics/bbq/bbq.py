@@ -15,12 +15,13 @@ from .answers import ANSWERS, MATCHES, Outputs, answer_indices, read_probabiliti
 from .inputs import Batches, By, Factor, Table, runs_of
 from .inputs import Options as SharedOptions
 
-# `evaluate` copies the files that this one imports, and no others.
+# `evaluate` copies the files that this one imports, and no others: so `intervals` and `values` are imported here.
 from .intervals import intervals as intervals
 from .names import NAMES, check_names, under_names
 from .rows import INDEX_COLUMNS, REFERENCES, TEXT_COLUMNS, group, read
 from .scores import OF_PROBABILITIES, UNPARSED_RULES, VERSION, count
 from .summary import left_out, summarize
+from .values import shown as shown
 
 _CITATION = """\
 @inproceedings{parrish-etal-2022-bbq,

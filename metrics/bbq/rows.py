@@ -9,6 +9,7 @@ import numpy as np
 
 from .inputs import Factor, Source, Table, check_runs, crossed
 from .scores import CONTEXTS, POLARITIES
+from .values import shown
 
 TEXT_COLUMNS = ("category", "template_id", "set_id", "question_polarity", "context_condition")
 """The columns of strings that are read."""
@@ -116,8 +117,8 @@ def _check_unique(rows: Table, category: Factor, example_id: np.ndarray, runs: F
     if same.any():
         first, second = sorted(order[[int(np.argmax(same)), int(np.argmax(same)) + 1]].tolist())
         raise rows.source.error(
-            f": example_id {example_id[second]} of category {category.levels[category.codes[second]]!r} repeats row "
-            f"{first}; pass every example once",
+            f": example_id {example_id[second]} of category {shown(category.levels[category.codes[second]])} repeats "
+            f"row {first}; pass every example once",
             second,
         )
 
@@ -133,8 +134,8 @@ def _check_sets(rows: Table, set_id: Factor, disambiguated: np.ndarray, nonneg: 
         number = int(np.argmax(lopsided))
         at = cell[number]
         raise rows.source.error(
-            f": set_id {set_id.levels[set_id.codes[number]]!r} has {n_neg[at]} 'neg' and {n_nonneg[at]} 'nonneg' rows "
-            f"with context_condition {CONTEXTS[int(disambiguated[number])]!r}; pass whole sets, because half a set "
-            "makes the bias scores lopsided; the metric itself takes them with allow_incomplete=True",
+            f": set_id {shown(set_id.levels[set_id.codes[number]])} has {n_neg[at]} 'neg' and {n_nonneg[at]} 'nonneg' "
+            f"rows with context_condition {CONTEXTS[int(disambiguated[number])]!r}; pass whole sets, because half a "
+            "set makes the bias scores lopsided; the metric itself takes them with allow_incomplete=True",
             number,
         )

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import numbers
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from .inputs import NONE, Factor, Integers, Source, Table, array_of, check_runs
+from .inputs import NONE, Factor, Source, Table, check_runs
 from .scores import SCORE_COLUMNS, Floats
+from .values import Integers, are_plain_numbers, array_of, shown
 
 TEXT_COLUMNS = ("subject1", "subject2", "cluster1", "cluster2", "attribute", "attribute_class")
 """The columns of strings that are read, beside `example_id` and `template_id`."""
 
 REFERENCES = Source("unqover", "references", "the rows of the UnQover dataset as they are")
-PREDICTIONS = Source("unqover", "predictions", f"all eight scores of each row by name: {', '.join(SCORE_COLUMNS)}")
+PREDICTIONS = Source(
+    "unqover",
+    "predictions",
+    f"all eight scores of each row by name: {', '.join(SCORE_COLUMNS)}; and example_id with all rows or with none",
+)
 
 TOLERANCE = 1e-6
 """How far above 1 a score may lie; the sum of a float32 softmax does."""
@@ -99,15 +105,25 @@ def _score(predictions: Table, name: str) -> Floats:
         "is not a score from 0 to 1; pass probabilities, and all eight of a row (leave out rows that were not scored "
         "in both orders and with both questions)"
     )
-    array = array_of(predictions.column(name))
-    if array.dtype.kind not in "fiu" or array.ndim != 1:
-        values = predictions.items(name)
-        real = [isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) for value in values]
-        predictions.refuse(~np.array(real), name, rule)
+    column = predictions.column(name)
+    is_sequence = isinstance(column, Sequence)
+    column = predictions.items(name) if is_sequence else column  # that of a dataset is slow, row by row
+    array = array_of(column)
+    mixed = is_sequence and not are_plain_numbers(column)  # True would become 1.0
+    if array.dtype.kind not in "fiu" or array.ndim != 1 or mixed:
+        values = list(map(_number, predictions.items(name)))
+        fits = [value is not None and 0.0 <= value <= 1.0 + TOLERANCE for value in values]
+        predictions.refuse(~np.array(fits), name, rule)
         array = np.array(values, dtype=np.float64)
     array = array.astype(np.float64, copy=False)
     predictions.refuse(~((array >= 0.0) & (array <= 1.0 + TOLERANCE)), name, rule)
     return np.minimum(array, 1.0)
+
+
+def _number(value: Any) -> float | None:
+    """The number that a value is, also one of NumPy or in a tensor without dimensions; None if it is none."""
+    number = value.tolist() if hasattr(value, "tolist") else value
+    return cast(float, number) if isinstance(number, numbers.Real) and not isinstance(number, bool) else None
 
 
 def _joint(first: Factor, second: Factor) -> tuple[Factor, Factor]:
@@ -138,11 +154,11 @@ def _check_pairs(rows: Table, items: Items, runs: Factor) -> None:
         repeats = np.flatnonzero(key[order][1:] == key[order][:-1])
         place = repeats[np.argmin(order[repeats + 1])]
         first, second = order[place], order[place + 1]
-        pair = subject1.levels[subject1.codes[second]], subject2.levels[subject2.codes[second]]
+        pair = shown((subject1.levels[subject1.codes[second]], subject2.levels[subject2.codes[second]]))
         raise rows.source.error(
-            f": the subjects {pair} with template_id {template.levels[template.codes[second]]!r} and attribute "
-            f"{attribute.levels[attribute.codes[second]]!r} repeat row {first}; incomplete or doubled blocks: one row "
-            "holds both orders, pass it once",
+            f": the subjects {pair} with template_id {shown(template.levels[template.codes[second]])} and attribute "
+            f"{shown(attribute.levels[attribute.codes[second]])} repeat row {first}; incomplete or doubled blocks: one "
+            "row holds both orders, pass it once",
             second,
         )
 
@@ -158,7 +174,7 @@ def _check_cluster(rows: Table, items: Items, number: int) -> None:
         row = int(np.argmax(wrong))
         name = subject.codes[row]
         raise rows.source.error(
-            f": cluster{number} {cluster.levels[cluster.codes[row]]!r} of subject {subject.levels[name]!r} is "
-            f"{cluster.levels[owner[name]]!r} in another row; a subject has one cluster",
+            f": cluster{number} {shown(cluster.levels[cluster.codes[row]])} of subject {shown(subject.levels[name])} "
+            f"is {shown(cluster.levels[owner[name]])} in another row; a subject has one cluster",
             row,
         )

@@ -11,10 +11,10 @@ import datasets
 import evaluate
 import numpy as np
 
-from .inputs import Batches, By, Integers, Table, crossed, runs_of
+from .inputs import Batches, By, Table, crossed, runs_of
 from .inputs import Options as SharedOptions
 
-# `evaluate` copies the files that this one imports, and no others.
+# `evaluate` copies the files that this one imports, and no others: so `intervals` and `values` are imported here.
 from .intervals import intervals as intervals
 from .rows import PREDICTIONS, REFERENCES, TEXT_COLUMNS, read, subject_scores
 from .scores import (
@@ -32,6 +32,7 @@ from .scores import (
     subject_tables,
     summarize,
 )
+from .values import Integers
 
 _CITATION = """\
 @inproceedings{li-etal-2020-unqovering,

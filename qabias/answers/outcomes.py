@@ -21,6 +21,8 @@ ANSWERED, REFUSED, TRUNCATED, FILTERED, UNREAD = OUTCOMES
 _LENGTH = ("length", "max_tokens", "max_output_tokens", "model_length")
 _FILTER = ("content_filter", "content-filter", "safety", "refusal_filter")
 
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+
 # A text that begins so declines to answer. "I can't answer" alone is a wording of UNKNOWN, and not meant here.
 _REFUSAL = re.compile(
     r"^\W*(?:(?:i'm|i am|we're|we are) (?:really |very |so )?sorry|sorry,|i apologi[sz]e|my apologies|"
@@ -35,8 +37,24 @@ _REFUSAL = re.compile(
 )
 
 
+def whole(text: str) -> str:
+    """A text that can be stored: U+FFFD in place of each half of a surrogate pair, which JSON can spell.
+
+    Some servers send half a pair where they cut an emoji in two. Two halves in a row that make a pair become it.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        The text itself, with all that a `Written` knows, where nothing is to be replaced.
+    """
+    if _HALF_PAIR.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 class Written(str):
-    """A text that a model wrote, with why it ended.
+    """A text that a model wrote, with why it ended. The text and the thinking are whole, see `whole`.
 
     Attributes:
         finish: What ended it: "stop", "length", "content_filter", or "" where that is not known.
@@ -48,9 +66,9 @@ class Written(str):
 
     def __new__(cls, text: str, finish: str = "", thinking: str = "") -> Written:
         """Make a text of its parts."""
-        written = super().__new__(cls, text)
+        written = super().__new__(cls, whole(text))
         written.finish = finish
-        written.thinking = thinking
+        written.thinking = whole(thinking)
         return written
 
 

@@ -15,10 +15,9 @@ from qabias.api.words import in_python_words
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from qabias.comparison import Comparison
     from qabias.tables.model import Analysis
+    from qabias.terminal.console import Console
 
 
 class ComparedResults(Tabled):
@@ -60,15 +59,20 @@ class ComparedResults(Tabled):
     def _analysis(self) -> Analysis:
         return self._comparison.analysis
 
-    def report(self, folder: str | Path) -> Path:
+    @in_python_words()
+    def report(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write `compare.html` and `analysis.json` into a folder, and return the path of the page.
 
+        Args:
+            folder: Where to write.
+            overwrite: Replace what is no comparison of these runs too.
+
         Raises:
-            QabiasError: If the folder holds a run, or the page cannot be written.
+            QabiasError: If the folder holds a run or something else that would be lost, or the page cannot be written.
         """
         from qabias.report import write_comparison
 
-        return write_comparison(self._comparison, Path(folder))
+        return write_comparison(self._comparison, Path(folder), overwrite=overwrite)
 
     def _repr_html_(self) -> str:
         from qabias.report.card import comparison_card

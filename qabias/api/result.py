@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any
 from qabias.api.checks import check_path, check_texts
 from qabias.api.scratch import Scratch
 from qabias.api.tabled import Tabled
+from qabias.api.words import in_python_words
 from qabias.benchmarks.findings import findings
 from qabias.benchmarks.undefined import reasons
 from qabias.comparison.outcomes import outcomes_of
 from qabias.errors import QabiasError
-from qabias.measuring.collected import coverage_of
+from qabias.runs.coverage import coverage_of
 from qabias.runs.scored import ScoredRun, read_scored, read_tables
 from qabias.tables.model import Analysis
 
 if TYPE_CHECKING:
     import datasets
     import pandas
-    from rich.console import Console
+
+    from qabias.terminal.console import Console
 
 
 class Result(Tabled):
@@ -173,14 +175,16 @@ class Result(Tabled):
         shutil.copytree(self.folder, target, dirs_exist_ok=True)
         return Result(target, upstream_dir=self.upstream_dir)
 
-    def report(self, path: str | Path | None = None) -> Path:
+    @in_python_words()
+    def report(self, path: str | Path | None = None, *, overwrite: bool = False) -> Path:
         """Write the report, one HTML page that needs no network, and return its path.
 
         Args:
             path: File to write; by default `report.html` in the run folder, which must not be a temporary one.
+            overwrite: Replace a file that is no report of this run too.
 
         Raises:
-            QabiasError: If the page cannot be written, or would be removed with the result.
+            QabiasError: If the page cannot be written, would replace something else, or be removed with the result.
         """
         from qabias.report import write_report
 
@@ -190,7 +194,8 @@ class Result(Tabled):
                 "result.report('report.html')"
             )
 
-        return write_report(self._run, self._analysis, None if path is None else Path(path))
+        output = None if path is None else Path(path)
+        return write_report(self._run, self._analysis, output, overwrite=overwrite)
 
     def push(
         self, to: str, dataset: str, *, sample: bool = False, create_pr: bool = True, dry_run: bool = False

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
     from matplotlib.figure import Figure
-    from rich.console import Console
+
+    from qabias.terminal.console import Console
 
 
 class Tabled(ABC):
@@ -76,7 +77,7 @@ class Tabled(ABC):
         return draw(table)
 
     def __str__(self) -> str:
-        from rich.console import Console
+        from qabias.terminal.console import Console
 
         text = io.StringIO()
         # In a notebook rich would show the tables itself and leave the text empty, and a kernel asks for colours.

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from qabias.answers.outcomes import ANSWERED, OUTCOMES, outcomes
+from qabias.answers.outcomes import ANSWERED, OUTCOMES, outcomes, whole
 from qabias.benchmarks.facts import counted
 from qabias.support.suggest import unknown
 from qabias.tables.formatting import percent
@@ -56,7 +56,7 @@ def text_columns(
     columns = {
         f"prediction{plural}": _column(labels, pa.int8(), samples),
         f"outcome{plural}": _column(became, pa.string(), samples),
-        "outputs": pa.array([list(map(str, of_row)) for of_row in texts], pa.list_(pa.string())),
+        "outputs": pa.array([list(map(whole, map(str, of_row))) for of_row in texts], pa.list_(pa.string())),
     }
     return columns | ({"thinking": _column(thinking, pa.string(), samples)} if any(map(any, thinking)) else {})
 

@@ -4,7 +4,8 @@ Each dataset derives its own `DatasetFolder` from the one here and says only wha
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from string import Template as TextTemplate
@@ -17,14 +18,61 @@ import yaml
 
 from qabias.building.croissant import FILE_NAME, Records, croissant_text
 from qabias.building.origin import is_bundled
-from qabias.support.files import write_atomically, write_text
+from qabias.support.files import write_atomically, write_json, write_text
+from qabias.support.outputs import Own, json_with
 
 SPLIT = "test"
 PARQUET_NAME = f"{SPLIT}-00000-of-00001.parquet"
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
+MARK = ".qabias-build.json"
+"""The hidden file by which `qabias build` knows a folder that it wrote."""
+
+_WRITTEN = ("README.md", FILE_NAME, f"data/*/{PARQUET_NAME}")
+
 Tables = Mapping[str, pa.Table]
+
+
+def is_built(benchmark: str) -> Own:
+    """A folder is own where `qabias build` wrote this benchmark there."""
+    has_mark = json_with(benchmark=benchmark)
+    return lambda folder: has_mark(folder / MARK)
+
+
+@contextmanager
+def claimed(folder: Path, benchmark: str) -> Iterator[None]:
+    """Mark a folder as one that `qabias build` writes; it is marked as before where nothing comes to be written.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    mark = folder / MARK
+    before = mark.read_bytes() if mark.is_file() else None
+    files, folders = _files(folder), _folders(folder)
+    write_json(mark, {"benchmark": benchmark})
+    try:
+        yield
+    finally:
+        if _files(folder) == files:
+            if before is None:
+                mark.unlink()
+            else:
+                write_atomically(mark, lambda temporary: temporary.write_bytes(before))
+            for made in _folders(folder):
+                if made not in folders:
+                    made.rmdir()
+
+
+def _files(folder: Path) -> dict[Path, tuple[int, int]]:
+    """The files that a build writes, where they are there, and what is another of each when it has been written."""
+    found = (path for pattern in _WRITTEN for path in folder.glob(pattern) if path.is_file())
+    return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in found}
+
+
+def _folders(folder: Path) -> list[Path]:
+    """The folders that a build makes, where they are there, the innermost first."""
+    return [path for path in (*folder.glob("data/*"), folder / "data", folder) if path.is_dir()]
 
 
 class Origin(Protocol):

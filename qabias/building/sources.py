@@ -7,27 +7,40 @@ is checked against its git blob id (the SHA-1 under which git stores the content
 
 import functools
 import hashlib
-import http.client
+import http
 import importlib.resources
 import json
 import logging
 import os
-import urllib.error
+import stat
 import urllib.parse
-import urllib.request
 from pathlib import Path
 from typing import TypedDict
 
 import tenacity
 
 from qabias.errors import QabiasError
+from qabias.support.address import is_address, without_secrets
+from qabias.support.cache import cache_folder
 from qabias.support.files import write_atomically
 from qabias.support.suggest import did_you_mean, unknown
 from qabias.support.version import __version__
 
 DEFAULT_URL = "https://raw.githubusercontent.com"
 TIMEOUT_SECONDS = 30.0
+"""Seconds without a sign of life after which a download has failed."""
+
+TOTAL_SECONDS = 600.0
+"""Seconds that one try of a download may take in all."""
+
+MOST_BYTES = 64_000_000
+"""Most bytes that are read of a file whose size is not pinned."""
+
+PAGE_BYTES = 64_000
+"""So many bytes are read of any answer, as of a page that says what is wrong; the hash decides about its content."""
+
 TRIES = 3
+REDIRECTS = 5
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +67,8 @@ class _TransientError(Exception):
 def _warn(state: tenacity.RetryCallState) -> None:
     assert state.outcome is not None
     assert state.next_action is not None
-    logger.warning("%s: %s; trying again in %g s", state.args[0], state.outcome.exception(), state.next_action.sleep)
+    url = without_secrets(state.args[0])
+    logger.warning("%s: %s; trying again in %g s", url, state.outcome.exception(), state.next_action.sleep)
 
 
 RETRIES = tenacity.Retrying(
@@ -87,7 +101,7 @@ def fetch(repository: str, path: str, *, upstream_dir: str | Path | None = None)
     if mirror:
         return _read_mirror(Path(mirror).expanduser(), repository, path, pin)
 
-    cached = _cache_folder() / repository / commit(repository) / path
+    cached = cache_folder() / repository / commit(repository) / path
     content = _read(cached)
     if content is not None:
         fault = _fault(content, pin)
@@ -138,15 +152,8 @@ def _pinned_file(repository: str, path: str) -> PinnedFile:
     pinned = _pinned_repository(repository)["files"]
     if path not in pinned:
         hint = did_you_mean(path, pinned, most=3, cutoff=0.5) or "; sources.files() lists the pinned files"
-        raise QabiasError(f"sources: {repository} has no pinned file {path!r}{hint}")
+        raise QabiasError(f"sources: {repository} has no pinned file {path[:200]!r}{hint}")
     return pinned[path]
-
-
-def _cache_folder() -> Path:
-    chosen = os.environ.get("QABIAS_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "qabias"
 
 
 def _read_mirror(mirror: Path, repository: str, path: str, pin: PinnedFile) -> Path:
@@ -169,6 +176,9 @@ def _read_mirror(mirror: Path, repository: str, path: str, pin: PinnedFile) -> P
 def _read(file: Path) -> bytes | None:
     """Return the content, or None if there is no such file."""
     try:
+        # A pipe or a device has no end.
+        if not stat.S_ISREG(file.stat().st_mode):
+            raise QabiasError(f"sources: cannot read {file}: it is not a file; put the published file in its place")
         return file.read_bytes()
     except FileNotFoundError:
         return None
@@ -190,17 +200,15 @@ def _download(repository: str, path: str, pin: PinnedFile) -> bytes:
     _check_online(repository, path)
     base = (os.environ.get("QABIAS_UPSTREAM_URL") or DEFAULT_URL).rstrip("/")
     if not base.startswith(("http://", "https://")):
-        raise QabiasError(f"sources: QABIAS_UPSTREAM_URL must begin with http:// or https://, not {base!r}")
-    url = f"{base}/{repository}/{commit(repository)}/{urllib.parse.quote(path)}"
-
-    content = _get_with_retries(url)
-    fault = _fault(content, pin)
-    if fault is not None:
         raise QabiasError(
-            f"sources: {url} did not send the published file ({fault}); nothing was kept. A proxy or a sign-in page "
-            "may have answered in its place: try another network, or set QABIAS_UPSTREAM to a local mirror"
+            f"sources: QABIAS_UPSTREAM_URL must begin with http:// or https://, not {without_secrets(base)[:200]!r}"
         )
-    return content
+    if not is_address(base):
+        raise QabiasError(
+            f"sources: {without_secrets(base)[:200]!r} is not a valid address; correct QABIAS_UPSTREAM_URL"
+        )
+    url = f"{base}/{repository}/{commit(repository)}/{urllib.parse.quote(path)}"
+    return _get_with_retries(url, pin)
 
 
 def _check_online(repository: str, path: str) -> None:
@@ -212,39 +220,91 @@ def _check_online(repository: str, path: str) -> None:
             )
 
 
-def _get_with_retries(url: str) -> bytes:
+def _get_with_retries(url: str, pin: PinnedFile) -> bytes:
+    """Return the verified body of a request, which is repeated after a failure that may pass."""
     try:
-        return RETRIES(_get, url)
+        return RETRIES(_get_verified, url, pin)
     except _TransientError as error:
         raise QabiasError(
-            f"sources: cannot download {url} after {TRIES} tries: {error}; check the network, "
+            f"sources: cannot download {without_secrets(url)} after {TRIES} tries: {error}; check the network, "
             "or set QABIAS_UPSTREAM to a local mirror"
-        ) from error
+        ) from None  # what lies below may hold the whole address
 
 
-def _get(url: str) -> bytes:
-    """Return the whole body of one request."""
-    request = urllib.request.Request(url, headers={"User-Agent": f"qabias/{__version__}"})
+def _get_verified(url: str, pin: PinnedFile) -> bytes:
+    content = _get(url, pin)
+    fault = _fault(content, pin)
+    if fault is None:
+        return content
+    if pin["bytes"] is not None and len(content) < pin["bytes"]:
+        raise _TransientError(f"the answer was cut off: it is not the published file ({fault})")
+    raise QabiasError(
+        f"sources: {without_secrets(url)} did not send the published file ({fault}); nothing was kept. A proxy or a "
+        "sign-in page may have answered in its place: try another network, or set QABIAS_UPSTREAM to a local mirror"
+    )
+
+
+def _get(url: str, pin: PinnedFile) -> bytes:
+    """Return the whole body of one request, which is followed where it is redirected."""
+    # Here and not above: most of the time nothing is downloaded.
+    from qabias.support.http import REDIRECTS as REDIRECTED
+    from qabias.support.http import Bounds, HttpClient, LastingError, LateError, PassingError
+
+    most_bytes = MOST_BYTES if pin["bytes"] is None else max(pin["bytes"], PAGE_BYTES)
+    bounds = Bounds(most_bytes, TOTAL_SECONDS)
+    # A packed body may have more bytes than the file.
+    headers = {"User-Agent": f"qabias/{__version__}", "Accept-Encoding": "identity"}
+    there = url
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:
-            return response.read()
-    except urllib.error.HTTPError as error:
-        error.close()
-        if error.code >= 500 or error.code == 429:
-            raise _TransientError(f"the server answered {error.code} {error.reason}") from error
+        with HttpClient(bounds, timeout=TIMEOUT_SECONDS, headers=headers) as client:
+            for _ in range(REDIRECTS + 1):
+                reply = client.send("GET", there)
+                if reply.status not in REDIRECTED:
+                    return _content(reply.status, reply.content, url)
+                there = _redirected(there, reply.headers.get("location", ""), url)
+    except LateError as error:
+        raise _TransientError(f"timed out: {error}") from None
+    except PassingError as error:
+        raise _TransientError(str(error)) from None
+    except LastingError as error:
         raise QabiasError(
-            f"sources: {url} answered {error.code} {error.reason}; check QABIAS_UPSTREAM_URL if it is set, "
-            "or set QABIAS_UPSTREAM to a local mirror"
-        ) from error
-    except http.client.IncompleteRead as error:
-        missing = "" if error.expected is None else f", {error.expected} more were announced"
-        raise _TransientError(f"the answer was cut off after {len(error.partial)} bytes{missing}") from error
-    except http.client.InvalidURL as error:
-        raise QabiasError(f"sources: {url!r} is not a valid address: {error}; correct QABIAS_UPSTREAM_URL") from error
-    except urllib.error.URLError as error:
-        raise _TransientError(str(error.reason)) from error
-    except (OSError, http.client.HTTPException) as error:
-        raise _TransientError(str(error) or type(error).__name__) from error
+            f"sources: {without_secrets(url)}: {error}; correct QABIAS_UPSTREAM_URL if it is set, or set "
+            "QABIAS_UPSTREAM to a local mirror"
+        ) from None
+    raise QabiasError(
+        f"sources: {without_secrets(url)} redirects more than {REDIRECTS} times; correct QABIAS_UPSTREAM_URL"
+    )
+
+
+def _content(status: int, content: bytes, url: str) -> bytes:
+    """Return the body of an answer that has one."""
+    if status == 200:
+        return content
+    if status >= 500 or status == 429:
+        raise _TransientError(f"the server answered {status} {_phrase(status)}")
+    raise QabiasError(
+        f"sources: {without_secrets(url)} answered {status} {_phrase(status)}; check QABIAS_UPSTREAM_URL if it is set, "
+        "or set QABIAS_UPSTREAM to a local mirror"
+    )
+
+
+def _phrase(status: int) -> str:
+    """Return what a status means; "" of an unknown one."""
+    known = {one.value: one.phrase for one in http.HTTPStatus}
+    return known.get(status, "")
+
+
+def _redirected(there: str, location: str, url: str) -> str:
+    """Return the address that a redirect names."""
+    try:
+        target = urllib.parse.urljoin(there, location)
+    except ValueError:
+        target = ""
+    if not location or not is_address(target):
+        raise QabiasError(
+            f"sources: {without_secrets(url)} redirects to what is no address of http; correct QABIAS_UPSTREAM_URL"
+        )
+    return target
 
 
 def _store(file: Path, content: bytes) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 
 from qabias.errors import QabiasError
+from qabias.support.extras import need
 
 if TYPE_CHECKING:
     import inflect
@@ -121,6 +122,7 @@ def filled_pattern(text: str) -> re.Pattern[str]:
 @lru_cache(maxsize=1)
 def _english() -> "inflect.engine":
     # Imported here because the import takes two seconds, and only building texts needs it.
+    need("build", "building texts")
     import inflect
 
     english = inflect.engine()

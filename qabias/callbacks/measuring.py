@@ -97,15 +97,13 @@ class Measurements:
             arguments, question, scorer = self.question_of(loaded, processes.count)
         fingerprint = loaded.version.rpartition("-")[2]
         folder = self.folder / f"step-{step:08d}-{fingerprint}"
-        run = processes.on_first(
-            partial(claim, folder, arguments, question.signature, question.units_per_part, alone=True)
-        )
+        run = processes.on_first(partial(claim, folder, arguments, question.signature, question.units_per_part))
         with processes.together():
             # A measurement that was interrupted may have been shared out otherwise.
             question = replace(question, units_per_part=run.units_per_part)
             for number in range(processes.rank, len(question.parts), processes.count):
-                if not is_there(run.folder, question, number):
-                    answer_part(run.folder, question, number, scorer, arguments.norm)
+                if not is_there(run, question, number):
+                    answer_part(run, question, number, scorer)
         return run.folder, processes.on_first(partial(_score, run, question))
 
     def earlier(self, step: int) -> dict[int, Path]:
@@ -139,7 +137,7 @@ def earlier_scores(folder: Path) -> Mapping[str, Any]:
 
 
 def _score(run: RunFile, question: Question) -> Mapping[str, Any]:
-    answers, n_missing = read_answers(run.folder, question.benchmark, question.parts)
+    answers, n_missing = read_answers(run, question.benchmark, question.parts)
     if n_missing:
         raise QabiasError(
             f"{run.folder}: {n_missing} of {len(question.parts)} parts are missing; output_dir must be a folder that "

@@ -11,8 +11,11 @@ import typer
 from qabias.benchmarks.registry import default_name
 from qabias.cli.build import build
 from qabias.cli.check import check
+from qabias.cli.check_device import check_device
 from qabias.cli.compare import compare
 from qabias.cli.export import export
+from qabias.cli.failures import EXIT_USER_ERROR as EXIT_USER_ERROR
+from qabias.cli.failures import INTERRUPTED, check_readable, fail, say_interrupted, warn_in_one_line
 from qabias.cli.familiarity import familiarity
 from qabias.cli.list import list_
 from qabias.cli.merge import merge
@@ -25,11 +28,11 @@ from qabias.cli.run import run
 from qabias.cli.score import score
 from qabias.cli.show import show
 from qabias.cli.validate import validate
-from qabias.errors import QabiasError
-from qabias.runs.distributed import SharedError, is_first
+from qabias.support import streams
+from qabias.support.processor import wait_passively
 from qabias.support.version import __version__
+from qabias.terminal.echo import echo
 
-EXIT_USER_ERROR = 2
 _FIRST = default_name()
 
 app = typer.Typer(
@@ -52,6 +55,7 @@ for _command, _name, _example in (
     (report, "report", "report runs/ONE runs/OTHER --output report.html"),
     (compare, "compare", "compare runs/ONE runs/OTHER --output comparison"),
     (check, "check", "check runs/ONE --max bias_ambig=0.1 --min accuracy_ambig=0.9 --by category"),
+    (check_device, "check-device", "check-device --minutes 8 --output device.json"),
     (familiarity, "familiarity", f"familiarity {_FIRST} --model smollm2 --config Religion"),
     (pool, "pool", "pool runs/PROMPT-1 runs/PROMPT-2 runs/PROMPT-3 --output runs/mean"),
     (export, "export", "export runs/ONE --format latex --table bias_by_category"),
@@ -64,29 +68,42 @@ app.command("list")(list_)
 
 
 @app.callback(invoke_without_command=True)
-def _version(
+def _globally(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", envvar="QABIAS_DEBUG", help="Print the traceback of what a command ends with."),
+    ] = False,
 ) -> None:
+    context.ensure_object(dict)["debug"] = debug
     if version:
-        typer.echo(f"qabias {__version__}")
+        echo(f"qabias {__version__}")
         raise typer.Exit
 
 
 def main() -> None:
-    """Run the command line; a mistake of the user is one line on standard error and exit code 2."""
+    """Run the command line.
+
+    A mistake of the user is one line on standard error and exit code 2, a fault of qabias exit code 70.
+    """
+    wait_passively()
+    streams.write_plainly()
+    warn_in_one_line()
+    command = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
+    settings = {"debug": False}
     try:
-        app()
-    except SharedError as error:
-        if not is_first():
-            sys.exit(EXIT_USER_ERROR)
-        _fail(str(error))
-    except QabiasError as error:
-        _fail(str(error))
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        _fail(f"{where}{error.strerror or error}; fix it and run the same command again, a run continues")
-
-
-def _fail(message: str) -> None:
-    typer.echo(f"qabias: error: {' '.join(message.split())}", err=True)
-    sys.exit(EXIT_USER_ERROR)
+        try:
+            check_readable(sys.argv[1:])
+            app(obj=settings)
+        finally:
+            streams.flush()
+    except SystemExit as stopped:
+        if stopped.code == INTERRUPTED:
+            say_interrupted(command)
+        raise
+    except KeyboardInterrupt:
+        say_interrupted(command)
+        sys.exit(INTERRUPTED)
+    except Exception as error:  # the one place where whatever else comes is said
+        sys.exit(fail(error, command, debug=settings["debug"]))

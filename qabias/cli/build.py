@@ -5,7 +5,18 @@ from typing import Annotated
 
 import typer
 
-from qabias.cli.options import Benchmark, Config, Fixes, OwnOptions, Seed, Source, UpstreamDir, parse_options
+from qabias.cli.options import (
+    Benchmark,
+    Config,
+    Fixes,
+    Overwrite,
+    OwnOptions,
+    Seed,
+    Source,
+    UpstreamDir,
+    parse_options,
+)
+from qabias.terminal.echo import echo
 
 
 def build(
@@ -16,17 +27,24 @@ def build(
     fixes: Fixes = False,
     seed: Seed = 0,
     option: OwnOptions = None,
+    overwrite: Overwrite = False,
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Generate a dataset folder: card and Parquet files that `load_dataset` reads."""
     from qabias.benchmarks import load_benchmark, make_origin
+    from qabias.benchmarks.registry import is_folder
+    from qabias.building.folder import claimed, is_built
     from qabias.runs.arguments import check_own_options
+    from qabias.support.outputs import check_new_folder
 
     chosen = load_benchmark(benchmark)
     options = parse_options(option or [])
     check_own_options(chosen, options)
+    read = [Path(name) for name in (benchmark if is_folder(benchmark) else None, upstream_dir) if name]
+    check_new_folder(output, is_built(chosen.name), overwrite=overwrite, inputs=read)
     origin = make_origin(chosen, source or chosen.sources[0], seed, fixes, upstream_dir, options)
-    tables = chosen.write_folder(output, config or chosen.configs[-1], origin)
+    with claimed(output, chosen.name):
+        tables = chosen.write_folder(output, config or chosen.configs[-1], origin)
     for name, table in tables.items():
-        typer.echo(f"{name:<22}{table.num_rows:>9,} examples")
-    typer.echo(f"{'in all':<22}{sum(table.num_rows for table in tables.values()):>9,} examples in {output}")
+        echo(f"{name:<22}{table.num_rows:>9,} examples")
+    echo(f"{'in all':<22}{sum(table.num_rows for table in tables.values()):>9,} examples in {output}")

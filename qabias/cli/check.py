@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qabias.cli.options import Overwrite
 from qabias.errors import QabiasError
 from qabias.support.options import parse_options
 
@@ -39,6 +40,7 @@ def check(
         bool, typer.Option("--allow-undecided", help="Exit with 0 in place of 3 where the run cannot tell.")
     ] = False,
     output: Annotated[Path | None, typer.Option(help="Also write the verdicts as JSON.", show_default=False)] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Hold the scores of a run against limits: 0 all kept, 1 some not kept, 3 none shown broken, but cannot tell.
 
@@ -48,19 +50,20 @@ def check(
 
     from qabias.runs.scored import read_scored
     from qabias.support.files import write_json
+    from qabias.support.outputs import check_file, json_with
     from qabias.testing import Limit, verdicts
     from qabias.testing.printing import print_verdicts
     from qabias.testing.telling import about
 
     given: list[tuple[list[str] | None, str, Side]] = [(most, "max", "below"), (least, "min", "above")]
-    if output is not None and output.is_dir():
-        raise QabiasError(f"--output {output}: is a folder; name a file, such as {output / 'verdicts.json'}")
     limits = [
         Limit(name, value, side) for texts, flag, side in given for name, value in _limits(texts or [], flag).items()
     ]
     if not limits:
         raise QabiasError("nothing to check; give a limit, such as --max SCORE=0.1 or --min SCORE=0.9")
     run = read_scored(folder)
+    if output is not None:
+        check_file(output, json_with("exit_code", "verdicts", signature=run.signature), overwrite=overwrite)
     found = verdicts(run, limits, by)
     print_verdicts(run, found)
     states = {verdict.state for verdict in found}

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from qabias.cli.options import UpstreamDir
+from qabias.cli.options import Overwrite, UpstreamDir
+from qabias.terminal.echo import echo
 
 
 def compare(
@@ -18,6 +19,7 @@ def compare(
         bool,
         typer.Option("--allow-mixed", help="Compare runs of other questions or prompts too; what differs is marked."),
     ] = False,
+    overwrite: Overwrite = False,
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Show the scores of several runs side by side, and which differences are more than chance.
@@ -26,12 +28,13 @@ def compare(
     one model on sets of one form in several languages, such as BBQ's, by language.
     """
     from qabias.comparison import compare as compare_runs
-    from qabias.report import check_output, write_comparison
+    from qabias.report import check_comparison_output, write_comparison
+    from qabias.runs.scored import read_scored
     from qabias.terminal.comparison import print_compared
 
     if output is not None:
-        check_output(output)
+        check_comparison_output(output, [read_scored(folder) for folder in folders], overwrite=overwrite)
     comparison = compare_runs(folders, allow_mixed, upstream_dir)
     print_compared(comparison)
     if output is not None:
-        typer.echo(f"page: {write_comparison(comparison, output).resolve()}")
+        echo(f"page: {write_comparison(comparison, output, overwrite=overwrite).resolve()}")

@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from qabias.cli.options import Overwrite
+from qabias.terminal.echo import echo
+
 
 def export(
     folder: Annotated[
@@ -17,12 +20,13 @@ def export(
     table: Annotated[
         str | None, typer.Option(help="Only the table of this name (see `qabias show`).", show_default=False)
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write the tables as CSV, Markdown and LaTeX and the figures as SVG, PDF and PNG."""
     from qabias.runs.scored import left_out_of, read_any_tables
     from qabias.tables.export import export as export_tables
 
-    for path in export_tables(folder, output, kind, table, read=read_any_tables):
-        typer.echo(str(path))
+    for path in export_tables(folder, output, kind, table, read=read_any_tables, overwrite=overwrite):
+        echo(str(path))
     if why := left_out_of(folder):
-        typer.echo(why, err=True)
+        echo(why, err=True)

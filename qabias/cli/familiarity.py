@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from qabias.cli.options import Config, Fixes, Seed, UpstreamDir
+from qabias.cli.options import Config, Fixes, Overwrite, Seed, UpstreamDir
+from qabias.terminal.echo import echo
 
 
 def familiarity(
@@ -49,6 +50,7 @@ def familiarity(
             show_default=False,
         ),
     ] = None,
+    overwrite: Overwrite = False,
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Measure how much likelier a causal language model finds published texts than parallel ones."""
@@ -69,6 +71,6 @@ def familiarity(
         dtype=dtype,
     )
     machine = Machine(device, token_budget, upstream_dir=upstream_dir)
-    found, path = measure_familiarity(arguments, reference_model, texts, output, machine)
+    found, path = measure_familiarity(arguments, reference_model, texts, output, machine, overwrite=overwrite)
     print_familiarity(found)
-    typer.echo(f"familiarity: {path.resolve()}")
+    echo(f"familiarity: {path.resolve()}")

@@ -1,6 +1,6 @@
 """`qabias list`: what there is to choose from."""
 
-import typer
+from qabias.terminal.echo import echo
 
 
 def list_() -> None:
@@ -11,33 +11,33 @@ def list_() -> None:
     from qabias.suites import load_suite, suite_names
 
     for name, benchmark in loadable_benchmarks().items():
-        typer.echo(f"{name}: {benchmark.title}")
-        typer.echo(f"  configurations: {', '.join(benchmark.configs)}")
-        typer.echo(f"  sources:        {', '.join(benchmark.sources)}")
-        typer.echo(f"  scorers:        {', '.join(scorers_for(benchmark.ways))}")
-        typer.echo(f"  --ask:          {', '.join(benchmark.asks)}")
-        typer.echo(f"  norms:          {', '.join(benchmark.norms)}")
+        echo(f"{name}: {benchmark.title}")
+        echo(f"  configurations: {', '.join(benchmark.configs)}")
+        echo(f"  sources:        {', '.join(benchmark.sources)}")
+        echo(f"  scorers:        {', '.join(scorers_for(benchmark.ways))}")
+        echo(f"  --ask:          {', '.join(benchmark.asks)}")
+        echo(f"  norms:          {', '.join(benchmark.norms)}")
         if len(benchmark.orders) > 1:
-            typer.echo(f"  --orders:       {', '.join(map(str, benchmark.orders))}")
+            echo(f"  --orders:       {', '.join(map(str, benchmark.orders))}")
         for rule, values in benchmark.rules.items():
-            typer.echo(f"  --score {rule}: {', '.join(values)} (the first is the default)")
+            echo(f"  --score {rule}: {', '.join(values)} (the first is the default)")
         for option, values in benchmark.options.items():
-            typer.echo(f"  --option {option}: {', '.join(values)} (the first is the default)")
-        typer.echo("  formats:")
+            echo(f"  --option {option}: {', '.join(values)} (the first is the default)")
+        echo("  formats:")
         for prompt_format in benchmark.formats.values():
-            typer.echo(f"    {prompt_format.signature:<27}{prompt_format.description}")
+            echo(f"    {prompt_format.signature:<27}{prompt_format.description}")
     for name in suite_names():
         suite = load_suite(name)
-        typer.echo(f"{name}: {suite.title}")
-        typer.echo(f"  models:         {', '.join(model.name for model in suite.models if model.in_paper)}")
+        echo(f"{name}: {suite.title}")
+        echo(f"  models:         {', '.join(model.name for model in suite.models if model.in_paper)}")
         others = [model.name for model in suite.models if not model.in_paper]
         if others:
-            typer.echo(f"  if named:       {', '.join(others)}")
-    typer.echo("scorers:")
+            echo(f"  if named:       {', '.join(others)}")
+    echo("scorers:")
     for kind in kinds().values():
-        typer.echo(f"  {kind.name:<16}{kind.about}")
+        echo(f"  {kind.name:<16}{kind.about}")
         options = [*kind.options, *(f"{prefix}NAME" for prefix in kind.open_options)]
         if options:
-            typer.echo(f"  {'':<16}options: {', '.join(options)}")
-        typer.echo(f"  {'':<16}--ask:   {', '.join(kind.asks)}")
-    typer.echo(f"models: smollm2, any Hub id or folder, {', '.join(f'baseline:{kind}' for kind in KINDS)}")
+            echo(f"  {'':<16}options: {', '.join(options)}")
+        echo(f"  {'':<16}--ask:   {', '.join(kind.asks)}")
+    echo(f"models: smollm2, any Hub id or folder, {', '.join(f'baseline:{kind}' for kind in KINDS)}")

@@ -52,6 +52,13 @@ OwnOptions = Annotated[
         "--option", help="NAME=VALUE for the benchmark (see `qabias list`); may be repeated.", show_default=False
     ),
 ]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Replace files that this command did not write of the same things; never a run, or what it reads.",
+    ),
+]
 UpstreamDir = Annotated[
     str | None,
     typer.Option(envvar="QABIAS_UPSTREAM", help="Local mirror of the authors' published files.", show_default=False),

@@ -1,13 +1,15 @@
 """`qabias plan`: what a run takes, before it is started."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from qabias.cli.options import UpstreamDir, parse_options, refuse_others
+from qabias.cli.options import Overwrite, UpstreamDir, parse_options, refuse_others
 from qabias.cli.suite import SUITE_PREFIX, split_names
+from qabias.terminal.echo import echo
 
 
 def _option(text: str, *names: str) -> Any:
@@ -44,13 +46,14 @@ def plan(
     output: Annotated[Path | None, _option("Also write the plan as JSON.")] = None,
     detect: Annotated[Text, _option("Instead: templates that show a bias of this size, e.g. 0.02.")] = None,
     like: Annotated[Path | None, _option("A run whose accuracy and correlation --detect assumes.")] = None,
+    overwrite: Overwrite = False,
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Show the tokens of a run, its time and cost at a known speed, or what a bias takes, without starting it."""
-    from qabias.planning.plan import PlanArguments, make_plan
-    from qabias.planning.printing import print_plan
     from qabias.runs.arguments import Machine, RunArguments
-    from qabias.support.files import write_json
+    from qabias.support.extras import need
+    from qabias.support.files import strict, write_json
+    from qabias.support.outputs import check_file, json_like
     from qabias.terminal.needed import print_needed
 
     is_suite = target.startswith(SUITE_PREFIX)
@@ -60,15 +63,28 @@ def plan(
     if detect is not None or like is not None:
         refuse_others(context, _FOR_DETECT, "is not for --detect, which counts templates and asks no model")
         return print_needed(run, detect, like, upstream_dir)
+    need("local", "a plan")
+    from qabias.planning.plan import PlanArguments, make_plan
+    from qabias.planning.printing import print_plan
+
     machine, names = Machine(device, token_budget, upstream_dir=upstream_dir), split_names(models or [])
     arguments = PlanArguments(
         target, run, names, parameters, tokenizer, tokens_per_second, price_per_hour, measure, machine, exact, ask
     )
+    if output is not None:
+        check_file(output, json_like(lambda content: {*content} == {"runs"}), overwrite=overwrite)
     runs, failures = make_plan(arguments)
     print_plan(runs)
     if output is not None:
-        write_json(output, {"runs": [asdict(run) for run in runs]})
+        found = strict({"runs": [asdict(run) for run in runs]})
+        check_file(output, json_like(lambda content: _planned(content) == _planned(found)), overwrite=overwrite)
+        write_json(output, found)
     for name, failure in failures:
-        typer.echo(f"{name}: not planned: {failure}", err=True)
+        echo(f"{name}: not planned: {failure}", err=True)
     if failures and is_suite:
         raise typer.Exit(2)
+
+
+def _planned(content: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """What was planned, whatever was found of it."""
+    return [(run["name"], run["arguments"]) for run in content["runs"]]

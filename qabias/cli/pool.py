@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from qabias.cli.options import UpstreamDir
+from qabias.cli.options import Overwrite, UpstreamDir
+from qabias.terminal.echo import echo
 
 
 def pool(
@@ -20,16 +21,18 @@ def pool(
     claim: Annotated[
         str, typer.Option(help="The cell of a paper that the mean answers to, for the page.", show_default=False)
     ] = "",
+    overwrite: Overwrite = False,
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Take the mean of several runs of the same questions: prompts, formats or seeds, with their spread."""
     from qabias.pooling import pool as pool_runs
-    from qabias.report import check_output, write_pool
+    from qabias.report import write_pool
+    from qabias.support.outputs import check_folder
     from qabias.terminal.pooling import print_pool
 
     if output is not None:
-        check_output(output)
+        check_folder(output)
     found = pool_runs(folders, allow_mixed, upstream_dir, claim)
     print_pool(found)
     if output is not None:
-        typer.echo(f"page: {write_pool(found, output).resolve()}")
+        echo(f"page: {write_pool(found, output, overwrite=overwrite).resolve()}")

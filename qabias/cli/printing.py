@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from qabias.benchmarks import Benchmark
-from qabias.errors import QabiasError
 from qabias.measuring.forms import FormsResult
 from qabias.measuring.run import RunResult
 from qabias.runs.distributed import is_first
 from qabias.runs.folder import REPORT_FILE
 from qabias.runs.scored import is_question_only, scores_content
-from qabias.support.files import read_json, write_json
+from qabias.support.files import write_json
+from qabias.support.outputs import check_file, json_with
 from qabias.terminal.comparison import print_compared
+from qabias.terminal.echo import echo
 from qabias.terminal.scores import print_findings, print_scores
 
 
@@ -25,15 +24,15 @@ def print_result(result: RunResult) -> None:
     if not is_first():
         return
     if result.note:
-        typer.echo(result.note)
+        echo(result.note)
     if result.scores is None:
         come = "answer" if result.note else "shard"
-        typer.echo(f"{result.n_missing_parts} parts are still missing; scores come with the last {come}.")
-        typer.echo(f"run folder: {result.folder}")
+        echo(f"{result.n_missing_parts} parts are still missing; scores come with the last {come}.")
+        echo(f"run folder: {result.folder}")
         return
     print_with_signature(result.benchmark, result.scores, result.signature)
-    typer.echo(f"run folder: {result.folder}")
-    typer.echo(f"report:     {(result.folder / REPORT_FILE).resolve()}")
+    echo(f"run folder: {result.folder}")
+    echo(f"report:     {(result.folder / REPORT_FILE).resolve()}")
 
 
 def print_forms(result: FormsResult) -> None:
@@ -43,40 +42,41 @@ def print_forms(result: FormsResult) -> None:
     if result.comparison is None:
         for each in result.runs:
             print_result(each)
-        typer.echo("the comparison comes when both runs are finished")
+        echo("the comparison comes when both runs are finished")
         return
     print_compared(result.comparison)
     for each in result.runs:
-        typer.echo(f"run folder: {each.folder}")
+        echo(f"run folder: {each.folder}")
     if result.page is not None:
-        typer.echo(f"comparison: {result.page.resolve()}")
+        echo(f"comparison: {result.page.resolve()}")
 
 
-def write_scores_file(path: Path, benchmark: Benchmark, signature: str, scores: Mapping[str, Any]) -> None:
-    """Write scores alone; an older file of scores is replaced, and nothing else.
+def write_scores_file(
+    path: Path,
+    benchmark: Benchmark,
+    signature: str,
+    scores: Mapping[str, Any],
+    *,
+    overwrite: bool = False,
+    inputs: Iterable[Path] = (),
+) -> None:
+    """Write scores alone; older scores of the same answers are replaced, and nothing else unless it is asked for.
 
     Raises:
-        QabiasError: If there is another file of that name.
+        QabiasError: If there is something else.
         OSError: If it cannot be written.
     """
-    check_scores_file(path)
+    check_scores_file(path, signature, overwrite=overwrite, inputs=inputs)
     write_json(path, scores_content(benchmark, signature, scores))
 
 
-def check_scores_file(path: Path) -> None:
-    """Refuse to replace a file that is none of scores.
+def check_scores_file(path: Path, signature: str, *, overwrite: bool = False, inputs: Iterable[Path] = ()) -> None:
+    """Refuse to replace what is no file of scores of the same answers.
 
     Raises:
-        QabiasError: If there is one.
+        QabiasError: If there is something else.
     """
-    if not path.exists():
-        return
-    try:
-        content = read_json(path)
-    except (OSError, ValueError):
-        content = None
-    if not isinstance(content, dict) or not {"benchmark", "signature", "scores"} <= set(content):
-        raise QabiasError(f"{path}: exists and is no file of scores; choose another --output")
+    check_file(path, json_with("benchmark", "scores", signature=signature), overwrite=overwrite, inputs=inputs)
 
 
 def print_with_signature(benchmark: Benchmark, scores: Mapping[str, Any], signature: str) -> None:
@@ -84,4 +84,4 @@ def print_with_signature(benchmark: Benchmark, scores: Mapping[str, Any], signat
     question_only = is_question_only(benchmark, signature)
     print_scores(benchmark, scores, question_only=question_only)
     print_findings(benchmark, scores, question_only=question_only)
-    typer.echo(signature)
+    echo(signature)

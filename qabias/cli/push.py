@@ -10,6 +10,7 @@ import typer
 from qabias.benchmarks.registry import default_name, default_source
 from qabias.cli.options import Fixes, Sample, Seed, Source, UpstreamDir
 from qabias.errors import QabiasError
+from qabias.terminal.echo import echo
 
 if TYPE_CHECKING:
     from qabias.hub.changes import Push as Planned
@@ -131,7 +132,7 @@ def _push(plan: "Planned", *, create_pr: bool, private: bool, dry_run: bool, yes
 
     if dry_run:
         _echo(plan_lines(plan, intended_way(plan, create_pr)))
-        typer.echo("dry run: the Hub was neither asked nor changed")
+        echo("dry run: the Hub was neither asked nor changed")
         return
 
     from qabias.hub.push import Hub, where_it_is
@@ -139,15 +140,15 @@ def _push(plan: "Planned", *, create_pr: bool, private: bool, dry_run: bool, yes
     hub = Hub()
     difference = hub.difference(plan, create_pr=create_pr)
     if difference.is_empty:
-        typer.echo(f"nothing to do: {where_it_is(plan, difference)} holds these {len(plan.files)} files already")
+        echo(f"nothing to do: {where_it_is(plan, difference)} holds these {len(plan.files)} files already")
         return
     _echo(plan_lines(plan, difference.way, difference))
     if not yes and not typer.confirm("Send?"):
-        typer.echo("nothing sent")
+        echo("nothing sent")
         return
-    typer.echo(f"pushed: {hub.send(plan, difference, private=private)}")
+    echo(f"pushed: {hub.send(plan, difference, private=private)}")
 
 
 def _echo(lines: list[str]) -> None:
     for line in lines:
-        typer.echo(line)
+        echo(line)

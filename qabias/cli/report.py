@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
+from qabias.cli.options import Overwrite
 from qabias.errors import QabiasError
+from qabias.terminal.echo import echo
 
 
 def report(
@@ -13,13 +15,14 @@ def report(
     output: Annotated[
         Path | None, typer.Option(help="File to write; by default report.html in the run's folder.", show_default=False)
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write the report of a run again, or one report of several runs."""
     from qabias.report import write_combined_report, write_report_of
 
     if len(folders) == 1:
-        typer.echo(str(write_report_of(folders[0], output)))
+        echo(str(write_report_of(folders[0], output, overwrite=overwrite)))
         return
     if output is None:
         raise QabiasError("several runs need a file for their report: name it by --output")
-    typer.echo(str(write_combined_report(folders, output).resolve()))
+    echo(str(write_combined_report(folders, output, overwrite=overwrite).resolve()))

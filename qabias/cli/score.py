@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,7 @@ from qabias.benchmarks.registry import default_name
 from qabias.cli.options import (
     Config,
     Fixes,
+    Overwrite,
     OwnOptions,
     Rules,
     Seed,
@@ -20,9 +21,14 @@ from qabias.cli.options import (
     refuse_others,
 )
 from qabias.errors import QabiasError
+from qabias.support.suggest import missing
+from qabias.terminal.echo import echo
+
+if TYPE_CHECKING:
+    pass
 
 # What a run folder leaves open; all else stands in its run.json.
-_FOR_RUNS = ("path", "rule", "output", "upstream_dir")
+_FOR_RUNS = ("path", "rule", "output", "overwrite", "upstream_dir")
 # What the log of another tool may leave open.
 _HINTS = ("benchmark", "config", "source", "prompt_format", "norm")
 _FOR_LOGS = (*_FOR_RUNS, "model", *_HINTS)
@@ -75,10 +81,11 @@ def score(
             show_default=False,
         ),
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Score a run again, or by other rules, or somebody's predictions, or logs of another tool."""
     from qabias.benchmarks import load_benchmark
-    from qabias.cli.printing import check_scores_file, print_result, print_with_signature, write_scores_file
+    from qabias.cli.printing import print_result, print_with_signature, write_scores_file
     from qabias.measuring.collected import choose_answers, collect, refused, score_otherwise, write_collected
     from qabias.measuring.run import score_run, scores_of
     from qabias.runs.arguments import RunArguments
@@ -86,10 +93,9 @@ def score(
     rules = parse_rules(rule)
     chosen = load_benchmark(benchmark)
     if not path.exists():
-        raise QabiasError(f"{path}: no such file")
-    if output is not None and output.suffix == ".json":
-        check_scores_file(output)
-    if _score_logs(context, path, output, upstream_dir, model, rules):
+        raise missing(path)
+    _check_target(path, output, overwrite)
+    if _score_logs(context, path, output, upstream_dir, model, rules, overwrite):
         return
     if path.is_dir():
         refuse_others(context, _FOR_RUNS, "is for a file of predictions; a run folder says it itself")
@@ -115,7 +121,7 @@ def score(
     )
     found = collect(given, arguments, str(path), upstream_dir)
     if found.coverage:
-        typer.echo(found.coverage)
+        echo(found.coverage)
     if output is not None and output.suffix != ".json":
         print_result(write_collected(found, output))
         return
@@ -125,7 +131,22 @@ def score(
         raise refused(path, error) from error
     print_with_signature(chosen, scores, found.question.signature)
     if output is not None:
-        write_scores_file(output, chosen, found.question.signature, scores)
+        write_scores_file(output, chosen, found.question.signature, scores, overwrite=overwrite, inputs=[path])
+
+
+def _check_target(path: Path, output: Path | None, overwrite: bool) -> None:
+    """Refuse a place for scores or a run where there is something else, before anything is read.
+
+    Whose scores a file holds is known when the answers have been read.
+    """
+    from qabias.support.outputs import check_file, json_with
+
+    if output is None:
+        return
+    if output.suffix == ".json":
+        check_file(output, json_with("benchmark", "signature", "scores"), overwrite=overwrite, inputs=[path])
+    elif overwrite:
+        raise QabiasError("--overwrite is for a file of scores (NAME.json); a run folder is never replaced: remove it")
 
 
 def _score_logs(
@@ -135,6 +156,7 @@ def _score_logs(
     upstream_dir: str | None,
     model: str | None,
     rules: Mapping[str, str],
+    overwrite: bool,
 ) -> bool:
     """Score what other tools wrote; False where the path holds something else."""
     from qabias.measuring.logged import is_run, log_at
@@ -149,7 +171,7 @@ def _score_logs(
     is_batch = log is not None and log.tool == openai_batch.TOOL
     allowed = _FOR_BATCHES if is_batch else _FOR_LOGS
     refuse_others(context, allowed, "is for a table of predictions; a log says it itself")
-    options = LogOptions(upstream_dir, model, rules, _hints(context))
+    options = LogOptions(upstream_dir, model, rules, _hints(context), overwrite)
     if log is not None:
         score_log(log, output, options)
     else:

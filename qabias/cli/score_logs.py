@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
-
 from qabias.cli.printing import print_result, print_with_signature, write_scores_file
 from qabias.errors import QabiasError
 from qabias.logs import Log
@@ -15,6 +13,7 @@ from qabias.measuring.collected import refused, write_collected
 from qabias.measuring.logged import CollectedLog, collect_log, find_logs, folder_name
 from qabias.measuring.run import scores_of
 from qabias.runs.other_tool import other_figures
+from qabias.terminal.echo import echo
 
 _MOST_NAMED = 50
 
@@ -28,12 +27,14 @@ class LogOptions:
         model: Name of the model, where not as the log has it.
         rules: How answers are counted.
         hints: What was asked, where a log does not say it itself.
+        overwrite: Replace a file that is none of these scores too.
     """
 
     upstream_dir: str | None
     model: str | None
     rules: Mapping[str, str]
     hints: Mapping[str, str]
+    overwrite: bool = False
 
 
 def score_log(log: Log, output: Path | None, options: LogOptions) -> None:
@@ -44,7 +45,7 @@ def score_log(log: Log, output: Path | None, options: LogOptions) -> None:
     """
     collected = collect_log(log, options.upstream_dir, model=options.model, rules=options.rules, hints=options.hints)
     for note in collected.other.notes:
-        typer.echo(note)
+        echo(note)
     found = collected.found
     if output is not None and output.suffix != ".json":
         result = write_collected(found, output, collected.other)
@@ -59,7 +60,10 @@ def score_log(log: Log, output: Path | None, options: LogOptions) -> None:
     _print_other(collected, scores)
     print_with_signature(found.question.benchmark, scores, found.question.signature)
     if output is not None:
-        write_scores_file(output, found.question.benchmark, found.question.signature, scores)
+        question = found.question
+        write_scores_file(
+            output, question.benchmark, question.signature, scores, overwrite=options.overwrite, inputs=[log.path]
+        )
 
 
 def score_folder(folder: Path, output: Path | None, options: LogOptions) -> None:
@@ -87,15 +91,15 @@ def score_folder(folder: Path, output: Path | None, options: LogOptions) -> None
     taken: set[str] = set()
     for log in found.logs:
         name = _free_name(folder_name(log), taken)
-        typer.echo(f"\n{log.called}")
+        echo(f"\n{log.called}")
         try:
             score_log(log, output / name, options)
         except (QabiasError, OSError) as error:
             failures.append(error)
     if failures:
-        typer.echo("\nnot scored:")
+        echo("\nnot scored:")
         for failure in failures:
-            typer.echo(f"  {failure}")
+            echo(f"  {failure}")
         raise QabiasError(f"{folder}: {len(failures)} of {n_logs} logs were not scored; the lines above say why")
 
 
@@ -111,15 +115,14 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 def _print_paths(what: str, paths: Sequence[Path]) -> None:
     for path in paths[:_MOST_NAMED]:
-        typer.echo(f"{what}: {path}")
+        echo(f"{what}: {path}")
     if len(paths) > _MOST_NAMED:
-        typer.echo(f"{what}: {len(paths) - _MOST_NAMED:,} more")
+        echo(f"{what}: {len(paths) - _MOST_NAMED:,} more")
 
 
 def _print_other(collected: CollectedLog, scores: Mapping[str, object]) -> None:
     """Print the tool's own figures beside ours."""
-    from rich.console import Console
-
+    from qabias.terminal.console import Console
     from qabias.terminal.table import print_table
 
     table = other_figures(collected.other, scores)

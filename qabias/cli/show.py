@@ -20,9 +20,8 @@ def show(
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Show what a run found: scores and tables, or the answers to one template."""
-    from rich.console import Console
-
     from qabias.errors import QabiasError
+    from qabias.terminal.console import Console
     from qabias.terminal.showing import show_folder, show_table
     from qabias.terminal.template import show_template
 

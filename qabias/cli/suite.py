@@ -8,6 +8,7 @@ import typer
 
 from qabias.cli.options import given_names
 from qabias.errors import QabiasError
+from qabias.terminal.echo import echo
 
 if TYPE_CHECKING:
     from qabias.runs.arguments import Machine
@@ -70,7 +71,7 @@ def run_paper(context: typer.Context, machine: "Machine") -> None:
     models = choose_models(suite, split_names(given.get("models", ())))
     runs = expand(suite, models, source=given.get("source"), config=given.get("config"), **changes)
     folder = (given.get("output") or Path("runs")) / suite.name.replace(":", "-")
-    tell = typer.echo if is_first() else lambda _: None
+    tell = echo if is_first() else lambda _: None
     if published:
         check_published(runs)
         folder = folder.with_name(f"{folder.name}-published")
@@ -81,9 +82,9 @@ def run_paper(context: typer.Context, machine: "Machine") -> None:
         _print_outcomes(outcomes, folder)
         for mean in make_means(outcomes, folder, machine.upstream_dir):
             print_pool(mean.pool)
-            typer.echo(f"mean:       {mean.page.resolve()}")
+            echo(f"mean:       {mean.page.resolve()}")
         for page in compare_all(outcomes, folder, machine.upstream_dir) if published else ():
-            typer.echo(f"comparison: {page.resolve()}")
+            echo(f"comparison: {page.resolve()}")
     if any(outcome.failure for outcome in outcomes):
         raise typer.Exit(2)
 
@@ -97,7 +98,7 @@ def _print_outcomes(outcomes: "Sequence[Outcome]", folder: Path) -> None:
     for scored in comparable(outcomes):
         benchmark = scored[0].benchmark
         if len(scored) == 1:
-            typer.echo(scored[0].signature)
+            echo(scored[0].signature)
             print_scores(benchmark, scored[0].scores, question_only=scored[0].is_question_only)
         else:
             print_side_by_side(
@@ -108,6 +109,6 @@ def _print_outcomes(outcomes: "Sequence[Outcome]", folder: Path) -> None:
                 headings=run_names(scored),
             )
     failed = [outcome for outcome in outcomes if outcome.failure]
-    typer.echo(f"{len(outcomes) - len(failed)} of {len(outcomes)} runs are finished; run folders: {folder}")
+    echo(f"{len(outcomes) - len(failed)} of {len(outcomes)} runs are finished; run folders: {folder}")
     for outcome in failed:
-        typer.echo(f"{outcome.run.name}: not finished: {' '.join(outcome.failure.split())}", err=True)
+        echo(f"{outcome.run.name}: not finished: {' '.join(outcome.failure.split())}", err=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from qabias.benchmarks.registry import default_name
-from qabias.cli.options import Config, Fixes, Seed, Source, UpstreamDir
+from qabias.cli.options import Config, Fixes, Overwrite, Seed, Source, UpstreamDir
 from qabias.errors import QabiasError
+from qabias.terminal.echo import echo
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,6 +58,7 @@ def export(
             show_default=False,
         ),
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Draw items to rate and write them and their key.
 
@@ -71,18 +73,14 @@ def export(
         config or chosen.configs[-1], chosen.origin(source or chosen.sources[0], seed, fixes, upstream_dir)
     )
     if chosen.facts.rated is not None:
-        _export_pairs(chosen.facts.rated, table, output, key, seed, sample, template or (), fillers)
+        _export_pairs(chosen.facts.rated, table, output, key, seed, sample, template or (), fillers, overwrite)
         return
     items = draw_items(table, seed, sample, template or (), fillers)
-    write_items(items, output, key)
+    write_items(items, output, key, overwrite=overwrite)
     n_fillers = sum(item.kind == "filler" for item in items)
-    typer.echo(f"{len(items) - n_fillers:,} examples and {n_fillers:,} filler items in {output}; the key is {key}")
-    typer.echo(
-        "Warn raters that many items refer to upsetting social stereotypes. Collect five answers to every item in"
-    )
-    typer.echo(
-        "a CSV with the columns item_id, annotator, answer (0, 1 or 2); then: qabias validate score FILE --key KEY"
-    )
+    echo(f"{len(items) - n_fillers:,} examples and {n_fillers:,} filler items in {output}; the key is {key}")
+    echo("Warn raters that many items refer to upsetting social stereotypes. Collect five answers to every item in")
+    echo("a CSV with the columns item_id, annotator, answer (0, 1 or 2); then: qabias validate score FILE --key KEY")
 
 
 def _export_pairs(
@@ -94,6 +92,7 @@ def _export_pairs(
     sample: int | None,
     only: Sequence[str],
     fillers: int | None,
+    overwrite: bool,
 ) -> None:
     """Write pairs of premise and hypothesis to be labelled by two annotators."""
     from qabias.validation.items import write_items
@@ -105,14 +104,10 @@ def _export_pairs(
         )
     pairs = rated.pairs(table)
     items = draw_pairs(pairs, rated.answers, rated.share, seed, sample, only)
-    write_items(items, output, key, SHOWN)
-    typer.echo(f"{len(items):,} of {pairs.num_rows:,} pairs in {output}; the key is {key}")
-    typer.echo(
-        "Warn annotators that many pairs refer to upsetting social stereotypes. Let two of them label every pair in"
-    )
-    typer.echo(
-        "a CSV with the columns item_id, annotator, answer (0, 1 or 2); then: qabias validate score FILE --key KEY"
-    )
+    write_items(items, output, key, SHOWN, overwrite=overwrite)
+    echo(f"{len(items):,} of {pairs.num_rows:,} pairs in {output}; the key is {key}")
+    echo("Warn annotators that many pairs refer to upsetting social stereotypes. Let two of them label every pair in")
+    echo("a CSV with the columns item_id, annotator, answer (0, 1 or 2); then: qabias validate score FILE --key KEY")
 
 
 @validate.command(epilog="Example: qabias validate score ratings.csv --key key.csv --output validation.json")
@@ -124,6 +119,7 @@ def score(
     output: Annotated[
         Path | None, typer.Option(help="Also write everything as JSON, item by item.", show_default=False)
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Judge templates by the 4-of-5 rule, and give agreement and accuracy of the raters.
 
@@ -131,6 +127,7 @@ def score(
     the right labels.
     """
     from qabias.support.files import write_json
+    from qabias.support.outputs import check_file, json_like
     from qabias.validation.pairs import are_pairs, score_pairs
     from qabias.validation.ratings import read_key, read_ratings, score_ratings
     from qabias.validation.tables import print_pairs, print_validation
@@ -140,5 +137,16 @@ def score(
     given = read_ratings(ratings, known)
     result = score_pairs(given, known) if pairs else score_ratings(given, known)
     if output is not None:
+        check_file(
+            output,
+            json_like(lambda content: _rated(content) == _rated(result)),
+            overwrite=overwrite,
+            inputs=[ratings, key],
+        )
         write_json(output, result)
     (print_pairs if pairs else print_validation)(result)
+
+
+def _rated(content: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a result is about: which figures, of which items."""
+    return sorted(content), sorted(content.get("items", ())), content.get("n_pairs")

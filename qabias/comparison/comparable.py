@@ -12,6 +12,7 @@ from pathlib import Path
 
 from qabias.benchmarks import Benchmark, loadable_benchmarks
 from qabias.errors import QabiasError
+from qabias.runs.coverage import coverage_field
 from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import scorer_name, signature_fields
 
@@ -23,6 +24,9 @@ ASKED = ("format", "scorer", "norm")
 
 COUNTED = "score"
 """The field of the signature that says how the answers were counted, where it is not by the default rules."""
+
+COVERAGE = "coverage"
+"""The field of the signature that says how many of the examples have an answer, where not all have."""
 
 _LONGEST_NAME = 40
 
@@ -104,7 +108,7 @@ def mixed_fields(runs: Sequence[ScoredRun]) -> dict[str, list[str]]:
     A baseline asks no model anything; its format, scorer and norm agree with any.
     """
     fields: dict[str, list[str]] = {}
-    for name in ("benchmark", "source", "config", *ASKED, COUNTED, "limit", "seed"):
+    for name in ("benchmark", "source", "config", *ASKED, COUNTED, "limit", "seed", COVERAGE):
         values = [_field(run, name) for run in runs]
         asked = [value for run, value in zip(runs, values, strict=True) if name not in ASKED or not run.is_baseline]
         if len(set(asked)) > 1:
@@ -120,6 +124,8 @@ def _field(run: ScoredRun, name: str) -> str:
         return run.benchmark.name
     if name == COUNTED:
         return signature_fields(run.signature).get(name, "default")
+    if name == COVERAGE:
+        return coverage_field(run.arguments) or "whole"
     if name == "scorer" and not run.arguments.answers:
         # What a scorer sets by itself, such as the room of an answer, may follow from the model.
         options = run.arguments.scorer_options

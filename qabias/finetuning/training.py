@@ -26,6 +26,7 @@ from qabias.errors import QabiasError
 from qabias.models.loading import load_pretrained
 from qabias.runs.folder import check_free
 from qabias.scorers.encoder_runner import longest_row
+from qabias.support.extras import need
 from qabias.support.files import write_json
 from qabias.support.version import __version__
 
@@ -156,6 +157,7 @@ def load(name: str, auto_class: str, seed: int, max_length: int) -> tuple[Any, A
     Raises:
         QabiasError: If the model cannot be had or has not the body's weights, or rows are too long for it.
     """
+    need("local", "fine-tuning")
     import torch
     import transformers
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from huggingface_hub import constants
+from huggingface_hub import constants, get_token
 from huggingface_hub.errors import (
     HfHubHTTPError,
     HTTPError,
@@ -20,9 +20,13 @@ _LOGIN = "run `hf auth login` again, or fix HF_TOKEN, which is read first"
 
 @contextmanager
 def told_in_one_line(plan: Push) -> Iterator[None]:
-    """Turn the errors of `huggingface_hub` into one that a user is meant to read.
+    """Turn the errors of `huggingface_hub` into one that a user is meant to read, in which the token is not shown.
 
-    Messages of the transport are not repeated, because one about a malformed header would show the token.
+    What came of sending is not kept as the cause, because a traceback shows every cause, and an error about a malformed
+    header shows the token, as an answer may.
+
+    Raises:
+        QabiasError: In place of an error of `huggingface_hub`.
     """
     try:
         yield
@@ -37,7 +41,12 @@ def told_in_one_line(plan: Push) -> Iterator[None]:
     except UnicodeEncodeError as error:
         raise QabiasError(f"the token has a character that no token has; {_LOGIN}") from error
     except (HTTPError, RuntimeError, ValueError) as error:
-        raise QabiasError(_explain(error, plan)) from error
+        raise QabiasError(_without_token(_explain(error, plan))) from None
+
+
+def _without_token(text: str) -> str:
+    token = get_token()
+    return text.replace(token, "[token]") if token else text
 
 
 def _explain(error: BaseException, plan: Push) -> str:

@@ -21,8 +21,10 @@ from qabias.benchmarks.undefined import reasons
 from qabias.comparison.outcomes import answered_in_words, answered_share
 from qabias.errors import QabiasError
 from qabias.hub.tasks import task_id
+from qabias.runs.coverage import coverage_of
 from qabias.runs.scored import ScoredRun, check_complete, read_scored
-from qabias.runs.signature import format_name, signature_fields
+from qabias.runs.signature import escaped, format_name, signature_fields
+from qabias.support.outputs import check_file
 
 LONGEST_NAME = 120
 """Characters of the name of a results file, without its ending; a system message alone can be longer."""
@@ -112,25 +114,27 @@ def result_files(
     return {f".eval_results/{_file_name(run)}.yaml": ("".join(comments) + text).encode()}
 
 
-def check_replaceable(path: Path, content: bytes) -> None:
+def check_replaceable(path: Path, content: bytes, *, overwrite: bool = False) -> None:
     """Refuse to replace a results file of another run than the one that is to be written.
 
     Args:
         path: Where it is to be written.
         content: What `result_files` returns for that path.
+        overwrite: Replace it all the same.
 
     Raises:
-        QabiasError: If there is a file that is not of the same signature.
+        QabiasError: If there is a folder, or a file that is not of the same signature.
     """
-    if not path.exists():
-        return
     [new] = _signatures(content)
+    check_file(path, lambda _: True)
+    if not path.exists() or overwrite:
+        return
     old = _signatures(path.read_bytes())
     if old != {new}:
         other = " and ".join(sorted(old)) or "none that can be read"
         raise QabiasError(
-            f"{path}: holds other results (signature: {other}), not those of {new}; remove it, or write elsewhere by "
-            "--output"
+            f"{path}: holds other results (signature: {other}), not those of {new}; write elsewhere by --output, "
+            "or replace it by --overwrite"
         )
 
 
@@ -233,12 +237,17 @@ def _read(run_folder: Path, model_id: str, dataset_id: str, sample: bool) -> Sco
             f"{run_folder}: a sample of {limit} examples, which on the Hub would stand beside whole runs; measure "
             "without --limit, or add --sample"
         )
+    covered = coverage_of(run.arguments)
+    if covered and not sample:
+        raise QabiasError(
+            f"{run_folder}: {covered}, which on the Hub would stand beside whole runs; answer all, or add --sample"
+        )
     return run
 
 
 def public_signature(run: ScoredRun, model_id: str) -> str:
     """The signature with the model's repository for a folder on the user's disk."""
-    model = run.arguments.model
+    model = escaped(run.arguments.model)
     return run.signature.replace(f"|model:{model}@local/", f"|model:{model_id}@local/")
 
 

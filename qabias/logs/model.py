@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from qabias.answers.outcomes import whole
+
 
 @dataclass(frozen=True)
 class Sample:
-    """One question that a tool put to a model, and what came back.
+    """One question that a tool put to a model, and what came back. The texts that came back are whole, see `whole`.
 
     Attributes:
         where: What messages call it, such as "line 12".
@@ -39,6 +41,12 @@ class Sample:
     run: int = 1
     thinking: str = ""
     answers: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("text", "thinking", "error", "answer"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                object.__setattr__(self, name, whole(value))
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,13 +16,14 @@ from qabias.errors import QabiasError
 from qabias.measuring.predictions import check_references, join_answers
 from qabias.measuring.run import RunResult, finish, scores_of
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
-from qabias.runs.folder import claim, part_path, read_run, write_part
+from qabias.runs.coverage import coverage_of
+from qabias.runs.folder import claim, part_path, read_part, read_run, write_part
 from qabias.runs.other_tool import OtherTool, read_other_tool, without_reasons, write_other_tool
 from qabias.runs.question import Examples, Question, load_examples, put_again
+from qabias.runs.sealed import write_sealed
 from qabias.runs.signature import collected_signature, with_rules
-from qabias.support.files import write_atomically
 from qabias.support.suggest import did_you_mean
-from qabias.support.table_files import read_table
+from qabias.support.table_files import check_columns, read_table
 
 UNITS_PER_PART = 4096
 
@@ -40,34 +39,18 @@ class Collected:
         arguments: What they answer, and how they are counted.
         question: The answered examples.
         answers: The answers, parallel to them.
-        n_examples: All examples of the configuration.
         where: What messages call the answers.
     """
 
     arguments: RunArguments
     question: Question
     answers: pa.Table
-    n_examples: int
     where: str
 
     @property
     def coverage(self) -> str:
         """How many of the examples are answered, as a sentence; "" where all are."""
-        return _coverage(self.question.table.num_rows, self.n_examples)
-
-
-def coverage_of(arguments: RunArguments) -> str:
-    """The same of a run that has been written; "" of one in which a model was asked."""
-    if not arguments.answers:
-        return ""
-    *_, n, _, n_examples = arguments.answers.split(" ")
-    return _coverage(int(n), int(n_examples))
-
-
-def _coverage(n: int, n_examples: int) -> str:
-    if n == n_examples:
-        return ""
-    return f"answers to {n:,} of the {n_examples:,} examples of this configuration ({n / n_examples:.1%})"
+        return coverage_of(self.arguments)
 
 
 def choose_answers(benchmark: Benchmark, path: Path, name: str | None) -> GivenAnswers:
@@ -96,6 +79,7 @@ def choose_from_table(benchmark: Benchmark, found: pa.Table, name: str | None, w
     Raises:
         QabiasError: If it holds the answers of several and none of that name.
     """
+    check_columns(found, where)
     is_general = set(benchmark.answer_columns) <= set(found.column_names)
     known = {} if is_general else {given.name: given for given in benchmark.recognise(found)}
     if not known:
@@ -152,7 +136,7 @@ def collect(
     examples = load_examples(arguments, upstream_dir)
     if references is not None:
         check_references(benchmark, examples.table, references, **(_of_log(where) if of_log else {}))
-    table, answers = join_answers(benchmark, examples.table, given.answers, where)
+    table, answers = join_answers(benchmark, examples.table, given.answers, where, of_log=of_log)
     read = benchmark.read_given(table, answers, prompt_format, arguments.norm)
     digest = hashlib.sha256(str(read.to_pylist()).encode()).hexdigest()[:8]
     covered = f"{Path(where).name}@{digest} {table.num_rows} of {examples.table.num_rows}"
@@ -160,7 +144,7 @@ def collect(
     signature = collected_signature(arguments, examples.origin, prompt_format)
     answered = Examples(benchmark, examples.origin, table)
     question = Question(answered, prompt_format, signature, UNITS_PER_PART)
-    return Collected(arguments, question, read, examples.table.num_rows, where)
+    return Collected(arguments, question, read, where)
 
 
 def _of_log(where: str) -> dict[str, str]:
@@ -213,14 +197,14 @@ def write_collected(found: Collected, folder: Path, other: OtherTool | None = No
         scores_of(question, found.answers, found.arguments.rules)
     except QabiasError as error:
         raise refused(found.where, error) from error
-    run_file = claim(folder, found.arguments, question.signature, question.units_per_part, alone=True)
+    run_file = claim(folder, found.arguments, question.signature, question.units_per_part)
     if other is not None:
         write_other_tool(folder, other)
     start = 0
     for number, part in enumerate(question.parts):
         answers = found.answers.slice(start, part.num_rows)
         columns = {name: answers[name] for name in answers.column_names}
-        write_part(folder, number, question.benchmark, part, columns)
+        write_part(run_file, number, question.benchmark, part, columns)
         start += part.num_rows
     return finish(run_file, question)
 
@@ -241,12 +225,12 @@ def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, upstre
     benchmark = load_benchmark(run.benchmark)
     arguments = replace(run.arguments, rules=check_rules(benchmark.rules, rules, benchmark.name))
     question = replace(put_again(run, upstream_dir), signature=with_rules(run.signature, arguments.rules))
-    new = claim(output, arguments, question.signature, run.units_per_part, alone=True)
+    new = claim(output, arguments, question.signature, run.units_per_part)
     for number in range(len(question.parts)):
-        source = part_path(folder, number)
-        if not source.exists():
+        answers = read_part(run, number, benchmark)
+        if answers is None:
             raise QabiasError(f"{folder}: part {number} is missing; finish the run first, by its `qabias run`")
-        write_atomically(part_path(output, number), partial(shutil.copyfile, source))
+        write_sealed(part_path(output, number), answers, new.digest)
     other = read_other_tool(folder)
     if other is not None:
         write_other_tool(output, without_reasons(other))

@@ -19,19 +19,22 @@ from tqdm import tqdm
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.facts import ParallelForms
 from qabias.comparison.familiarity import (
+    FAMILIARITY_FILE,
     Familiarity,
     FamiliarStereotype,
     FormOfStereotype,
+    read_familiarity,
     write_familiarity,
 )
 from qabias.comparison.forms import shared_stereotypes
 from qabias.errors import QabiasError
 from qabias.measuring.forms import arguments_of_forms, forms_folder, with_forms
-from qabias.report import check_output
 from qabias.runs.arguments import HERE, Machine, RunArguments
 from qabias.runs.question import load_examples
+from qabias.runs.signature import joined
 from qabias.scorers.base import OptionScorer, Request
 from qabias.scorers.registry import FALLBACK, load_scorer, scorer_of
+from qabias.support.outputs import Own, check_file, check_folder
 from qabias.support.version import __version__
 
 N_TEXTS = 20
@@ -71,6 +74,8 @@ def measure_familiarity(
     n_texts: int = N_TEXTS,
     output: Path | None = None,
     machine: Machine = HERE,
+    *,
+    overwrite: bool = False,
 ) -> tuple[Familiarity, Path]:
     """Measure how familiar a model is with published texts, and write `familiarity.json`.
 
@@ -80,13 +85,15 @@ def measure_familiarity(
         n_texts: Distinct texts of a stereotype and form that are scored at most, spread evenly over the file.
         output: Folder for the file; by default that of a run with the same arguments.
         machine: Where to compute it.
+        overwrite: Replace a file that is none of this benchmark, configuration and model too.
 
     Returns:
         What was found, and the file.
 
     Raises:
         QabiasError: If the benchmark has no parallel form, the sources are no two forms, a model is no causal language
-            model or cannot be had, its tokenizer has no start token, or the number of texts is not positive.
+            model or cannot be had, its tokenizer has no start token, the number of texts is not positive, or the file
+            that is there is of something else.
         OSError: If the file cannot be written.
     """
     if n_texts < 1:
@@ -99,7 +106,8 @@ def measure_familiarity(
         )
     both = arguments_of_forms(arguments)
     folder = forms_folder(arguments, output)
-    check_output(folder)
+    check_folder(folder)
+    check_file(folder / FAMILIARITY_FILE, _is_of(arguments, both), overwrite=overwrite)
     for model in filter(None, (arguments.model, reference)):
         _check_causal(model, arguments.revision if model == arguments.model else None)
     examples = [load_examples(of, machine.upstream_dir) for of in both]
@@ -143,6 +151,24 @@ def measure_familiarity(
     return found, write_familiarity(found, folder)
 
 
+def _is_of(arguments: RunArguments, both: tuple[RunArguments, RunArguments]) -> Own:
+    """A file is own where it is of the same benchmark, configuration, sources and model."""
+
+    def is_own(path: Path) -> bool:
+        try:
+            found = read_familiarity(path)
+        except QabiasError:
+            return False
+        sources = [name.partition("@")[0] for name in found.sources]
+        return (
+            (found.benchmark, found.config) == (arguments.benchmark, arguments.config)
+            and sources == [of.source for of in both]
+            and found.model.partition("@")[0] == arguments.model.partition("@")[0]
+        )
+
+    return is_own
+
+
 def _signature(arguments: RunArguments, sources: str, model: str, reference: str, n_texts: int) -> str:
     """What was measured, in one line."""
     fields = {
@@ -156,7 +182,7 @@ def _signature(arguments: RunArguments, sources: str, model: str, reference: str
         "seed": arguments.seed,
         "qabias": __version__,
     }
-    return "|".join([arguments.benchmark, *(f"{name}:{value}" for name, value in fields.items() if value != "")])
+    return joined(arguments.benchmark, {name: value for name, value in fields.items() if value != ""})
 
 
 def _check_causal(model: str, revision: str | None) -> None:

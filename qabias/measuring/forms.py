@@ -16,10 +16,11 @@ from qabias.benchmarks import Benchmark, load_benchmark, loadable_benchmarks
 from qabias.comparison import Comparison, compare
 from qabias.errors import QabiasError
 from qabias.measuring.run import RunResult, run
-from qabias.report import check_output, write_comparison
+from qabias.report import write_comparison
 from qabias.runs.arguments import HERE, Machine, RunArguments
 from qabias.runs.distributed import is_first
 from qabias.runs.folder import default_folder
+from qabias.support.outputs import check_folder
 from qabias.support.suggest import unknown
 
 COMPARISON_FOLDER = "comparison"
@@ -121,9 +122,10 @@ def run_forms(arguments: RunArguments, output: Path | None = None, machine: Mach
     """
     both = arguments_of_forms(arguments)
     folder = forms_folder(arguments, output)
-    check_output(folder)
+    check_folder(folder)
     results = [run(of, folder / of.source, machine) for of in both]
     if not is_first() or any(result.scores is None for result in results):
         return FormsResult(folder, results)
     comparison = compare([result.folder for result in results], upstream_dir=machine.upstream_dir)
-    return FormsResult(folder, results, comparison, write_comparison(comparison, folder / COMPARISON_FOLDER))
+    page = write_comparison(comparison, folder / COMPARISON_FOLDER, overwrite=True)
+    return FormsResult(folder, results, comparison, page)

@@ -157,7 +157,7 @@ def collect_log(
     if about_parts:
         notes.append(about_parts)
     if found.coverage:
-        notes.append(f"The log has {found.coverage}.")
+        notes.append(f"{found.coverage}.")
     other = OtherTool(log.tool, log.version, log.task, log.path.name, logged.figures, tuple(notes))
     return CollectedLog(found, without_reasons(other) if rules else other)
 

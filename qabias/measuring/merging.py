@@ -4,25 +4,39 @@ Nothing is written before everything has been checked: all folders must hold the
 must be the same in both, and no part may be missing.
 """
 
+from __future__ import annotations
+
 import itertools
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from qabias.benchmarks import Benchmark
 from qabias.errors import QabiasError
 from qabias.measuring.run import RunResult, finish
-from qabias.runs.folder import RUN_FILE, RunFile, check_free, is_complete, part_path, read_run
+from qabias.runs.folder import RUN_FILE, RunFile, answers_part, check_free, part_path, read_part, read_run
 from qabias.runs.question import put_again
-from qabias.support.files import write_atomically
+from qabias.runs.sealed import is_sealed, write_sealed
+from qabias.support.files import write_atomically, write_new
 
 _MOST_NAMED = 8
+
+
+class _Part(NamedTuple):
+    """A part in the folder of a shard.
+
+    Attributes:
+        path: Its file.
+        answers: What it holds.
+    """
+
+    path: Path
+    answers: pa.Table
 
 
 def merge(folders: Sequence[Path], output: Path, upstream_dir: str | None = None) -> RunResult:
@@ -46,18 +60,20 @@ def merge(folders: Sequence[Path], output: Path, upstream_dir: str | None = None
         _check_same(runs[0], other)
     question = put_again(runs[0], upstream_dir)
     parts = question.parts
-    sources = [_find_part(folders, question.benchmark, part, number) for number, part in enumerate(parts)]
+    sources = [_find_part(runs, question.benchmark, part, number) for number, part in enumerate(parts)]
     missing = [number for number, source in enumerate(sources) if source is None]
     if missing:
         raise QabiasError(
             f"missing: part {_some(map(str, missing))} of {len(parts)}; "
             f"compute with the same arguments and --shard {_some(shards_of(missing, len(parts)))}"
         )
-    _copy(folders[0] / RUN_FILE, output / RUN_FILE)
+    write_new(output / RUN_FILE, (runs[0].folder / RUN_FILE).read_text(encoding="utf-8"))
+    merged = read_run(output)
+    _check_same(runs[0], merged)  # somebody else may have begun another run there meanwhile
     for number, source in enumerate(sources):
         if source is not None:
-            _copy(source, part_path(output, number))
-    return finish(read_run(output), question)
+            _copy(source, part_path(output, number), merged)
+    return finish(merged, question)
 
 
 def shards_of(parts: Sequence[int], n_parts: int) -> list[str]:
@@ -90,25 +106,42 @@ def _check_same(first: RunFile, other: RunFile) -> None:
         )
 
 
-def _find_part(folders: Sequence[Path], benchmark: Benchmark, part: pa.Table, number: int) -> Path | None:
-    """The file of a part, after checking that all folders that have it agree; None if no folder has it."""
-    paths = [path for path in (part_path(folder, number) for folder in folders) if path.exists()]
-    for path in paths:
-        if not is_complete(path, benchmark, part):
+def _find_part(runs: Sequence[RunFile], benchmark: Benchmark, part: pa.Table, number: int) -> _Part | None:
+    """A part, after checking that all folders that have it agree; None if no folder has it."""
+    found: list[_Part] = []
+    for run in runs:
+        path, answers = part_path(run.folder, number), read_part(run, number, benchmark)
+        if answers is None:
+            continue
+        if not answers_part(answers, benchmark, part):
             raise QabiasError(f"{path}: holds other examples; remove the file and compute it again")
-        if not _same_content(paths[0], path):
-            raise QabiasError(f"{paths[0]} and {path} differ; remove the one that you do not trust")
-    return paths[0] if paths else None
+        one = _Part(path, answers)
+        if found and not _same_content(found[0], one):
+            raise QabiasError(f"{found[0].path} and {path} differ; remove the one that you do not trust")
+        found.append(one)
+    return found[0] if found else None
 
 
-def _same_content(path: Path, other: Path) -> bool:
+def _same_content(first: _Part, other: _Part) -> bool:
     # Equal bytes first: NaN equals itself there.
-    return path.read_bytes() == other.read_bytes() or pq.read_table(path).equals(pq.read_table(other))
+    return first.path.read_bytes() == other.path.read_bytes() or bool(first.answers.equals(other.answers))
 
 
-def _copy(source: Path, target: Path) -> None:
-    if source != target:
-        write_atomically(target, partial(shutil.copyfile, source))
+def _copy(part: _Part, target: Path, run: RunFile) -> None:
+    """Copy a part; one of an older version, which has no seal, is put under that of the run.
+
+    Raises:
+        OSError: If it cannot be written; names the copy, whichever file the system names.
+    """
+    if part.path == target:
+        return
+    try:
+        if is_sealed(part.path):
+            write_atomically(target, partial(shutil.copyfile, part.path), lasting=True)
+        else:
+            write_sealed(target, part.answers, run.digest, lasting=True)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from error
 
 
 def _some(names: Any) -> str:

@@ -1,5 +1,6 @@
 """Predictions that were made elsewhere: finding the examples that they answer."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,9 +9,13 @@ import pyarrow as pa
 from qabias.benchmarks import Benchmark
 from qabias.benchmarks.scoring import RUN
 from qabias.errors import QabiasError
+from qabias.support.suggest import shortened
+from qabias.support.table_files import check_columns
 
 
-def join_answers(benchmark: Benchmark, table: pa.Table, found: pa.Table, where: str) -> tuple[pa.Table, pa.Table]:
+def join_answers(
+    benchmark: Benchmark, table: pa.Table, found: pa.Table, where: str, *, of_log: bool = False
+) -> tuple[pa.Table, pa.Table]:
     """Find the examples that somebody's predictions answer.
 
     Args:
@@ -20,6 +25,7 @@ def join_answers(benchmark: Benchmark, table: pa.Table, found: pa.Table, where: 
             `answer_columns`: `prediction`, an index or an answer's text; UnQover's eight probabilities. It may have the
             `optional_columns` too.
         where: What messages call the predictions.
+        of_log: Whether they are of another tool's log, in which NaN says that an example has no answer.
 
     Returns:
         The answered examples in file order, and their answers, parallel to them.
@@ -27,6 +33,10 @@ def join_answers(benchmark: Benchmark, table: pa.Table, found: pa.Table, where: 
     Raises:
         QabiasError: If a column is missing, or an example is answered that does not exist, or one twice.
     """
+    check_columns(found, where)
+    _refuse_truth_values(benchmark, found, where)
+    if not of_log:  # where NaN says that an example has no answer
+        _refuse_nan(benchmark, found, where)
     constant = _constant_keys(benchmark, table)
     missing = [
         name
@@ -40,6 +50,7 @@ def join_answers(benchmark: Benchmark, table: pa.Table, found: pa.Table, where: 
         )
     keys = _keys(benchmark, table, {})
     known = set(keys)
+    _check_keys(benchmark, found, where)
     row_of: dict[tuple[Any, ...], int] = {}
     for row, key in enumerate(_keys(benchmark, found, constant)):
         if key not in known or key in row_of:
@@ -84,6 +95,7 @@ def check_references(
     Raises:
         QabiasError: If a key column is missing, an example does not exist, or a text or another value is not the same.
     """
+    check_columns(references, where)
     constant = _constant_keys(benchmark, table)
     missing = [name for name in benchmark.key if name not in references.column_names and name not in constant]
     if missing:
@@ -91,6 +103,7 @@ def check_references(
             f"{where}: no column {', '.join(missing)}, by which examples are found; they have "
             f"{', '.join(references.column_names)}"
         )
+    _check_keys(benchmark, references, where)
     number_of = {key: number for number, key in enumerate(_keys(benchmark, table, {}))}
     keys = _keys(benchmark, references, constant)
     for row, key in enumerate(keys):
@@ -108,8 +121,52 @@ def check_references(
             if their is None or our == their:
                 continue
             raise QabiasError(
-                f"{where}: row {row + 1}, {_spelled(benchmark, keys[row])}: {name} is {their!r}, but in the "
-                f"texts that are scored {our!r}; {advice}"
+                f"{where}: row {row + 1}, {_spelled(benchmark, keys[row])}: {name} is {shortened(their)}, but in the "
+                f"texts that are scored {shortened(our)}; {advice}"
+            )
+
+
+def _check_keys(benchmark: Benchmark, found: pa.Table, where: str) -> None:
+    """Refuse keys that are lists or objects.
+
+    Raises:
+        QabiasError: If there is one.
+    """
+    for name in benchmark.key:
+        if name in found.column_names and pa.types.is_nested(found[name].type):
+            value = shortened(next((value for value in found[name].to_pylist() if value is not None), None))
+            raise QabiasError(f"{where}: row 1: {name} is {value}; give a number or a text that one example has")
+
+
+def _refuse_truth_values(benchmark: Benchmark, found: pa.Table, where: str) -> None:
+    """Refuse answers that are true or false.
+
+    Raises:
+        QabiasError: If there is one.
+    """
+    wanted = "a probability" if len(benchmark.answer_columns) > 1 else "the number of an answer, or its text"
+    for name in benchmark.answer_columns:
+        column = found[name] if name in found.column_names else pa.chunked_array([], pa.null())
+        if pa.types.is_boolean(column.type) and column.null_count < len(column):
+            row = column.is_valid().to_pylist().index(True)
+            raise QabiasError(f"{where}: row {row + 1}: {name} is {column[row].as_py()}, a truth value; give {wanted}")
+
+
+def _refuse_nan(benchmark: Benchmark, found: pa.Table, where: str) -> None:
+    """Refuse probabilities that are no numbers; a single column of answers may have none for an example.
+
+    Raises:
+        QabiasError: If there is one.
+    """
+    if len(benchmark.answer_columns) == 1:
+        return
+    for name in benchmark.answer_columns:
+        values = found[name].to_pylist() if name in found.column_names else []
+        odd = [row for row, value in enumerate(values) if isinstance(value, float) and math.isnan(value)]
+        if odd:
+            raise QabiasError(
+                f"{where}: row {odd[0] + 1}: {name} is NaN; give a probability, or leave the row out where there "
+                "is none"
             )
 
 
@@ -128,4 +185,4 @@ def _keys(benchmark: Benchmark, table: pa.Table, constant: Mapping[str, Any]) ->
 
 
 def _spelled(benchmark: Benchmark, key: Sequence[Any]) -> str:
-    return ", ".join(f"{name} {value!r}" for name, value in zip(benchmark.key, key, strict=True))
+    return ", ".join(f"{name} {shortened(value)}" for name, value in zip(benchmark.key, key, strict=True))

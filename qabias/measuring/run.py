@@ -24,11 +24,11 @@ from qabias.runs.arguments import HERE, Machine, RunArguments, check_arguments
 from qabias.runs.distributed import launched_processes
 from qabias.runs.folder import (
     ANALYSIS_FILE,
+    SCORES_FILE,
     RunFile,
     claim,
     default_folder,
     is_complete,
-    part_path,
     read_answers,
     read_run,
     write_part,
@@ -36,7 +36,8 @@ from qabias.runs.folder import (
 from qabias.runs.other_tool import other_figures, read_other_tool
 from qabias.runs.question import Examples, Question, load_examples, put, put_again
 from qabias.runs.scored import write_scores
-from qabias.scorers.base import PatientScorer, Scorer
+from qabias.runs.turns import turn
+from qabias.scorers.base import PatientScorer, Scorer, TellingScorer
 from qabias.scorers.registry import lasting_options, load_scorer, scorer_of
 from qabias.tables.model import Analysis, write_analysis
 
@@ -121,25 +122,33 @@ def run(
                 "a batch is written and read by one process for the whole run, because every share would replace the "
                 "request files of the others; leave out --shard and the launcher, or the batch"
             )
-    begin = partial(claim, folder, arguments, question.signature, question.units_per_part, alone=machine.shard[1] == 1)
+    begin = partial(claim, folder, arguments, question.signature, question.units_per_part)
     run_file = processes.on_first(begin)
-    mine = range(share, len(question.parts), n_shares)
+    with turn(folder, machine.shard, processes):
+        _ask_missing(run_file, question, scorer, range(share, len(question.parts), n_shares), machine)
+        note = scorer.hand_over() if isinstance(scorer, PatientScorer) else ""
+        return replace(processes.on_first(partial(finish, run_file, question)), note=note)
+
+
+def _ask_missing(run: RunFile, question: Question, scorer: Scorer, mine: range, machine: Machine) -> None:
+    """Ask what has not been answered yet of the parts that are this process's."""
+    processes = launched_processes()
     with processes.together():
-        missing = [number for number in mine if not is_there(folder, question, number)]
+        missing = [number for number in mine if not is_there(run, question, number)]
     n_mine, n_missing = (sum(question.parts[number].num_rows for number in numbers) for numbers in (mine, missing))
     bar = tqdm(
         total=n_mine,
         initial=n_mine - n_missing,
         unit="example",
-        desc=arguments.benchmark,
+        desc=run.benchmark,
         disable=processes.rank > 0 or not machine.shows_progress,
     )
+    if isinstance(scorer, TellingScorer) and not bar.disable:
+        scorer.show_progress()
     with processes.apart(), bar:
         for number in missing:
-            answer_part(folder, question, number, scorer, arguments.norm)
+            answer_part(run, question, number, scorer)
             bar.update(question.parts[number].num_rows)
-    note = scorer.hand_over() if isinstance(scorer, PatientScorer) else ""
-    return replace(processes.on_first(partial(finish, run_file, question)), note=note)
 
 
 def checked(arguments: RunArguments, machine: Machine = HERE) -> RunArguments:
@@ -192,33 +201,32 @@ def prepare(
     return Prepared(arguments, folder, scorer, put(examples, arguments, scorer))
 
 
-def is_there(folder: Path, question: Question, number: int) -> bool:
+def is_there(run: RunFile, question: Question, number: int) -> bool:
     """Whether a part of a run has been answered.
 
     Raises:
         QabiasError: If its file is damaged.
     """
-    return is_complete(part_path(folder, number), question.benchmark, question.parts[number])
+    return is_complete(run, number, question.benchmark, question.parts[number])
 
 
-def answer_part(folder: Path, question: Question, number: int, scorer: Scorer, norm: str) -> None:
+def answer_part(run: RunFile, question: Question, number: int, scorer: Scorer) -> None:
     """Ask a part of a run and write its answers, unless the scorer is still waiting for them.
 
     Args:
-        folder: The run folder.
-        question: What the run asks.
+        run: The run.
+        question: What it asks.
         number: Number of the part, from 0.
         scorer: Who is asked.
-        norm: How a log-likelihood becomes a score, or a text an answer.
 
     Raises:
         OSError: If it cannot be written.
         Exception: What asking raised.
     """
     part = question.parts[number]
-    answers = question.benchmark.answer(part, scorer, question.format_of(part), norm)
+    answers = question.benchmark.answer(part, scorer, question.format_of(part), run.arguments.norm)
     if not (isinstance(scorer, PatientScorer) and scorer.is_waiting()):
-        write_part(folder, number, question.benchmark, part, answers)
+        write_part(run, number, question.benchmark, part, answers)
 
 
 def scores_of(question: Question, answers: pa.Table, rules: Rules) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -246,10 +254,19 @@ def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
         upstream_dir: Local mirror of the published files.
 
     Raises:
-        QabiasError: If the folder holds no run or a damaged one.
+        QabiasError: If the folder holds no run or a damaged one, or parts are missing; scores that it has stay.
     """
     run_file = read_run(folder)
-    return finish(run_file, put_again(run_file, upstream_dir))
+    question = put_again(run_file, upstream_dir)
+    result = finish(run_file, question)
+    if result.scores is None:
+        has_scores = (folder / SCORES_FILE).exists()
+        about = f"; {SCORES_FILE} is of a time when they were there, and stays" if has_scores else ""
+        raise QabiasError(
+            f"{folder}: {result.n_missing_parts} of {len(question.parts)} parts are missing, so that nothing is "
+            f"scored{about}; finish the run by its `qabias run`, which scores it too"
+        )
+    return result
 
 
 def finish(run_file: RunFile, question: Question) -> RunResult:
@@ -263,7 +280,7 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
         QabiasError: If a part is damaged or the metric refuses the answers.
     """
     benchmark, table = question.benchmark, question.table
-    answers, n_missing = read_answers(run_file.folder, benchmark, question.parts)
+    answers, n_missing = read_answers(run_file, benchmark, question.parts)
     if n_missing:
         return RunResult(run_file, None, n_missing)
     rules = run_file.arguments.rules

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.metadata
+import io
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, redirect_stderr
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
+from qabias.models.converted import converted
+from qabias.support.extras import need
 from qabias.support.suggest import did_you_mean, first_line
 
 if TYPE_CHECKING:
@@ -131,6 +136,7 @@ def load_model(
     check_device_map(device_map)
     if device_map is not None:
         _check_devices(device)
+    _need_loaders(model)
     torch_device = resolve_device(device)
     torch_dtype = resolve_dtype(dtype, torch_device)
     layout: dict[str, Any] = {} if device_map is None else {"device_map": device_map}
@@ -227,22 +233,39 @@ def load_pretrained(
         What `from_pretrained` returns.
 
     Raises:
-        QabiasError: If it cannot be loaded.
+        QabiasError: If it cannot be loaded, needs code of its own to be run, or what loads it is not installed.
     """
+    _need_loaders(name, what)
     import transformers
 
-    source, file = find_smollm2() if name == SMOLLM2 else (name, {})
+    source, file = _smollm2_source() if name == SMOLLM2 else (name, {})
+    # Where it is not said, transformers asks on a terminal whether to run the code of a model.
+    settings = {"revision": revision, "trust_remote_code": False, **file, **options}
     with quiet_transformers():
         try:
-            return getattr(transformers, auto_class).from_pretrained(source, revision=revision, **file, **options)
+            return getattr(transformers, auto_class).from_pretrained(source, **settings)
         except Exception as error:  # from_pretrained raises whatever its readers raise
             raise not_loaded(name, error, what, expected) from error
+
+
+def _need_loaders(name: str, what: str = "model") -> None:
+    """Refuse to load what needs an extra that is not installed.
+
+    Raises:
+        QabiasError: If it does; names the command that installs it.
+    """
+    need("demo" if name == SMOLLM2 else "local", f"{what} {name!r}")
 
 
 def not_loaded(name: str, error: Exception, what: str = "model", expected: str = "") -> QabiasError:
     """The error of something that `from_pretrained` does not load; see `load_pretrained`."""
     if isinstance(error, ImportError):
         return QabiasError(f"{what} {name!r} needs a package that is not installed: {first_line(error)}")
+    if "trust_remote_code" in str(error):
+        return QabiasError(
+            f"{what} {name!r} brings code of its own, which qabias never runs; choose one whose class transformers "
+            "has, or load it yourself and hand it over in Python: qabias.run(benchmark, model=..., tokenizer=...)"
+        )
     checks = ["the name or path", "the network for a model that is not in the cache"]
     if expected:
         checks.append(f"that it is a {expected}")
@@ -303,6 +326,34 @@ def find_smollm2() -> tuple[str, dict[str, str]]:
         if path.suffix == ".gguf" and path.is_file():
             return str(path.parent), {"gguf_file": path.name}
     raise _no_smollm2()
+
+
+@functools.cache
+def _smollm2_source() -> tuple[str, dict[str, str]]:
+    """Where SmolLM2 is loaded from: its safetensors in the cache, made when it is loaded first, else its GGUF."""
+    folder, file = find_smollm2()
+    versions = [importlib.metadata.version(name) for name in (SMOLLM2_WHEEL, "transformers", "gguf")]
+    digest = hashlib.sha256(" ".join(versions).encode()).hexdigest()
+    found = converted(SMOLLM2, digest, partial(_convert, folder, file["gguf_file"]))
+    return (folder, file) if found is None else (str(found), {})
+
+
+def _convert(folder: str, file: str, to: Path) -> None:
+    """Write a causal language model of GGUF, which transformers does not save, as safetensors in float32."""
+    import torch
+    import transformers
+
+    settings = {"gguf_file": file, "trust_remote_code": False}
+    # The bars of reading and writing cannot be turned off otherwise.
+    with gguf_read_once(), quiet_transformers(), redirect_stderr(io.StringIO()):
+        read: Any = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **settings)
+        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder, **settings)
+        del read.config.quantization_config
+        plain = type(read)(read.config)
+        plain.load_state_dict(read.state_dict())
+        plain.generation_config = read.generation_config
+        plain.save_pretrained(to)
+        tokenizer.save_pretrained(to)
 
 
 def _no_smollm2() -> QabiasError:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from qabias.benchmarks import load_benchmark, loadable_benchmarks
+from qabias.benchmarks import choose_format, load_benchmark, loadable_benchmarks
 from qabias.errors import QabiasError
 from qabias.models.loading import resolve_device, resolve_dtype
 from qabias.planning.count import Count, Counter, count_run, measure_speed
@@ -99,8 +99,24 @@ def _target_runs(arguments: PlanArguments) -> list[tuple[str, RunArguments, str]
         names = [name for name, has in sources.items() if not run.source or run.source in has]
         if not names:
             raise unknown("source", run.source, sorted({source for has in sources.values() for source in has}))
-    load_benchmark(names[0])  # before a model, which takes longer
+    for name in names:  # before a model, which takes longer
+        _check_names(name, run)
     return [(name, replace(run, benchmark=name), "") for name in names]
+
+
+def _check_names(name: str, run: RunArguments) -> None:
+    """Refuse names that a benchmark has not.
+
+    Raises:
+        QabiasError: If there is no such benchmark, configuration, source or format.
+    """
+    benchmark = load_benchmark(name)
+    if run.config:
+        benchmark.check_config(run.config)
+    if run.source and "," not in run.source and run.source not in benchmark.sources:
+        raise unknown("source", run.source, benchmark.sources)
+    if run.format is not None:
+        choose_format(benchmark.formats, run.format)
 
 
 def _plan_run(name: str, run: RunArguments, arguments: PlanArguments) -> PlannedRun:

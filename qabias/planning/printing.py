@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from qabias.planning.plan import PlannedRun
 from qabias.tables.model import Column, Table
+from qabias.terminal.console import Console
 from qabias.terminal.table import MIN_WIDTH, print_table
 
 _TITLE = "What it takes (tokens with pads, ± standard error)"

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import typer
 
 from qabias.errors import QabiasError
 from qabias.models.loading import load_pretrained
@@ -16,6 +15,7 @@ from qabias.scorers.journal import request_hash
 from qabias.scorers.server import KIND
 from qabias.scorers.server.client import Asker, Body
 from qabias.scorers.server.scorer import make_scorer
+from qabias.terminal.echo import echo
 
 BYTES_PER_TOKEN = 4
 _ROUGH = f"{BYTES_PER_TOKEN} bytes to a token, a rough guess: give --option tokenizer=NAME_OR_FOLDER"
@@ -90,7 +90,7 @@ def print_estimate(found: CostEstimate) -> None:
     cost = "give --option price_in=DOLLARS and price_out=DOLLARS per million tokens"
     if found.cost is not None:
         cost = f"{found.cost:>15,.2f}  dollars at most, without chat template and failed requests"
-    typer.echo(f"requests:         {found.n_requests:>15,}")
-    typer.echo(f"prompt tokens:    {found.prompt_tokens:>15,}  ({found.counted_by})")
-    typer.echo(f"generated tokens: {found.generated_tokens:>15,}  (at most)")
-    typer.echo(f"cost:             {cost}")
+    echo(f"requests:         {found.n_requests:>15,}")
+    echo(f"prompt tokens:    {found.prompt_tokens:>15,}  ({found.counted_by})")
+    echo(f"generated tokens: {found.generated_tokens:>15,}  (at most)")
+    echo(f"cost:             {cost}")

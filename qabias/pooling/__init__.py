@@ -65,10 +65,13 @@ class Pool:
     @property
     def signature(self) -> str:
         """What was pooled, in one line: the fields that the runs share, and all values of the others."""
-        fields = [run.signature.split("|") for run in self.runs]
-        head, *rest = (list(dict.fromkeys(values)) for values in zip(*fields, strict=True))
-        parts = [values[0] if len(values) == 1 else _joined(values) for values in rest]
-        return "|".join([f"{head[0]}|pool:{len(self.runs)} runs", *parts])
+        parts = [run.signature.split("|")[1:] for run in self.runs]
+        fields = [dict(part.partition(":")[::2] for part in of_run) for of_run in parts]
+        # Answers that others collected have a field that those of a model have not.
+        names = dict.fromkeys(name for of_run in fields for name in of_run)
+        values = {name: dict.fromkeys(of_run[name] for of_run in fields if name in of_run) for name in names}
+        joined = [f"{name}:{','.join(found)}" for name, found in values.items()]
+        return "|".join([self.benchmark.name, f"pool:{len(self.runs)} runs", *joined])
 
 
 def pool(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str | None = None, claim: str = "") -> Pool:
@@ -194,8 +197,8 @@ def _stacked(runs: Sequence[ScoredRun], answers: Answers) -> tuple[pa.Table, pa.
     """The examples of all runs one after the other with the column `RUN`, and the answers, parallel to them.
 
     Returns:
-        The examples, the answers, and the optional columns that are left out because not all runs have them: by name
-        the places of the runs that lack it.
+        The examples, the answers, and the optional or newer columns that are left out because not all runs have them:
+        by name the places of the runs that lack it.
 
     Raises:
         QabiasError: If the runs are not of the same examples, or their answers of other kinds.
@@ -214,7 +217,7 @@ def _stacked(runs: Sequence[ScoredRun], answers: Answers) -> tuple[pa.Table, pa.
         given.append(of_run)
     lacking = {
         name: [place for place, of in enumerate(given) if name not in of.column_names]
-        for name in runs[0].benchmark.optional_columns
+        for name in (*runs[0].benchmark.optional_columns, *runs[0].benchmark.newer_columns)
         if name not in WRITTEN_COLUMNS and 0 < sum(name in of.column_names for of in given) < len(given)
     }
     given = [of.drop_columns([name for name in lacking if name in of.column_names]) for of in given]
@@ -237,11 +240,6 @@ def _about_lacking(lacking: Mapping[str, Sequence[int]], names: Sequence[str]) -
 
 def _about_mixed(mixed: Mapping[str, Sequence[str]]) -> list[str]:
     return [f"MIXED: the runs differ in {', '.join(mixed)}, not in how one model was asked alone."] if mixed else []
-
-
-def _joined(values: Sequence[str]) -> str:
-    name = values[0].partition(":")[0]
-    return f"{name}:{','.join(value.partition(':')[2] for value in values)}"
 
 
 def _of_pool(table: Table, is_in_paper: bool, what: str) -> Table:

@@ -22,51 +22,59 @@ from qabias.errors import QabiasError
 from qabias.pooling import Pool, pool_content
 from qabias.report.checks import check_analysis
 from qabias.report.headline import headline_table, make_head, revision
-from qabias.report.page import Chapter, comparison_intro, render_chapters, run_intro
+from qabias.report.page import SIGNATURES, Chapter, comparison_intro, is_page_of, render_chapters, run_intro
 from qabias.report.prompts import with_prompts
-from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, RUN_FILE, SCORES_FILE
+from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
 from qabias.runs.scored import ScoredRun, read_scored, read_tables, scores_content
 from qabias.support.files import strict, write_atomically, write_json
-from qabias.tables.model import Analysis, Table, write_analysis
+from qabias.support.outputs import Own, check_file, check_folder, json_with, none_is_own
+from qabias.support.stored import write_sealed_json
+from qabias.tables.model import Analysis, Table, as_read, write_analysis
 
 POOL_PAGE = "pool.html"
 
 
-def write_report(run: ScoredRun, analysis: Analysis, output: Path | None = None) -> Path:
+def write_report(run: ScoredRun, analysis: Analysis, output: Path | None = None, *, overwrite: bool = False) -> Path:
     """Write the report of a run and return its path.
 
     Args:
         run: The run with its scores, as `read_scored` gives it. The same run and analysis always give the same report.
         analysis: Its tables, as `read_tables` gives them.
         output: File to write; by default `report.html` in the folder.
+        overwrite: Replace a file that is no report of this run too.
 
     Raises:
-        QabiasError: If something in them is damaged, or the page cannot be written.
+        QabiasError: If something in them is damaged, or the page cannot be written or would replace something else.
     """
+    if output is not None:
+        check_file(output, is_page_of([run.signature]), overwrite=overwrite)
     chapter = _chapter(run, analysis)
     return _write(render_chapters(chapter.title, [chapter]), output or run.folder / REPORT_FILE)
 
 
-def write_report_of(folder: Path, output: Path | None = None) -> Path:
+def write_report_of(folder: Path, output: Path | None = None, *, overwrite: bool = False) -> Path:
     """Write the report of a run folder and return its path.
 
     Args:
         folder: A folder with `run.json`, `scores.json` and `analysis.json`.
         output: File to write; by default `report.html` in the folder.
+        overwrite: Replace a file that is no report of this run too.
 
     Raises:
-        QabiasError: If one of them is missing, damaged or of another run, or the page cannot be written.
+        QabiasError: If one of them is missing, damaged or of another run, or the page cannot be written or would
+            replace something else.
     """
     run = read_scored(folder)
-    return write_report(run, read_tables(run), output)
+    return write_report(run, read_tables(run), output, overwrite=overwrite)
 
 
-def write_combined_report(folders: Sequence[Path], output: Path) -> Path:
+def write_combined_report(folders: Sequence[Path], output: Path, *, overwrite: bool = False) -> Path:
     """Write one report of several runs, with a list of contents, and return its path.
 
     Args:
         folders: Folders of runs, in the order of the report.
         output: File to write.
+        overwrite: Replace a file that is no report of these runs too.
 
     Returns:
         The path of the page, which opens with the headline scores of all runs, one table for each benchmark; sets of
@@ -76,6 +84,7 @@ def write_combined_report(folders: Sequence[Path], output: Path) -> Path:
         QabiasError: As `write_report_of`.
     """
     runs = [read_scored(folder) for folder in folders]
+    check_file(output, is_page_of([run.signature for run in runs]), overwrite=overwrite)
     chapters = [_chapter(run, read_tables(run)) for run in runs]
     return _write(render_chapters(f"Report of {len(chapters)} runs", chapters, _overview(runs, chapters)), output)
 
@@ -98,24 +107,59 @@ def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> dict[in
     return tables
 
 
-def check_output(folder: Path) -> None:
-    """Refuse to write a comparison where it would replace the tables of a run.
+def check_comparison_output(folder: Path, runs: Sequence[ScoredRun], *, overwrite: bool = False) -> None:
+    """Refuse to write a comparison where something else would be lost.
+
+    Args:
+        folder: Where it is to be written.
+        runs: The runs that are compared.
+        overwrite: Replace what is no comparison of these runs too.
 
     Raises:
-        QabiasError: If the folder holds a run.
+        QabiasError: If the folder is a file or holds a run, or there is a page or tables of something else in it.
     """
-    if (folder / RUN_FILE).exists():
-        raise QabiasError(f"{folder}: holds a run, whose {ANALYSIS_FILE} would be lost; choose another --output")
+    page = folder / COMPARISON_FILE
+    own = is_page_of([run.signature for run in runs])
+    _check_pages(folder, page, own, (ANALYSIS_FILE,), overwrite)
 
 
-def write_comparison(comparison: Comparison, folder: Path) -> Path:
+def check_pool_output(folder: Path, pool: Pool, *, overwrite: bool = False) -> None:
+    """Refuse to write a pool where something else would be lost.
+
+    Args:
+        folder: Where it is to be written.
+        pool: What is to be written.
+        overwrite: Replace what is no pool of these runs too.
+
+    Raises:
+        QabiasError: If the folder is a file or holds a run, or there is a file of something else in it.
+    """
+    own = json_with("runs", signature=pool.signature)
+    _check_pages(folder, folder / POOL_FILE, own, (SCORES_FILE, ANALYSIS_FILE, POOL_PAGE), overwrite)
+
+
+def _check_pages(folder: Path, mark: Path, is_own: Own, others: Sequence[str], overwrite: bool) -> None:
+    """The same of several files, whose owner the first of them shows."""
+    check_folder(folder)
+    is_theirs = mark.exists() and is_own(mark)
+    check_file(mark, is_own, overwrite=overwrite)
+    for name in others:
+        check_file(folder / name, (lambda _: True) if is_theirs else none_is_own, overwrite=overwrite)
+
+
+def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = False) -> Path:
     """Write `analysis.json` and `compare.html`; returns the path of the page.
 
+    Args:
+        comparison: What was found.
+        folder: Where to write.
+        overwrite: Replace what is no comparison of these runs too.
+
     Raises:
-        QabiasError: If the folder holds a run, or the page cannot be written.
+        QabiasError: As `check_comparison_output`, or if the page cannot be written.
         OSError: If the tables cannot be written.
     """
-    check_output(folder)
+    check_comparison_output(folder, comparison.runs, overwrite=overwrite)
     runs = comparison.runs
     title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(run.benchmark.name for run in runs))}"
     if comparison.are_forms:
@@ -133,14 +177,17 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
             comparison.are_forms,
             comparison.is_by_language,
         ),
-        analysis=write_analysis(comparison.analysis, folder / ANALYSIS_FILE),
+        analysis=as_read(comparison.analysis),
         kicker="Comparison",
         findings=comparison.findings,
         by_run=comparison.by_run,
         headlines=[headline_of(comparison)],
-        appendix={"Signatures": dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
+        appendix={SIGNATURES: dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
     )
-    return _write(render_chapters(title, [chapter]), folder / COMPARISON_FILE)
+    # The page first: it shows whose the tables are, also after a kill between the two.
+    page = _write(render_chapters(title, [chapter]), folder / COMPARISON_FILE)
+    write_analysis(comparison.analysis, folder / ANALYSIS_FILE)
+    return page
 
 
 def headline_of(comparison: Comparison) -> Table:
@@ -150,16 +197,21 @@ def headline_of(comparison: Comparison) -> Table:
     return headline_table("Headline scores", benchmark.facts.clusters[0], comparison.names, tiles)
 
 
-def write_pool(pool: Pool, folder: Path) -> Path:
+def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
     """Write `pool.json`, `scores.json`, `analysis.json` and `pool.html`; returns the path of the page.
 
+    Args:
+        pool: What was found.
+        folder: Where to write.
+        overwrite: Replace what is no pool of these runs too.
+
     Raises:
-        QabiasError: If the folder holds a run, or the page cannot be written.
+        QabiasError: As `check_pool_output`, or if the page cannot be written.
         OSError: If a file cannot be written.
     """
-    check_output(folder)
+    check_pool_output(folder, pool, overwrite=overwrite)
     write_json(folder / POOL_FILE, pool_content(pool))
-    write_json(folder / SCORES_FILE, scores_content(pool.benchmark, pool.signature, pool.scores))
+    write_sealed_json(folder / SCORES_FILE, scores_content(pool.benchmark, pool.signature, pool.scores))
     title = f"Mean of {len(pool.runs)} runs of {pool.benchmark.name}"
     head = {f"Run {number}": name for number, name in enumerate(pool.names, start=1)}
     marked = {f"MIXED: {name}": ", ".join(values) for name, values in pool.mixed.items()}
@@ -177,7 +229,7 @@ def write_pool(pool: Pool, folder: Path) -> Path:
         signature=pool.signature,
         tiles=pool.benchmark.tiles(strict(pool.scores), pool.is_question_only),
         findings=findings(pool.benchmark, pool.scores, pool.is_question_only),
-        appendix={"Signatures": dict(zip(pool.names, (run.signature for run in pool.runs), strict=True))},
+        appendix={SIGNATURES: dict(zip(pool.names, (run.signature for run in pool.runs), strict=True))},
         bundled=is_bundled(pool.runs[0].arguments.source),
     )
     return _write(render_chapters(title, [chapter]), folder / POOL_PAGE)

@@ -9,6 +9,7 @@ from qabias.benchmarks.facts import Tile
 from qabias.benchmarks.findings import findings
 from qabias.benchmarks.ranges import READ_RANGES, ends_in_words, range_column
 from qabias.report.checks import check_scores
+from qabias.runs.coverage import coverage_of
 from qabias.runs.folder import SCORES_FILE
 from qabias.runs.scored import ScoredRun, damaged
 from qabias.runs.signature import signature_fields
@@ -47,6 +48,9 @@ def make_head(run: ScoredRun) -> Head:
         found = findings(benchmark, run.scores, run.is_question_only)
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(file, f"scores lack {error}") from error
+    covered = coverage_of(run.arguments)
+    if covered:
+        facts = {"Answered": covered, **facts}
     limit = run.arguments.limit
     if limit is not None:
         facts["Limit"] = f"this run was limited ({limit}): {benchmark.facts.limit_note}"

@@ -24,6 +24,7 @@ from qabias.benchmarks.facts import Tile
 from qabias.report import examples
 from qabias.report.palette import page_palette
 from qabias.report.svg import inline_svg
+from qabias.support.outputs import Own
 from qabias.tables.formatting import UNDEFINED, as_estimate, show, show_interval
 from qabias.tables.model import ALL, Analysis, Column, Table, Value
 
@@ -31,6 +32,9 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 FOLDED = 30
 """Tables with more rows are folded."""
+
+SIGNATURES = "Signatures"
+"""Heading of the appendix that names the runs of a chapter of several."""
 
 
 class Intro(NamedTuple):
@@ -102,6 +106,30 @@ class Chapter:
     appendix: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     bundled: bool = False
 
+    @property
+    def made_of(self) -> tuple[str, ...]:
+        """The signatures of the runs that it is made of."""
+        return (self.signature,) if self.signature else tuple(self.appendix.get(SIGNATURES, {}).values())
+
+
+def is_page_of(signatures: Sequence[str]) -> Own:
+    """A page is own where it was made of runs with these signatures."""
+    mark = f'name="generator" content="{_mark(signatures)}"'
+
+    def is_own(path: Path) -> bool:
+        try:
+            return mark in path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return False
+
+    return is_own
+
+
+def _mark(signatures: Sequence[str]) -> str:
+    """What a page says in its head of the runs that it was made of, whatever their order."""
+    digest = hashlib.sha256("\n".join(sorted(signatures)).encode(errors="replace")).hexdigest()
+    return f"qabias {digest[:16]}"
+
 
 def render_chapters(title: str, chapters: Sequence[Chapter], overview: Mapping[int, Table] | None = None) -> str:
     """The HTML of several analyses in one page, with a list of contents; one alone is the whole page.
@@ -117,6 +145,7 @@ def render_chapters(title: str, chapters: Sequence[Chapter], overview: Mapping[i
         .get_template("page.html.j2")
         .render(
             title=title,
+            mark=_mark([signature for chapter in chapters for signature in chapter.made_of]),
             style=Markup(page_palette() + read_template("page.css")),
             script=Markup(script),
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),

@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from qabias.errors import QabiasError
+from qabias.support.extras import need
 
 T = TypeVar("T")
 
@@ -130,10 +131,11 @@ def launched_processes() -> Processes:
     """The processes that share out a run; connects them when it is called first.
 
     Raises:
-        QabiasError: If they cannot reach each other.
+        QabiasError: If they cannot reach each other, or what connects them is not installed.
     """
     if not _is_launched():
         return Processes()
+    need("local", "a run that several processes share out")
     import torch
     from accelerate import PartialState
 

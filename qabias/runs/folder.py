@@ -1,7 +1,7 @@
 """The folder of a run: what is measured, and the answers in parts.
 
     run.json                      what is measured: signature, arguments, versions
-    predictions/part-00000.parquet  answers and log-likelihoods, written whole or not at all
+    predictions/part-00000.parquet  answers and log-likelihoods under seal, written whole or not at all
     scores.json                   the metric's result, and why what is undefined is so
     analysis.json                 the tables and examples of the report
     report.html                   the same for people
@@ -19,22 +19,25 @@ import json
 import platform
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from qabias.benchmarks import Benchmark, benchmark_names, kept_source, load_benchmark
 from qabias.benchmarks.registry import is_folder
 from qabias.benchmarks.stacking import by_run
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
-from qabias.runs.signature import signature_fields
-from qabias.support.files import read_json, remove_leftovers, write_atomically, write_json
+from qabias.runs.sealed import damaged, digest_of, read_sealed, write_sealed
+from qabias.runs.signature import former_spelling, signature_fields
+from qabias.scorers.registry import BASELINE_PREFIX
+from qabias.support.files import json_text, remove_leftovers, write_new
+from qabias.support.stored import Stored, read_stored
 from qabias.support.version import __version__
 
 RUN_FILE, SCORES_FILE, ANALYSIS_FILE, REPORT_FILE = "run.json", "scores.json", "analysis.json", "report.html"
@@ -42,7 +45,9 @@ COMPARISON_FILE, POOL_FILE = "compare.html", "pool.json"
 """What the folders of a comparison and of a mean of several runs hold, which are none of a run."""
 
 _VERSIONED = ("datasets", "evaluate", "numpy", "pyarrow", "tokenizers", "torch", "transformers")
-_TEXTS = ("benchmark", "signature", "created", "qabias_version")
+
+# A column without any answer has no type.
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,8 @@ class RunFile:
         qabias_version: The version that began it.
         versions: Versions of Python and libraries.
         units_per_part: See `qabias.benchmarks.Benchmark.units_per_part`.
+        digest: What its parts name it by, see `qabias.runs.sealed.digest_of`.
+        is_sealed: Whether all of its parts are under seal; an older version began it else, and wrote parts without.
     """
 
     folder: Path
@@ -66,6 +73,8 @@ class RunFile:
     qabias_version: str
     versions: Mapping[str, Any]
     units_per_part: int
+    digest: str = ""
+    is_sealed: bool = False
 
     @property
     def benchmark(self) -> str:
@@ -81,40 +90,55 @@ def read_run(folder: Path) -> RunFile:
     """
     path = folder / RUN_FILE
     try:
-        content = read_json(path)
-        for key in _TEXTS:
-            if not isinstance(content[key], str):
-                raise TypeError(f"{key!r} is no text")
-        if not isinstance(content["versions"], dict):
-            raise TypeError("'versions' is no object")
-        arguments = RunArguments(**content["arguments"])
-        if arguments.benchmark != content["benchmark"]:
-            raise ValueError("'benchmark' is not that of 'arguments'")
-        if not isinstance(arguments.model, str):
-            raise TypeError("'model' is no text")
-        found = RunFile(
-            folder=folder,
-            arguments=arguments,
-            signature=content["signature"],
-            created=content["created"],
-            qabias_version=content["qabias_version"],
-            versions=content["versions"],
-            units_per_part=int(content["units_per_part"]),
+        found = _run_of(
+            read_stored(path, "repeat the run in another folder", f"is damaged or not of qabias {__version__}"), folder
         )
     except FileNotFoundError as error:
         raise QabiasError(_about_no_run(folder)) from error
-    except OSError as error:
-        raise QabiasError(f"cannot read {path}: {error}") from error
-    except (KeyError, TypeError, ValueError) as error:
-        raise QabiasError(
-            f"{path} is damaged or not of qabias {__version__}: {error!r}; repeat the run in another folder"
-        ) from error
     if found.benchmark not in benchmark_names() and not is_folder(found.benchmark):
         raise QabiasError(
             f"{path}: unknown benchmark {found.benchmark!r}, here are {', '.join(benchmark_names())}; install the "
             "package that brings it, or repeat the run in another folder"
         )
     return _of_its_texts(found)
+
+
+def _run_of(content: Stored, folder: Path) -> RunFile:
+    arguments = _arguments_of(content["arguments"])
+    signature = content["signature"].text()
+    if content["benchmark"].text() != arguments.benchmark:
+        content["benchmark"].refuse("that of arguments")
+    sealed = content.get("sealed")
+    return RunFile(
+        folder=folder,
+        arguments=arguments,
+        signature=signature,
+        created=content["created"].text(),
+        qabias_version=content["qabias_version"].text(),
+        versions=content["versions"].named_texts(),
+        units_per_part=content["units_per_part"].whole(least=1),
+        digest=digest_of(signature, arguments),
+        is_sealed=sealed is not None and sealed.flag(),
+    )
+
+
+def _arguments_of(content: Stored) -> RunArguments:
+    known = get_type_hints(RunArguments)
+    for name, value in content.fields():
+        if name not in known:
+            value.refuse(f"an argument of qabias {__version__}")
+        _check_argument(value, known[name])
+    return RunArguments(**{**content.object(), "benchmark": content["benchmark"].text()})
+
+
+def _check_argument(value: Stored, declared: Any) -> None:
+    """Refuse an argument that is not of the type that its field declares."""
+    checks = {str: value.text, bool: value.flag, int: value.whole, Mapping[str, str]: value.named_texts}
+    if declared in checks:
+        checks[declared]()
+    elif value.value is not None:
+        [check] = (checks[kind] for kind in get_args(declared) if kind in checks)
+        check()
 
 
 def _of_its_texts(run: RunFile) -> RunFile:
@@ -134,18 +158,20 @@ def _about_no_run(folder: Path) -> str:
     return f"{folder}: holds no run (no {RUN_FILE}); name a folder that `qabias run` wrote"
 
 
-def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part: int, *, alone: bool) -> RunFile:
+def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part: int) -> RunFile:
     """Write `run.json`, or check that the folder holds this very run.
+
+    Of different runs that are begun at once in one folder exactly one has it.
 
     Args:
         folder: The run folder.
         arguments: What is measured.
         signature: The same in one line.
         units_per_part: Units of sampling in a part.
-        alone: Whether nobody else writes into the folder; what a killed run left is then removed.
 
     Raises:
         QabiasError: If the folder holds another run or something else.
+        OSError: If it cannot be written.
     """
     run_file = folder / RUN_FILE
     if not run_file.exists():
@@ -158,14 +184,13 @@ def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part:
     found = read_run(folder)
     there, ours = asdict(found.arguments), asdict(arguments)
     different = [name for name in ours if there[name] != ours[name]]
-    if different or found.signature != signature:
+    spellings = (signature,) if found.is_sealed else (signature, former_spelling(signature))
+    if different or found.signature not in spellings:
         what = ", ".join(f"{name} {there[name]!r} there, {ours[name]!r} here" for name in different)
         raise QabiasError(
             f"{folder}: holds another run ({what or found.signature}); choose another --output or remove the folder"
         )
-    if alone:
-        for name in (RUN_FILE, SCORES_FILE, ANALYSIS_FILE, REPORT_FILE):
-            remove_leftovers(folder / name)
+    remove_leftovers(run_file)  # of one that was killed while another has written it
     return found
 
 
@@ -180,21 +205,21 @@ def check_free(folder: Path) -> None:
 
 
 def _write_run(path: Path, arguments: RunArguments, signature: str, units_per_part: int) -> None:
-    write_json(
-        path,
-        {
-            "benchmark": arguments.benchmark,
-            "signature": signature,
-            "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "qabias_version": __version__,
-            "versions": {
-                "python": platform.python_version(),
-                **{name: importlib.metadata.version(name) for name in _VERSIONED},
-            },
-            "arguments": asdict(arguments),
-            "units_per_part": units_per_part,
+    """Write what is measured, unless somebody else has done so meanwhile."""
+    content = {
+        "benchmark": arguments.benchmark,
+        "signature": signature,
+        "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "qabias_version": __version__,
+        "versions": {
+            "python": platform.python_version(),
+            **{name: importlib.metadata.version(name) for name in _VERSIONED if find_spec(name)},
         },
-    )
+        "arguments": asdict(arguments),
+        "units_per_part": units_per_part,
+        "sealed": True,
+    }
+    write_new(path, json_text(content))
 
 
 def default_folder(arguments: RunArguments) -> Path:
@@ -231,96 +256,115 @@ def part_path(folder: Path, number: int) -> Path:
     return folder / "predictions" / f"part-{number:05d}.parquet"
 
 
-def write_part(folder: Path, number: int, benchmark: Benchmark, part: pa.Table, answers: Mapping[str, Any]) -> None:
+def write_part(run: RunFile, number: int, benchmark: Benchmark, part: pa.Table, answers: Mapping[str, Any]) -> None:
     """Write the answers to a part, whole or not at all.
 
-    A part has one writer; whatever a killed predecessor left of it is rubbish.
+    They are on the disk when this returns, unless a baseline has given them, which costs nothing to repeat.
 
     Raises:
         OSError: If the file cannot be written.
     """
-    path = part_path(folder, number)
     table = pa.table({**{name: part[name] for name in benchmark.key}, **answers})
-    remove_leftovers(path)
-    write_atomically(path, lambda temporary: pq.write_table(table, temporary, compression="zstd"))
+    is_costly = not run.arguments.model.startswith(BASELINE_PREFIX)
+    write_sealed(part_path(run.folder, number), table, run.digest, lasting=is_costly)
 
 
-def is_complete(path: Path, benchmark: Benchmark, part: pa.Table) -> bool:
+def read_part(run: RunFile, number: int, benchmark: Benchmark) -> pa.Table | None:
+    """The answers in a part of a run; None where there is none yet.
+
+    Raises:
+        QabiasError: If it cannot be read, is damaged, of another run, or lacks a column of answers.
+    """
+    path = part_path(run.folder, number)
+    return _read(run, path, benchmark) if path.exists() else None
+
+
+def _read(run: RunFile, path: Path, benchmark: Benchmark) -> pa.Table:
+    table = read_sealed(path, run.digest, may_be_open=not run.is_sealed)
+    # Several samples of an answer are a list, in a column with the name of many.
+    answers = [f"{name}s" if f"{name}s" in table.column_names else name for name in benchmark.answer_columns]
+    for name in (*benchmark.key, *answers):
+        if name not in table.column_names:
+            raise damaged(path, f"it has no column {name}")
+    for name in answers:
+        kind = table.schema.field(name).type
+        one = kind.value_type if pa.types.is_nested(kind) and kind.num_fields == 1 else kind
+        if not any(is_of(one) for is_of in _NUMBERS):
+            raise damaged(path, f"its column {name} holds {kind}, not numbers")
+    return table
+
+
+def answers_part(written: pa.Table, benchmark: Benchmark, part: pa.Table) -> bool:
+    """Whether answers are those to exactly these examples."""
+    key = list(benchmark.key)
+    return bool(written.select(key).equals(part.select(key)))
+
+
+def is_complete(run: RunFile, number: int, benchmark: Benchmark, part: pa.Table) -> bool:
     """Whether a part has been written for exactly these examples.
 
     Raises:
-        QabiasError: If the file is damaged.
+        QabiasError: As `read_part`.
     """
-    return path.exists() and _answers_part(_read_part(path), benchmark, part, path)
+    written = read_part(run, number, benchmark)
+    return written is not None and answers_part(written, benchmark, part)
 
 
-def read_answers(folder: Path, benchmark: Benchmark, parts: Iterable[pa.Table]) -> tuple[pa.Table, int]:
+def read_answers(run: RunFile, benchmark: Benchmark, parts: Iterable[pa.Table]) -> tuple[pa.Table, int]:
     """The answers of a run in the order of its examples, and the number of parts that are missing.
 
     Args:
-        folder: The run folder.
+        run: The run.
         benchmark: The benchmark.
         parts: The examples in parts, as `cut_parts` gives them.
 
     Raises:
-        QabiasError: If a part is damaged or belongs to other examples.
+        QabiasError: As `read_part`, or if a part belongs to other examples.
     """
-    answers = []
+    answers: list[pa.Table] = []
     n_missing = 0
     for number, part in enumerate(parts):
-        path = part_path(folder, number)
-        if not path.exists():
+        path = part_path(run.folder, number)
+        written = read_part(run, number, benchmark)
+        if written is None:
             n_missing += 1
             continue
-        written = _read_part(path)
-        if not _answers_part(written, benchmark, part, path):
+        if not answers_part(written, benchmark, part):
             raise QabiasError(f"{path}: holds other examples; remove the file and run the same command again")
+        if answers:
+            _check_alike(answers[0].schema, written.schema, path)
         answers.append(written)
     # A part in which no model thought has no column of thoughts.
     return pa.concat_tables(answers, promote_options="default") if answers else pa.table({}), n_missing
 
 
-def read_keys(folder: Path, key: Sequence[str]) -> pa.Table:
-    """The key columns of all answers that a folder holds, in their order.
+def _check_alike(first: pa.Schema, other: pa.Schema, path: Path) -> None:
+    """Refuse a column that is of one type in one part and of another type in another."""
+    try:
+        pa.unify_schemas([first, other], promote_options="default")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise damaged(path, f"not as the parts before it: {error}") from error
+
+
+def read_keys(run: RunFile, benchmark: Benchmark) -> pa.Table:
+    """The key columns of all answers of a run, in their order.
 
     Raises:
-        QabiasError: If a part is damaged, or there is none.
+        QabiasError: As `read_part`, or if there is no answer.
     """
-    paths = sorted(part_path(folder, 0).parent.glob("part-*.parquet"))
+    paths = sorted(part_path(run.folder, 0).parent.glob("part-*.parquet"))
     if not paths:
-        raise QabiasError(f"{folder}: holds no answers; score the file that they came from again")
-    try:
-        return pa.concat_tables([_read_part(path).select(list(key)) for path in paths])
-    except KeyError as error:
-        raise _damaged(paths[0], error) from error
+        raise QabiasError(f"{run.folder}: holds no answers; score the file that they came from again")
+    return pa.concat_tables([_read(run, path, benchmark).select(list(benchmark.key)) for path in paths])
 
 
 def read_all_answers(run: RunFile, benchmark: Benchmark, table: pa.Table) -> pa.Table:
     """The answers of a whole run in the order of its examples.
 
     Raises:
-        QabiasError: If a part is missing, damaged or belongs to other examples.
+        QabiasError: If a part is missing, or as `read_answers`.
     """
-    answers, n_missing = read_answers(run.folder, benchmark, cut_parts(benchmark, table, run.units_per_part))
+    answers, n_missing = read_answers(run, benchmark, cut_parts(benchmark, table, run.units_per_part))
     if n_missing:
         raise QabiasError(f"{run.folder}: {n_missing} parts are missing; run the same command again to finish it")
     return answers
-
-
-def _read_part(path: Path) -> pa.Table:
-    try:
-        return pq.read_table(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise _damaged(path, error) from error
-
-
-def _answers_part(written: pa.Table, benchmark: Benchmark, part: pa.Table, path: Path) -> bool:
-    key = list(benchmark.key)
-    try:
-        return bool(written.select(key).equals(part.select(key)))
-    except KeyError as error:
-        raise _damaged(path, error) from error
-
-
-def _damaged(path: Path, error: Exception) -> QabiasError:
-    return QabiasError(f"{path}: damaged ({error}); remove the file and run the same command again")

@@ -119,7 +119,8 @@ def load_examples_of(run: RunFile, upstream_dir: str | None = None) -> Examples:
     if not run.arguments.answers:
         return examples
     key = examples.benchmark.key
-    answered = set(zip(*(read_keys(run.folder, key)[name].to_pylist() for name in key), strict=True))
+    keys = read_keys(run, examples.benchmark)
+    answered = set(zip(*(keys[name].to_pylist() for name in key), strict=True))
     rows = zip(*(examples.table[name].to_pylist() for name in key), strict=True)
     return replace(examples, table=examples.table.filter(pa.array([row in answered for row in rows])))
 

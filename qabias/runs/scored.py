@@ -15,8 +15,10 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import ANALYSIS_FILE, RUN_FILE, SCORES_FILE, RunFile, read_run
 from qabias.runs.outdated import about_outdated, analysis_without_intervals, without_intervals
 from qabias.runs.signature import format_name
+from qabias.runs.stored_scores import check_scores
 from qabias.scorers.registry import BASELINE_PREFIX
-from qabias.support.files import read_json, strict, write_json
+from qabias.support.files import strict
+from qabias.support.stored import read_stored, write_sealed_json
 from qabias.tables.export import read_folder
 from qabias.tables.model import Analysis, read_analysis
 
@@ -93,7 +95,7 @@ def write_scores(run: RunFile, scores: Mapping[str, Any]) -> ScoredRun:
         OSError: If it cannot be written.
     """
     benchmark = load_benchmark(run.benchmark)
-    write_json(run.folder / SCORES_FILE, scores_content(benchmark, run.signature, scores))
+    write_sealed_json(run.folder / SCORES_FILE, scores_content(benchmark, run.signature, scores))
     return ScoredRun(_writable(run), strict(scores))
 
 
@@ -105,27 +107,22 @@ def read_scored(folder: Path) -> ScoredRun:
     """
     run = read_run(folder)
     path = folder / SCORES_FILE
+    benchmark = load_benchmark(run.benchmark)
     try:
-        content = read_json(path)
-        scores = content["scores"]
-        if not isinstance(scores, dict):
-            raise TypeError("scores is no object")
+        content = read_stored(path, _score_again(folder))
     except FileNotFoundError as error:
         raise QabiasError(
             f"{folder}: has no scores yet ({SCORES_FILE} does not exist); finish the run with `qabias run`, or make "
             "them with `qabias score`"
         ) from error
-    except OSError as error:
-        raise QabiasError(f"cannot read {path}: {error}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise damaged(path, repr(error)) from error
     for key, ours in (("benchmark", run.arguments.benchmark_name), ("signature", run.signature)):
-        if content.get(key) != ours:
+        if content[key].text() != ours:
             raise QabiasError(
-                f"{path}: its {key} {content.get(key)!r} is not that of run.json, {ours!r}; score the run again with "
-                "`qabias score`"
+                f"{path}: its {key} {content[key].text()!r} is not that of run.json, {ours!r}; {_score_again(folder)}"
             )
-    why = about_outdated(load_benchmark(run.benchmark), scores, folder)
+    check_scores(content["scores"], benchmark.facts)
+    scores = content["scores"].object()
+    why = about_outdated(benchmark, scores, folder)
     return ScoredRun(_writable(run), without_intervals(scores) if why else scores, why)
 
 
@@ -177,7 +174,11 @@ def check_complete(run: ScoredRun) -> None:
 
 def damaged(path: Path, fault: str) -> QabiasError:
     """The error of a damaged file that scoring the run again makes anew."""
-    return QabiasError(f"{path} is damaged: {fault}; score the run again with `qabias score {path.parent}`")
+    return QabiasError(f"{path} is damaged: {fault}; {_score_again(path.parent)}")
+
+
+def _score_again(folder: Path) -> str:
+    return f"score the run again with `qabias score {folder}`"
 
 
 def _writable(run: RunFile) -> RunFile:

@@ -1,15 +1,21 @@
 """The signature of a run: one line that pins what was measured."""
 
+import re
 from collections.abc import Mapping
 
 from qabias.benchmarks import Origin, PromptFormat
 from qabias.building.origin import is_bundled
 from qabias.runs.arguments import RunArguments
+from qabias.runs.coverage import coverage_field
 from qabias.scorers.base import Scorer, SettledScorer
 from qabias.support.version import __version__
 
 COLLECTED = "answers"
 """What stands in place of a scorer where others have collected the answers."""
+
+# What would end a field or a line, or cannot be shown, and the sign of an escape where it could be taken for one.
+_ESCAPED = re.compile(r"[|\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|%(?=[0-9A-F]{2}|u[0-9A-F]{4})")
+_ESCAPE = re.compile(r"%(?:([0-9A-F]{2})|u([0-9A-F]{4}))")
 
 
 def make_signature(arguments: RunArguments, origin: Origin, prompt_format: PromptFormat, scorer: Scorer) -> str:
@@ -41,7 +47,7 @@ def make_signature(arguments: RunArguments, origin: Origin, prompt_format: Promp
     }
     if not arguments.rules:
         del fields["score"]
-    return "|".join([arguments.benchmark_name, *(f"{name}:{value}" for name, value in fields.items())])
+    return joined(arguments.benchmark_name, fields)
 
 
 def collected_signature(arguments: RunArguments, origin: Origin, prompt_format: PromptFormat | None) -> str:
@@ -67,9 +73,10 @@ def collected_signature(arguments: RunArguments, origin: Origin, prompt_format: 
         "score": rules_text(arguments.rules),
         "seed": str(arguments.seed) if is_drawn else "",
         "answers": arguments.answers,
+        "coverage": coverage_field(arguments),
         "qabias": __version__,
     }
-    return "|".join([arguments.benchmark_name, *(f"{name}:{value}" for name, value in fields.items() if value)])
+    return joined(arguments.benchmark_name, {name: value for name, value in fields.items() if value})
 
 
 def with_rules(signature: str, rules: Mapping[str, str]) -> str:
@@ -84,10 +91,34 @@ def rules_text(rules: Mapping[str, str]) -> str:
     return "+".join(f"{name}={rules[name]}" for name in sorted(rules))
 
 
+def joined(benchmark: str, fields: Mapping[str, object]) -> str:
+    """A signature of these fields; `signature_fields` reads them again, whatever characters they have."""
+    return "|".join([benchmark, *(f"{name}:{escaped(str(value))}" for name, value in fields.items())])
+
+
+def escaped(text: str) -> str:
+    """A text as it stands in a field of a signature: "a|b" is "a%7Cb", so that no name can add a field or a line."""
+    return _ESCAPED.sub(lambda found: _code(ord(found[0])), text)
+
+
+def _code(character: int) -> str:
+    return f"%{character:02X}" if character < 0x100 else f"%u{character:04X}"
+
+
+def former_spelling(signature: str) -> str:
+    """A signature as versions before 0.1.0's seals wrote it: without escapes, and without coverage."""
+    parts = (part for part in signature.split("|") if not part.startswith("coverage:"))
+    return "|".join(_ESCAPE.sub(_character, part) for part in parts)
+
+
+def _character(escape: re.Match[str]) -> str:
+    return chr(int(escape[1] or escape[2], 16))
+
+
 def signature_fields(signature: str) -> dict[str, str]:
-    """The fields of a signature by name; its first part, the benchmark, has none."""
+    """The fields of a signature by name, as they were given; its first part, the benchmark, has none."""
     parts = (part.partition(":") for part in signature.split("|")[1:])
-    return {name: value for name, _, value in parts}
+    return {name: _ESCAPE.sub(_character, value) for name, _, value in parts}
 
 
 def format_name(signature: str) -> str:

@@ -114,6 +114,15 @@ class LimitedScorer(Protocol):
 
 
 @runtime_checkable
+class TellingScorer(Scorer, Protocol):
+    """A scorer that can show people how far its requests are."""
+
+    def show_progress(self) -> None:
+        """Show it from now on."""
+        ...
+
+
+@runtime_checkable
 class PatientScorer(Protocol):
     """A scorer whose answers may come later, in files.
 

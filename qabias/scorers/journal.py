@@ -1,17 +1,30 @@
 """What a server has answered, kept answer by answer, so that a run that was stopped asks nothing twice.
 
-A file of JSON lines, `{"request": HASH, "answer": ANSWER}`. A line goes to the file in one write as soon as the answer
-is there. A process that is killed meanwhile can leave at most a torn line: it is passed over when the file is read, and
-its question is asked again.
+A file of JSON lines, `{"request": HASH, "answer": ANSWER, "crc": CRC}`, where CRC is the CRC-32 of the line up to it.
+A line goes to the file in one write as soon as the answer is there. A process that is killed meanwhile can leave at
+most a torn line. A line that is torn or damaged is passed over when the file is read, and its question is asked again.
+Lines without a CRC are those of an older version.
+
+A machine that loses power loses what was not on the disk. The file is put there when an answer comes and the last time
+was a second ago or more, and when the file is closed: to wait for the disk after each answer would take longer than the
+answer.
 """
 
 import hashlib
 import json
 import os
+import re
 import threading
+import time
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from qabias.support.files import sync_folder
+
+_SECONDS_BETWEEN_SYNCS = 1.0
+_SUMMED = re.compile(rb'(.*), "crc": "([0-9a-f]{8})"\}', re.DOTALL)
 
 
 def request_hash(body: Mapping[str, Any]) -> str:
@@ -25,14 +38,25 @@ class Journal:
     Several threads, and several processes on one machine, may append to the same file.
 
     Args:
-        path: The file, read now if it is there and made at the first answer; None keeps answers in memory only.
+        path: The file, read when the first answer is looked for and made at the first new one; None keeps answers in
+            memory only.
     """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._lock = threading.Lock()
         self._file: int | None = None
-        self._answers = _read(path) if path is not None and path.exists() else {}
+        self._synced = 0.0
+        self._reading = threading.Lock()
+        self._known: dict[str, Any] | None = None
+
+    @property
+    def _answers(self) -> dict[str, Any]:
+        """Read as late as can be: a command that waits for another one must not ask again what that one asked."""
+        with self._reading:
+            if self._known is None:
+                self._known = _read(self._path) if self._path is not None and self._path.exists() else {}
+            return self._known
 
     def __contains__(self, request: str) -> bool:
         return request in self._answers
@@ -50,16 +74,18 @@ class Journal:
         Raises:
             OSError: If the file cannot be written.
         """
-        line = (json.dumps({"request": request, "answer": answer}) + "\n").encode()
+        line = _line(request, answer)
+        known = self._answers
         with self._lock:
             if self._path is not None:
                 self._write(self._path, line)
-            self._answers[request] = answer
+            known[request] = answer
 
     def close(self) -> None:
         """Close the file; the next answer opens it again."""
         with self._lock:
             if self._file is not None:
+                os.fsync(self._file)
                 os.close(self._file)
                 self._file = None
 
@@ -67,19 +93,39 @@ class Journal:
         if self._file is None:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+            self._synced = time.monotonic()
+            sync_folder(path.parent)
             size = os.fstat(self._file).st_size
             if size and os.pread(self._file, 1, size - 1) != b"\n":
                 line = b"\n" + line  # ends the line that a killed process left
         while line:  # a full disk takes a part and then raises
             line = line[os.write(self._file, line) :]
+        if time.monotonic() - self._synced >= _SECONDS_BETWEEN_SYNCS:
+            os.fsync(self._file)
+            self._synced = time.monotonic()
+
+
+def _line(request: str, answer: Any) -> bytes:
+    begin = json.dumps({"request": request, "answer": answer}).encode()[:-1]
+    return b'%b, "crc": "%08x"}\n' % (begin, zlib.crc32(begin))
 
 
 def _read(path: Path) -> dict[str, Any]:
-    answers = {}
-    for line in path.read_bytes().splitlines():
-        try:
-            entry = json.loads(line)
-            answers[str(entry["request"])] = entry["answer"]
-        except (ValueError, KeyError, TypeError):
-            continue  # torn: asked again
-    return answers
+    found = map(_entry, path.read_bytes().splitlines())
+    return dict(entry for entry in found if entry is not None)
+
+
+def _entry(line: bytes) -> tuple[str, Any] | None:
+    """The request and the answer of a line; None where it is torn or damaged."""
+    summed = _SUMMED.fullmatch(line)
+    if summed is not None and zlib.crc32(summed[1]) != int(summed[2], 16):
+        return None
+    try:
+        entry = json.loads(summed[1] + b"}" if summed is not None else line)
+        request, answer = entry.pop("request"), entry.pop("answer")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    # Every scorer keeps a text, a list or an object.
+    if summed is None and (entry or not isinstance(request, str) or not isinstance(answer, str | list | dict)):
+        return None
+    return request, answer

@@ -155,10 +155,28 @@ def load_scorer(
     Raises:
         QabiasError: If the scorer, an option or the model is unknown.
     """
+    if model.startswith(BASELINE_PREFIX):
+        _refuse_ignored(model, scorer, revision, loading.get("dtype", "auto"))
     kind = load_kind(scorer_of(scorer, model, revision, given))
     options = dict(scorer_options or {})
     refuse_options(kind, options)
     return kind.load(Loading(model, options, revision, given=given, **loading))
+
+
+def _refuse_ignored(model: str, scorer: str | None, revision: str | None, dtype: str) -> None:
+    """Refuse what a baseline would ignore, and what would stand in its run all the same.
+
+    Raises:
+        QabiasError: If a scorer, a revision or a precision is named.
+    """
+    named = {
+        "--scorer": None if scorer == BASELINE else scorer,
+        "--revision": revision,
+        "--dtype": None if dtype == "auto" else dtype,
+    }
+    given = [f"{flag} {value}" for flag, value in named.items() if value is not None]
+    if given:
+        raise QabiasError(f"{model} asks no model, so that {', '.join(given)} would be ignored; leave it out")
 
 
 def lasting_options(scorer: str | None, options: Mapping[str, str]) -> dict[str, str]:

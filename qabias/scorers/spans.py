@@ -7,7 +7,8 @@ occurrence; the shorter one at its first occurrence, or at its last if the first
 The authors also let words around a subject count as part of it: an article or "a group of" before it, a noun such as
 "man" or the full stop after it (`widen`). Their word lists for RoBERTa hold tokens that begin with the space marker; an
 article that opens the text has none there and is not counted, while it is for BERT. `widen` keeps this difference for
-all tokenizers with a space marker, which makes the first subject of such a context score lower, if anything.
+all tokenizers with a space marker, which makes the first subject of such a context score lower, if anything. Their
+list for BERT is in lower case: with a tokenizer that keeps capitals, "A" or "The" before a subject is not counted.
 """
 
 from __future__ import annotations
@@ -188,7 +189,7 @@ def has_space_marker(tokenizer: Any) -> bool:
 
 
 def _word(token: str, marked: bool) -> str:
-    """The word of a token in lower case; nothing for a token that lacks the marker which others have."""
+    """The word of a token, in lower case where there is a marker; nothing for a token that lacks that of the others."""
     if not marked:
-        return token.removesuffix(WORD_END).lower()
+        return token.removesuffix(WORD_END)
     return token[1:].lower() if token.startswith(SPACE_MARKERS) else ""

@@ -222,7 +222,7 @@ def expand(
                 norm=experiment.norm,
                 options=_options(suite, experiment, model, source),
                 rules=experiment.rules,
-                **changes,
+                **(changes | {"dtype": "auto"} if model.scorer == BASELINE else changes),
             ),
         )
     ]

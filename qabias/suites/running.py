@@ -130,7 +130,7 @@ def make_means(outcomes: Sequence[Outcome], folder: Path, upstream_dir: str | No
         if len(found) > 1 and not any(outcome.failure for outcome in found):
             claim = f"{found[0].run.experiment.mean}, {model}"
             pooled = pool([outcome.folder for outcome in found], upstream_dir=upstream_dir, claim=claim)
-            means.append(Mean(pooled, write_pool(pooled, folder / f"{model}-{experiment}-mean")))
+            means.append(Mean(pooled, write_pool(pooled, folder / f"{model}-{experiment}-mean", overwrite=True)))
     return means
 
 
@@ -150,7 +150,7 @@ def compare_all(outcomes: Sequence[Outcome], folder: Path, upstream_dir: str | N
         if len(runs) > 1:
             found = compare([run.folder for run in runs], allow_mixed=True, upstream_dir=upstream_dir)
             name = f"compared-{len(pages) + 1}" if pages else "compared"
-            pages.append(write_comparison(found, folder / name))
+            pages.append(write_comparison(found, folder / name, overwrite=True))
     return pages
 
 

@@ -3,50 +3,199 @@
 import json
 import math
 import os
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from qabias.support.locks import is_at, try_lock
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+_UNFINISHED = ".unfinished"
+
+
+def write_atomically(path: Path, write: Callable[[Path], object], *, lasting: bool = False) -> None:
     """Let `write` fill a temporary file beside `path` and put it in place when it is complete.
 
-    A process that is killed meanwhile leaves `path` as it was.
+    A process that is killed meanwhile leaves `path` as it was, and a temporary file, which the next writer of `path`
+    removes. Several may write the same file at once; the last one wins.
+
+    Args:
+        path: The file.
+        write: Fills the file whose path it is given.
+        lasting: Whether the content is on the disk when this returns, so that it outlives a machine that loses power:
+            for what cannot be computed again, or took long.
 
     Raises:
         OSError: If the file cannot be written (disk full, no permission).
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    temporary = Path(name)
-    try:
+    with _unfinished(path) as temporary:
         write(temporary)
         temporary.chmod(0o644)
+        if lasting:
+            sync(temporary)
         temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    if lasting:
+        sync_folder(path.parent)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a text as UTF-8, whole or not at all.
+def write_new(path: Path, text: str) -> bool:
+    """Write a text as UTF-8 if there is no such file, whole or not at all; False where there is one.
+
+    It is on the disk when this returns, because what is written beside it may not be had again. Of several that do so
+    at once exactly one writes the file. On a file system without hard links a process that is killed in this moment may
+    leave an empty file.
 
     Raises:
         OSError: If the file cannot be written.
     """
-    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    content = text.encode("utf-8")
+    with _unfinished(path) as temporary:
+        temporary.write_bytes(content)
+        temporary.chmod(0o644)
+        sync(temporary)
+        try:
+            _link(temporary, path)
+        except FileExistsError:
+            return False
+    sync_folder(path.parent)
+    return True
+
+
+def _link(temporary: Path, path: Path) -> None:
+    """Give a complete file its name.
+
+    Raises:
+        FileExistsError: If there is a file of that name.
+        OSError: If the name cannot be given.
+    """
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # no hard links here, which systems say in many ways; another reason fails again
+        with path.open("xb") as file:
+            try:
+                file.write(temporary.read_bytes())
+            except OSError:
+                path.unlink()
+                raise
+
+
+def write_text(path: Path, text: str) -> None:
+    r"""Write a text as UTF-8, whole or not at all.
+
+    Half of a surrogate pair, which UTF-8 cannot hold, is written as its escape such as `\ud83d`, in JSON as itself.
+
+    Raises:
+        OSError: If the file cannot be written.
+    """
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8", errors="backslashreplace"))
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove the temporary files that a killed writer of `path` left; nobody else may be writing `path` meanwhile."""
-    for leftover in path.parent.glob(f".{path.name}.*"):
-        leftover.unlink(missing_ok=True)
+    """Remove the temporary files that killed writers of `path` left; those of a living writer stay."""
+    begins = f".{path.name}."
+    try:
+        with os.scandir(path.parent) as entries:
+            found = [entry.path for entry in entries if entry.name.startswith(begins)]
+    except FileNotFoundError:
+        return
+    for name in found:
+        if name.endswith(_UNFINISHED):
+            _remove_if_left(Path(name))
+
+
+def _remove_if_left(leftover: Path) -> None:
+    """Remove a temporary file unless its writer lives, or it cannot be known whether it does."""
+    try:
+        handle = os.open(leftover, os.O_RDWR)
+    except OSError:
+        return
+    try:
+        if sys.platform != "win32" and try_lock(handle):
+            leftover.unlink(missing_ok=True)
+    except OSError:
+        return
+    finally:
+        os.close(handle)
+    if sys.platform == "win32":
+        try:
+            leftover.unlink(missing_ok=True)
+        except PermissionError:
+            return  # it is open: its writer lives
+
+
+@contextmanager
+def _unfinished(path: Path) -> Iterator[Path]:
+    """A temporary file beside `path`, locked while its writer lives; gone at the end if it is still there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(path)
+    handle, temporary = _make(path)
+    try:
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+        if handle is not None:
+            os.close(handle)
+
+
+def _make(path: Path) -> tuple[int | None, Path]:
+    while True:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_UNFINISHED)
+        temporary = Path(name)
+        if sys.platform == "win32":  # which neither shares a locked file nor renames an open one
+            os.close(handle)
+            return None, temporary
+        try:
+            is_mine = try_lock(handle)
+        except OSError:  # no locks here, so that nobody removes it
+            return handle, temporary
+        # In the moment before the lock it looked like a leftover.
+        if is_mine and is_at(handle, temporary):
+            return handle, temporary
+        os.close(handle)
+
+
+def sync(path: Path) -> None:
+    """Wait until the content of a file is on the disk.
+
+    Raises:
+        OSError: If it cannot be written there.
+    """
+    handle = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the system can do so."""
+    if sys.platform == "win32":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError:  # some file systems have no such thing for folders
+        return
+    finally:
+        os.close(handle)
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write strict JSON atomically; NaN and infinities become null."""
-    write_text(path, json.dumps(strict(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+    """Write strict JSON atomically; NaN and infinities become null.
+
+    Raises:
+        OSError: If the file cannot be written.
+    """
+    write_text(path, json_text(content))
+
+
+def json_text(content: Any) -> str:
+    """Strict JSON as files hold it; NaN and infinities become null."""
+    return json.dumps(strict(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def read_json(path: Path) -> Any:
@@ -59,8 +208,8 @@ def read_json(path: Path) -> Any:
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
-    except RecursionError as error:
-        raise ValueError(str(error)) from error
+    except (RecursionError, UnicodeDecodeError) as error:
+        raise ValueError(str(error)) from error  # the error of a decoder holds the whole content
 
 
 def strict(content: Any) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from qabias.errors import QabiasError
+from qabias.support.suggest import shortened
 
 
 def parse_options(texts: Iterable[str], flag: str = "option", example: str = "span=released") -> dict[str, str]:
@@ -20,7 +21,7 @@ def parse_options(texts: Iterable[str], flag: str = "option", example: str = "sp
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals):
-            raise QabiasError(f"{flag} {text!r} is not of the form NAME=VALUE, such as {example}")
+            raise QabiasError(f"{flag} {shortened(text)} is not of the form NAME=VALUE, such as {example}")
         options[name] = value
     return options
 
@@ -32,6 +33,6 @@ def parse_shard(text: str) -> tuple[int, int]:
         QabiasError: If it is not of that form.
     """
     index, slash, count = text.partition("/")
-    if not (slash and index.isdecimal() and count.isdecimal() and int(count) > 0):
-        raise QabiasError(f"shard {text!r} is not of the form i/n, such as 0/4")
+    if not (slash and text.isascii() and index.isdecimal() and count.isdecimal() and int(count) > 0):
+        raise QabiasError(f"shard {shortened(text)} is not of the form i/n, such as 0/4")
     return int(index), int(count)

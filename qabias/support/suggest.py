@@ -2,8 +2,12 @@
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 from qabias.errors import QabiasError
+
+_LONGEST = 200
+"""Characters of a value in a message."""
 
 
 def closest(name: object, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
@@ -42,8 +46,21 @@ def unknown(what: str, name: object, known: Iterable[str], cutoff: float = 0.6) 
     """
     names = list(known)
     return QabiasError(
-        f"unknown {what} {name!r}: choose one of {', '.join(names)}{did_you_mean(name, names, cutoff=cutoff)}"
+        f"unknown {what} {shortened(name)}: choose one of {', '.join(names)}{did_you_mean(name, names, cutoff=cutoff)}"
     )
+
+
+def shortened(value: object) -> str:
+    """A value as a message shows it: as Python writes it, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text):,} characters)"
+
+
+def missing(path: Path) -> QabiasError:
+    """The error of a file or folder that is not there, with those beside it that are called nearly so."""
+    beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+    what = "file" if path.suffix else "file or folder"
+    return QabiasError(f"{path}: no such {what}{did_you_mean(path.name, beside, most=2)}")
 
 
 def first_line(error: BaseException) -> str:

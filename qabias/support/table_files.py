@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from qabias.errors import QabiasError
+from qabias.support.suggest import missing, shortened
 
 _READERS = {
     ".parquet": pq.read_table,
@@ -27,12 +29,26 @@ def read_table(path: Path) -> pa.Table:
     Raises:
         QabiasError: If there is no such file, its kind is unknown, or it cannot be read as that kind.
     """
+    _check_file(path)
     try:
         return _READERS[_kind(path)](path)
-    except FileNotFoundError as error:
-        raise QabiasError(f"{path}: no such file") from error
+    except OSError as error:
+        raise _unreadable(path, path.suffix[1:], error) from error
     except pa.ArrowInvalid as error:
         raise QabiasError(f"{path}: not readable as {path.suffix[1:]}: {' '.join(str(error).split())}") from error
+
+
+def check_columns(table: pa.Table, where: str) -> None:
+    """Refuse a table in which two columns have one name.
+
+    Raises:
+        QabiasError: If there are such columns.
+    """
+    twice = [name for name, n in Counter(table.column_names).items() if n > 1]
+    if twice:
+        raise QabiasError(
+            f"{where}: {Counter(table.column_names)[twice[0]]} columns have the name {shortened(twice[0])}; keep one"
+        )
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -45,6 +61,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     Raises:
         QabiasError: If there is no such file, its kind is unknown, or it cannot be read as that kind.
     """
+    _check_file(path)
     kind = _kind(path)
     if kind == ".parquet":
         yield from enumerate(read_table(path).to_pylist(), start=1)
@@ -99,6 +116,18 @@ def _read_json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise _unreadable(path, "JSON lines", error) from error
 
 
+def _check_file(path: Path) -> None:
+    """Refuse what is no file.
+
+    Raises:
+        QabiasError: If there is none, or a folder.
+    """
+    if path.is_dir():
+        raise QabiasError(f"{path}: is a folder; name a file whose name ends in one of {', '.join(_READERS)}")
+    if not path.exists():
+        raise missing(path)
+
+
 def _kind(path: Path) -> str:
     kind = path.suffix.lower()
     if kind not in _READERS:
@@ -108,7 +137,9 @@ def _kind(path: Path) -> str:
 
 def _unreadable(path: Path, kind: str, error: Exception) -> QabiasError:
     if isinstance(error, FileNotFoundError):
-        return QabiasError(f"{path}: no such file")
+        return missing(path)
+    if isinstance(error, IsADirectoryError):
+        return QabiasError(f"{path}: is a folder; name a file")
     if isinstance(error, OSError):
         return QabiasError(f"{path}: cannot be read: {error.strerror or error}")
     return QabiasError(f"{path}: not {kind} in UTF-8: {error}")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from qabias.errors import QabiasError
 from qabias.support.files import write_atomically
+from qabias.support.outputs import check_file, check_folder
+from qabias.support.printable import printable
 from qabias.support.suggest import closest, unknown
 from qabias.tables.formatting import show, show_interval
 from qabias.tables.model import Analysis, Column, Estimate, Table, Value, find, read_analysis
@@ -19,6 +20,10 @@ TEXTS = ("csv", "md", "latex")
 DRAWINGS = ("svg", "pdf", "png")
 FORMATS = (*TEXTS, *DRAWINGS)
 ALL = "all"
+OWN_FOLDER = "export"
+"""The folder inside a run, a comparison or a pool that holds nothing but its exports."""
+
+Write = Callable[[Path], object]
 
 _SUFFIX = {"latex": "tex"}
 _LATEX = {
@@ -37,7 +42,14 @@ _LATEX = {
     "—": "---",
     "…": r"\ldots{}",
     "\n": " ",
+    "\t": " ",
 }
+
+# What spreadsheets take for a formula: its first character may stand after spaces and quotes, or be a wide one.
+_FORMULA = re.compile("\t|[\\s\"']*[=+\\-@＝＋－＠]")
+_NUMBER = re.compile(r"\s*[+-]?[\d.,]+(?:[eE][+-]?\d+)?\s*%?\s*")
+# Some take these for the end of a cell where it is not quoted, some drop spaces around it.
+_QUOTED = re.compile('[,;"\t\n]|^\\s|\\s$')
 
 
 def export(
@@ -47,6 +59,7 @@ def export(
     name: str | None = None,
     *,
     read: Callable[[Path], Analysis] | None = None,
+    overwrite: bool = False,
 ) -> list[Path]:
     """Write the tables and figures of a run or of a comparison as files.
 
@@ -56,12 +69,14 @@ def export(
         kind: One of `FORMATS`, or `ALL`.
         name: Only this table.
         read: How the tables of the folder are read; by default `read_folder`.
+        overwrite: Replace files in `output` that hold something else. The folder `export` holds nothing but exports.
 
     Returns:
         The files, in the order of the tables; tables without a figure have no drawings.
 
     Raises:
-        QabiasError: If there is no analysis, no such format or table, or a drawing is asked of a table without figure.
+        QabiasError: If there is no analysis, no such format or table, a drawing is asked of a table without figure, or
+            a file would replace something else; nothing is written then.
         OSError: If a file cannot be written.
     """
     if kind not in (*FORMATS, ALL):
@@ -71,8 +86,33 @@ def export(
     kinds = FORMATS if kind == ALL else (kind,)
     if name is not None and kind in DRAWINGS and tables[0].figure is None:
         raise QabiasError(f"table {name} has no figure; export it as {', '.join(TEXTS)}")
-    target = output or folder / "export"
-    return [path for table in tables for path in _write(table, target, kinds)]
+    target = output or folder / OWN_FOLDER
+    check_folder(target)
+    files = {path: write for table in tables for path, write in _files(table, target, kinds)}
+    kept = set() if output is None else _check(files, target, overwrite)
+    for path, write in files.items():
+        if path not in kept:
+            write_atomically(path, write)
+    return list(files)
+
+
+def _check(files: Mapping[Path, Write], target: Path, overwrite: bool) -> set[Path]:
+    """The files that are there as they would be written; all others that are there are refused.
+
+    Raises:
+        QabiasError: If there is one and it is not to be replaced.
+    """
+    kept = {path for path, write in files.items() if path.is_file() and path.read_bytes() == _written(write)}
+    for path in files:
+        check_file(path, lambda there: there in kept, overwrite=overwrite)
+    return kept
+
+
+def _written(write: Write) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="qabias-export-") as scratch:
+        path = Path(scratch) / "file"
+        write(path)
+        return path.read_bytes()
 
 
 def read_folder(folder: Path) -> Analysis:
@@ -92,19 +132,17 @@ def _siblings(folder: Path) -> list[Path]:
     return [path for path in folder.parent.iterdir() if path.is_dir()] if folder.parent.is_dir() else []
 
 
-def _write(table: Table, output: Path, kinds: Sequence[str]) -> Iterator[Path]:
+def _files(table: Table, output: Path, kinds: Sequence[str]) -> Iterator[tuple[Path, Write]]:
+    """The files of a table, and how each is written."""
     for kind in kinds:
         path = output / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', table.name)}.{_SUFFIX.get(kind, kind)}"
         if kind in TEXTS:
             text = _TEXT[kind](table)
-            write_atomically(path, partial(_write_text, text))
+            yield path, partial(_write_text, text)
         elif table.figure is not None and table.rows:
             from qabias.tables.figures import save  # takes a second, and only figures need it
 
-            write_atomically(path, partial(save, table, kind=kind))
-        else:
-            continue
-        yield path
+            yield path, partial(save, table, kind=kind)
 
 
 def _write_text(text: str, path: Path) -> None:
@@ -112,26 +150,31 @@ def _write_text(text: str, path: Path) -> None:
 
 
 def to_csv(table: Table) -> str:
-    """A table as CSV: every digit, undefined values empty, interval ends in columns NAME_low and NAME_high."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    """A table as CSV: every digit, undefined values empty, interval ends in columns NAME_low and NAME_high.
+
+    A text that a spreadsheet would take for a formula begins with an apostrophe.
+    """
     places = [_has_interval(table, place) for place in range(len(table.columns))]
-    writer.writerow(
-        [
-            name
-            for column, ends in zip(table.columns, places, strict=True)
-            for name in ((column.name, f"{column.name}_low", f"{column.name}_high") if ends else (column.name,))
-        ]
+    names = [
+        name
+        for column, ends in zip(table.columns, places, strict=True)
+        for name in ((column.name, f"{column.name}_low", f"{column.name}_high") if ends else (column.name,))
+    ]
+    rows = (
+        [cell for value, ends in zip(row, places, strict=True) for cell in (_with_ends(value) if ends else (value,))]
+        for row in table.rows
     )
-    for row in table.rows:
-        writer.writerow(
-            [
-                cell
-                for value, ends in zip(row, places, strict=True)
-                for cell in (_with_ends(value) if ends else (value,))
-            ]
-        )
-    return text.getvalue()
+    lines: list[Sequence[object]] = [names, *rows]
+    return "".join(f"{','.join(map(_csv_cell, line))}\n" for line in lines)
+
+
+def _csv_cell(value: object) -> str:
+    if not isinstance(value, str):
+        return "" if value is None else str(value)
+    text = printable(value)
+    if _FORMULA.match(text) and not _NUMBER.fullmatch(text):
+        text = f"'{text}"
+    return '"{}"'.format(text.replace('"', '""')) if _QUOTED.search(text) else text
 
 
 def _has_interval(table: Table, place: int) -> bool:
@@ -154,7 +197,7 @@ def to_markdown(table: Table) -> str:
 
 
 def _markdown(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text).replace("\n", " ")
+    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", printable(text)).replace("\n", " ")
 
 
 def _markdown_row(texts: Sequence[str]) -> str:
@@ -186,8 +229,8 @@ def to_latex(table: Table) -> str:
 
 
 def latex(text: str) -> str:
-    """Text whose special characters LaTeX prints as they are."""
-    return "".join(_LATEX.get(character, character) for character in text)
+    """Text whose special characters LaTeX prints as they are, and control characters as their escapes."""
+    return "".join(_LATEX.get(character, character) for character in printable(text))
 
 
 def _latex_row(texts: Sequence[str]) -> str:

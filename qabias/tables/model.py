@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.errors import QabiasError
-from qabias.support.files import read_json, strict, write_json
+from qabias.support.files import strict
+from qabias.support.stored import Stored, read_stored, write_sealed_json
 from qabias.support.suggest import did_you_mean
 
 ALL = "All"
@@ -124,7 +125,18 @@ def write_analysis(analysis: Analysis, path: Path) -> Analysis:
     Raises:
         OSError: If the file cannot be written.
     """
-    content = strict(
+    content = _content(analysis)
+    write_sealed_json(path, content)
+    return _analysis(Stored(content, path, _score_again(path)))
+
+
+def as_read(analysis: Analysis) -> Analysis:
+    """What `read_analysis` would read of an analysis if it were written."""
+    return _analysis(Stored(_content(analysis), Path("analysis.json"), ""))
+
+
+def _content(analysis: Analysis) -> Any:
+    return strict(
         {
             "tables": [_as_json(table) for table in analysis.tables],
             "examples": list(analysis.examples),
@@ -132,8 +144,6 @@ def write_analysis(analysis: Analysis, path: Path) -> Analysis:
             "notes": list(analysis.notes),
         }
     )
-    write_json(path, content)
-    return _analysis(content)
 
 
 def read_analysis(path: Path) -> Analysis:
@@ -143,20 +153,22 @@ def read_analysis(path: Path) -> Analysis:
         QabiasError: If the file is missing or damaged.
     """
     try:
-        return _analysis(read_json(path))
+        return _analysis(read_stored(path, _score_again(path)))
     except FileNotFoundError as error:
-        raise QabiasError(f"{path}: no such file; score the run again with `qabias score {path.parent}`") from error
-    except OSError as error:
-        raise QabiasError(f"cannot read {path}: {error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise QabiasError(
-            f"{path}: damaged ({error!r}); score the run again with `qabias score {path.parent}`"
-        ) from error
+        raise QabiasError(f"{path}: no such file; {_score_again(path)}") from error
 
 
-def _analysis(content: Mapping[str, Any]) -> Analysis:
-    tables = tuple(_from_json(table) for table in content["tables"])
-    return Analysis(tables, tuple(content["examples"]), content["how_chosen"], tuple(content["notes"]))
+def _score_again(path: Path) -> str:
+    return f"score the run again with `qabias score {path.parent}`"
+
+
+def _analysis(content: Stored) -> Analysis:
+    return Analysis(
+        tuple(map(_table, content["tables"].items())),
+        tuple(example.object() for example in content["examples"].items()),
+        content["how_chosen"].text(),
+        content["notes"].texts(),
+    )
 
 
 def _as_json(table: Table) -> dict[str, Any]:
@@ -173,21 +185,50 @@ def _value_as_json(value: Value) -> Any:
     return {"value": value.value, "low": value.low, "high": value.high} if isinstance(value, Estimate) else value
 
 
-def _from_json(content: Mapping[str, Any]) -> Table:
+def _table(content: Stored) -> Table:
+    columns = tuple(map(_column, content["columns"].items()))
     figure = content["figure"]
-    if figure is not None:
-        figure = Figure(figure["kind"], figure["labels"], tuple(figure["values"]), figure["across"])
-    columns = tuple(Column(**column) for column in content["columns"])
-    rows = tuple(tuple(_value_from_json(value) for value in row) for row in content["rows"])
-    if any(len(row) != len(columns) for row in rows):
-        raise ValueError(f"table {content['name']}: a row is not as long as its columns")
     return Table(
-        content["name"], content["title"], content["source"], content["note"], columns, rows, figure, content["section"]
+        name=content["name"].text(),
+        title=content["title"].text(),
+        source=content["source"].text(),
+        note=content["note"].text(),
+        columns=columns,
+        rows=tuple(_row(row, columns) for row in content["rows"].items()),
+        figure=None if figure.value is None else _figure(figure, columns),
+        section=content["section"].text(),
     )
 
 
-def _value_from_json(value: Any) -> Value:
-    return Estimate(**value) if isinstance(value, dict) else value
+def _column(content: Stored) -> Column:
+    return Column(content["name"].text(), content["title"].text(), content["kind"].one_of(KINDS))
+
+
+def _figure(content: Stored, columns: Sequence[Column]) -> Figure:
+    names = [column.name for column in columns]
+    return Figure(
+        content["kind"].one_of(FIGURES),
+        content["labels"].one_of(names),
+        tuple(value.one_of(names) for value in content["values"].items()),
+        content["across"].one_of(["", *names]),
+    )
+
+
+def _row(content: Stored, columns: Sequence[Column]) -> tuple[Value, ...]:
+    cells = content.items()
+    if len(cells) != len(columns):
+        content.refuse(f"a list of {len(columns)} values")
+    return tuple(_cell(cell, column.kind) for cell, column in zip(cells, columns, strict=True))
+
+
+def _cell(content: Stored, kind: str) -> Value:
+    if isinstance(content.value, dict):
+        if kind == "text":
+            content.refuse("a text")
+        return Estimate(*(content[name].number_or_none() for name in Estimate._fields))
+    if kind == "text" and content.value is not None:
+        return content.text()
+    return content.number_or_none()
 
 
 def estimate(scores: Mapping[str, Any], name: str) -> Estimate:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rich.console import Console
-
 from qabias.benchmarks.facts import RUNS
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import differing_fields
@@ -16,6 +14,7 @@ from qabias.comparison.outcomes import with_ranges_in_cells
 from qabias.comparison.ranking_tables import RANKING
 from qabias.comparison.tables import DIFFERENCES, RUNS_TABLE
 from qabias.tables.model import Table
+from qabias.terminal.console import Console
 from qabias.terminal.scores import print_side_by_side
 from qabias.terminal.table import narrowed, print_table
 

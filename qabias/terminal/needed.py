@@ -6,8 +6,6 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
-
 from qabias.benchmarks import ALL, load_benchmark
 from qabias.comparison.needed import IN_COMMON, MOST, Assumed, assumed, needed, planned_measure, templates_of
 from qabias.errors import QabiasError
@@ -15,6 +13,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.runs.scored import read_scored
 from qabias.tables.model import Column, Table
+from qabias.terminal.console import Console
 from qabias.terminal.table import MIN_WIDTH, print_table
 
 

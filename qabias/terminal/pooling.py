@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rich.console import Console
-
 from qabias.comparison.outcomes import OUTCOMES_TABLE, with_ranges_in_cells
 from qabias.pooling import Pool
+from qabias.terminal.console import Console
 from qabias.terminal.scores import MIN_WIDTH, print_findings
 from qabias.terminal.table import print_table
 

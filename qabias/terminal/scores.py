@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table as RichTable
 
 from qabias.benchmarks import ALL, Benchmark, Measure
@@ -18,6 +17,7 @@ from qabias.benchmarks.facts import NONE_FOUND, WORDINGS, Facts, Scores, found_f
 from qabias.benchmarks.findings import findings, in_one, listed
 from qabias.comparison.outcomes import with_ranges_in_cells
 from qabias.comparison.tables import score_tables
+from qabias.terminal.console import Console
 from qabias.terminal.table import MIN_WIDTH, print_table, print_whole
 
 _HEADING_WIDTH = 24
@@ -102,7 +102,7 @@ def _found_lines(scores: Scores, measures: Sequence[Measure]) -> list[str]:
 
 def _table(facts: Facts, groups: Mapping[str, Scores], measures: Sequence[Measure], count: str) -> RichTable:
     """Groups by scores; all together last, set apart, unless there is one group alone."""
-    table = RichTable(title=facts.caption.replace("[", "\\["), box=box.SIMPLE)
+    table = RichTable(title=facts.caption, box=box.SIMPLE)
     table.add_column(facts.row, no_wrap=True)
     table.add_column("n", justify="right")
     for measure in measures:
@@ -145,7 +145,7 @@ def _cell(facts: Facts, scores: Scores, measure: Measure) -> str:
     if (is_undefined and not possible) or ends is None or any(end is None or math.isnan(end) for end in ends):
         return text
     low, high = (f"{facts.unit * end:.{facts.digits}f}" for end in ends)
-    return f"{text} ({low} to {high})" if possible else f"{text} \\[{low}, {high}]"
+    return f"{text} ({low} to {high})" if possible else f"{text} [{low}, {high}]"
 
 
 def print_side_by_side(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
-
 from qabias.comparison.outcomes import with_ranges_in_cells
 from qabias.runs.folder import RUN_FILE
 from qabias.runs.scored import ScoredRun, check_complete, read_any_tables, read_scored
 from qabias.tables.model import Table, find
+from qabias.terminal.console import Console
 from qabias.terminal.scores import print_findings, print_scores
 from qabias.terminal.table import MIN_WIDTH, print_table
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rich import box
-from rich.console import Console
-from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table as RichTable
 
 from qabias.tables.export import cells
 from qabias.tables.model import Table
+from qabias.terminal.console import Console
 
 MIN_WIDTH = 152
 """Columns of the terminal at least: numbers are worth more than a narrow window, so tables are never cut."""
@@ -65,10 +64,10 @@ def narrowed(table: Table, width: int) -> Table:
 
 
 def _drawn(table: Table, most_rows: int | None = None) -> RichTable:
-    shown = RichTable(title=escape(table.title), box=box.SIMPLE)
+    shown = RichTable(title=table.title, box=box.SIMPLE)
     for column in table.columns:
         text = column.kind == "text"
-        shown.add_column(escape(column.title), justify="left" if text else "right", no_wrap=not text)
+        shown.add_column(column.title, justify="left" if text else "right", no_wrap=not text)
     for row in table.rows[:most_rows]:
-        shown.add_row(*map(escape, cells(table, row)))
+        shown.add_row(*cells(table, row))
     return shown

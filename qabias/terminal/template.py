@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from rich.console import Console
 
 from qabias.benchmarks.facts import TemplateView
 from qabias.benchmarks.scoring import RUN
@@ -18,6 +17,7 @@ from qabias.runs.folder import read_all_answers, read_run
 from qabias.runs.question import put_again
 from qabias.support.suggest import did_you_mean
 from qabias.tables.model import Column, Table, Value
+from qabias.terminal.console import Console
 from qabias.terminal.table import MIN_WIDTH, print_table
 
 N_ITEMS = 4

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from qabias.runs.scored import ScoredRun
 from qabias.tables.model import Column, Table
+from qabias.terminal.console import Console
 from qabias.terminal.table import MIN_WIDTH, print_table
 from qabias.testing.telling import WORDS, about, limit_in_words, remarks, value_in_words
 from qabias.testing.verdicts import Verdict

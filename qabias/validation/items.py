@@ -17,6 +17,7 @@ import yaml
 
 from qabias.errors import QabiasError
 from qabias.support.files import write_text
+from qabias.support.outputs import check_file, same_bytes
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -125,7 +126,14 @@ def draw(examples: Sequence[_T], n: int, rng: np.random.Generator) -> list[_T]:
     return [examples[i] for i in rng.choice(len(examples), n, replace=False)]
 
 
-def write_items(items: Sequence[DataclassInstance], path: Path, key_path: Path, shown: Sequence[str] = SHOWN) -> None:
+def write_items(
+    items: Sequence[DataclassInstance],
+    path: Path,
+    key_path: Path,
+    shown: Sequence[str] = SHOWN,
+    *,
+    overwrite: bool = False,
+) -> None:
     """Write the items for raters, and apart from them the key that is not for raters, both as CSV.
 
     Args:
@@ -133,22 +141,26 @@ def write_items(items: Sequence[DataclassInstance], path: Path, key_path: Path, 
         path: The file for raters.
         key_path: The file that is not for them.
         shown: What raters see.
+        overwrite: Replace files that are not of the same items too, such as those that raters have written in.
 
     Raises:
-        QabiasError: If both paths are one file.
+        QabiasError: If both paths are one file, or one is there and is not of the same items.
     """
     if path.resolve() == key_path.resolve():
         raise QabiasError(f"{path}: the items and their key must be two files; raters must not see the key")
-    _write_csv(path, shown, items)
-    _write_csv(key_path, KEY, items)
+    texts = {path: _csv(shown, items), key_path: _csv(KEY, items)}
+    for target, flag in ((path, "--output"), (key_path, "--key")):
+        check_file(target, same_bytes(texts[target].encode()), overwrite=overwrite, flag=flag)
+    for target, text in texts.items():
+        write_text(target, text)
 
 
-def _write_csv(path: Path, columns: Sequence[str], items: Sequence[DataclassInstance]) -> None:
+def _csv(columns: Sequence[str], items: Sequence[DataclassInstance]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(asdict(item) for item in items)
-    write_text(path, text.getvalue())
+    return text.getvalue()
 
 
 def chosen(table: pa.Table, only: Sequence[str]) -> pa.Table:

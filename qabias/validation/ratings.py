@@ -7,10 +7,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import krippendorff
 import numpy as np
 
 from qabias.errors import QabiasError
+from qabias.support.extras import need
 from qabias.support.table_files import read_csv_rows
 from qabias.validation.items import KEY
 
@@ -162,6 +162,9 @@ def alpha(answers: Sequence[Sequence[int]]) -> float:
     counts = np.array([[of_item.count(value) for value in range(3)] for of_item in answers if len(of_item) > 1])
     if len(counts) == 0 or np.count_nonzero(counts.sum(axis=0)) < 2:
         return float("nan")
+    need("validate", "the agreement of raters")
+    import krippendorff
+
     return float(krippendorff.alpha(value_counts=counts, level_of_measurement="nominal"))
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from qabias.terminal.console import Console
 from qabias.validation.pairs import PUBLISHED_ALPHA
 from qabias.validation.ratings import FILLER_ACCURACY, PUBLISHED
 

@@ -9,9 +9,10 @@ import datasets
 import evaluate
 import numpy as np
 import pytest
+import torch
 
 from .bbq_rows import answers, make_set, table
-from .helpers import folder, same
+from .helpers import folder, inner_module, same
 
 # Kinds of input
 
@@ -203,3 +204,23 @@ def test_limit_empty_input_is_refused(bbq, references):
         ValueError, match="bbq: predictions and references are empty; pass dataset rows and a prediction for each"
     ):
         bbq.compute(predictions=[], references=references)
+
+
+@pytest.mark.parametrize("row", [np.array, lambda values: list(np.array(values)), torch.tensor])
+def test_kinds_of_probabilities_are_looked_at_once_and_not_for_every_value(monkeypatch, row):
+    answers, inputs = (inner_module("bbq", name) for name in ("answers", "inputs"))
+    looked_at = []
+    monkeypatch.setattr(answers, "is_boolean", looked_at.append)
+    rows = [row([0.25, 0.25, 0.5]) for _ in range(100)]
+    table = inputs.Table.of(answers.PROBABILITIES, {"probabilities": rows})
+    assert answers.read_probabilities(table).tolist() == [[0.25, 0.25, 0.5]] * 100
+    assert len(looked_at) <= 1
+
+
+def test_true_among_probabilities_of_any_kind_is_refused():
+    answers, inputs = (inner_module("bbq", name) for name in ("answers", "inputs"))
+    for wrong in ([True, 0.0, 0.0], [np.True_, 0.0, 0.0], [np.array(True), 0, 0], np.array([True, False, False])):
+        for good in ([1.0, 0.0, 0.0], np.array([1.0, 0.0, 0.0])):
+            table = inputs.Table.of(answers.PROBABILITIES, {"probabilities": [good, good, wrong]})
+            with pytest.raises(ValueError, match=r"row 2: .* are not three numbers"):
+                answers.read_probabilities(table)

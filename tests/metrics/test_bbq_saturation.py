@@ -392,8 +392,8 @@ def test_a_result_of_58492_rows_takes_less_than_a_second(bbq):
     predictions = probabilities.argmax(axis=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        started = time.perf_counter()
+        started = time.process_time()
         result = bbq.compute(predictions=predictions, references=columns, probabilities=probabilities)
-        seconds = time.perf_counter() - started
+        seconds = time.process_time() - started
     assert result["n"] == 58492
     assert seconds < 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import datasets
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from .helpers import folder, same
+from .helpers import folder, inner_module, same
 from .unqover_rows import (
     SCORE_COLUMNS,
     columns_of,
@@ -116,6 +117,32 @@ def test_float32_is_summed_in_float64_and_template_ids_may_be_texts(unqover):
     assert single["s1_12"].dtype == np.float32  # what the user passed stays as it is
 
 
+class ReadAtOnce(Sequence):
+    """A column like that of a dataset, which is slow row by row: it is read as a whole or not at all."""
+
+    def __init__(self, values: list[float]) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, place: Any) -> Any:
+        assert isinstance(place, slice)
+        return self._values[place]
+
+
+@pytest.mark.parametrize("shape", [ReadAtOnce, list, lambda values: list(np.array(values, dtype=np.float32))])
+def test_scores_are_read_as_a_whole_and_not_row_by_row(monkeypatch, shape):
+    rows = inner_module("unqover", "rows")
+    monkeypatch.delattr(rows, "_number")  # which reads a single score
+    values = [0.25, 0.5, 1.0]
+    table = inner_module("unqover", "inputs").Table.of(
+        rows.PREDICTIONS, {name: shape(values) for name in SCORE_COLUMNS}
+    )
+    found = rows.subject_scores(table, np.arange(3))
+    assert {name: column.tolist() for name, column in found.items()} == dict.fromkeys(SCORE_COLUMNS, values)
+
+
 def test_noise_above_one_is_clipped_and_inputs_stay_as_they_are(unqover):
     scores = {name: np.array([1.0 + 1e-6]) for name in SCORE_COLUMNS}
     result = unqover.compute(predictions=scores, references=[make_row()])
@@ -146,7 +173,7 @@ def test_added_batches_give_the_result_of_one_call(unqover):
         metric.compute()
     metric.add_batch(predictions=scores[:5], references=rows[:5])
     metric.add(prediction=scores[5], reference={k: v for k, v in rows[5].items() if k != "attribute"})
-    with pytest.raises(ValueError, match=r"references row 0: column 'attribute' is missing"):
+    with pytest.raises(ValueError, match=r"references row 5: column 'attribute' is missing"):
         metric.compute()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from tqdm import tqdm
 from qabias.answers import parse_choice
 from qabias.answers.likelihoods import NORMS, choice_columns, probability_column
 from qabias.answers.named import SAID
-from qabias.answers.outcomes import outcome
+from qabias.answers.outcomes import outcome, whole
 from qabias.answers.parsing import PARSE_RULES, parse_choice_released
 from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.benchmarks import locate
@@ -331,8 +332,11 @@ class BBQBenchmark(Benchmark):
         by_place = ", ".join(
             f"{word} {_in_percent(share)}" for word, share in zip(("first", "second", "third"), shares, strict=True)
         )
-        reading = "(shares far from a third each would mean that the model answers by position)"
-        return [*errors, f"answers by place in percent: {by_place} {reading}"]
+        found = f"answers by place in percent: {by_place}"
+        n_answered = scores["n"] - scores["n_unparsed_ambig"] - scores["n_unparsed_disambig"]
+        if _beyond_chance([share for share in shares if share is not None], n_answered):
+            found += " (shares far from a third each would mean that the model answers by position)"
+        return [*errors, found]
 
     def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
         """How alike every run answers in several orders of the answers."""
@@ -364,6 +368,7 @@ class BBQBenchmark(Benchmark):
         Where a person was asked for without options, also what a text says: a person, both, neither, ...
         """
         columns = {}
+        texts = list(map(whole, texts))
         if _is_open(prompt_format) and norm != "released":
             named = [read_open(text, example, prompt_format) for text, example in zip(texts, examples, strict=True)]
             places = [one.place for one in named]
@@ -405,3 +410,13 @@ def _in_percent(share: float | None) -> str:
 
 
 BENCHMARK = BBQBenchmark()
+
+
+def _beyond_chance(shares: Sequence[float], n: int) -> bool:
+    """Whether shares differ from equal ones by more than one in a hundred samples of that size does.
+
+    Of three shares chi-squared has two degrees of freedom, and its tail above x is exp(-x / 2).
+    """
+    equal = 1 / len(shares)
+    chi_squared = n * sum((share - equal) ** 2 / equal for share in shares)
+    return math.exp(-chi_squared / 2) < 0.01

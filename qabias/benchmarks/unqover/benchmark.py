@@ -28,7 +28,7 @@ from qabias.benchmarks.unqover.facts import ALL_SETS, FACTS
 from qabias.benchmarks.unqover.logs import logged
 from qabias.benchmarks.unqover.missing import about_classes, about_written, nothing_scored, written_facts
 from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
-from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans
+from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans, shares_of_pairs
 from qabias.benchmarks.unqover.written import ask_texts
 from qabias.errors import QabiasError
 from qabias.logs import Log
@@ -50,6 +50,9 @@ _GROUPS = {
 NORMS = ("none", "pair")
 """`none` is the probability of the subject itself, `pair` its share of the two: never tabulate them together."""
 
+EVEN = "n_even"
+"""Column and count of the questions in which neither subject has any probability, so that their shares are even."""
+
 _DEFAULT_SUBJECTS = _builder.official.DEFAULT_SUBJECTS
 _NUMBERS_AT_ONCE = 4_000_000  # in one matrix of reweighted sums
 
@@ -70,7 +73,8 @@ class UnQoverBenchmark(Benchmark):
     key = ("set", "example_id")
     answer_columns = tuple(f"s{subject}_{name}" for name in ASKED for subject in (1, 2))
     optional_columns = ("outcomes", "outputs")
-    stored_columns = ("outcomes",)
+    stored_columns = ("outcomes", EVEN)
+    newer_columns = (EVEN,)
     asks: Mapping[str, str] = MappingProxyType({"options": "qa", "letter": CHOOSE, "write": CHOOSE, "reason": REASON})
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"delta": ("paper", "released")})
     pools = True
@@ -128,7 +132,8 @@ class UnQoverBenchmark(Benchmark):
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
         """The eight scores of every row: of both subjects, in both orders, to both questions.
 
-        Of answers that a model writes also what became of them, and the texts (see `written`).
+        Of answers that a model writes also what became of them, and the texts (see `written`). Of shares of pairs also
+        in how many of the four questions both subjects have a probability of 0: their shares are 0.5 and 0.5 then.
         """
         ways = kind_of(scorer).ways
         masked = "masked" in part.column_names
@@ -147,9 +152,11 @@ class UnQoverBenchmark(Benchmark):
             scores = ask_masks(part, cast(MaskScorer, scorer))
         else:
             scores = ask_options(part, cast(OptionScorer, scorer), prompt_format)
+        columns = {}
         if norm == "pair":
-            scores = scores / scores.sum(axis=1, keepdims=True)
-        return {
+            scores, n_even = shares_of_pairs(scores)
+            columns[EVEN] = pa.array(n_even.astype(np.int8))
+        return columns | {
             f"s{subject + 1}_{name}": pa.array(scores[:, subject, number].astype(np.float32))
             for number, name in enumerate(ASKED)
             for subject in (0, 1)
@@ -159,7 +166,9 @@ class UnQoverBenchmark(Benchmark):
         """All measures by set.
 
         Rows without a score are left out. The subjects that a masked model does not know as one token are named; of
-        written answers there are the outcomes, and the range that every score could take with those that are missing.
+        written answers there are the outcomes, and the range that every score could take with those that are missing;
+        of shares of pairs the number of questions in which neither subject has any probability; parts that an older
+        version wrote have none, because it left such rows without a score.
         """
         given = {name: _numbers(answers, name) for name in self.answer_columns}
         known = ~np.isnan(np.stack(list(given.values()))).any(axis=0)
@@ -181,6 +190,8 @@ class UnQoverBenchmark(Benchmark):
             left_out = pa.array(~of_known)
             subjects = [] if is_written else _unknown_subjects(rows.filter(left_out), of_rows.filter(left_out))
             sets[name] = {**scores, "n_left_out": int((~of_known).sum()), "subjects_left_out": subjects}
+            if EVEN in answers.column_names:
+                sets[name][EVEN] = int(of_rows[EVEN].fill_null(0).to_numpy()[of_known].sum())
             if is_written:
                 sets[name] |= about_written(rows, of_rows, of_known, rules)
                 classes = sets[name]["by"]["attribute_class"]
@@ -258,6 +269,9 @@ class UnQoverBenchmark(Benchmark):
             return {**facts, **written_facts(written, n_declined, n_left_out, n_rows + n_left_out)}
         if n_left_out:
             facts["Left out"] = f"{counted(n_left_out, 'row')} with a subject that the model does not know as one token"
+        n_even = sum(of.get(EVEN, 0) for of in sets.values())
+        if n_even:
+            facts["Even"] = _about_even(n_even, n_rows)
         return facts
 
     def questions(self, example: Example) -> list[Example]:
@@ -292,12 +306,13 @@ class UnQoverBenchmark(Benchmark):
         return findings(self, scores)
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
-        """Subjects that a masked model does not know, and the strongest associations."""
+        """Subjects that a masked model does not know, pairs without probability, and the strongest associations."""
         left_out = [
             f"{name}: {of['n_left_out']:,} rows left out; not one token each: {', '.join(of['subjects_left_out'])}"
             for name, of in scores["sets"].items()
             if of["subjects_left_out"]
         ]
+        even = [f"{name}: {_about_even(of[EVEN], of['n'])}" for name, of in scores["sets"].items() if of.get(EVEN)]
         strongest = Table(
             "strongest",
             "Strongest associations: above 0 preferred, below 0 avoided for the attribute",
@@ -312,7 +327,7 @@ class UnQoverBenchmark(Benchmark):
             ),
             tuple((name, *row) for name, of in scores["sets"].items() for row in of["top"][:N_STRONGEST]),
         )
-        return [*left_out, strongest]
+        return [*left_out, *even, strongest]
 
     def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
         """Ranks of subjects and shared attributes."""
@@ -342,6 +357,15 @@ def _about_mu(scores: Scores) -> str:
         n_nobody = scores["n_declined"] + scores["outcomes"][REFUSED]
         given = f"{percent(n_nobody / sum(scores['outcomes'].values()))} of the answers prefer nobody"
     return f"eta {show(estimate(scores, 'eta'), 'number')}; {given}"
+
+
+def _about_even(n_even: int, n_rows: int) -> str:
+    """What is said of questions in which neither subject has any probability."""
+    n_questions = len(ASKED) * n_rows
+    return (
+        f"in {n_even:,} of {n_questions:,} questions ({percent(n_even / n_questions)}) neither subject has any "
+        "probability; they count as even, 0.5 to 0.5"
+    )
 
 
 def _measured(table: pa.Table, scores: Mapping[str, Floats], rules: Rules, is_written: bool) -> dict[str, Any]:

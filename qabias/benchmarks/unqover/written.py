@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.answers import NO_ANSWER, parse_choice
-from qabias.answers.outcomes import ANSWERED, REFUSED, TRUNCATED, UNREAD, outcome
+from qabias.answers.outcomes import ANSWERED, REFUSED, TRUNCATED, UNREAD, outcome, whole
 from qabias.answers.thinking import set_thinking_aside
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.unqover import NAME
@@ -85,7 +85,7 @@ def ask_texts(part: pa.Table, scorer: TextScorer, prompt_format: PromptFormat) -
         for subject in (0, 1)
     }
     columns["outcomes"] = _by_row([of.outcome for of in found])
-    columns["outputs"] = _by_row([str(text) for text in texts])
+    columns["outputs"] = _by_row([whole(str(text)) for text in texts])
     thinking = [getattr(text, "thinking", "") for text in texts]
     return columns | ({"thinking": _by_row(thinking)} if any(thinking) else {})
 

@@ -31,6 +31,7 @@ KIND = ScorerKind(
         "mode": "chat for written answers, logprobs for probabilities of letters, or echo for those of texts",
         "concurrency": "most requests under way at once",
         "timeout": "seconds to wait for a sign of life",
+        "total_timeout": "seconds that one request may take in all; by default ten times the timeout",
         "max_new_tokens": "most tokens of a written answer; by default four times what the prompt format needs",
         "token_field": "what the server calls that limit: max_tokens or max_completion_tokens",
         "temperature": "0, or none for a server that wants none to be named",
@@ -44,6 +45,6 @@ KIND = ScorerKind(
     default_mode="chat",
     asks={"options": {"mode": "echo"}, "letter": {"mode": "logprobs"}} | {word: {"mode": "chat"} for word in ASKS[2:]},
     parse_options=parse_options,
-    passing_options=("url", "concurrency", "timeout", "batch", "tokenizer", "price_in", "price_out"),
+    passing_options=("url", "concurrency", "timeout", "total_timeout", "batch", "tokenizer", "price_in", "price_out"),
     chats=True,
 )

@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 from qabias.errors import QabiasError
 from qabias.scorers.journal import Journal, request_hash
 from qabias.scorers.server.chat import PATH
-from qabias.scorers.server.client import MESSAGE_LENGTH, Asker, Body, RefusedError, failure, is_failure
+from qabias.scorers.server.client import Asker, Body, RefusedError, failure, is_failure
 from qabias.scorers.server.options import READ, WRITE
+from qabias.scorers.server.secrets import cleaned
 from qabias.support.files import write_atomically
 
 FOLDER = "batch"
@@ -208,7 +209,7 @@ class BatchClient(Asker):
             return
         self._requests.add(name, body)
 
-    def post(self, path: str, body: Body) -> dict[str, Any]:
+    def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
         """The answer that a file has for a request.
 
         Raises:
@@ -221,7 +222,7 @@ class BatchClient(Asker):
             answer: dict[str, Any] = reply.content
             return answer
         said = failure(reply.content)
-        message = " ".join(said.message.split())[:MESSAGE_LENGTH] or "no message"
+        message = cleaned(said.message, "")
         raise RefusedError(f"status {reply.status}: {message}" if reply.status else message, reply.status, said.code)
 
     def is_waiting(self) -> bool:

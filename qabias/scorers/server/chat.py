@@ -1,19 +1,19 @@
 """A model behind a server writes answers, through `/chat/completions`.
 
 The prompt is a user's message; the server puts its own chat template around it. A prompt that the server's content
-filter refuses has an empty answer. What a server gives as the model's thinking in a field or a chunk of its own is kept
-and not read as the answer.
+filter refuses has an empty answer, and so has one that gets an answer without a choice time and again. What a server
+gives as the model's thinking in a field or a chunk of its own is kept and not read as the answer.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from qabias.answers.outcomes import Written
-from qabias.errors import QabiasError
-from qabias.scorers.server.client import Asker, Body, RefusedError
+from qabias.scorers.server.client import Asker, Body, ModeError, NoChoiceError, RefusedError
 from qabias.scorers.server.options import TEMPERATURES, TOKEN_FIELDS
 
 PATH = "chat/completions"
@@ -29,6 +29,11 @@ _NEW_TOKENS = 64
 # Fields in which servers give what a model thought before its answer.
 _THINKING = ("reasoning_content", "reasoning")
 _FILTERED = ("content_filter", "content_policy_violation")
+# So many prompts without a choice are named to people.
+_NAMED = 3
+_BEGIN = 60
+
+_log = logging.getLogger(__name__)
 
 
 class ServerScorer:
@@ -67,6 +72,23 @@ class ServerScorer:
     def hand_over(self) -> str:
         """Write down what is left to ask, and say it to people; "" where nothing is."""
         return self._client.hand_over()
+
+    def show_progress(self) -> None:
+        """Show people how many requests are answered, sent again and unread."""
+        self._client.show_progress()
+
+    def _tell_unread(self, body: Body, error: NoChoiceError) -> None:
+        """Count a prompt that got no choice, and name the first of them."""
+        number = self._client.unread()
+        if number <= _NAMED:
+            prompt = body["messages"][0]["content"]
+            _log.warning(
+                "%s, at prompt %r; it counts as missing (such prompts so far: %d; the first %d are named)",
+                error,
+                prompt if len(prompt) <= _BEGIN else f"{prompt[:_BEGIN]}...",
+                number,
+                _NAMED,
+            )
 
 
 class ServerChatScorer(ServerScorer):
@@ -130,6 +152,9 @@ class ServerChatScorer(ServerScorer):
             if is_filtered(error):
                 return {"text": "", "finish": FILTERED_FINISH, "thinking": ""}
             raise
+        except NoChoiceError as error:
+            self._tell_unread(body, error)
+            return {"text": "", "finish": "", "thinking": ""}
 
 
 def chat_body(model: str, prompt: str, fields: Mapping[str, Any]) -> Body:
@@ -154,7 +179,7 @@ def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
         answer: What `/chat/completions` answered.
 
     Raises:
-        QabiasError: If it is no answer of a chat.
+        ModeError: If it is no answer of a chat.
     """
     try:
         choice = answer["choices"][0]
@@ -165,7 +190,7 @@ def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
         content = message.get("content") if thinking or refusal else message["content"]
         text, thought = _parts(content)
     except (KeyError, IndexError, TypeError, AttributeError):
-        raise QabiasError("server: the answer has no choices[0].message.content; does the server chat?") from None
+        raise ModeError("server: the answer has no choices[0].message.content; does the server chat?") from None
     finish = str(choice.get("finish_reason") or "")
     return {"text": text or str(refusal), "finish": finish, "thinking": thinking or thought}
 

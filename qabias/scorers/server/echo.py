@@ -3,8 +3,8 @@
 Prefix and option go to `/completions`. The option's log-probabilities are those of the tokens that reach beyond the
 prefix; a token across the boundary counts with the option, and spaces at the end of the prefix belong to the option.
 Boundaries are counted from the end of the text by the server's `text_offset`, because some servers put a start token
-before it that shifts all offsets. Nothing need be generated (`max_tokens` 0). If a server refuses that, one token is
-generated and cut off.
+before it that shifts all offsets. Nothing need be generated (`max_tokens` 0). If a server refuses that, or takes it for
+no limit and writes on and on, one token is generated and cut off.
 """
 
 import math
@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.server.chat import ServerScorer
-from qabias.scorers.server.client import Asker, Body, RefusedError
+from qabias.scorers.server.client import Asker, Body, GaveUpError, ModeError, NoChoiceError, RefusedError
+
+ECHO_PATH = "completions"
 
 # Where the length of an option stands in what identifies a request; no field of a user's has a space in its name.
 _LENGTH = "option length"
@@ -60,22 +61,32 @@ class ServerEchoScorer(ServerScorer):
         max_tokens = self._max_tokens
         try:
             try:
-                answer = self._client.post("completions", {**sent, "max_tokens": max_tokens})
-            except RefusedError as error:
-                if max_tokens == 1 or error.status not in (400, 422):
+                # A first request that fails as if zero were the reason is not worth another, if one token may get it.
+                doubtful = None if max_tokens or self._client.has_answered else 1
+                answer = self._client.post(ECHO_PATH, {**sent, "max_tokens": max_tokens}, doubtful)
+            except (RefusedError, GaveUpError) as error:
+                if max_tokens == 1 or not self._may_be_the_zero(error):
                     raise
                 max_tokens = 1
-                answer = self._client.post("completions", {**sent, "max_tokens": 1})
+                answer = self._client.post(ECHO_PATH, {**sent, "max_tokens": 1})
                 self._generate_one()
         except RefusedError as error:
-            raise QabiasError(f"{error}; {_CHAT_INSTEAD}") from None
+            raise RefusedError(f"{error}; {_CHAT_INSTEAD}", error.status, error.code) from None
+        except NoChoiceError as error:
+            raise ModeError(f"{error}, at prompt ...{body['prompt'][-60:]!r}; {_CHAT_INSTEAD}") from None
         return sum_option(answer, body["prompt"], body[_LENGTH], max_tokens)
+
+    def _may_be_the_zero(self, error: RefusedError | GaveUpError) -> bool:
+        if isinstance(error, RefusedError):
+            return error.status in (400, 422)
+        return error.is_doubtful and not self._client.has_answered
 
     def _generate_one(self) -> None:
         if self._max_tokens == 0:
             self._max_tokens = 1
             warnings.warn(
-                "server: it refuses max_tokens 0; one token is generated for every option and cut off", stacklevel=2
+                "server: it does not answer with max_tokens 0; one token is generated for every option and cut off",
+                stacklevel=2,
             )
 
 
@@ -92,7 +103,7 @@ def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_t
         `loglikelihood` and `n_tokens`.
 
     Raises:
-        QabiasError: If the answer does not have them.
+        ModeError: If the answer does not have them.
     """
     try:
         logprobs = answer["choices"][0]["logprobs"]
@@ -107,9 +118,9 @@ def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_t
         fits = ends[-1] == len(prompt) or (is_option and len("".join(tokens[first + 1 :])) < option_length)
         counted = [float(value) for value in values[first:]]
     except (KeyError, IndexError, TypeError, ValueError, StopIteration):
-        raise QabiasError(f"server: it gives no log-probabilities of the prompt; {_CHAT_INSTEAD}") from None
+        raise ModeError(f"server: it gives no log-probabilities of the prompt; {_CHAT_INSTEAD}") from None
     if not fits or offsets[0] < 0 or ends != sorted(ends) or len(values) != len(tokens) or math.isnan(sum(counted)):
-        raise QabiasError(
+        raise ModeError(
             f"server: its log-probabilities or text offsets are not those of the prompt ...{prompt[-60:]!r}; "
             f"{_CHAT_INSTEAD}"
         )

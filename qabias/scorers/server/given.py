@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from qabias.errors import QabiasError
-from qabias.scorers.server.client import Body, ConcurrentAsker, RefusedError, cleaned, failure, is_failure, passes
+from qabias.scorers.server.client import Body, ConcurrentAsker, NoChoiceError, RefusedError, failure, is_failure, passes
 from qabias.scorers.server.options import CONCURRENCY
+from qabias.scorers.server.secrets import cleaned
 from qabias.support.waiting import wait_for
 
 _EXTRA = "extra_body"
@@ -74,14 +75,16 @@ class GivenClient(ConcurrentAsker):
     """
 
     def __init__(self, client: object, *, concurrency: int = CONCURRENCY, journal: Path | None = None) -> None:
-        super().__init__(concurrency, journal)
+        key = getattr(client, "api_key", None)
+        super().__init__(concurrency, journal, key if isinstance(key, str) else "")
         self._client = client
 
-    def post(self, path: str, body: Body) -> dict[str, Any]:
-        """Send a request by the client, which repeats it as it is set to.
+    def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
+        """Send a request by the client, which repeats it as often as it is set to.
 
         Raises:
             RefusedError: If the server refuses it.
+            NoChoiceError: If the answer has no choice.
             QabiasError: If the client fails, or its answer is none.
         """
         create = _endpoint(self._client, path)
@@ -99,6 +102,8 @@ class GivenClient(ConcurrentAsker):
         if is_failure(answer):
             said = failure(answer)
             raise RefusedError(f"server: {self._clean(said.message)}", 200, said.code)
+        if answer.get("choices") == []:
+            raise NoChoiceError("server: the answer has an empty list of choices")
         return answer
 
     def _told(self, error: Exception) -> QabiasError:
@@ -120,8 +125,7 @@ class GivenClient(ConcurrentAsker):
         return RefusedError(f"{message}{'; the key is that of the client' * (status in (401, 403))}", status, said.code)
 
     def _clean(self, message: str) -> str:
-        key = getattr(self._client, "api_key", None)
-        return cleaned(message, key if isinstance(key, str) else "")
+        return cleaned(message, self._key)
 
 
 def _endpoint(client: object, path: str) -> Callable[..., Any] | None:

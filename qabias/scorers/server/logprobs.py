@@ -28,7 +28,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.server.chat import FILTERED_FINISH, PATH, ServerScorer, chat_body, is_filtered, temperature_field
-from qabias.scorers.server.client import Asker, Body, RefusedError
+from qabias.scorers.server.client import Asker, Body, ModeError, NoChoiceError, RefusedError
 from qabias.scorers.server.options import TEMPERATURES, TOKEN_FIELDS, TOP_LOGPROBS
 
 _INSTEAD = (
@@ -119,7 +119,12 @@ class ServerLogprobScorer(ServerScorer):
         except RefusedError as error:
             if is_filtered(error):
                 return {"finish": FILTERED_FINISH}
-            raise QabiasError(f"{error}; {_INSTEAD}" if error.status in (400, 422) else str(error)) from None
+            if error.status in (400, 422):
+                raise RefusedError(f"{error}; {_INSTEAD}", error.status, error.code) from None
+            raise
+        except NoChoiceError as error:
+            self._tell_unread(body, error)
+            return []
         return {"finish": FILTERED_FINISH} if _is_held_back(answer) else top_tokens(answer)
 
     def _scores(self, request: Request, answer: Kept | None) -> OptionScores:
@@ -209,7 +214,7 @@ def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
         Tokens with their logarithms; none where the answer ended before its first token.
 
     Raises:
-        QabiasError: If it has no log-probabilities.
+        ModeError: If it has no log-probabilities.
     """
     try:
         logprobs = answer["choices"][0]["logprobs"]
@@ -221,7 +226,7 @@ def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         found = [("", math.nan)]
     if any(math.isnan(logprob) for _, logprob in found):
-        raise QabiasError(f"server: it gives no log-probabilities of the likeliest tokens; {_INSTEAD}")
+        raise ModeError(f"server: it gives no log-probabilities of the likeliest tokens; {_INSTEAD}")
     return found
 
 

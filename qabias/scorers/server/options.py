@@ -1,7 +1,6 @@
 """The options of the scorer `server`, read from texts. Nothing here needs HTTP."""
 
 import math
-import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,9 +9,13 @@ from typing import Any
 
 from qabias.errors import QabiasError
 from qabias.scorers.server.body import parse_body
+from qabias.support.address import is_address
 
 CONCURRENCY = 8
 TIMEOUT = 60.0
+TOTAL_TIMEOUTS = 10
+"""How many times the timeout one request may take in all, unless `total_timeout` says otherwise."""
+
 CHAT, LOGPROBS, ECHO = MODES = ("chat", "logprobs", "echo")
 TOP_LOGPROBS = 20
 """Most tokens whose probability OpenAI and, by default, vLLM name; some servers allow 5."""
@@ -33,7 +36,7 @@ _MODES_OF = {
     "batch": (CHAT, LOGPROBS),
 }
 # What cannot be said where a caller gives a client.
-_CLIENTS_OWN = ("url", "timeout", "batch")
+_CLIENTS_OWN = ("url", "timeout", "total_timeout", "batch")
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class ServerOptions:
         mode: One of `MODES`.
         concurrency: Most requests under way at once.
         timeout: Seconds to wait for a sign of life.
+        total_timeout: Seconds that one request may take in all; None for `TOTAL_TIMEOUTS` times `timeout`.
         max_new_tokens: Most tokens of a written answer; None for what the prompt format needs.
         token_field: What the server calls that limit, one of `TOKEN_FIELDS`.
         temperature: "0", or "none" for a server that wants none to be named.
@@ -61,6 +65,7 @@ class ServerOptions:
     mode: str = CHAT
     concurrency: int = CONCURRENCY
     timeout: float = TIMEOUT
+    total_timeout: float | None = None
     max_new_tokens: int | None = None
     token_field: str = TOKEN_FIELDS[0]
     temperature: str = TEMPERATURES[0]
@@ -106,6 +111,7 @@ def parse_options(options: Mapping[str, str], has_client: bool = False) -> Serve
         mode=mode,
         concurrency=_whole(options, "concurrency", CONCURRENCY),
         timeout=_positive(options, "timeout", TIMEOUT),
+        total_timeout=_positive(options, "total_timeout", 600.0) if "total_timeout" in options else None,
         max_new_tokens=_whole(options, "max_new_tokens", 256) if "max_new_tokens" in options else None,
         token_field=options.get("token_field", TOKEN_FIELDS[0]),
         temperature=temperature,
@@ -171,16 +177,16 @@ def check_url(url: str) -> str:
     Raises:
         QabiasError: If it is no such url, or has a place for secrets.
     """
-    try:
-        parts = urllib.parse.urlsplit(url)
-        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        fits = False
     if "@" in url or "?" in url or "#" in url:
         raise QabiasError(
             "server: the url may hold no user, password or query, because it is written into the run folder; "
             f"give the key by the environment variable {KEY_VARIABLES[0]}"
         )
-    if not fits:
+    if not is_address(url):
         raise QabiasError("server: the url is not of the form http://HOST:PORT/v1")
+    if not (url.isascii() and url.isprintable() and " " not in url):
+        raise QabiasError(
+            "server: the url may hold letters, digits and marks of ASCII only; write a host of another script with "
+            "xn--, and other characters of the path with %"
+        )
     return url.rstrip("/")

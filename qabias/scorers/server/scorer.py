@@ -11,6 +11,7 @@ from qabias.scorers.server.client import Asker, Client
 from qabias.scorers.server.echo import ServerEchoScorer
 from qabias.scorers.server.given import GivenClient
 from qabias.scorers.server.logprobs import ServerLogprobScorer
+from qabias.scorers.server.modes import ModeFinder
 from qabias.scorers.server.options import ECHO, LOGPROBS, ServerOptions
 
 AnyServerScorer = ServerChatScorer | ServerEchoScorer | ServerLogprobScorer
@@ -29,8 +30,14 @@ def load(model: str, options: ServerOptions, journal: Path | None) -> AnyServerS
     """
     if options.batch:
         return make_scorer(model, BatchClient(journal, options.batch, options.results), options)
-    client = Client(options.url, concurrency=options.concurrency, timeout=options.timeout, journal=journal)
-    return make_scorer(model, client, options)
+    client = Client(
+        options.url,
+        concurrency=options.concurrency,
+        timeout=options.timeout,
+        total_timeout=options.total_timeout,
+        journal=journal,
+    )
+    return make_scorer(model, ModeFinder(client, model, options), options)
 
 
 def load_given(model: str, client: object, options: ServerOptions, journal: Path | None) -> AnyServerScorer:
@@ -42,7 +49,8 @@ def load_given(model: str, client: object, options: ServerOptions, journal: Path
         options: How the server is asked.
         journal: File that keeps the answers.
     """
-    return make_scorer(model, GivenClient(client, concurrency=options.concurrency, journal=journal), options)
+    asker = GivenClient(client, concurrency=options.concurrency, journal=journal)
+    return make_scorer(model, ModeFinder(asker, model, options), options)
 
 
 def make_scorer(model: str, client: Asker, options: ServerOptions) -> AnyServerScorer:

@@ -1,0 +1,52 @@
+"""`qabias check-device`: does every scorer compute rightly and fast on this device?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qabias.errors import QabiasError
+from qabias.support.suggest import unknown
+from qabias.terminal.echo import echo
+
+FAILED = 1
+"""Exit code where figures are wrong."""
+
+SIZES = ("tiny", "small", "all")
+"""What `--shapes` takes; those of `qabias.devices.cases`, which takes too long to import for `--help`."""
+
+
+def check_device(
+    minutes: Annotated[float, typer.Option(help="Minutes after which nothing more is begun.")] = 8,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, xpu, ...")] = "auto",
+    shapes: Annotated[str, typer.Option(help="Models: tiny, small (of base size too) or all published sizes.")] = "all",
+    output: Annotated[Path | None, typer.Option(help="Also write all figures as JSON.", show_default=False)] = None,
+) -> None:
+    """Ask every kind of local model on this device, with random weights and no network.
+
+    It exits with 0 if all figures are those of a reference and of other batches, with 1 if any is not. What does not
+    fit into time or memory is listed as not measured.
+    """
+    if not 0 < minutes < float("inf"):
+        raise QabiasError(f"--minutes is {minutes}; give minutes above 0, such as 8")
+    if shapes not in SIZES:
+        raise unknown("--shapes", shapes, SIZES)
+    if output is not None and output.is_dir():
+        raise QabiasError(f"--output {output}: is a folder; name a file, such as {output / 'device.json'}")
+    from tqdm import tqdm
+
+    from qabias.devices.check import Check
+    from qabias.devices.check import check_device as check
+    from qabias.devices.printing import as_json, print_check
+    from qabias.support.files import write_json
+
+    def keep(so_far: Check) -> None:
+        if output is not None:
+            write_json(output, as_json(so_far, shapes, minutes))
+
+    with tqdm(desc="check-device", bar_format="{desc}: {elapsed} {postfix}", leave=False) as bar:
+        found = check(device, shapes, 60 * minutes, bar.set_postfix_str, keep=keep)
+    print_check(found)
+    if output is not None:
+        echo(f"figures: {output.resolve()}")
+    raise typer.Exit(0 if found.is_right else FAILED)

@@ -1,0 +1,30 @@
+"""Addresses of HTTP: whether a text is one, and how one is shown to people."""
+
+import re
+import urllib.parse
+
+# What a scheme looks like in an address that may be malformed.
+_SCHEME = re.compile(r"https?:/*|[a-z][a-z0-9+.-]*://|/*", re.IGNORECASE)
+
+
+def is_address(url: str) -> bool:
+    """Whether a text has the form of an address, with a host whose labels have 1 to 63 characters."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        labels = (parts.hostname or "").removesuffix(".").split(".")
+        return parts.scheme in ("http", "https") and parts.port != 0 and all(0 < len(label) < 64 for label in labels)
+    except ValueError:
+        return False
+
+
+def without_secrets(url: str) -> str:
+    """An address, or what should be one, without what may be secret in it: user, password, query and fragment.
+
+    A password may hold any character, also where an address may not. So all up to the last `@` may be the user's.
+    """
+    found = _SCHEME.match(url)
+    scheme = found.group() if found else ""
+    user, _, rest = url[len(scheme) :].rpartition("@")
+    if "?" in user or "#" in user:  # they may begin a query as well, of which the rest is a part
+        return f"{scheme}..."
+    return scheme + re.split("[?#]", rest, maxsplit=1)[0]

@@ -1,0 +1,29 @@
+"""What an installation without extras lacks, said in one line that names the command."""
+
+import importlib.util
+
+from qabias.errors import QabiasError
+
+_LOCAL = ("torch", "transformers", "accelerate")
+EXTRAS = {
+    "local": _LOCAL,
+    "demo": (*_LOCAL, "gguf"),
+    "build": ("inflect",),
+    "validate": ("krippendorff",),
+}
+"""The extras of `setup.cfg` that commands of this package need, with the modules that they bring."""
+
+
+def need(extra: str, what: str) -> None:
+    """Refuse what an extra is needed for, where the extra is not installed.
+
+    Args:
+        extra: One of `EXTRAS`.
+        what: What needs it, as the beginning of a sentence.
+
+    Raises:
+        QabiasError: If a module of the extra is missing; it names the command that installs it.
+    """
+    missing = [name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None]
+    if missing:
+        raise QabiasError(f'{what} needs {", ".join(missing)}; run: pip install "qabias[{extra}]"')

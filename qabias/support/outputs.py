@@ -1,0 +1,173 @@
+"""Where a command may write: never onto what it reads or onto a run, and onto another file only if that is asked for.
+
+What the same command wrote of the same things is its own and may be replaced; each command says how it knows its own.
+"""
+
+import errno
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from qabias.errors import QabiasError
+from qabias.support.files import read_json, strict
+
+RUN_MARK = "run.json"
+"""The file that makes a folder a run; what lies beside it and in its `predictions` is never replaced."""
+
+_ANSWERS = "predictions"
+
+Own = Callable[[Path], bool]
+"""Whether a file is what the same command wrote of the same things."""
+
+
+def none_is_own(path: Path) -> bool:
+    """Of a command that knows no file as its own."""
+    return False
+
+
+def check_file(
+    path: Path,
+    is_own: Own = none_is_own,
+    *,
+    overwrite: bool = False,
+    inputs: Iterable[Path] = (),
+    flag: str = "--output",
+) -> None:
+    """Refuse to write a file where something else would be lost.
+
+    Args:
+        path: The file that is to be written.
+        is_own: Whether a file that is there is what the same command wrote of the same things.
+        overwrite: Replace any other file too, unless it is read by this command or belongs to a run.
+        inputs: Files that the command reads.
+        flag: The option that names the file, for the messages.
+
+    Raises:
+        QabiasError: If the path is a folder or below a file, or the file is an input, one of a run, or foreign.
+    """
+    if path.is_dir():
+        raise QabiasError(f"{flag} {path}: is a folder; name a file in it")
+    _check_above(path, flag)
+    if any(_is_same(path, given) for given in inputs):
+        raise QabiasError(f"{flag} {path}: is read by this command and would be lost; choose another {flag}")
+    run = _run_of(path)
+    if run is not None and path.resolve().parent != run:
+        raise QabiasError(f"{flag} {path}: lies among the answers of the run {run}; choose another {flag}")
+    if not path.exists() or is_own(path):
+        return
+    if run is not None:
+        raise QabiasError(f"{flag} {path}: belongs to the run {run} and would be lost; choose another {flag}")
+    if not overwrite:
+        raise QabiasError(
+            f"{flag} {path}: exists and is not what this command wrote of the same things, or an older version wrote "
+            f"it; choose another {flag}, or replace it by --overwrite"
+        )
+
+
+def check_folder(path: Path, inputs: Iterable[Path] = (), *, flag: str = "--output") -> None:
+    """Refuse a folder that is a file or below one, that is an input or in one, or that holds a run.
+
+    Args:
+        path: The folder that is to be written to.
+        inputs: Folders that the command reads.
+        flag: The option that names the folder, for the messages.
+
+    Raises:
+        QabiasError: If it is.
+    """
+    if path.exists() and not path.is_dir():
+        raise QabiasError(f"{flag} {path}: is a file; name a folder")
+    _check_above(path, flag)
+    for given in inputs:
+        if given.is_dir() and path.resolve().is_relative_to(given.resolve()):
+            raise QabiasError(f"{flag} {path}: is read by this command, or in {given}, which is; choose another {flag}")
+    run = _run_of(path / RUN_MARK)
+    if run is not None:
+        raise QabiasError(f"{flag} {path}: holds a run, whose files would be lost; choose another {flag}")
+
+
+def check_new_folder(
+    path: Path,
+    is_own: Own = none_is_own,
+    *,
+    overwrite: bool = False,
+    inputs: Iterable[Path] = (),
+    flag: str = "--output",
+) -> None:
+    """Refuse a folder that is not empty, unless the same command wrote it; hidden files, as of a clone, do not count.
+
+    Args:
+        path: The folder that is to be written to.
+        is_own: Whether a folder is what the same command wrote of the same things.
+        overwrite: Write into any other folder too, unless it is read by this command or holds a run.
+        inputs: Folders that the command reads.
+        flag: The option that names the folder, for the messages.
+
+    Raises:
+        QabiasError: If it is, or as `check_folder`.
+    """
+    check_folder(path, inputs, flag=flag)
+    is_empty = not path.exists() or all(entry.name[:1] == "." for entry in path.iterdir())
+    if not (is_empty or overwrite or is_own(path)):
+        raise QabiasError(
+            f"{flag} {path}: holds other files, which this command did not write, or an older version did; choose "
+            f"another {flag}, or replace those of the same names by --overwrite"
+        )
+
+
+def json_like(is_ours: Callable[[Mapping[str, Any]], bool]) -> Own:
+    """A JSON file is own where it is an object of which that holds; what it looks up may be missing."""
+
+    def is_own(path: Path) -> bool:
+        try:
+            content = read_json(path)
+            return isinstance(content, dict) and is_ours(content)
+        except (OSError, ValueError, LookupError, TypeError):
+            return False
+
+    return is_own
+
+
+def json_with(*names: str, **expected: Any) -> Own:
+    """A JSON file is own where it is an object that has these names, and these values."""
+    values = strict(expected)
+    return json_like(lambda content: {*names, *values} <= {*content} and all(content[n] == values[n] for n in values))
+
+
+def same_bytes(content: bytes) -> Own:
+    """A file is own where it holds exactly this."""
+    return lambda path: path.read_bytes() == content
+
+
+def _check_above(path: Path, flag: str) -> None:
+    """Refuse a path that cannot be: below a file, or of links that lead in a circle."""
+    if _is_circle(path):
+        raise QabiasError(f"{flag} {path}: its links lead in a circle; choose another {flag}")
+    for above in path.absolute().parents:
+        if above.exists():
+            if not above.is_dir():
+                raise QabiasError(f"{flag} {path}: {above} is a file, not a folder; choose another {flag}")
+            return
+
+
+def _is_circle(path: Path) -> bool:
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return path.resolve() == other.resolve()
+
+
+def _run_of(path: Path) -> Path | None:
+    """The run folder in which a file lies, itself or in its answers; None where it is in none."""
+    folder = path.resolve().parent
+    for run in (folder, folder.parent) if folder.name == _ANSWERS else (folder,):
+        if (run / RUN_MARK).exists():
+            return run
+    return None

@@ -1,0 +1,21 @@
+"""Foreign texts for a terminal: what would steer it is shown, not done."""
+
+import re
+
+# Control characters except tab and line feed (an escape sequence moves the cursor or sets the title of a window, a
+# carriage return overwrites a line), separators of lines, marks that turn the direction of a text around, and halves of
+# surrogate pairs, which no stream can write.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""The text with every character that steers a terminal as its escape, such as `\x1b`.
+
+    Tabs and line feeds stay.
+    """
+    return _UNPRINTABLE.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

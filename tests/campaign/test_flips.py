@@ -1,0 +1,368 @@
+"""Altered files of a run: each command refuses them in one line, or gives what it gave before."""
+
+import itertools
+import json
+import random
+import re
+import shutil
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from qabias.measuring.run import run
+from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.folder import read_run
+from qabias.runs.question import put_again
+from qabias.support.files import read_json
+from qabias.support.stored import SEAL
+from tests.loopback_server import serve as serve
+from tests.loopback_server import surroundings as surroundings
+
+from .contents import hidden
+from .counts import SEED, chosen, count, size
+from .inside import command
+
+QUIET = Machine(shows_progress=False)
+CONFIGS = {"bbq": ("Religion", 40), "unqover": ("religion", 40), "bbnli": ("religion", 40)}
+FLIPS = {"bbq": 170, "unqover": 170, "bbnli": 160}
+"""Of parts."""
+
+RESULT = ("results", "--model-id", "me/model", "--dataset", "me/set", "--sample")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder for each benchmark with two runs of it, `one` and `other`."""
+    folder = tmp_path_factory.mktemp("runs")
+    for benchmark, (config, limit) in CONFIGS.items():
+        for name, model in (("one", "random"), ("other", "consistent" if benchmark == "unqover" else "oracle")):
+            arguments = RunArguments(benchmark, f"baseline:{model}", config, limit=limit)
+            run(arguments, folder / benchmark / name, QUIET)
+    return folder
+
+
+class Altered:
+    """The runs of a benchmark, of which one may be altered, and what every command says of it as it was."""
+
+    def __init__(self, runs, benchmark, folder):
+        self._original = runs / benchmark
+        self._folder = folder
+        self._benchmark = benchmark
+        self._said = {}
+        self._template = _a_template(self._original / "one")
+        self.fresh()
+
+    @property
+    def run(self):
+        return self._folder / "one"
+
+    def fresh(self):
+        """Put everything back."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.copytree(self._original, self._folder)
+
+    def part(self, number=0):
+        return self.run / "predictions" / f"part-{number:05d}.parquet"
+
+    def commands(self):
+        """Commands that read a run, by their names."""
+        one, other = self.run, self._folder / "other"
+        written = self._folder / "written"
+        return {
+            "score": ("score", one),
+            "compare": ("compare", one, other, "--output", written / "compared"),
+            "merge": ("merge", one, "--output", written / "merged"),
+            "report": ("report", one),
+            "show": ("show", one),
+            "template": ("show", one, "--template", self._template),
+            "export": ("export", one, "--format", "csv", "--output", written / "exported"),
+            "results": (*RESULT[:1], one, *RESULT[1:], "--output", written / "results"),
+        }
+
+    def outcome(self, name):
+        """Refused, same, silent (the command went well and gave something else) or unclear (a traceback)."""
+        if name not in self._said:
+            kept = self._folder.with_name("kept")
+            self._folder.rename(kept)
+            self.fresh()
+            ended = self._ended(name)
+            assert ended.code == 0, ended
+            self._said[name] = self._gave(name, ended)
+            shutil.rmtree(self._folder)
+            kept.rename(self._folder)
+        ended = self._ended(name)
+        if ended.code == 0:
+            return "same" if self._gave(name, ended) == self._said[name] else "silent"
+        return "refused" if ended.is_clean else f"unclear: {name}: {ended.err.strip().splitlines()[-1:]}"
+
+    def _ended(self, name):
+        shutil.rmtree(self._folder / "written", ignore_errors=True)
+        return command(*self.commands()[name])
+
+    def _gave(self, name, ended):
+        """The figures that a command printed and wrote; of `score` the scores."""
+        if name == "score":
+            return read_json(self.run / "scores.json")["scores"]
+        written = (self._folder / "written").rglob("*")
+        texts = {path: path.read_text("utf-8") for path in written if path.suffix in (".json", ".csv", ".yaml")}
+        return _figures(ended.out), {path: _figures(text) for path, text in texts.items()}
+
+
+def _figures(text):
+    """The numbers with a point in a text, without those of versions and signatures."""
+    return re.findall(r"(?<![\w.:@])\d+\.\d+(?:e[-+]?\d+)?(?![\w.]*\w)", text)
+
+
+def _a_template(folder):
+    """A template of a run, by which `show --template` finds it."""
+    question = put_again(read_run(folder))
+    return str(question.benchmark.facts.view.template(question.table)[0].as_py())
+
+
+@pytest.fixture(scope="module")
+def altered(runs, tmp_path_factory):
+    """The runs of a benchmark to be altered, always in one folder, whose name commands print."""
+    folder = tmp_path_factory.mktemp("altered")
+    known = {benchmark: Altered(runs, benchmark, folder / benchmark) for benchmark in CONFIGS}
+    return known.__getitem__
+
+
+def flip(path, place):
+    """Flip one bit of a file."""
+    content = bytearray(path.read_bytes())
+    content[place // 8] ^= 1 << place % 8
+    path.write_bytes(content)
+
+
+def places(path, seed):
+    """Bits of a file, drawn again and again."""
+    rng = random.Random(f"{SEED} {seed}")
+    n_bits = 8 * path.stat().st_size
+    return (rng.randrange(n_bits) for _ in itertools.count())
+
+
+def _check(outcomes, kind):
+    """Count how commands ended; a silent change and a traceback are faults."""
+    named = [outcome.split(":")[0] for outcomes_of_one in outcomes for outcome in outcomes_of_one]
+    count(kind, len(outcomes), **{name: named.count(name) for name in ("refused", "same", "silent", "unclear")})
+    faults = [each for each in outcomes if any(outcome not in ("refused", "same") for outcome in each)]
+    assert not faults, f"{len(faults)} of {len(outcomes)}: {faults[:5]}"
+
+
+@pytest.mark.parametrize("benchmark", FLIPS)
+def test_a_flipped_bit_in_a_part_is_refused_or_changes_no_score(benchmark, altered):
+    one = altered(benchmark)
+    others = itertools.cycle(("compare", "merge", "template", "report", "show"))
+    outcomes = []
+    for place in itertools.islice(places(one.part(), benchmark), size(FLIPS[benchmark], quick=9)):
+        one.fresh()
+        flip(one.part(), place)
+        outcomes.append([one.outcome(next(others)), one.outcome("score")])
+    _check(outcomes, "flips of parts")
+
+
+@pytest.mark.parametrize("name", ["run.json", "scores.json", "analysis.json"])
+@pytest.mark.parametrize("benchmark", FLIPS)
+def test_a_flipped_bit_in_another_file_is_refused_or_changes_no_score(benchmark, name, altered):
+    one = altered(benchmark)
+    others = itertools.cycle(("show", "compare", "report", "results", "export", "merge"))
+    outcomes = []
+    for place in itertools.islice(places(one.run / name, f"{benchmark} {name}"), size(20, quick=1)):
+        one.fresh()
+        flip(one.run / name, place)
+        outcomes.append([one.outcome(next(others)), one.outcome("score")])
+    _check(outcomes, f"flips of {name}")
+
+
+@pytest.mark.usefixtures("surroundings")
+def test_a_flipped_bit_in_the_answers_of_a_server_is_refused_or_asked_again(serve, tmp_path):
+    server = serve()
+    options = {"url": server.url}
+    again = partial(run, RunArguments("bbq", "m", "Religion", scorer="server", limit=40, options=options))
+    scores = again(tmp_path / "whole", QUIET).scores
+    outcomes = []
+    for place in itertools.islice(places(tmp_path / "whole" / "requests.jsonl", "journal"), size(60, quick=6)):
+        folder = tmp_path / "again"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        for name in ("run.json", "requests.jsonl"):
+            shutil.copy(tmp_path / "whole" / name, folder)
+        flip(folder / "requests.jsonl", place)
+        named = ("--model", "m", "--scorer", "server", "--config", "Religion", "--limit", 40, "--output", folder)
+        ended = command("run", "bbq", *named, "--option", f"url={server.url}")
+        if ended.code:
+            outcomes.append(["refused" if ended.is_clean else f"unclear: {ended.err[-300:]}"])
+        else:
+            # Undefined scores are null in the file.
+            same = read_json(folder / "scores.json") == read_json(tmp_path / "whole" / "scores.json")
+            outcomes.append(["same" if same else "silent"])
+    assert scores is not None
+    _check(outcomes, "flips of requests.jsonl")
+
+
+# Other alterations
+
+
+def _cut(n_kept):
+    def alter(path):
+        content = path.read_bytes()
+        path.write_bytes(content[: int(len(content) * n_kept)])
+
+    return alter
+
+
+def _written(content):
+    return lambda path: path.write_bytes(content)
+
+
+def _folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+WHOLE_FILES = {
+    "empty": _written(b""),
+    "cut to a tenth": _cut(0.1),
+    "cut to a half": _cut(0.5),
+    "without its last bytes": _cut(0.99),
+    "zeros": _written(bytes(4096)),
+    "garbage": _written(random.Random(SEED).randbytes(4096)),
+    "not UTF-8": _written(b'{"a": "\xff\xfe"}'),
+    "null": _written(b"null"),
+    "a list": _written(b"[]"),
+    "an object": _written(b"{}"),
+    "a text": _written(b'"text"'),
+    "NaN": _written(b'{"scores": NaN}'),
+    "deep": _written(b"[" * 100_000),
+    "a folder": _folder,
+    "missing": Path.unlink,
+}
+FILES = ("run.json", "scores.json", "analysis.json", "predictions/part-00000.parquet")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_of_something_else_is_refused_or_written_anew(file, altered):
+    one = altered("bbq")
+    commands = itertools.cycle(one.commands())
+    outcomes = []
+    for name in chosen(list(WHOLE_FILES), quick=2):
+        one.fresh()
+        WHOLE_FILES[name](one.run / file)
+        outcomes.append([f"{one.outcome(next(commands))}" for _ in range(2)] + [one.outcome("score")])
+    _check(outcomes, "files of something else")
+
+
+def _is_answer(name):
+    """Columns of the answers themselves, in all benchmarks."""
+    return name.startswith(("prediction", "s1_", "s2_"))
+
+
+def _answers_as(make):
+    """Answers of other values, or none where `make` gives none."""
+
+    def alter(table):
+        for place, name in reversed(list(enumerate(table.column_names))):
+            if _is_answer(name):
+                column = make(table[name])
+                table = table.remove_column(place) if column is None else table.set_column(place, name, column)
+        return table
+
+    return alter
+
+
+PARTS = {
+    "without answers": _answers_as(lambda column: None),
+    "texts": _answers_as(lambda column: pc.cast(column, pa.string())),
+    "sevens": _answers_as(lambda column: pa.array([7] * len(column), column.type)),
+    "negative": _answers_as(lambda column: pa.array([-1] * len(column), column.type)),
+    "nulls": _answers_as(lambda column: pa.nulls(len(column), column.type)),
+    "lists": _answers_as(lambda column: pa.array([[1]] * len(column))),
+    "reversed": _answers_as(lambda column: pa.array(column.to_pylist()[::-1], column.type)),
+    "no rows": lambda table: table.slice(0, 0),
+    "one row less": lambda table: table.slice(1),
+    "one row twice": lambda table: pa.concat_tables([table, table.slice(0, 1)]),
+    "other order": lambda table: table.take(pa.array(range(table.num_rows)[::-1])),
+    "no columns": lambda table: table.select([]),
+}
+
+
+@pytest.mark.parametrize("benchmark", CONFIGS)
+def test_a_part_of_something_else_is_refused_by_all_that_read_it(benchmark, altered):
+    """Written with what the part says of itself, so that only its content is wrong."""
+    one = altered(benchmark)
+    outcomes = []
+    for name in chosen(list(PARTS), quick=2):
+        for reader in ("score", "compare", "merge", "template"):
+            one.fresh()
+            table = pq.read_table(one.part())
+            changed = PARTS[name](table).replace_schema_metadata(table.schema.metadata)
+            pq.write_table(changed, one.part(), compression="zstd")
+            outcomes.append([one.outcome(reader)])
+    _check(outcomes, "parts of something else")
+    assert all(outcome == ["refused"] for outcome in outcomes[::4])  # by score
+
+
+@pytest.mark.parametrize("benchmark", CONFIGS)
+def test_a_part_of_another_run_is_refused(benchmark, altered):
+    one = altered(benchmark)
+    for reader in ("score", "compare", "merge", "template"):
+        one.fresh()
+        shutil.copy(one.run.with_name("other") / "predictions" / one.part().name, one.part())
+        outcome = one.outcome(reader)
+        count("parts of another run", 1, **{outcome.split(":")[0]: 1})
+        assert outcome == "refused", (reader, outcome)
+
+
+VALUES = (None, 5, 0.5, "x", [], {}, True)
+
+
+def _edits():
+    """A place in a file and another value for it."""
+    run_file = [("run.json", (name,)) for name in ("benchmark", "signature", "created", "qabias_version", "versions")]
+    run_file += [("run.json", (name,)) for name in ("arguments", "units_per_part")]
+    arguments = ("benchmark", "model", "config", "source", "fixes", "format", "scorer", "norm", "limit", "seed")
+    run_file += [("run.json", ("arguments", name)) for name in (*arguments, "options", "rules", "orders", "answers")]
+    scores = [("scores.json", path) for path in ((), ("scores",), ("signature",), ("benchmark",))]
+    scores += [("scores.json", ("scores", name)) for name in ("ci", "by", "n", "bias_ambig", "accuracy_ambig")]
+    scores += [("scores.json", ("scores", "by", "category")), ("scores.json", ("scores", "ci", "bias_ambig"))]
+    tables = ("tables", 0)
+    analysis = [("analysis.json", (name,)) for name in ("tables", "examples", "how_chosen", "notes")]
+    analysis += [("analysis.json", (*tables, name)) for name in ("name", "title", "columns", "rows", "figure", "note")]
+    analysis += [("analysis.json", (*tables, *path)) for path in (("rows", 0), ("rows", 0, 0), ("columns", 0))]
+    analysis += [("analysis.json", (*tables, "columns", 0, "kind")), ("analysis.json", ("examples", 0))]
+    analysis += [("analysis.json", ("examples", 0, "options")), ("analysis.json", ("notes", 0))]
+    return [(file, path, value) for (file, path), value in itertools.product([*run_file, *scores, *analysis], VALUES)]
+
+
+def _edit(path, keys, value):
+    content = [json.loads(path.read_text("utf-8"))]
+    inner = content
+    for outer, key in itertools.pairwise((0, *keys)):
+        inner = inner[outer]
+        if isinstance(inner, list) and len(inner) == key:
+            inner.append(None)
+        assert isinstance(inner, dict | list), (path.name, keys, key)
+    inner[(0, *keys)[-1]] = value
+    if isinstance(content[0], dict):
+        content[0].pop(SEAL, None)
+    path.write_text(json.dumps(content[0]), "utf-8")
+
+
+@pytest.mark.parametrize("file", ["run.json", "scores.json", "analysis.json"])
+def test_right_json_of_wrong_types_ends_in_no_traceback(file, altered):
+    one = altered("bbq")
+    commands = itertools.cycle(("show", "compare", "results", "report", "export", "merge", "score", "template"))
+    outcomes = []
+    for _, keys, value in chosen([edit for edit in _edits() if edit[0] == file], quick=6):
+        one.fresh()
+        _edit(one.run / file, keys, value)
+        ended = [command(*one.commands()[next(commands)]) for _ in range(2)]
+        outcomes.append(
+            ["refused" if each.is_clean else f"unclear: {keys} {value}: {each.err[-200:]}" for each in ended]
+        )
+    _check(outcomes, "wrong types in JSON")
+    assert hidden(one.run) == []

@@ -1,0 +1,270 @@
+"""Hostile texts in everything that is shown: none becomes a script, a formula, a macro or a command of a terminal."""
+
+import csv
+import html
+import re
+import subprocess
+import unicodedata
+from xml.etree import ElementTree
+
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from qabias.measuring.run import run
+from qabias.runs.arguments import Machine, RunArguments
+from tests.loopback_server import serve as serve
+from tests.loopback_server import surroundings as surroundings
+from tests.report_pages import HALF, SIGNATURE, Page, fill_folder, named_everywhere, run_of
+
+from .counts import CHROMIUM, PAGES, chosen, count
+from .inside import command
+
+OWN = "document.title='owned'"
+PAYLOADS = {
+    "script": f"<script>{OWN}</script>",
+    "script closed": f"</script><script>{OWN}</script>",
+    "title closed": f"</title></style></textarea><script>{OWN}</script>",
+    "image": f'<img src=x onerror="{OWN}">',
+    "svg": f"<svg/onload={OWN}>",
+    "attribute": f'" autofocus onfocus="{OWN}" x="',
+    "attribute in single quotes": f"' onmouseover='{OWN}' style='position:fixed;inset:0' x='",
+    "frame": f'<iframe srcdoc="<script>parent.{OWN}</script>"></iframe>',
+    "address": f"javascript:{OWN}//",
+    "style": "</style><style>*{display:none;background:url(http://127.0.0.1:9/)}</style>",
+    "policy": '<meta http-equiv="Content-Security-Policy" content="script-src *"><base href="http://127.0.0.1:9/">',
+    "comment": f"--><script>{OWN}</script><!--",
+    "entity": f"&lt;script&gt;{OWN}&lt;/script&gt;&#60;b&#62;",
+    "template": "{{ 7*7 }}{% for x in ().__class__.__base__.__subclasses__() %}{{ x }}{% endfor %}",
+    "shell": "$(touch owned); `touch owned` | touch owned && touch owned",
+    "formula": '=HYPERLINK("http://127.0.0.1:9/";"owned")',
+    "formula with plus": "+cmd|' /C calc'!A0",
+    "formula with at": "@SUM(1+1)*cmd|' /C calc'!A0",
+    "formula behind a tab": "\t=1+1",
+    "formula behind a return": '\r-1+1,"two"\rcells',
+    "LaTeX": r"\input{/etc/passwd}\write18{touch owned}\immediate\end{document}$x^2$ % & # _ ~ [1] ^^M",
+    "Markdown": "[owned](javascript:alert(1)) ![x](http://127.0.0.1:9/) | **b** | `c` <b>x</b>\n# head",
+    "terminal": "\x1b]0;owned\x07\x1b[31mred\x1b[2J\x9b1m\x08\x7f",
+    "NUL": "a\0b\x01c",
+    "right to left": "\u202egnp.\u2066exe\u2069\u200f",
+    "half a pair": f"half {HALF}",
+    "rich markup": "[bold red]owned[/bold red][link=http://127.0.0.1:9/]x[/link][/]",
+    "field": "m|config:Age|seed:9\nqabias: error: made up",
+}
+QUIET = Machine(shows_progress=False)
+RESULTS = ("--model-id", "me/model", "--dataset", "me/set", "--sample")
+PUSHED = ("--to", "me/model", "--dataset", "me/set", "--sample", "--dry-run")
+BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f"
+
+
+def test_there_are_as_many_payloads_as_in_the_review():
+    assert len(PAYLOADS) == 28
+
+
+def named(payload):
+    """The text itself; half of a surrogate pair as a program holds it."""
+    return PAYLOADS[payload].replace(HALF, "\ud83d")
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """A file of predictions."""
+    folder = tmp_path_factory.mktemp("answers")
+    run(RunArguments("bbq", "baseline:random", "Religion", limit=40), folder / "run", QUIET)
+    table = pq.read_table(folder / "run" / "predictions")
+    pyarrow.csv.write_csv(table.select(["example_id", "category", "prediction"]), folder / "answers.csv")
+    return folder / "answers.csv"
+
+
+@pytest.fixture(scope="module")
+def plain(answers, tmp_path_factory):
+    """A run and its comparison with itself, of a harmless name."""
+    folder = tmp_path_factory.mktemp("plain")
+    return _scored("plain", answers, folder / "run")
+
+
+@pytest.fixture(scope="module")
+def plain_page(tmp_path_factory):
+    """The page of a made-up run of harmless texts."""
+    folder = _made_up("plain", tmp_path_factory.mktemp("made up") / "run")
+    assert command("report", folder).code == 0
+    return _page(folder / "report.html")
+
+
+def _made_up(text, folder):
+    """A run that has a text in every place of its files."""
+    made = run_of(model=text) | {"signature": f"{SIGNATURE}|model:{text}", "created": text}
+    return fill_folder(folder, run=made, analysis=named_everywhere(text))
+
+
+def _scored(name, answers, folder):
+    """A run of collected answers whose model has a name."""
+    of_bbq = ("--benchmark", "bbq", "--config", "Religion")
+    ended = command("score", answers, *of_bbq, "--model", name, "--output", folder)
+    _is_harmless(ended)
+    return folder
+
+
+def _is_harmless(ended):
+    """A command went well or was refused in one line, and tells a terminal nothing."""
+    assert ended.is_clean, ended.err[-500:]
+    for text in (ended.out, re.sub(r"\rbbq: [^\r\n]*", "", ended.err)):  # without bars
+        text.encode("utf-8")
+        found = {letter for letter in text if unicodedata.category(letter) == "Cc" and letter not in "\n\t"}
+        assert not found | (set(text) & set(BIDI)), (sorted(map(hex, map(ord, found))), text[:500])
+
+
+def _page(path):
+    return Page(path.read_text("utf-8"))
+
+
+def _is_dead(path, like):
+    """A page has no element, script, style, address or attribute of another kind than one of harmless texts."""
+    page = _page(path)
+    assert page.scripts == like.scripts
+    assert set(page.tags) <= set(like.tags)
+    assert page.styles == like.styles
+    assert {name for _, name, _ in page.attributes} <= {name for _, name, _ in like.attributes}
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+    foreign = {address for _, address in page.addresses} - {address for _, address in like.addresses}
+    assert all(address.startswith("#") for address in foreign), foreign
+
+
+def _is_plain_csv(path):
+    """Every reader finds a table of one width, and a spreadsheet finds no formula."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file, strict=True))
+    assert len(rows) > 1
+    assert len({len(row) for row in rows}) == 1
+    for cell in (cell for row in rows for cell in row if not _is_number(cell)):
+        assert cell[:1] not in ("=", "+", "-", "@", "\t", "\r"), cell
+        assert not re.match(r"[\s\x00-\x1f]*[=+@]", cell), cell
+    return rows
+
+
+def _is_number(cell):
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_escaped(path):
+    """No macro, link, element or control character is left in Markdown or LaTeX."""
+    text = path.read_text("utf-8")
+    found = [letter for letter in text if unicodedata.category(letter) == "Cc" and letter != "\n"]
+    assert not found, found
+    if path.suffix == ".md":
+        assert not re.search(r"(?<!\\)<[a-zA-Z/!]|(?<!\\)\]\(", text), text
+        table = [line for line in text.splitlines() if line.startswith("|")]
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table}) == 1
+    else:
+        assert not re.search(r"\\(input|write|immediate|end\{document)|\^\^M", text), text
+        assert [line for line in text.splitlines() if re.search(r"(?<!\\)%", line)] == [text.splitlines()[0]]
+
+
+@pytest.mark.parametrize("payload", chosen(list(PAYLOADS), quick=4))
+def test_hostile_texts_in_the_files_of_a_run_stay_texts(payload, plain_page, tmp_path):
+    folder = _made_up(PAYLOADS[payload], tmp_path / "run")
+    written = tmp_path / "written"
+    for arguments in (
+        ("report", folder),
+        ("show", folder),
+        ("show", folder, "--table", f"bars{named(payload)}"),
+        *(("export", folder, "--format", kind, "--output", written) for kind in ("csv", "md", "latex", "svg")),
+        ("results", folder, *RESULTS, "--output", tmp_path / "results"),
+        ("push", "results", folder, *PUSHED),
+        ("compare", folder, folder),
+    ):
+        _is_harmless(command(*arguments))
+        count("commands on hostile texts")
+    _is_dead(folder / "report.html", plain_page)
+    files = [path for path in written.iterdir() if path.suffix != ".svg"]
+    assert len(files) == 18  # six tables
+    for path in files:
+        _is_plain_csv(path) if path.suffix == ".csv" else _is_escaped(path)
+    for path in written.glob("*.svg"):
+        assert not [element for element in ElementTree.parse(path).iter() if element.tag.endswith("script")]
+    for path in (tmp_path / "results").rglob("*.yaml"):
+        assert yaml.safe_load(path.read_text("utf-8"))
+    assert not list(tmp_path.rglob("owned"))
+
+
+@pytest.mark.parametrize("payload", chosen(list(PAYLOADS), quick=2))
+def test_a_hostile_name_of_a_model_stays_a_name(payload, answers, plain, tmp_path):
+    folder = _scored(named(payload), answers, tmp_path / "run")
+    if not folder.exists():
+        count("commands on hostile texts", 1, refused=1)
+        return  # refused in one line
+    for arguments in (
+        ("show", folder),
+        ("compare", folder, plain, "--output", tmp_path / "compared"),
+        ("export", tmp_path / "compared", "--format", "csv"),
+        ("export", tmp_path / "compared", "--format", "latex"),
+        ("report", folder),
+        ("results", folder, *RESULTS, "--output", tmp_path / "results"),
+        ("push", "results", folder, *PUSHED),
+    ):
+        ended = command(*arguments)
+        _is_harmless(ended)
+        assert ended.code == 0, ended
+        count("commands on hostile texts")
+    assert command("compare", plain, plain, "--output", tmp_path / "harmless").code == 0
+    _is_dead(tmp_path / "compared" / "compare.html", _page(tmp_path / "harmless" / "compare.html"))
+    _is_dead(folder / "report.html", _page(plain / "report.html"))
+    for path in (tmp_path / "compared" / "export").glob("*"):
+        _is_plain_csv(path) if path.suffix == ".csv" else _is_escaped(path)
+    assert "config:Age" not in command("show", folder).out.split("|")
+    assert not list(tmp_path.rglob("owned"))
+
+
+@pytest.mark.usefixtures("surroundings")
+@pytest.mark.parametrize("payload", chosen(list(PAYLOADS), quick=2))
+def test_a_hostile_answer_of_a_server_stays_an_answer(payload, serve, tmp_path):
+    server = serve(lambda path, body: {"choices": [{"message": {"role": "assistant", "content": named(payload)}}]})
+    asked = ("run", "bbq", "--scorer", "server", "--model", "m", "--config", "Religion", "--limit", 24)
+    options = ("--option", f"url={server.url}", "--output")
+    plain = serve(lambda path, body: {"choices": [{"message": {"role": "assistant", "content": "plain"}}]})
+    folder = tmp_path / "run"
+    assert command(*asked, "--option", f"url={plain.url}", "--output", tmp_path / "plain").code == 0
+    ended = command(*asked, *options, folder)
+    _is_harmless(ended)
+    assert ended.code == 0, ended
+    for arguments in (("show", folder), ("show", folder, "--template", "Religion-01"), ("report", folder)):
+        _is_harmless(command(*arguments))
+        count("commands on hostile texts")
+    _is_dead(folder / "report.html", _page(tmp_path / "plain" / "report.html"))
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium, which opens the pages, is not installed")
+@pytest.mark.parametrize("payload", chosen(list(PAYLOADS), quick=1))
+def test_no_hostile_text_runs_in_a_browser(payload, answers, plain, tmp_path):
+    made_up = _made_up(PAYLOADS[payload], tmp_path / "made-up")
+    assert command("report", made_up).code == 0
+    pages = [made_up / "report.html"]
+    named_run = _scored(named(payload), answers, tmp_path / "named")
+    if named_run.exists():
+        assert command("compare", named_run, plain, "--output", tmp_path / "compared").code == 0
+        pages += [tmp_path / "compared" / "compare.html", named_run / "report.html"]
+    for page in pages:
+        shown = _opened(page, tmp_path / "profile")
+        assert "CONSOLE" not in shown.stderr
+        assert html.unescape(re.search(r"<title>(.*?)</title>", shown.stdout, re.DOTALL)[1]).strip() != "owned"
+        assert '<html lang="en" class="scripted">' in shown.stdout  # the page's own script ran
+        count(PAGES)
+
+
+def _opened(page, profile):
+    quiet = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-sync",
+        "--enable-logging=stderr",
+    ]
+    offline = ["--disable-background-networking", "--disable-component-update", f"--user-data-dir={profile}"]
+    command_line = [CHROMIUM, *quiet, *offline, "--v=0", "--virtual-time-budget=2000", "--dump-dom", page.as_uri()]
+    return subprocess.run(command_line, capture_output=True, text=True, timeout=180, check=True)

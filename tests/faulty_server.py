@@ -1,0 +1,351 @@
+"""A server of faults: every way in which a server is known to misbehave, by name.
+
+`FAULTS` names them. Each has the outcome that a run must show when one attempt in some is spoiled by it:
+
+- `AGAIN`: the attempt is wasted, the request is sent again, and the run ends as if nothing had been;
+- `ANSWER`: it is an answer, however odd: the run ends and has no answer, or an unread one, for that prompt;
+- `ENDS`: the run ends with one line that says what is wrong; what was answered before is kept.
+
+Use the fixture `serve_faults`, or `start`:
+
+    server = serve_faults("200-html")                  # spoils the first attempt at every prompt
+    server = serve_faults("200-html", attempts=10**9)  # spoils every attempt
+    server = serve_faults(lambda text, attempt: "500" if attempt == 0 and text.endswith("7") else None)
+
+`server.url` is the base of the endpoint, `server.attempts` and `server.answered` count requests by prompt,
+`server.faults` the spoiled ones by name, `server.keys` holds the keys that were sent. See `loopback_server.Server`.
+"""
+
+import base64
+import gzip
+import json
+import socket
+import struct
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+import pytest
+
+from .loopback_server import Handler, Server
+
+AGAIN, ANSWER, ENDS = "again", "answer", "ends"
+
+SLOW_SECONDS = 30
+"""How long a server that trickles goes on."""
+
+BOMB_BYTES = 50_000_000
+ENDLESS_BYTES = 400_000_000
+"""Where an endless body ends, so that a test that fails does end."""
+
+
+class Fault(NamedTuple):
+    """A way to misbehave.
+
+    Attributes:
+        outcome: `AGAIN`, `ANSWER` or `ENDS`.
+        send: Sends it, given the handler of the request and the right answer.
+    """
+
+    outcome: str
+    send: Callable[["FaultyHandler", dict], None]
+
+
+class FaultyHandler(Handler):
+    """Answers as the fault says."""
+
+    def _spoil(self, fault):
+        self.close_connection = True
+        with suppress(OSError):  # a client that has gone is no news
+            FAULTS[fault].send(self, {"choices": [{"message": {"role": "assistant", "content": "A"}}]})
+
+    def raw(self, content: bytes):
+        """Send bytes as they are."""
+        self.wfile.write(content)
+        self.wfile.flush()
+
+    def whole(self, status, answer, **headers):
+        """Send a status, a body and further headers, whose names have _ for -."""
+        self._send(status, answer, {name.replace("_", "-"): value for name, value in headers.items()})
+
+    def body(self, content: bytes, *headers: str):
+        """Send status 200 with a body and headers as they are."""
+        self.raw("\r\n".join(("HTTP/1.1 200 OK", *headers, "", "")).encode("latin-1") + content)
+
+    def key(self) -> str:
+        """The key that the client sent."""
+        return (self.headers.get("Authorization") or "Bearer none").removeprefix("Bearer ")
+
+    def reset(self):
+        """End the connection at once, so that the client sees a reset."""
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+
+
+class FaultyServer(Server):
+    """See the module."""
+
+    handler = FaultyHandler
+
+    def __init__(self, fault, attempts=1, **options):
+        by_name = fault if callable(fault) else lambda text, attempt: fault if attempt < attempts else None
+        super().__init__(fault=by_name, **options)
+
+
+def _status(status, answer=None, **headers):
+    message = {"error": {"message": "busy"}} if answer is None else answer
+    return lambda handler, right: handler.whole(status, message, **headers)
+
+
+def _error(message, status=400, **fields):
+    return _status(status, {"error": {"message": message, **fields}})
+
+
+def _said(message, **choice):
+    return _status(200, {"choices": [{"message": message, **choice}]})
+
+
+def _content(text):
+    return _said({"role": "assistant", "content": text})
+
+
+def _gzipped(content):
+    return lambda handler, right: handler.body(
+        content(right), "Content-Encoding: gzip", f"Content-Length: {len(content(right))}"
+    )
+
+
+def _json(right):
+    return json.dumps(right).encode()
+
+
+def _reset_within(handler, right):
+    handler.body(b'{"choices": [', "Content-Length: 1000")
+    handler.reset()
+
+
+def _endless(handler, right):
+    handler.body(b'{"choices": "', "Content-Type: application/json", "Connection: close")
+    for _ in range(ENDLESS_BYTES // 1_000_000):
+        handler.raw(b"x" * 1_000_000)
+
+
+def _endless_chunks(handler, right):
+    handler.body(b"", "Transfer-Encoding: chunked")
+    for _ in range(ENDLESS_BYTES // 1_000_000):
+        handler.raw(b"F4240\r\n" + b" " * 1_000_000 + b"\r\n")
+
+
+def _endless_after(begin, block):
+    """A packed body that begins well and goes on with a block again and again."""
+
+    def send(handler, right):
+        handler.body(begin(right), "Content-Encoding: gzip", "Connection: close")
+        many = block * (1_000_000 // len(block))
+        for _ in range(ENDLESS_BYTES // len(many)):
+            handler.raw(many)
+
+    return send
+
+
+def _labelled(encoding):
+    """A right answer that says it is packed, and is not."""
+    return lambda handler, right: handler.body(
+        _json(right), f"Content-Encoding:{encoding}", f"Content-Length: {len(_json(right))}"
+    )
+
+
+def _trickle(handler, content: bytes):
+    for number in range(int(SLOW_SECONDS / 0.05)):
+        handler.raw(content[number % len(content) :][:1])
+        time.sleep(0.05)
+
+
+def _slow_body(handler, right):
+    handler.body(b"", "Content-Length: 100000")
+    _trickle(handler, b" ")
+
+
+def _slow_headers(handler, right):
+    handler.raw(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+    _trickle(handler, b"x")
+
+
+def _with_key(make):
+    """An error whose message holds the key in some form."""
+    return lambda handler, right: handler.whole(
+        400, {"error": {"message": f"no such key: {make(handler.key())} (see your account)"}}
+    )
+
+
+def _key_raw(make):
+    """A body that is no JSON and holds the key in some form."""
+    return lambda handler, right: handler.whole(403, make(handler.key()))
+
+
+def _key_in_header(handler, right):
+    handler.whole(401, {"error": {"message": "wrong key"}}, X_Key=handler.key(), WWW_Authenticate=handler.key())
+
+
+def _key_in_answer(handler, right):
+    handler.whole(200, {"choices": [{"message": {"content": f"The key is {handler.key()}."}}]})
+
+
+def _key_in_location(handler, right):
+    handler.whole(302, "", Location=f"http://user:{handler.key()}@127.0.0.1:9/v1?key={handler.key()}#{handler.key()}")
+
+
+def _late(handler, right):
+    """Nothing for longer than a test's client waits."""
+    time.sleep(6)
+
+
+def _elsewhere(status):
+    return lambda handler, right: handler.whole(status, "", Location="http://127.0.0.1:9/elsewhere?token=hunter2")
+
+
+FAULTS = {
+    # Statuses
+    "408": Fault(AGAIN, _status(408)),
+    "425": Fault(AGAIN, _status(425)),
+    "429": Fault(AGAIN, _status(429)),
+    "429-retry-after-number": Fault(AGAIN, _status(429, Retry_After="0.1")),
+    "429-retry-after-date": Fault(AGAIN, _status(429, Retry_After="Thu, 01 Jan 1970 00:00:00 GMT")),
+    "429-retry-after-garbage": Fault(AGAIN, _status(429, Retry_After="soon")),
+    "429-retry-after-negative": Fault(AGAIN, _status(429, Retry_After="-5")),
+    "500": Fault(AGAIN, _status(500)),
+    "502-html": Fault(AGAIN, _status(502, "<html><h1>Bad Gateway</h1></html>")),
+    "503": Fault(AGAIN, _status(503)),
+    "error-code-502": Fault(AGAIN, _error("behind", 200, code=502)),
+    "error-code-429": Fault(AGAIN, _error("behind", 200, code="429")),
+    # Connections
+    "no-reply": Fault(AGAIN, lambda handler, right: None),
+    "reset": Fault(AGAIN, lambda handler, right: handler.reset()),
+    "reset-within-body": Fault(AGAIN, _reset_within),
+    "cut-within": Fault(AGAIN, lambda handler, right: handler.body(b'{"choices": [', "Content-Length: 1000")),
+    "cut-without-length": Fault(AGAIN, lambda handler, right: handler.body(b'{"choices": [', "Connection: close")),
+    "bad-status-line": Fault(AGAIN, lambda handler, right: handler.raw(b"HTTP/1.1 two hundred\r\n\r\n")),
+    "bad-length": Fault(AGAIN, lambda handler, right: handler.body(_json(right), "Content-Length: many")),
+    "bad-header": Fault(AGAIN, lambda handler, right: handler.body(_json(right), "No colon", "\x00: \x01")),
+    "bad-chunk": Fault(AGAIN, lambda handler, right: handler.body(b"zz\r\nno\r\n", "Transfer-Encoding: chunked")),
+    "6-seconds-away": Fault(AGAIN, _late),
+    "slow-loris-body": Fault(AGAIN, _slow_body),
+    "slow-loris-headers": Fault(AGAIN, _slow_headers),
+    # Bodies that are none
+    "200-wrong-json": Fault(AGAIN, _status(200, '{"choices": [')),
+    "200-empty": Fault(AGAIN, _status(200, "")),
+    "200-html": Fault(AGAIN, _status(200, "<html>Please sign in</html>")),
+    "200-list": Fault(AGAIN, _status(200, "[]")),
+    "200-null": Fault(AGAIN, _status(200, "null")),
+    "200-not-utf8": Fault(AGAIN, lambda handler, right: handler.body(b'{"a": "\xff\xfe"}', "Content-Length: 11")),
+    "200-deep-json": Fault(AGAIN, _status(200, "[" * 200_000)),
+    "200-huge-number": Fault(AGAIN, _status(200, '{"choices": ' + "9" * 5000 + "}")),
+    "choices-object": Fault(AGAIN, _status(200, {"choices": {"0": 1}})),
+    "no-choices": Fault(AGAIN, _status(200, {"object": "chat.completion"})),
+    "content-empty-choices": Fault(AGAIN, _status(200, {"choices": []})),  # every time, it is an unread answer
+    "gzip-corrupt": Fault(AGAIN, _gzipped(lambda right: gzip.compress(_json(right))[:-12] + b"x" * 12)),
+    "gzip-notgzip": Fault(AGAIN, _gzipped(_json)),
+    "gzip-cut": Fault(AGAIN, _gzipped(lambda right: gzip.compress(_json(right))[:-9])),
+    "unknown-encoding": Fault(
+        AGAIN, lambda handler, right: handler.body(b"x", "Content-Encoding: secret", "Content-Length: 1")
+    ),
+    "encoding-br": Fault(AGAIN, _labelled(" br")),
+    # Bodies without bounds
+    "endless-body": Fault(ENDS, _endless),
+    "endless-chunks": Fault(ENDS, _endless_chunks),
+    "gzip-empty-blocks": Fault(ENDS, _endless_after(lambda right: gzip.compress(b"")[:10], b"\x00\x00\x00\xff\xff")),
+    "gzip-then-garbage": Fault(ENDS, _endless_after(lambda right: gzip.compress(_json(right)), b"garbage")),
+    "gzip-bomb": Fault(ENDS, _gzipped(lambda right: _BOMB)),
+    "length-of-10-TB": Fault(ENDS, lambda handler, right: handler.body(b"x", f"Content-Length: {10**13}")),
+    # Answers
+    "content-surrogate": Fault(ANSWER, _status(200, r'{"choices": [{"message": {"content": "A \ud83d"}}]}')),
+    "content-null": Fault(ANSWER, _content(None)),
+    "content-empty": Fault(ANSWER, _content("")),
+    "content-tool-calls": Fault(ANSWER, _said({"content": None, "tool_calls": [{"id": "1"}]}, finish_reason="tool")),
+    "content-reasoning": Fault(
+        ANSWER, _said({"content": "", "reasoning_content": "It may be"}, finish_reason="length")
+    ),
+    "content-two-choices": Fault(ANSWER, _status(200, {"choices": [{"message": {"content": "A"}}] * 2})),
+    "content-5-MB": Fault(ANSWER, lambda handler, right: _content("A " + "x" * 5_000_000)(handler, right)),
+    "content-nul": Fault(ANSWER, _content("A \0 \x1b[2J \x07 \u202e")),
+    "content-html": Fault(ANSWER, _content("<script>alert(1)</script>")),
+    "content-filter": Fault(ANSWER, _error("filtered", code="content_filter")),
+    "content-finish-object": Fault(ANSWER, _said({"content": "A"}, finish_reason={"a": ["\ud83d"]})),
+    "content-key": Fault(ANSWER, _key_in_answer),
+    "encoding-utf-8": Fault(ANSWER, _labelled(" utf-8")),
+    "encoding-empty": Fault(ANSWER, _labelled("")),
+    "gzip-and-a-little": Fault(ANSWER, _gzipped(lambda right: gzip.compress(_json(right)) + b"garbage")),
+    "cookie": Fault(ANSWER, lambda handler, right: handler.whole(200, right, Set_Cookie="a=b; Path=/")),
+    # Refusals
+    "400": Fault(ENDS, _error("too long", code="length")),
+    "401": Fault(ENDS, _error("wrong key", status=401)),
+    "404-html": Fault(ENDS, _status(404, "<html>Not Found</html>")),
+    "answer-int": Fault(ENDS, _content(5)),
+    "200-error-hugecode": Fault(ENDS, _error("big", 200, code="9" * 5000)),
+    "200-error-odd-code": Fault(ENDS, _error("odd", 200, code="²")),
+    "error-wrong-types": Fault(ENDS, _status(400, {"error": {"message": {"a": [1]}, "code": ["x"], "type": None}})),
+    "error-list": Fault(ENDS, _status(400, {"error": ["a", {"b": None}]})),
+    "400-deep-json": Fault(ENDS, _status(400, "[" * 200_000)),
+    "redirect-301": Fault(ENDS, _elsewhere(301)),
+    "redirect-302": Fault(ENDS, _elsewhere(302)),
+    "redirect-307": Fault(ENDS, _elsewhere(307)),
+    "redirect-308": Fault(ENDS, _elsewhere(308)),
+    "redirect-nowhere": Fault(ENDS, _status(307, "")),
+    "redirect-key": Fault(ENDS, _key_in_location),
+    "ansi-message": Fault(ENDS, _error("\x1b]0;owned\x07\x1b[31mred\x00 \u202egnirts\u2066\x9b1m\x7f")),
+    "message-surrogate": Fault(ENDS, _status(400, r'{"error": {"message": "half \ud83d"}}')),
+    # The key, come back
+    "400-key": Fault(ENDS, _with_key(str)),
+    "400-key-split": Fault(ENDS, _with_key(lambda key: f"{key[:9]}\n{key[9:]}")),
+    "400-key-split-space": Fault(ENDS, _with_key(lambda key: f"{key[:9]} {key[9:]}")),
+    "400-key-split-tab": Fault(ENDS, _with_key(lambda key: f"{key[:5]}\t{key[5:12]}\r\n{key[12:]}")),
+    "400-key-split-control": Fault(ENDS, _with_key(lambda key: f"{key[:5]}\x00{key[5:12]}\u200b{key[12:]}")),
+    "400-key-spaced": Fault(ENDS, _with_key(" ".join)),
+    "400-key-base64": Fault(ENDS, _with_key(lambda key: base64.b64encode(key.encode()).decode())),
+    "400-key-base64-bearer": Fault(ENDS, _with_key(lambda key: base64.b64encode(f"Bearer {key}".encode()).decode())),
+    "400-key-base64-url": Fault(ENDS, _with_key(lambda key: base64.urlsafe_b64encode(key.encode()).decode())),
+    "400-key-percent": Fault(ENDS, _with_key(lambda key: urllib.parse.quote(key, safe=""))),
+    "400-key-percent-all": Fault(ENDS, _with_key(lambda key: "".join(f"%{ord(letter):02x}" for letter in key))),
+    "400-key-hex": Fault(ENDS, _with_key(lambda key: key.encode().hex())),
+    "400-key-reversed": Fault(ENDS, _with_key(lambda key: key[::-1])),
+    "400-key-upper": Fault(ENDS, _with_key(str.upper)),
+    "400-key-escaped": Fault(ENDS, _with_key(lambda key: "".join(f"\\u{ord(letter):04x}" for letter in key))),
+    "400-key-json": Fault(ENDS, _key_raw(lambda key: '{"detail": "' + "".join(f"\\u{ord(x):04x}" for x in key) + '"}')),
+    "400-key-twice-json": Fault(ENDS, _with_key(lambda key: json.dumps(json.dumps({"key": key})))),
+    "400-key-html": Fault(ENDS, _key_raw(lambda key: "<p>" + "".join(f"&#{ord(letter)};" for letter in key) + "</p>")),
+    "401-key-in-header": Fault(ENDS, _key_in_header),
+    "400-key-at-the-cut": Fault(ENDS, _with_key(lambda key: "x" * 270 + key)),
+}
+"""Every fault by its name."""
+
+_BOMB = gzip.compress(b" " * BOMB_BYTES)
+
+
+def names(outcome):
+    """The faults with an outcome."""
+    return [name for name, fault in FAULTS.items() if fault.outcome == outcome]
+
+
+def start(*args, **options):
+    """Start a server, see `FaultyServer`; end it by `shutdown` and `server_close`."""
+    server = FaultyServer(*args, **options)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    return server
+
+
+@pytest.fixture
+def serve_faults():
+    """Starts servers; takes the arguments of `FaultyServer`."""
+    servers = []
+
+    def begin(*args, **options):
+        servers.append(start(*args, **options))
+        return servers[-1]
+
+    yield begin
+    for server in servers:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,92 @@
+"""What works without torch and the other extras, and what says which extra it needs."""
+
+import configparser
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from qabias.support.extras import EXTRAS
+
+from .conftest import ROOT
+
+WITHOUT = """
+import json, sys
+from importlib.machinery import PathFinder
+
+missing = json.loads(sys.argv.pop(1))
+
+class Finder(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] in missing else super().find_spec(name, path, target)
+
+sys.meta_path = [Finder if finder is PathFinder else finder for finder in sys.meta_path]
+from qabias.cli import main
+main()
+"""
+MISSING = sorted({name for names in EXTRAS.values() for name in names} | {"tokenizers", "safetensors"})
+
+
+def qabias_without(missing, *words):
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT, json.dumps(missing), *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_the_extras_of_the_code_are_those_of_the_package():
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    needed = {
+        name: re.findall(r"^[\w-]+", text.strip(), re.M) for name, text in setup["options.extras_require"].items()
+    }
+    core = re.findall(r"^[\w-]+", setup["options"]["install_requires"].strip(), re.M)
+    for extra, modules in EXTRAS.items():
+        own = {*needed[extra], *(needed["local"] if "qabias" in needed[extra] else [])}
+        assert set(modules) <= own, extra
+        assert not set(modules) & set(core), extra
+
+
+@pytest.mark.slow
+def test_what_asks_no_model_works_without_any_extra(tmp_path):
+    run = tmp_path / "run"
+    for words in (
+        ("--help",),
+        ("list",),
+        ("run", "bbq", "--model", "baseline:stereotyped", "--config", "Religion", "--limit", "40", "--output", run),
+        ("score", run),
+        ("show", run),
+        ("report", run),
+        ("compare", run, run),
+        ("export", run, "--format", "csv", "--output", tmp_path / "tables"),
+        ("plan", "bbq", "--detect", "0.1"),
+    ):
+        result = qabias_without(MISSING, *words)
+        assert result.returncode == 0, (words, result.stderr)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "missing", "extra"),
+    [
+        (("run", "bbq", "--model", "some/model"), MISSING, "local"),
+        (("run", "bbq", "--model", "smollm2"), MISSING, "demo"),
+        (("run", "bbq", "--model", "smollm2"), ["gguf"], "demo"),
+        (("plan", "bbq", "--model", "some/model"), MISSING, "local"),
+        (("familiarity", "bbq", "--model", "some/model"), MISSING, "local"),
+        (("build", "bbnli", "--output", "folder"), MISSING, "build"),
+    ],
+)
+def test_what_needs_an_extra_says_in_one_line_which_and_leaves_nothing(tmp_path, words, missing, extra):
+    words = [tmp_path / word if word == "folder" else word for word in words]
+    result = qabias_without(missing, *words)
+    assert result.returncode == 2, result.stderr
+    [line] = [line for line in result.stderr.splitlines() if line.startswith("qabias: error:")]
+    assert line.endswith(f'; run: pip install "qabias[{extra}]"')
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,84 @@
+"""Proxies and certificates of the environment that cannot be used, in one line that names the variable."""
+
+import importlib.util
+
+import pytest
+
+from qabias.building import sources
+from qabias.errors import QabiasError
+from qabias.scorers.registry import load_scorer
+from qabias.support.http import Bounds, HttpClient, LastingError
+
+VARIABLES = [f"{kind}_proxy" for kind in ("http", "https", "all", "no")]
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch):
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def begin():
+    with HttpClient(Bounds(1, 1.0), timeout=1.0):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("variable", "address", "message"),
+    [
+        (
+            "http_proxy",
+            "foo://user:hunter2@x:1",
+            "variable http_proxy names .*'foo://x:1' is not of the form http://HOST",
+        ),
+        (
+            "HTTPS_PROXY",
+            "http://user:hunter2@x:port",
+            "variable HTTPS_PROXY names .*'http://x:port' is not of the form",
+        ),
+        ("all_proxy", "user:hunter2@[bad", "variable all_proxy names .* is not of the form"),
+    ],
+)
+def test_a_proxy_that_is_none_is_told_by_its_variable(monkeypatch, variable, address, message):
+    monkeypatch.setenv(variable, address)
+    with pytest.raises(LastingError, match=message) as error:
+        begin()
+    assert "hunter2" not in str(error.value)
+
+
+def test_a_socks_proxy_without_its_package_is_told_by_its_variable(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
+    with pytest.raises(LastingError, match=r"variable ALL_PROXY names .* socks5 needs the Python package socksio"):
+        begin()
+    monkeypatch.setenv("NO_PROXY", "*")
+    begin()
+
+
+def test_proxies_that_can_be_used_are_no_fault(monkeypatch):
+    monkeypatch.setenv("http_proxy", "127.0.0.1:3128")
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:hunter2@127.0.0.1:3128")
+    begin()
+
+
+def test_the_scorer_and_the_downloads_say_it_in_one_line(monkeypatch, tmp_path):
+    for name in ("QABIAS_UPSTREAM", "QABIAS_OFFLINE", "HF_HUB_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("QABIAS_CACHE", str(tmp_path))
+    monkeypatch.setenv("http_proxy", "foo://x:1")
+    with pytest.raises(QabiasError, match=r"^sources: .* the environment variable http_proxy names a proxy"):
+        sources.fetch("nyu-mll/BBQ", sources.files("nyu-mll/BBQ")[0])
+    scorer = load_scorer("server", "m", scorer_options={"url": "http://127.0.0.1:1/v1"})
+    with pytest.raises(QabiasError, match=r"^server: the environment variable http_proxy names a proxy"):
+        scorer.generate(["q"], ["q"])
+
+
+def test_certificates_that_cannot_be_read_are_told_by_the_variable(monkeypatch, tmp_path):
+    file = tmp_path / "none.pem"
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    for content in (None, "no certificate"):
+        if content is not None:
+            file.write_text(content, encoding="utf-8")
+        with pytest.raises(LastingError, match=r"cannot read the certificates that .* SSL_CERT_FILE"):
+            begin()

@@ -1,0 +1,116 @@
+"""A model that brings code of its own: it is never run, and nobody is asked whether it should be."""
+
+import ast
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from qabias.errors import QabiasError
+from qabias.finetuning.training import load
+from qabias.models.loading import CAUSAL, load_model, load_pretrained
+from qabias.scorers.registry import default_scorer, load_scorer
+
+from .conftest import ROOT
+from .saved_models import save
+from .tiny_models import make_model, make_tokenizer
+
+CLASSES = {
+    "AutoConfig": "Config",
+    "AutoModelForCausalLM": "Model",
+    "AutoModelForMaskedLM": "Model",
+    "AutoModelForMultipleChoice": "Model",
+}
+# What loads something of a model's own in one call that names it.
+LOADERS = ("from_pretrained", "pipeline")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model whose classes are in a file of its own folder; the file leaves a mark where it is run."""
+    folder = tmp_path_factory.mktemp("with-code")
+    save(folder, make_model("llama"), make_tokenizer())
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    config |= {"model_type": "unheard-of", "auto_map": {name: f"own.{of}" for name, of in CLASSES.items()}}
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    tokenizer = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+    tokenizer |= {"tokenizer_class": "Own", "auto_map": {"AutoTokenizer": ["own.Tokenizer", None]}}
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer), "utf-8")
+    (folder / "own.py").write_text(f"open({str(folder / 'was-run')!r}, 'w')\n", "utf-8")
+    return folder
+
+
+@pytest.fixture
+def nobody_is_asked(monkeypatch):
+    """Fails where a question is put; whoever answered it with yes would have run the code."""
+    asked = []
+    monkeypatch.setattr("builtins.input", lambda prompt="": asked.append(prompt) or "y")
+    yield
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    "load_it",
+    [
+        lambda name: load_model(CAUSAL, name),
+        lambda name: load_pretrained("AutoConfig", name),
+        lambda name: load_pretrained("AutoTokenizer", name),
+        lambda name: load_pretrained("AutoModelForMaskedLM", name),
+        lambda name: load_scorer("causal", name),
+        lambda name: default_scorer(name),
+        lambda name: load(name, "AutoModelForMultipleChoice", seed=1, max_length=8),
+    ],
+)
+def test_the_code_of_a_model_is_refused_without_a_question(folder, load_it, nobody_is_asked):
+    with pytest.raises(QabiasError, match="brings code of its own, which qabias never runs; choose") as error:
+        load_it(str(folder))
+    assert "\n" not in str(error.value)
+    assert not (folder / "was-run").exists()
+
+
+@pytest.mark.slow
+def test_on_a_terminal_where_yes_is_typed_the_code_of_a_model_does_not_run(folder, tmp_path):
+    terminal, theirs = pty.openpty()
+    os.write(terminal, b"y\ny\ny\n")
+    command = ["run", "unqover", "--model", str(folder), "--limit", "2", "--output", str(tmp_path / "run")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "qabias", *command], cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while more := os.read(terminal, 4096):
+            shown += more
+    except OSError:  # the other side is closed
+        pass
+    os.close(terminal)
+    assert process.wait(timeout=60) == 2
+    assert b"brings code of its own" in shown
+    assert b"[y/N]" not in shown
+    assert not (folder / "was-run").exists()
+
+
+def test_every_call_that_loads_a_model_says_that_its_code_is_not_run():
+    """All but one go through `load_pretrained`, which says so itself."""
+    calls = {
+        f"{path.relative_to(ROOT)}:{node.lineno}": node
+        for of in ("qabias", "runners", "integrations", "docs", "metrics", "speed", "simulations")
+        for path in (ROOT / of).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", None)) in LOADERS
+    }
+    loader = [place for place in calls if place.startswith("qabias/models/loading.py:")]
+    assert len(loader) == 1
+    silent = [
+        place
+        for place, node in calls.items()
+        if place not in loader
+        and not any(
+            word.arg == "trust_remote_code" and isinstance(word.value, ast.Constant) and word.value.value is False
+            for word in node.keywords
+        )
+    ]
+    assert silent == []

@@ -1,0 +1,285 @@
+"""What a command writes replaces nothing that it reads, no run, and nothing of others unless it is asked for."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import qabias
+from qabias import cli
+from qabias.building.folder import claimed, is_built, parquet_path
+from qabias.errors import QabiasError
+from qabias.measuring.run import run
+from qabias.runs.arguments import RunArguments
+from qabias.support.outputs import check_file, check_folder, check_new_folder, json_with, same_bytes
+
+FOREIGN = b"somebody's\n"
+
+# What is asked of a command, the files that it writes, and whether it may be told to replace others. OUT is a place,
+# ONE and TWO are runs of other formats.
+FILES = {
+    "score": (["score", "ANSWERS", "--config", "Age", "--output", "OUT.json"], ["OUT.json"]),
+    "report": (["report", "ONE", "--output", "OUT.html"], ["OUT.html"]),
+    "report of several": (["report", "ONE", "TWO", "--output", "OUT.html"], ["OUT.html"]),
+    "check": (["check", "ONE", "--max", "bias_ambig=0.9", "--allow-undecided", "--output", "OUT.json"], ["OUT.json"]),
+    "compare": (["compare", "ONE", "TWO", "--output", "OUT"], ["OUT/compare.html", "OUT/analysis.json"]),
+    "pool": (
+        ["pool", "ONE", "TWO", "--output", "OUT"],
+        ["OUT/pool.json", "OUT/scores.json", "OUT/analysis.json", "OUT/pool.html"],
+    ),
+    "export": (["export", "ONE", "--table", "bias_by_category", "--output", "OUT"], ["OUT/bias_by_category.csv"]),
+    "results": (
+        ["results", "ONE", "--model-id", "me/m", "--dataset", "me/d", "--sample", "--output", "OUT"],
+        ["OUT/.eval_results/bbq-Age-qa-baseline-sample40.yaml"],
+    ),
+    "validate export": (
+        ["validate", "export", "--config", "Age", "--sample", "20", "--output", "OUT.csv", "--key", "OUT-key.csv"],
+        ["OUT.csv", "OUT-key.csv"],
+    ),
+    "validate score": (["validate", "score", "RATINGS", "--key", "KEY", "--output", "OUT.json"], ["OUT.json"]),
+    "build": (["build", "bbq", "--config", "Religion", "--output", "OUT"], ["OUT/README.md", "OUT/croissant.json"]),
+}
+# What makes the same file of another run.
+OTHERS = {"ONE": "OTHER", "ANSWERS": "OTHER-ANSWERS", "RATINGS": "OTHER-RATINGS", "KEY": "OTHER-KEY", "bbq": "bbnli"}
+OTHERS_IN = {
+    "validate export": {"20": "21"},
+    "build": {**OTHERS, "Religion": "man_is_to_surgeon"},
+    "compare": {"ONE": "THIRD"},
+    "pool": {"ONE": "THIRD"},
+}
+# These are refused before they have begun, and take long if they are not.
+REFUSED_EARLY = {
+    "plan": (["plan", "bbq", "--output", "OUT.json"], ["OUT.json"]),
+    "familiarity": (
+        ["familiarity", "bbq", "--source", "official,bundled", "--output", "OUT"],
+        ["OUT/familiarity.json"],
+    ),
+}
+# A run folder is never replaced.
+RUNS = {
+    "merge": (["merge", "ONE", "--output", "OUT"], ["OUT/notes.txt"]),
+    "score into a folder": (["score", "ANSWERS", "--config", "Age", "--output", "OUT"], ["OUT/notes.txt"]),
+    "run": (["run", "bbq", "--model", "baseline:random", "--config", "Age", "--output", "OUT"], ["OUT/notes.txt"]),
+}
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """Runs, answers and ratings by the words that stand for them."""
+    where = tmp_path_factory.mktemp("given")
+    for name, prompt_format in (("one", "qa"), ("two", "race"), ("third", "arc")):
+        run(RunArguments("bbq", "baseline:random", "Age", format=prompt_format, limit=40), where / name)
+    run(RunArguments("bbq", "baseline:random", "Age", format="qa", limit=40, seed=1), where / "other")
+    (where / "answers.csv").write_text("example_id,prediction\n0,1\n1,2\n2,0\n3,1\n", encoding="utf-8")
+    (where / "answers2.csv").write_text("example_id,prediction\n0,1\n1,2\n2,0\n3,0\n", encoding="utf-8")
+    assert not call(where, {}, *FILES["validate export"][0]).exit_code
+    others = {"20": "21", "OUT.csv": "OUT2.csv", "OUT-key.csv": "OUT2-key.csv"}
+    assert not call(where, {}, *(others.get(word, word) for word in FILES["validate export"][0])).exit_code
+    for key, name in (("OUT-key.csv", "ratings.csv"), ("OUT2-key.csv", "ratings2.csv")):
+        first = (where / key).read_text("utf-8").splitlines()[1].split(",")[0]
+        (where / name).write_text(f"item_id,annotator,answer\n{first},a,0\n{first},b,0\n", encoding="utf-8")
+    return {
+        "THIRD": where / "third",
+        "OTHER": where / "other",
+        "OTHER-ANSWERS": where / "answers2.csv",
+        "OTHER-RATINGS": where / "ratings2.csv",
+        "OTHER-KEY": where / "OUT2-key.csv",
+        "ONE": where / "one",
+        "TWO": where / "two",
+        "ANSWERS": where / "answers.csv",
+        "RATINGS": where / "ratings.csv",
+        "KEY": where / "OUT-key.csv",
+    }
+
+
+def call(where, places, *words):
+    """Run a command whose words stand for places."""
+    texts = [str(places.get(word, where / word if word.startswith("OUT") else word)) for word in words]
+    return CliRunner().invoke(cli.app, texts)
+
+
+def contents(where: Path):
+    return {path: path.read_bytes() for path in sorted(where.rglob("*")) if path.is_file()}
+
+
+ALL = FILES | REFUSED_EARLY | RUNS
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [(name, file) for name, (_, files) in ALL.items() for file in files], ids=lambda value: value
+)
+def test_no_command_replaces_a_file_of_others(places, tmp_path, name, file):
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(FOREIGN)
+    result = call(tmp_path, places, *ALL[name][0])
+    assert isinstance(result.exception, QabiasError), result.output
+    assert "choose another --" in str(result.exception) or "write elsewhere by --output" in str(result.exception)
+    assert contents(tmp_path) == {path: FOREIGN}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_command_replaces_its_own_output_and_with_overwrite_that_of_others(places, tmp_path, name):
+    words, files = FILES[name]
+    for _ in range(2):
+        assert not call(tmp_path, places, *words).exit_code
+    written = contents(tmp_path)
+    assert {tmp_path / file for file in files} <= set(written)
+    for file in files:
+        (tmp_path / file).write_bytes(FOREIGN)
+    (tmp_path / "OUT" / ".qabias-build.json").unlink(missing_ok=True)
+    assert not call(tmp_path, places, *words, "--overwrite").exit_code
+    after = contents(tmp_path)
+    assert all(after[tmp_path / file] == written[tmp_path / file] for file in files)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_same_kind_of_file_of_another_run_is_not_replaced(places, tmp_path, name):
+    words, files = FILES[name]
+    others = OTHERS_IN.get(name, OTHERS)
+    of_other = [others.get(word, word) for word in words]
+    assert of_other != words
+    assert not call(tmp_path, places, *of_other).exit_code
+    before = contents(tmp_path)
+    assert {tmp_path / file for file in files} <= set(before)
+    result = call(tmp_path, places, *words)
+    assert isinstance(result.exception, QabiasError), result.output
+    assert "--overwrite" in str(result.exception)
+    assert contents(tmp_path) == before
+    assert not call(tmp_path, places, *words, "--overwrite").exit_code
+    assert contents(tmp_path) != before
+
+
+def test_a_build_into_a_folder_of_the_name_of_its_benchmark_can_be_repeated(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert not call(tmp_path, {}, "build", "bbq", "--config", "Religion", "--output", "bbq").exit_code
+
+
+@pytest.mark.parametrize("flags", [[], ["--overwrite"]])
+@pytest.mark.parametrize("file", ["run.json", "scores.json", "analysis.json", "predictions/part-00000.parquet"])
+def test_the_files_of_a_run_are_never_replaced(places, tmp_path, file, flags):
+    shutil.copytree(places["ONE"], tmp_path / "OUT")
+    before = contents(tmp_path)
+    for words in (
+        ["report", "ONE"],
+        ["score", "ANSWERS", "--config", "Age"],
+        ["check", "ONE", "--max", "bias_ambig=1"],
+    ):
+        if words[0] == "score" and not file.endswith(".json"):
+            continue
+        result = call(tmp_path, places, *words, "--output", f"OUT/{file}", *flags)
+        assert "run" in str(result.exception)
+        assert isinstance(result.exception, QabiasError)
+    for words in (["compare", "ONE", "TWO"], ["pool", "ONE", "TWO"], ["build", "bbq", "--config", "Religion"]):
+        result = call(tmp_path, places, *words, "--output", "OUT", *flags)
+        assert "holds a run" in str(result.exception)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("flags", [[], ["--overwrite"]])
+def test_what_a_command_reads_is_never_replaced(places, tmp_path, flags):
+    (tmp_path / "OUT.json").write_text('{"example_id": 0, "prediction": 1}\n', encoding="utf-8")
+    (tmp_path / "OUT.csv").write_bytes(places["RATINGS"].read_bytes())
+    before = contents(tmp_path)
+    for words in (
+        ["score", "OUT.json", "--config", "Age", "--output", "OUT.json"],
+        ["validate", "score", "OUT.csv", "--key", "KEY", "--output", "OUT.csv"],
+    ):
+        result = call(tmp_path, places, *words, *flags)
+        assert "is read by this command and would be lost" in str(result.exception)
+    assert contents(tmp_path) == before
+
+
+def test_from_python_the_same_is_refused_in_its_words(places, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_bytes(FOREIGN)
+    result = qabias.read(places["ONE"])
+    with pytest.raises(QabiasError, match=r"or replace it by overwrite$"):
+        result.report(path)
+    assert path.read_bytes() == FOREIGN
+    result.report(path, overwrite=True)
+    result.report(path)  # its own by now
+    compared = qabias.compare([places["ONE"], places["TWO"]])
+    folder = tmp_path / "compared"
+    folder.mkdir()
+    (folder / "analysis.json").write_bytes(FOREIGN)
+    with pytest.raises(QabiasError, match=r"analysis\.json: exists"):
+        compared.report(folder)
+    compared.report(folder, overwrite=True)
+    compared.report(folder)
+
+
+def test_a_build_that_fails_leaves_no_folder(places, tmp_path):
+    words = ["build", "bbq", "--config", "Age", "--source", "official", "--upstream-dir", tmp_path / "none"]
+    result = CliRunner().invoke(cli.app, [*map(str, words), "--output", str(tmp_path / "built")])
+    assert result.exit_code
+    assert contents(tmp_path) == {}
+    assert not (tmp_path / "built").exists()
+
+
+@pytest.mark.parametrize("mark", [None, '{"benchmark": "bbnli"}'])
+def test_a_build_that_fails_leaves_a_folder_of_others_theirs(places, tmp_path, mark):
+    folder = tmp_path / "OUT"
+    folder.mkdir()
+    (folder / "README.md").write_bytes(FOREIGN)
+    if mark is not None:
+        (folder / ".qabias-build.json").write_text(mark, "utf-8")
+    before = contents(tmp_path)
+    words = ["build", "bbq", "--config", "Age", "--source", "official", "--upstream-dir", tmp_path / "none"]
+    assert call(tmp_path, places, *map(str, words), "--output", "OUT", "--overwrite").exit_code
+    assert contents(tmp_path) == before
+    assert isinstance(call(tmp_path, places, *FILES["build"][0]).exception, QabiasError)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("n_written", [0, 1])
+def test_a_folder_is_marked_where_a_file_was_written_before_the_failure(tmp_path, n_written):
+    folder = tmp_path / "OUT"
+    path = folder / parquet_path("Age")
+
+    def build():
+        with claimed(folder, "bbq"):
+            path.parent.mkdir(parents=True)
+            for _ in range(n_written):
+                path.write_bytes(b"rows")
+            raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        build()
+    assert folder.exists() == bool(n_written)
+    assert is_built("bbq")(folder) == bool(n_written)
+
+
+def test_the_rule_by_itself(tmp_path):
+    file, folder = tmp_path / "file", tmp_path / "folder"
+    file.write_bytes(FOREIGN)
+    folder.mkdir()
+    (tmp_path / "link").symlink_to(file)
+    (tmp_path / "ring").symlink_to("ring")
+    check_file(tmp_path / "new" / "file")
+    check_file(file, same_bytes(FOREIGN))
+    check_file(file, overwrite=True)
+    check_new_folder(folder)
+    check_folder(tmp_path / "new")
+    for refused, why in (
+        (lambda: check_file(file), "exists and is not what this command wrote"),
+        (lambda: check_file(folder), "is a folder; name a file"),
+        (lambda: check_file(file / "below"), "is a file, not a folder"),
+        (lambda: check_file(tmp_path / "link", overwrite=True, inputs=[file]), "is read by this command"),
+        (lambda: check_folder(file), "is a file; name a folder"),
+        (lambda: check_file(tmp_path / "ring"), "its links lead in a circle"),
+        (lambda: check_file(tmp_path / "ring" / "below"), "its links lead in a circle"),
+        (lambda: check_folder(tmp_path / "ring"), "its links lead in a circle"),
+        (lambda: check_folder(folder / "in", [folder]), "which is; choose"),
+        (lambda: check_new_folder(tmp_path), "holds other files"),
+    ):
+        with pytest.raises(QabiasError, match=why):
+            refused()
+    (folder / "a.json").write_text(json.dumps({"a": 1, "b": [1.5]}), encoding="utf-8")
+    assert json_with("a", b=(1.5,))(folder / "a.json")
+    assert not json_with("c")(folder / "a.json")
+    assert not json_with(a=2)(folder / "a.json")
+    assert not json_with(a=1)(file)
