@@ -2,10 +2,12 @@
 
 import dataclasses
 import html.parser
+import json
 from xml.etree import ElementTree
 
 from qabias.report.svg import inline_svg
 from qabias.support.files import write_json
+from qabias.support.stored import SEAL
 from qabias.tables.model import FIGURES, Analysis, Column, Estimate, Figure, Table, write_analysis
 
 SIGNATURE = "bbq|source:bundled@1|config:all|model:smollm2@1|scorer:causal|qabias:0.1.0"
@@ -135,8 +137,10 @@ def fill_folder(folder, run=None, scores=None, analysis=ANALYSIS):
     write_analysis(analysis, folder / "analysis.json")
     for path in folder.glob("*.json"):
         text = path.read_text(encoding="utf-8")
-        if HALF in text:
-            path.write_text(text.replace(HALF, r"\ud800"), encoding="utf-8")
+        if HALF in text:  # another hand's: what this package writes has none
+            content = json.loads(text.replace(HALF, r"\ud800"))
+            content.pop(SEAL, None)
+            path.write_text(json.dumps(content), encoding="utf-8")
     return folder
 
 

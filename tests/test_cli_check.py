@@ -152,9 +152,10 @@ def test_the_workflow_is_one_and_its_commands_are_spelt_right(checked_runs, tmp_
         parse_qabias(words[1:])
         if words[1] == "check":
             assert words[2] == folder
-            arguments = [str(tmp_path / "v.json") if word.endswith(".json") else word for word in words[3:]]
-            assert check(checked_runs / "kept", *arguments)[0] == 0
-            assert check(checked_runs / "broken", *arguments)[0] == 1
+            for run, code in (("kept", 0), ("broken", 1)):
+                output = str(tmp_path / f"{run}.json")
+                arguments = [output if word.endswith(".json") else word for word in words[3:]]
+                assert check(checked_runs / run, *arguments)[0] == code
 
 
 def test_a_folder_of_a_comparison_and_an_output_that_is_a_folder_are_refused(checked_runs, tmp_path):

@@ -198,7 +198,9 @@ def test_a_folder_of_the_users_disk_is_not_published(runs, tmp_path):
         text = (
             (folder / name).read_text("utf-8").replace("model:baseline:unknown|", "model:/home/me/model@local/float32|")
         )
-        (folder / name).write_text(text.replace('"baseline:unknown"', '"/home/me/model"'), "utf-8")
+        content = json.loads(text.replace('"baseline:unknown"', '"/home/me/model"'))
+        content.pop(SEAL, None)
+        (folder / name).write_text(json.dumps(content), "utf-8")
     [text] = result_files(folder, MODEL, DATASET, sample=True).values()
     published = text.decode() + str(model_index(folder, MODEL, DATASET, sample=True))
     assert "/home/me" not in published
@@ -260,6 +262,7 @@ def _signed(folder, copied, **fields):
     signature = "|".join(changed)
     for name in ("run.json", "scores.json"):
         content = json.loads((copied / name).read_text("utf-8"))
+        content.pop(SEAL, None)
         (copied / name).write_text(json.dumps({**content, "signature": signature}), "utf-8")
     return copied
 

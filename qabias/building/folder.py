@@ -29,8 +29,6 @@ _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000
 MARK = ".qabias-build.json"
 """The hidden file by which `qabias build` knows a folder that it wrote."""
 
-_WRITTEN = ("README.md", FILE_NAME, f"data/*/{PARQUET_NAME}")
-
 Tables = Mapping[str, pa.Table]
 
 
@@ -65,14 +63,14 @@ def claimed(folder: Path, benchmark: str) -> Iterator[None]:
 
 
 def _files(folder: Path) -> dict[Path, tuple[int, int]]:
-    """The files that a build writes, where they are there, and what is another of each when it has been written."""
-    found = (path for pattern in _WRITTEN for path in folder.glob(pattern) if path.is_file())
+    """The files in a folder but its mark, and what is another of each when it has been written."""
+    found = (path for path in folder.rglob("*") if path.is_file() and path.name != MARK)
     return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in found}
 
 
 def _folders(folder: Path) -> list[Path]:
-    """The folders that a build makes, where they are there, the innermost first."""
-    return [path for path in (*folder.glob("data/*"), folder / "data", folder) if path.is_dir()]
+    """A folder and those in it, where they are there, the innermost first."""
+    return sorted((path for path in (folder, *folder.rglob("*")) if path.is_dir()), reverse=True)
 
 
 class Origin(Protocol):
