@@ -432,6 +432,9 @@ def test_the_tree_equals_the_flat_layout_on_smollm2():
     loaded = models.load_model(models.CAUSAL, "smollm2", device="cpu")
     tree, flat = CausalScorer(loaded, layout="tree"), CausalScorer(loaded, layout="flat")
     expected = [score.loglikelihoods for score in flat.score(REQUESTS)]
-    assert_equal_scores(tree.score(REQUESTS), expected, atol=1e-4)
-    assert_equal_scores(tree.score(REQUESTS), one_at_a_time(loaded.model, loaded.tokenizer, REQUESTS), atol=1e-4)
+    scores = tree.score(REQUESTS)
+    for of_others in (expected, one_at_a_time(loaded.model, loaded.tokenizer, REQUESTS)):
+        for score, values in zip(scores, of_others, strict=True):
+            # The rounding of float32 adds up over the tokens of an option, and differs between processors.
+            assert np.all(np.abs(score.loglikelihoods - values) <= 5e-5 * score.n_tokens)
     assert min(np.abs(values).min() for values in expected) > 1e-3  # the model has an opinion, but is not certain
