@@ -5,19 +5,21 @@ This is the one place that knows everything: benchmarks, scorers, run folders an
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from tqdm import tqdm
 
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.scoring import Rules, check_rules
 from qabias.errors import QabiasError
+from qabias.measuring.progress import RunProgress
 from qabias.measuring.wordings import with_wordings
 from qabias.report import write_report
 from qabias.runs.arguments import HERE, Machine, RunArguments, check_arguments
@@ -136,19 +138,14 @@ def _ask_missing(run: RunFile, question: Question, scorer: Scorer, mine: range, 
     with processes.together():
         missing = [number for number in mine if not is_there(run, question, number)]
     n_mine, n_missing = (sum(question.parts[number].num_rows for number in numbers) for numbers in (mine, missing))
-    bar = tqdm(
-        total=n_mine,
-        initial=n_mine - n_missing,
-        unit="example",
-        desc=run.benchmark,
-        disable=processes.rank > 0 or not machine.shows_progress,
-    )
-    if isinstance(scorer, TellingScorer) and not bar.disable:
+    is_shown = machine.shows_progress and processes.rank == 0
+    if isinstance(scorer, TellingScorer) and is_shown:
         scorer.show_progress()
-    with processes.apart(), bar:
+    stream = sys.stderr if is_shown else None
+    with processes.apart(), closing(RunProgress(run.benchmark, n_mine, n_mine - n_missing, stream)) as progress:
         for number in missing:
-            answer_part(run, question, number, scorer)
-            bar.update(question.parts[number].num_rows)
+            with progress.part(question.parts[number].num_rows):
+                answer_part(run, question, number, scorer)
 
 
 def checked(arguments: RunArguments, machine: Machine = HERE) -> RunArguments:

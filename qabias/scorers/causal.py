@@ -38,6 +38,7 @@ from qabias.scorers.generation import MODES, WRITTEN_OPTIONS, GenerationScorer, 
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.scorers.memory import TokenBudget
 from qabias.scorers.template_arguments import TEMPLATE, parse_arguments
+from qabias.support.progress import tell, within
 from qabias.support.suggest import did_you_mean, first_line
 
 if TYPE_CHECKING:
@@ -168,7 +169,11 @@ class CausalScorer:
     def _score_distinct(self, sequences: list[TokenSequence]) -> dict[TokenSequence, float]:
         """Score distinct, sorted sequences."""
         short, long = split_by_layout(sequences, self.layout, self._limits)
-        return self._score_within_memory(short, "tree") | self._score_within_memory(long, "flat")
+        share = len(short) / max(1, len(sequences))
+        with within(0, share):
+            values = self._score_within_memory(short, "tree")
+        with within(share, 1):
+            return values | self._score_within_memory(long, "flat")
 
     def _score_within_memory(self, sequences: list[TokenSequence], layout: str) -> dict[TokenSequence, float]:
         values: dict[TokenSequence, float] = {}
@@ -179,6 +184,7 @@ class CausalScorer:
                     # The sequences of a row can be run apart, unless each is the beginning of the next.
                     self._budget.halve(padded_size(batch), can_split=len(batch) > 1 or not batch[0].is_chain)
                     break
+                tell(len(values) / len(sequences))
             remaining = [sequence for sequence in remaining if sequence not in values]
         return values
 

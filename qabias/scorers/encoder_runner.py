@@ -19,6 +19,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.scorers.encoder_rows import TokenRows
 from qabias.scorers.memory import TokenBudget
+from qabias.support.progress import tell
 
 if TYPE_CHECKING:
     import torch
@@ -131,6 +132,7 @@ class EncoderRunner:
         keys = (-rows.lengths).astype(np.int16) if longest < 2**15 else -rows.lengths
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
+        total, finished = int(rows.lengths.sum()), 0
         done = 0
         while done < len(order):
             chosen = order[done : self._cut(keys, done)]
@@ -141,9 +143,12 @@ class EncoderRunner:
                 self._budget.halve(size, can_split=len(chosen) > 1)
                 continue
             done += len(chosen)
+            real = int(rows.lengths[chosen].sum())
             self.stats.tokens_run += size
-            self.stats.pads_run += size - int(rows.lengths[chosen].sum())
+            self.stats.pads_run += size - real
             self.stats.batches += 1
+            finished += real
+            tell(finished / total)
 
     def _ask(
         self, rows: TokenRows, chosen: np.ndarray, ask: Callable[[np.ndarray, dict[str, torch.Tensor]], None]

@@ -36,6 +36,7 @@ from qabias.scorers.encoder_rows import (
 from qabias.scorers.encoder_runner import EncoderRunner, RunStats
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.scorers.spans import TokenSpans, WordTable, locate, token_spans, widen
+from qabias.support.progress import within
 from qabias.support.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -197,7 +198,8 @@ class ExtractiveQAScorer:
                 context_of=np.arange(len(context_of)),
                 question_of=np.arange(len(context_of)),
             )
-            self._run(each, self._prepare_pairs(each), scores[here])
+            with within(start / len(scores), min(1, here.stop / len(scores))):
+                self._run(each, self._prepare_pairs(each), scores[here])
 
     def _prepare_pairs(self, items: SpanQuestions) -> SpanRows:
         """Make rows without heads, whose tails are whole pairs; item i asks question i about context i."""

@@ -22,6 +22,7 @@ from qabias.scorers.base import OptionScores, Request, Scorer
 from qabias.scorers.journal import Journal, request_hash
 from qabias.scorers.kind import ASKS, Loading, ScorerKind
 from qabias.scorers.registry import FUNCTION, FUNCTION_PREFIX
+from qabias.support.progress import tell
 from qabias.support.waiting import wait_for
 
 GENERATE, SCORE = MODES = ("generate", "score")
@@ -102,6 +103,7 @@ class _Caller:
                 read_all = [read(place, item, one) for place, (_, item), one in zip(places, batch, given, strict=True)]
                 for (name, _), one in zip(batch, read_all, strict=True):
                     self._journal.add(name, one)
+                tell((start + len(batch)) / len(waiting))
         finally:
             self._journal.close()
         return [self._journal[name] for name in names]

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from qabias.errors import QabiasError
+from qabias.support.progress import tell, within
 
 if TYPE_CHECKING:
     from qabias.models.loading import LoadedModel
@@ -116,12 +117,18 @@ class BatchRunner:
             QabiasError: If one row alone does not fit in memory.
         """
         order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
+        total, finished = max(1, sum(lengths)), 0
         done = 0
         while done < len(order):
             longest = lengths[order[done]]
             chosen = order[done : done + max(1, self._budget.tokens // max(1, longest))]
-            if self._budget.fits(partial(ask, chosen)):
+            size = sum(lengths[row] for row in chosen)
+            with within(finished / total, (finished + size) / total):
+                fits = self._budget.fits(partial(ask, chosen))
+            if fits:
                 done += len(chosen)
+                finished += size
+                tell(finished / total)
             else:
                 self._budget.halve(len(chosen) * longest, can_split=len(chosen) > 1)
 
