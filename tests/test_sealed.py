@@ -2,6 +2,8 @@
 
 import random
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -55,6 +57,27 @@ def test_a_flipped_bit_in_a_part_is_refused(runs, tmp_path, name):
         path.write_bytes(damaged)
         with pytest.raises(QabiasError, match=r"part: (damaged \(.*\); remove the file|holds answers of another run)"):
             read_sealed(path, digest, may_be_open=False)
+
+
+_COUNT_THREADS = """
+import os, sys
+from pathlib import Path
+from qabias.runs.sealed import read_sealed
+before = len(os.listdir("/proc/self/task"))
+for path in sys.argv[2:]:
+    read_sealed(Path(path), sys.argv[1], may_be_open=False)
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not say which threads there are")
+def test_no_thread_is_left_that_could_abort_the_end_of_the_process(runs):
+    """A thread of Arrow that drops the bytes of a part after Python has begun to end takes the process with it."""
+    arguments = [read_run(runs / "bbq").digest, *map(str, parts_of(runs / "bbq"))]
+    done = subprocess.run(
+        [sys.executable, "-c", _COUNT_THREADS, *arguments], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "0\n"
 
 
 def test_every_bit_of_the_seal_counts(copied):

@@ -85,7 +85,9 @@ def read_sealed(path: Path, run: str, *, may_be_open: bool) -> pa.Table:
     elif not may_be_open:
         raise damaged(path, "its seal is gone")
     try:
-        return pq.read_table(pa.BufferReader(content)).replace_schema_metadata(None)
+        # A thread of Arrow that lets go of these bytes while Python ends would abort the process: it reads by itself.
+        table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
+        return table.replace_schema_metadata(None)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise damaged(path, str(error)) from error
 
