@@ -1,6 +1,7 @@
 """What a command writes replaces nothing that it reads, no run, and nothing of others unless it is asked for."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -278,6 +279,11 @@ def test_the_rule_by_itself(tmp_path):
     ):
         with pytest.raises(QabiasError, match=why):
             refused()
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        for is_own in (same_bytes(b""), json_with("a")):  # reading it would have no end
+            with pytest.raises(QabiasError, match="is a device or a pipe; name a file"):
+                check_file(tmp_path / "pipe", is_own, overwrite=True)
     (folder / "a.json").write_text(json.dumps({"a": 1, "b": [1.5]}), encoding="utf-8")
     assert json_with("a", b=(1.5,))(folder / "a.json")
     assert not json_with("c")(folder / "a.json")

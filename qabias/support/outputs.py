@@ -43,11 +43,14 @@ def check_file(
         flag: The option that names the file, for the messages.
 
     Raises:
-        QabiasError: If the path is a folder or below a file, or the file is an input, one of a run, or foreign.
+        QabiasError: If the path is a folder, a device or below a file, or the file is an input, one of a run, or
+            foreign.
     """
     if path.is_dir():
         raise QabiasError(f"{flag} {path}: is a folder; name a file in it")
     _check_above(path, flag)
+    if path.exists() and not path.is_file():  # it would be replaced, and reading it may have no end
+        raise QabiasError(f"{flag} {path}: is a device or a pipe; name a file")
     if any(_is_same(path, given) for given in inputs):
         raise QabiasError(f"{flag} {path}: is read by this command and would be lost; choose another {flag}")
     run = _run_of(path)
