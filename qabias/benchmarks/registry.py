@@ -8,7 +8,6 @@ path to a folder with a `benchmark.yaml` is the benchmark of the templates in it
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import os
 import warnings
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,8 @@ from qabias.errors import QabiasError
 from qabias.support.suggest import first_line, unknown
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from qabias.benchmarks.base import Benchmark
 
 GROUP = "qabias.benchmarks"
@@ -32,16 +33,24 @@ _FOLDERS = ("bbq", "unqover", "inference", "kobbq", "esbbq", "mbbq", "ggbbq", "b
 @cache
 def known_addresses() -> Mapping[str, str]:
     """Where the benchmark of each name is, as "module:attribute"; nothing heavy is imported for it."""
-    found = {}
-    for folder in _FOLDERS:
-        package = f"{__package__}.{folder}"
-        for name, module in importlib.import_module(package).MODULES.items():
-            found[name] = f"{package}.{module}:BENCHMARK"
+    found = {
+        name: f"{__package__}.{folder}.{module}:BENCHMARK"
+        for folder in _FOLDERS
+        for name, module in _modules(folder).items()
+    }
     return found | {entry.name: entry.value for entry in _installed() if entry.name not in found}
 
 
-def _installed() -> Iterator[importlib.metadata.EntryPoint]:
-    yield from importlib.metadata.entry_points(group=GROUP)
+def _modules(folder: str) -> Mapping[str, str]:
+    """The benchmarks in a folder beside this file: name to the module that holds it."""
+    modules: Mapping[str, str] = importlib.import_module(f"{__package__}.{folder}").MODULES
+    return modules
+
+
+def _installed() -> Iterator[EntryPoint]:
+    from importlib.metadata import entry_points  # which takes long, and help of all commands needs none
+
+    yield from entry_points(group=GROUP)
 
 
 def benchmark_names() -> tuple[str, ...]:
@@ -51,7 +60,7 @@ def benchmark_names() -> tuple[str, ...]:
 
 def default_name() -> str:
     """The benchmark that a command means where none is named: the first one."""
-    return benchmark_names()[0]
+    return next(iter(_modules(_FOLDERS[0])))
 
 
 def address(name: str) -> str:
