@@ -2,7 +2,9 @@
 
 import errno
 import io
+import json
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -18,6 +20,7 @@ from qabias.errors import QabiasError
 from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.signature import signature_fields
+from qabias.support.stored import SEAL
 from qabias.support.streams import PLAIN, write_plainly
 from qabias.terminal import showing
 
@@ -238,3 +241,46 @@ def test_a_card_that_is_not_utf_8_is_one_line(called, folder, tmp_path):
     code, _, err = called("results", folder, *ids, "--sample", "--model-index")
     assert (code, err.count("\n")) == (2, 1)
     assert "README.md: is not UTF-8 (byte 12 is 0xe9); save it as UTF-8" in err
+
+
+def test_a_name_of_a_thousand_letters_is_shortened_in_the_message(called):
+    code, _, err = called("push", "metric", "bbq", "--to", "me/x", "--dataset", "x" * 1000, "--dry-run")
+    assert code == 2
+    assert "xxx...xxx" in err
+    assert len(err) < 1000
+
+
+def test_the_command_that_shows_the_traceback_names_the_command_once(called, monkeypatch):
+    raises(monkeypatch, KeyError("gone"))
+    code, _, err = called("--debug", "show", "runs/x")
+    assert code == FAULT
+    assert "`qabias --debug show ...` shows the traceback" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("pool", "ring", "ring", "--output", "new"),
+        ("validate", "export", "--output", "ring", "--key", "key.csv"),
+        ("validate", "export", "--output", "items.csv", "--key", "ring"),
+    ],
+)
+def test_a_link_that_leads_to_itself_is_no_fault(called, tmp_path, words):
+    (tmp_path / "ring").symlink_to("ring")
+    code, _, err = called(*words)
+    assert (code, err.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize("lost", ["ci", "bias_disambig"])
+def test_intervals_without_their_scores_and_sizes_without_intervals_are_refused(folder, tmp_path, called, lost):
+    changed = shutil.copytree(folder, tmp_path / "run")
+    content = json.loads((changed / "scores.json").read_text("utf-8"))
+    del content[SEAL]
+    if lost == "ci":
+        content["scores"]["ci"] = {}
+    else:
+        del content["scores"][lost]
+    (changed / "scores.json").write_text(json.dumps(content), "utf-8")
+    code, _, err = called("results", changed, "--model-id", "me/m", "--dataset", "me/d", "--sample", "--output", "out")
+    assert (code, err.count("\n")) == (2, 1)
+    assert ("sizes for scores that have an interval" if lost == "ci" else "intervals of scores that are there") in err

@@ -2,7 +2,6 @@
 
 import errno
 import re
-import sys
 import traceback
 import warnings
 from pathlib import Path
@@ -16,7 +15,7 @@ EXIT_USER_ERROR, FAULT, INTERRUPTED = 2, 70, 130
 """Exit codes: a mistake that the user can fix, one of this program, and Ctrl-C."""
 
 _PACKAGE = Path(__file__).parents[1]
-_LONGEST = 300
+_LONGEST, _SHOWN = 300, 100
 _TEMPORARY = re.compile(r"^\.(.+)\.\w{8}\.unfinished$")
 _WHAT_TO_DO = {
     "run": "fix it and run the same command again, which continues the run",
@@ -55,7 +54,7 @@ def fail(error: BaseException, command: str, *, debug: bool) -> int:
     elif isinstance(error, MemoryError):
         _say("error", "there is not enough memory for this; take less at once, such as a --limit or one configuration")
     else:
-        _say("fault", _about_fault(error))
+        _say("fault", _about_fault(error, command))
         return FAULT
     return EXIT_USER_ERROR
 
@@ -99,7 +98,12 @@ def check_readable(arguments: list[str]) -> None:
 
 
 def _say(kind: str, text: str) -> None:
-    echo(f"qabias: {kind}: {' '.join(text.split())}", err=True)
+    echo(f"qabias: {kind}: {' '.join(map(_shortened, text.split()))}", err=True)
+
+
+def _shortened(word: str) -> str:
+    """A word that fills no screen: a name of a thousand letters would hide what is said of it."""
+    return word if len(word) <= _LONGEST else f"{word[:_SHOWN]}...{word[-_SHOWN:]}"
 
 
 def _about_os_error(error: OSError, command: str) -> str:
@@ -115,7 +119,7 @@ def _without_random(path: Path) -> Path:
     return path.with_name(_TEMPORARY.sub(r"\1", path.name)) if path.name else path
 
 
-def _about_fault(error: BaseException) -> str:
+def _about_fault(error: BaseException, command: str) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_PACKAGE)]
     last = (ours or frames)[-1]
@@ -123,8 +127,7 @@ def _about_fault(error: BaseException) -> str:
     where = file.relative_to(_PACKAGE.parent).as_posix() if ours else file.name
     text = first_line(error)
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-    command = " ".join(["qabias --debug", *sys.argv[1:2]])
     return (
         f"{text} ({type(error).__name__} in {where}:{last.lineno}); "
-        f"`{command} ...` shows the traceback; please report it"
+        f"`qabias --debug {command} ...` shows the traceback; please report it"
     )

@@ -160,11 +160,11 @@ def _check_single(run: ScoredRun) -> None:
 def _read(folders: Sequence[Path], allow_mixed: bool) -> list[ScoredRun]:
     if len(folders) < 2:
         raise QabiasError("pool needs at least two run folders")
+    runs = [read_scored(folder) for folder in folders]
     places = [folder.resolve() for folder in folders]
     for folder, place in zip(folders, places, strict=True):
         if places.count(place) > 1:
             raise QabiasError(f"{folder}: named twice; a run counts once in a mean")
-    runs = [read_scored(folder) for folder in folders]
     first = runs[0]
     for run in runs:
         check_complete(run)

@@ -51,7 +51,7 @@ def check_file(
     _check_above(path, flag)
     if path.exists() and not path.is_file():  # it would be replaced, and reading it may have no end
         raise QabiasError(f"{flag} {path}: is a device or a pipe; name a file")
-    if any(_is_same(path, given) for given in inputs):
+    if any(is_same(path, given) for given in inputs):
         raise QabiasError(f"{flag} {path}: is read by this command and would be lost; choose another {flag}")
     run = _run_of(path)
     if run is not None and path.resolve().parent != run:
@@ -161,7 +161,10 @@ def _is_circle(path: Path) -> bool:
     return False
 
 
-def _is_same(path: Path, other: Path) -> bool:
+def is_same(path: Path, other: Path) -> bool:
+    """Whether two paths are one file, there or not, by whatever links they lead to it."""
+    if _is_circle(path) or _is_circle(other):
+        return path == other
     if path.exists() and other.exists():
         return path.samefile(other)
     return path.resolve() == other.resolve()

@@ -17,7 +17,7 @@ import yaml
 
 from qabias.errors import QabiasError
 from qabias.support.files import write_text
-from qabias.support.outputs import check_file, same_bytes
+from qabias.support.outputs import check_file, is_same, same_bytes
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -146,7 +146,7 @@ def write_items(
     Raises:
         QabiasError: If both paths are one file, or one is there and is not of the same items.
     """
-    if path.resolve() == key_path.resolve():
+    if is_same(path, key_path):
         raise QabiasError(f"{path}: the items and their key must be two files; raters must not see the key")
     texts = {path: _csv(shown, items), key_path: _csv(KEY, items)}
     for target, flag in ((path, "--output"), (key_path, "--key")):
