@@ -216,11 +216,19 @@ class CausalScorer:
         sequences = _probe_sequences(self._network.vocabulary_size, special, length)
         # Rows of unequal size, so that padding is asked too.
         batch = [make_row(sequences[:-1]), make_row(sequences[-1:])]
+        found: dict[TokenSequence, float] = {}
+        expected: dict[TokenSequence, float] = {}
+
+        def ask() -> None:
+            found.update(self._network.score(batch, as_trees=True))
+            expected.update({sequence: self._network.score_alone(sequence) for sequence in sequences})
+
         try:
-            found = self._network.score(batch, as_trees=True)
-            expected = {sequence: self._network.score_alone(sequence) for sequence in sequences}
+            fits = self._budget.fits(ask)
         except Exception as error:  # whatever a model that does not know such masks raises
             return f"{type(error).__name__}: {first_line(error)}"
+        if not fits:
+            self._budget.halve(padded_size(batch), can_split=False)
         difference = max(abs(found[sequence] - expected[sequence]) / sequence.n_scored for sequence in sequences)
         if not difference <= tolerance:
             return f"its log-likelihoods differ by {difference:.2g} per token from one sequence at a time"
