@@ -343,7 +343,7 @@ def test_one_sequence_that_does_not_fit_is_an_error(layout, monkeypatch):
 @pytest.mark.parametrize("layout", ["auto", "tree"])
 def test_a_lack_of_memory_is_not_taken_for_a_model_that_takes_no_tree(layout, monkeypatch):
     model = make_model("llama")
-    limit_memory(model, 1, torch.OutOfMemoryError("CUDA out of memory."), monkeypatch)
+    limit_memory(model, 20, torch.OutOfMemoryError("CUDA out of memory."), monkeypatch)
     with pytest.raises(QabiasError, match=r"model 'tiny': .* tokens do not fit in memory"):
         CausalScorer(load(model), layout=layout)
 
