@@ -1,0 +1,88 @@
+"""How long `qabias compare` takes over many runs, how much memory, and what the runs take on the disk.
+
+The runs are of functions that answer BBQ's Age at random, each by a seed of its own, some more often as the stereotype
+says: as many different models without a model. They are kept in a folder and made where they are not there yet, without
+their pages, which nobody compares. `qabias compare` runs in a process of its own. The table has its seconds on the
+clock and of the processor, and its largest memory; the ratio is to `qabias compare` of two of the runs.
+
+    python -m speed.compare_many --folder runs/compare_many
+    python -m speed.compare_many --quick
+
+Exits with 1 if a run is missing in the comparison, or, with 1,000 runs or more, if it takes 60 seconds or 2 GB.
+"""
+
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+from tqdm import tqdm
+
+from qabias.measuring import run as measuring
+from qabias.runs.arguments import Machine, RunArguments
+from qabias.scorers.base import Request
+from speed.options import make_parser
+from speed.processes import Measured, measured
+
+CONFIG = "Age"
+MANY, MOST_SECONDS, MOST_MEMORY = 1000, 60.0, 2e9
+
+
+def answer(rng: np.random.Generator, requests: list[Request]) -> list[list[float]]:
+    """Log-likelihoods of the options of every request, at random."""
+    return [np.log(rng.dirichlet(np.ones(len(request.options)))).tolist() for request in requests]
+
+
+def make_runs(folder: Path, n_runs: int, limit: int | None) -> list[Path]:
+    """The folders of the runs; what is there already is not made again."""
+    folders = [folder / f"{'all' if limit is None else limit}-{number:04d}" for number in range(n_runs)]
+    with mock.patch.object(measuring, "write_report"):
+        for number, target in enumerate(tqdm(folders, unit="run", desc="making runs")):
+            name = f"function:seed {number}"
+            arguments = RunArguments("bbq", name, CONFIG, limit=limit, scorer="function", options={"mode": "score"})
+            function = partial(answer, np.random.default_rng(number))
+            measuring.run(arguments, target, Machine(shows_progress=False), given=function)
+    return folders
+
+
+def compare(runs: list[Path], output: Path) -> Measured:
+    """Compare runs in a process of its own."""
+    return measured("-m", "qabias", "compare", *map(str, runs), "--output", str(output))
+
+
+def main() -> int:
+    """Print the measurements; 1 if one is beyond what is demanded."""
+    parser = make_parser(__doc__)
+    parser.add_argument("--folder", type=Path, help="where the runs are, or are to be kept; by default nowhere")
+    parser.add_argument("--runs", type=int, help=f"(default: {MANY}; quick: 6)")
+    parser.add_argument("--limit", type=int, help="examples of each run (default: all; quick: 40)")
+    options = parser.parse_args()
+    n_runs, limit = (6, 40) if options.quick else (MANY, None)
+    n_runs, limit = options.runs or n_runs, options.limit or limit
+    with tempfile.TemporaryDirectory() as temporary:
+        runs = make_runs(options.folder or Path(temporary), n_runs, limit)
+        two = compare(runs[:2], Path(temporary) / "two")
+        many = compare(runs, Path(temporary) / "many")
+        on_disk = sum(path.stat().st_size for path in runs[0].rglob("*") if path.is_file())
+        page = (Path(temporary) / "many" / "compare.html").stat().st_size
+        tables = (Path(temporary) / "many" / "analysis.json").read_text("utf-8")
+    print(f"{'runs':>6}{'seconds':>10}{'busy, s':>10}{'memory, MB':>13}")
+    for n, found in ((2, two), (n_runs, many)):
+        print(f"{n:>6}{found.seconds:>10.1f}{found.busy:>10.1f}{found.memory / 1e6:>13,.0f}")
+    print(f"ratio {many.seconds / two.seconds:.1f}; page {page / 1e6:.2f} MB; a run takes {on_disk / 1e3:,.0f} kB")
+    problems = []
+    if any(f"seed {number}" not in tables for number in range(n_runs)):
+        problems.append("a run is missing in the comparison")
+    if n_runs >= MANY and many.seconds >= MOST_SECONDS:
+        problems.append("too slow")
+    if n_runs >= MANY and many.memory >= MOST_MEMORY:
+        problems.append("too much memory")
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
