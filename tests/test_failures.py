@@ -284,3 +284,21 @@ def test_intervals_without_their_scores_and_sizes_without_intervals_are_refused(
     code, _, err = called("results", changed, "--model-id", "me/m", "--dataset", "me/d", "--sample", "--output", "out")
     assert (code, err.count("\n")) == (2, 1)
     assert ("sizes for scores that have an interval" if lost == "ci" else "intervals of scores that are there") in err
+
+
+def test_a_run_that_has_lost_what_it_asked_is_not_shown_as_a_comparison(folder, tmp_path, called):
+    changed = shutil.copytree(folder, tmp_path / "run")
+    (changed / "run.json").unlink()
+    code, out, err = called("show", changed)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "run.json" in err
+
+
+def test_a_line_feed_in_a_name_begins_no_line(folder, tmp_path, called):
+    frame = "example_id,category,prediction\n" + "\n".join(f"{i},Age,0" for i in range(8)) + "\n"
+    (tmp_path / "answers.csv").write_text(frame, "utf-8")
+    given = ("--benchmark", "bbq", "--config", "Age", "--model", "m\nqabias: error: made up", "--output", "scored")
+    assert called("score", "answers.csv", *given)[0] == 0
+    code, out, _ = called("show", "scored")
+    assert code == 0
+    assert "model      m qabias: error: made up\n" in out

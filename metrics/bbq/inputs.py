@@ -211,7 +211,7 @@ class Table:
         self.refuse(~np.array([*allowed, empty is not None])[codes], name, rule)  # code -1, None, is the last
         if levels is not None:
             return Factor(np.array([levels.index(value) for value in values], dtype=np.int64)[codes], tuple(levels))
-        names = [str(empty if value in ("", None) and empty else value) for value in values]
+        names = [_name(value, empty) for value in values]
         return Factor.of(np.where(codes < 0, len(names), codes), [*names, str(empty)])
 
     def integers(
@@ -256,7 +256,7 @@ class Table:
         codes, levels = encode(self.column(name))
         unlike = [not isinstance(level, _SINGLE) or is_long(level) for level in levels]
         self.refuse(np.array([*unlike, False])[codes], name, "is not a single value; pass a text or a number per row")
-        return Factor.of(np.where(codes < 0, len(levels), codes), [*map(str, levels), NONE])
+        return Factor.of(np.where(codes < 0, len(levels), codes), [*map(_text, levels), NONE])
 
 
 def _dataset_column(source: Source, dataset: datasets.Dataset, name: str) -> Any:
@@ -281,9 +281,21 @@ def _dataset_column(source: Source, dataset: datasets.Dataset, name: str) -> Any
 def _is_text(value: Any, empty: str | None, integers: bool) -> bool:
     if value is None:
         return empty is not None
-    if isinstance(value, (str, float, np.floating)) or is_long(value):
-        return isinstance(value, str)
-    return integers and to_integer(value) is not None
+    if isinstance(value, str):
+        return True
+    return integers and not is_long(value) and to_integer(value) is not None
+
+
+def _text(value: Any) -> str:
+    """A value as text; that of a member of an enumeration of texts, which would name its class."""
+    return str.__str__(value) if isinstance(value, str) else str(value)
+
+
+def _name(value: Any, empty: str | None) -> str:
+    """What a value is called that `_is_text` takes; equal numbers of different types are called the same."""
+    if isinstance(value, str):
+        return _text(value) or empty or ""
+    return str(empty if value is None else to_integer(value))
 
 
 def combined(*columns: Integers) -> Integers:

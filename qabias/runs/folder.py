@@ -37,6 +37,7 @@ from qabias.runs.sealed import damaged, digest_of, read_sealed, write_sealed
 from qabias.runs.signature import former_spelling, signature_fields
 from qabias.scorers.registry import BASELINE_PREFIX
 from qabias.support.files import json_text, remove_leftovers, write_new
+from qabias.support.outputs import ANSWERS_FOLDER
 from qabias.support.stored import Stored, read_stored
 from qabias.support.version import __version__
 
@@ -253,7 +254,7 @@ def _cut(benchmark: Benchmark, table: pa.Table, units_per_part: int) -> Iterator
 
 def part_path(folder: Path, number: int) -> Path:
     """File of a part of a run."""
-    return folder / "predictions" / f"part-{number:05d}.parquet"
+    return folder / ANSWERS_FOLDER / f"part-{number:05d}.parquet"
 
 
 def write_part(run: RunFile, number: int, benchmark: Benchmark, part: pa.Table, answers: Mapping[str, Any]) -> None:

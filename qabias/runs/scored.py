@@ -18,6 +18,7 @@ from qabias.runs.signature import format_name
 from qabias.runs.stored_scores import check_scores
 from qabias.scorers.registry import BASELINE_PREFIX
 from qabias.support.files import strict
+from qabias.support.outputs import ANSWERS_FOLDER
 from qabias.support.stored import read_stored, write_sealed_json
 from qabias.tables.export import read_folder
 from qabias.tables.model import Analysis, read_analysis
@@ -155,7 +156,9 @@ def left_out_of(folder: Path) -> str:
 
 
 def _holds_scored_run(folder: Path) -> bool:
-    return (folder / RUN_FILE).exists() and (folder / SCORES_FILE).exists()
+    """Whether there is a scored run, be it one that has lost the file that says what was asked."""
+    holds_run = (folder / RUN_FILE).exists() or (folder / ANSWERS_FOLDER).is_dir()
+    return holds_run and (folder / SCORES_FILE).exists()
 
 
 def check_complete(run: ScoredRun) -> None:

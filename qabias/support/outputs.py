@@ -14,7 +14,8 @@ from qabias.support.files import read_json, strict
 RUN_MARK = "run.json"
 """The file that makes a folder a run; what lies beside it and in its `predictions` is never replaced."""
 
-_ANSWERS = "predictions"
+ANSWERS_FOLDER = "predictions"
+"""The folder in a run that holds its answers."""
 
 Own = Callable[[Path], bool]
 """Whether a file is what the same command wrote of the same things."""
@@ -173,7 +174,7 @@ def is_same(path: Path, other: Path) -> bool:
 def _run_of(path: Path) -> Path | None:
     """The run folder in which a file lies, itself or in its answers; None where it is in none."""
     folder = path.resolve().parent
-    for run in (folder, folder.parent) if folder.name == _ANSWERS else (folder,):
+    for run in (folder, folder.parent) if folder.name == ANSWERS_FOLDER else (folder,):
         if (run / RUN_MARK).exists():
             return run
     return None

@@ -5,7 +5,7 @@ import re
 # Control characters except tab and line feed (an escape sequence moves the cursor or sets the title of a window, a
 # carriage return overwrites a line), separators of lines, marks that turn the direction of a text around, and halves of
 # surrogate pairs, which no stream can write.
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str) -> str:

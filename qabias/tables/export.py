@@ -197,7 +197,7 @@ def to_markdown(table: Table) -> str:
 
 
 def _markdown(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", printable(text)).replace("\n", " ")
+    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", re.sub(r"[\n\t]", " ", printable(text)))
 
 
 def _markdown_row(texts: Sequence[str]) -> str:

@@ -54,7 +54,8 @@ def _print_head(run: ScoredRun, console: Console) -> None:
     }
     for name, value in facts.items():
         if value:
-            console.print(f"{name:<11}{value}", markup=False, soft_wrap=True, highlight=False)
+            # A line feed in a name would begin a line that looks like one of this program.
+            console.print(f"{name:<11}{' '.join(value.split())}", markup=False, soft_wrap=True, highlight=False)
     print_scores(run.benchmark, run.scores, console, run.is_question_only)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import enum
 import fractions
 import re
 from collections import deque
@@ -322,3 +323,38 @@ def test_a_long_value_is_cut(case):
     rows = spoilt(case.rows, {**case.rows[ROW], name: [LONG]})
     with pytest.raises(ValueError, match=r"^.{1,300}$"):
         case.metric.compute(predictions=case.predictions, references=rows)
+
+
+class Word(str, enum.Enum):
+    """A text, as a program holds it that names it once."""
+
+    A = "a"
+
+
+def of_unqover():
+    """The metric, rows and answers that differ."""
+    rows = make_rows("abc", 2, ("X", "Y"))
+    rng = np.random.default_rng(0)
+    return (
+        evaluate.load(str(folder("unqover"))),
+        rows,
+        [dict.fromkeys(_SCORES, value) for value in rng.random(len(rows))],
+    )
+
+
+@pytest.mark.parametrize("make", [float, np.int8, np.float32, torch.tensor, np.array], ids=lambda make: make.__name__)
+def test_ids_are_the_same_in_every_type(make):
+    metric, rows, predictions = of_unqover()
+    expected = quiet(metric, predictions=predictions, references=rows)
+    mixed = [{**row, "template_id": make(row["template_id"])} if number % 3 else row for number, row in enumerate(rows)]
+    assert repr(quiet(metric, predictions=predictions, references=mixed)) == repr(expected)
+    doubled = [rows[0], {**rows[0], "template_id": make(rows[0]["template_id"])}]
+    with pytest.raises(ValueError, match=r"^unqover: .* repeat row 0"):
+        metric.compute(predictions=predictions[:2], references=doubled)
+
+
+def test_a_member_of_an_enumeration_of_texts_is_its_text():
+    metric, rows, predictions = of_unqover()
+    named = [{**row, "subject1": Word(row["subject1"]) if row["subject1"] == "a" else row["subject1"]} for row in rows]
+    expected = quiet(metric, predictions=predictions, references=rows, by=["subject1"])
+    assert repr(quiet(metric, predictions=predictions, references=named, by=["subject1"])) == repr(expected)
