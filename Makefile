@@ -50,7 +50,8 @@ demo: $(INSTALLED)
 	$(BIN)/qabias report runs/demo-bbq runs/demo-unqover runs/demo-bbnli-nli runs/demo-bbnli-qa --output runs/demo/report.html
 
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile -m "not $(if $(SLOW),campaign,slow)"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile -m "not $(if $(SLOW),campaign,slow)" \
+		$(if $(CI),--durations=30)
 
 campaign: $(INSTALLED)
 	OMP_NUM_THREADS=1 QABIAS_CAMPAIGN=$(if $(QUICK),quick,full) $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal \
