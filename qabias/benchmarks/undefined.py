@@ -63,7 +63,7 @@ def _reason(known: _Known, scores: Mapping[str, Any], name: str) -> str:
 
 
 def _reason_of_interval(known: _Known, scores: Mapping[str, Any], name: str) -> str:
-    if _is_undefined(scores[name]):
+    if _is_undefined(scores.get(name)):
         return f"the score is undefined: {_reason(known, scores, name)}"
     what, count = known.clusters
     fewest = known.measures[name].fewest_clusters if name in known.measures else 2
@@ -73,7 +73,8 @@ def _reason_of_interval(known: _Known, scores: Mapping[str, Any], name: str) -> 
 
 
 def _reason_of_size(known: _Known, scores: Mapping[str, Any], name: str) -> str:
-    if any(map(_is_undefined, scores["ci"][name])):
+    # What an older version or another hand wrote may be without it.
+    if any(map(_is_undefined, scores.get("ci", {}).get(name, (None,)))):
         return f"no interval: {_reason_of_interval(known, scores, name)}"
     return "even the largest value could have been missed"
 

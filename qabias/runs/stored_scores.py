@@ -33,12 +33,7 @@ def check_scores(scores: Stored, facts: Facts) -> None:
 
 
 def _check(scores: Stored, known: Mapping[str, Callable[[Stored], object]]) -> None:
-    fields = dict(scores.fields())
-    _check_about(fields, "ci", fields, "intervals of scores that are there")
-    if "detectable" in fields:
-        about = dict(fields["ci"].fields()) if "ci" in fields else {}
-        _check_about(fields, "detectable", about, "sizes for scores that have an interval")
-    for name, value in fields.items():
+    for name, value in scores.fields():
         if name == _SIGNATURE:
             value.text()
         elif name in _PAIRS:
@@ -54,12 +49,6 @@ def _check(scores: Stored, known: Mapping[str, Callable[[Stored], object]]) -> N
             _check(value, known)
         elif not isinstance(value.value, list):
             _check_unknown(name, value)
-
-
-def _check_about(fields: Mapping[str, Stored], name: str, known: Mapping[str, Stored], wanted: str) -> None:
-    """Refuse what is said of something else than what is known."""
-    if name in fields and not {about for about, _ in fields[name].fields()} <= {*known}:
-        fields[name].refuse(wanted)
 
 
 def _check_unknown(name: str, value: Stored) -> None:
