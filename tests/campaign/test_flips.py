@@ -158,7 +158,7 @@ def test_a_flipped_bit_in_a_part_is_refused_or_changes_no_score(benchmark, alter
     one = altered(benchmark)
     others = itertools.cycle(("compare", "merge", "template", "report", "show"))
     outcomes = []
-    for place in itertools.islice(places(one.part(), benchmark), size(FLIPS[benchmark], quick=3)):
+    for place in itertools.islice(places(one.part(), benchmark), size(FLIPS[benchmark], quick=9)):
         one.fresh()
         flip(one.part(), place)
         outcomes.append([one.outcome(next(others)), one.outcome("score")])
@@ -185,7 +185,7 @@ def test_a_flipped_bit_in_the_answers_of_a_server_is_refused_or_asked_again(serv
     again = partial(run, RunArguments("bbq", "m", "Religion", scorer="server", limit=40, options=options))
     scores = again(tmp_path / "whole", QUIET).scores
     outcomes = []
-    for place in itertools.islice(places(tmp_path / "whole" / "requests.jsonl", "journal"), size(60, quick=3)):
+    for place in itertools.islice(places(tmp_path / "whole" / "requests.jsonl", "journal"), size(60, quick=6)):
         folder = tmp_path / "again"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
