@@ -21,7 +21,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.support.files import write_atomically
 
 _KEY = b"qabias"
-_BLANK = b"0" * 64
+_NO_DIGEST = b"0" * 64
 _SEAL = re.compile(rb"run=([0-9a-f]{64}) file=([0-9a-f]{64})")
 _COMPRESSION = "zstd"
 
@@ -49,7 +49,7 @@ def write_sealed(path: Path, table: pa.Table, run: str, *, lasting: bool = False
     Raises:
         OSError: If the file cannot be written.
     """
-    sealed = table.replace_schema_metadata({_KEY: b"run=%b file=%b" % (run.encode(), _BLANK)})
+    sealed = table.replace_schema_metadata({_KEY: b"run=%b file=%b" % (run.encode(), _NO_DIGEST)})
     buffer = pa.BufferOutputStream()
     pq.write_table(sealed, buffer, compression=_COMPRESSION)
     content = bytearray(buffer.getvalue())
@@ -100,7 +100,7 @@ def _check(path: Path, content: bytes, seal: re.Match[bytes], run: str) -> None:
     """
     begin, end = seal.span(2)
     digest = hashlib.sha256(content[:begin])
-    digest.update(_BLANK)
+    digest.update(_NO_DIGEST)
     digest.update(memoryview(content)[end:])
     if digest.hexdigest().encode() != seal[2]:
         raise damaged(path, "it is not as it was written")

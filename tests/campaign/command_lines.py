@@ -318,7 +318,7 @@ JSON_LINES = {
     "broken": '{"example_id": 0, "prediction": 1\n',
     "deep": "[" * 50_000 + "\n",
     "empty": "",
-    "blank": "\n\n",
+    "empty lines": "\n\n",
     "NaN": '{"example_id": NaN, "prediction": NaN}\n',
     "digits": '{"example_id": ' + "1" * 5_000 + ', "prediction": 1}\n',
     "other keys": '{"a": 1}\n{"b": 2}\n',
