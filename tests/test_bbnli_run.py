@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from qabias.benchmarks import load_benchmark
 from qabias.cli import app
+from qabias.comparison import compare
 from qabias.comparison.comparable import differing_fields, read_runs
 from qabias.errors import QabiasError
 from qabias.measuring.run import run
@@ -225,7 +226,7 @@ def test_runs_of_other_questions_are_not_compared(tmp_path):
     for name, limit in (("one", 20), ("two", 40)):
         _run(tmp_path / name, model="baseline:oracle", limit=limit)
     with pytest.raises(QabiasError, match=r"measured different questions \(limit"):
-        read_runs([tmp_path / "one", tmp_path / "two"])
+        compare([tmp_path / "one", tmp_path / "two"])
     with pytest.raises(QabiasError, match="at least two"):
         read_runs([tmp_path / "one"])
     with pytest.raises(QabiasError, match="holds no run"):

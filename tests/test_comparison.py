@@ -91,7 +91,7 @@ def test_ranks_across_models_are_means_of_the_runs_ranks(compared_runs):
 def test_other_samples_are_refused_or_marked_and_compared_on_what_both_answered(compared_runs):
     folders = [compared_runs / "bbq-random", compared_runs / "bbq-more"]
     with pytest.raises(QabiasError, match=r"different questions \(limit: .*'200'.*'400'.*--allow-mixed"):
-        read_runs(folders)
+        compare(folders)
     comparison = compare(folders, allow_mixed=True)
     assert comparison.mixed == {"limit": ["200", "400"]}
     runs = find(comparison.analysis.tables, "runs")
@@ -121,7 +121,7 @@ def test_runs_without_common_scores_are_refused(compared_runs, capsys, monkeypat
 
 
 def test_names_tell_runs_apart(compared_runs):
-    names = run_names(read_runs([compared_runs / "bbq-random", compared_runs / "bbq-more"], allow_mixed=True))
+    names = run_names(read_runs([compared_runs / "bbq-random", compared_runs / "bbq-more"]))
     assert names == ["baseline:random, 200", "baseline:random, 400"]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qabias.benchmarks import load_benchmark, locate
-from qabias.benchmarks.pairs import Pair, pair_of_counts
+from qabias.benchmarks.pairs import pair_of_counts
 from qabias.comparison import measures_of
 from qabias.comparison.paired_tests import UNDEFINED, differences, holm, p_value
 from qabias.runs.arguments import RunArguments
@@ -134,7 +134,7 @@ def test_a_single_cluster_has_no_interval_and_an_undefined_score_no_difference()
     def undefined(weights):
         return {"mean": np.full(len(weights), np.nan)}
 
-    pair = Pair(3, undefined, undefined, lambda kept: (undefined(kept), undefined(kept)))
+    pair = pair_of_counts([np.ones((3, 1))] * 2, undefined)
     assert differences(pair, MEAN)["mean"] == UNDEFINED
 
 
@@ -197,6 +197,8 @@ def test_exchanged_scores_are_those_of_exchanged_answers(name):
                 assert found[run_number][measure.name][turn] == pytest.approx(expected[measure.name], abs=1e-9)
     once = np.ones((1, n))
     for measure in measures_of(load_benchmark(name)):
+        turned = pair.again(pair.counted[1], pair.counted[0]).first(once)
+        assert turned[measure.name][0] == pytest.approx(pair.second(once)[measure.name][0], abs=1e-12)
         for run_number, scores in enumerate((pair.first(once), pair.second(once))):
             assert found[run_number][measure.name][0] == pytest.approx(scores[measure.name][0], abs=1e-12)
             assert found[1 - run_number][measure.name][1] == pytest.approx(scores[measure.name][0], abs=1e-12)

@@ -17,7 +17,7 @@ from qabias.answers import NO_ANSWER
 from qabias.answers.parsing import parse_inference, parse_inference_released
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.unqover.benchmark import BENCHMARK as UNQOVER
-from qabias.comparison.comparable import read_runs
+from qabias.comparison import compare
 from qabias.comparison.paired import Answers, have_common_examples
 from qabias.errors import QabiasError
 from qabias.hub.results import result_files
@@ -224,7 +224,7 @@ def test_other_subjects_are_other_questions(runs_of_both_lists, upstream):
     ]
     assert atheist == [True, False]
     with pytest.raises(QabiasError, match=r"different questions \(source: .*'official@3e47969'.*subjects=roberta"):
-        read_runs([runs_of_both_lists / name for name in ("bert", "roberta")])
+        compare([runs_of_both_lists / name for name in ("bert", "roberta")])
     outcomes = [Outcome(None, runs_of_both_lists / name) for name in ("bert", "roberta", "bert")]
     assert [len(group) for group in comparable(outcomes)] == [2, 1]
     paths = [result_files(runs_of_both_lists / name, "a/m", "a/d", sample=True) for name in ("bert", "roberta")]

@@ -6,7 +6,7 @@ A benchmark counts answers by cluster with its metric's own functions; a compari
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,13 +41,17 @@ class Pair(NamedTuple):
         exchanged: From a matrix of shape (R, C), 1 where a run keeps its answers to a cluster and 0 where the two runs
             exchange them, to the scores of the first run and to those of the second.
         sizes: Shape (C,), what is in proportion to the numbers of examples of the clusters; None if they are equal.
+        counted: What is counted of each of the two runs, as `again` takes it.
+        again: From what two pairs of the same examples have counted of any of their runs to the pair of these runs.
     """
 
     n_clusters: int
     first: ClusterScores
     second: ClusterScores
     exchanged: Callable[[Floats], tuple[Mapping[str, Floats], Mapping[str, Floats]]]
-    sizes: Floats | None = None
+    sizes: Floats | None
+    counted: tuple[Any, Any]
+    again: Callable[[Any, Any], Pair]
 
 
 def pair_of_counts(counts: Sequence[npt.ArrayLike], score: Callable[[npt.ArrayLike], Mapping[str, Floats]]) -> Pair:
@@ -68,7 +72,11 @@ def pair_of_counts(counts: Sequence[npt.ArrayLike], score: Callable[[npt.ArrayLi
 
     # Every example is counted in about as many columns.
     sizes = (np.abs(one) + np.abs(other)).reshape(len(one), -1).sum(axis=1)
-    return Pair(len(one), of(one), of(other), exchanged, sizes)
+
+    def again(one: Floats, other: Floats) -> Pair:
+        return pair_of_counts([one, other], score)
+
+    return Pair(len(one), of(one), of(other), exchanged, sizes, (one, other), again)
 
 
 def mean_of_pairs(pairs: Sequence[Pair]) -> Pair:
@@ -87,12 +95,20 @@ def mean_of_pairs(pairs: Sequence[Pair]) -> Pair:
         first, second = zip(*(pair.exchanged(kept) for pair in pairs), strict=True)
         return mean(first), mean(second)
 
+    def again(one: Sequence[Any], other: Sequence[Any]) -> Pair:
+        return mean_of_pairs(
+            [pair.again(*both) for pair, both in zip(pairs, zip(one, other, strict=True), strict=True)]
+        )
+
+    one, other = ([pair.counted[place] for pair in pairs] for place in (0, 1))
     return Pair(
         pairs[0].n_clusters,
         lambda weights: mean([pair.first(weights) for pair in pairs]),
         lambda weights: mean([pair.second(weights) for pair in pairs]),
         exchanged,
         pairs[0].sizes,
+        (one, other),
+        again,
     )
 
 

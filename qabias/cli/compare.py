@@ -27,14 +27,14 @@ def compare(
     Two runs of one model on published and on parallel texts are shown as published minus parallel form, and runs of
     one model on sets of one form in several languages, such as BBQ's, by language.
     """
-    from qabias.comparison import compare as compare_runs
+    from qabias.comparison import compare_runs, read_runs
     from qabias.report import check_comparison_output, write_comparison
-    from qabias.runs.scored import read_scored
     from qabias.terminal.comparison import print_compared
 
+    runs = read_runs(folders)
     if output is not None:
-        check_comparison_output(output, [read_scored(folder) for folder in folders], overwrite=overwrite)
-    comparison = compare_runs(folders, allow_mixed, upstream_dir)
+        check_comparison_output(output, runs, overwrite=overwrite)
+    comparison = compare_runs(runs, allow_mixed, upstream_dir)
     print_compared(comparison)
     if output is not None:
         echo(f"page: {write_comparison(comparison, output, overwrite=overwrite).resolve()}")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from qabias.benchmarks import Benchmark, Measure
+from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import meaningful
 from qabias.benchmarks.findings import findings
 from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
-from qabias.comparison.comparable import are_question_only, common_benchmark, mixed_fields, read_runs, run_names
+from qabias.comparison.comparable import are_question_only, check_agree, common_benchmark, read_runs, run_names
 from qabias.comparison.differing import about_many, about_two
 from qabias.comparison.forms import (
     OVERALL_TABLE,
@@ -35,13 +35,17 @@ from qabias.comparison.languages import (
     names_by_language,
     paired_tables,
 )
+from qabias.comparison.many import MOST_BESIDE, many_notes, notes_by_run, tables_by_run
 from qabias.comparison.outcomes import missing_notes, outcomes_tables
 from qabias.comparison.paired import Answers, have_common_examples, pair_up
 from qabias.comparison.paired_tests import differences
-from qabias.comparison.ranking_tables import Pairs, rankings
+from qabias.comparison.ranking_tables import rankings
 from qabias.comparison.tables import Compared
-from qabias.runs.scored import ScoredRun, check_complete, read_scored, read_tables
+from qabias.runs.scored import ScoredRun, check_complete, read_notes, read_tables
 from qabias.tables.model import Analysis
+
+Pairs = Callable[[int, int], Mapping[str, Pair]]
+"""From the numbers of two runs, the smaller first, to their common examples by group; empty where they have none."""
 
 MOST_PAIRED = 4
 """With so few runs every pair is compared, with more each run with the first."""
@@ -62,6 +66,7 @@ class Comparison(NamedTuple):
         by_run: What every run found, in sentences that begin with its name.
         are_forms: Whether the runs are a published and a parallel form of the same questions to one model.
         is_by_language: Whether they are sets of one family in several languages, answered by one model.
+        are_many: Whether they are so many that their scores stand below each other.
     """
 
     benchmark: Benchmark
@@ -75,12 +80,14 @@ class Comparison(NamedTuple):
     by_run: Sequence[str]
     are_forms: bool = False
     is_by_language: bool = False
+    are_many: bool = False
 
 
 def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str | None = None) -> Comparison:
     """Compare runs of a benchmark; of one model on published and on parallel texts, the two forms.
 
-    Runs of one model on sets of one family, such as BBQ in several languages, are shown by language.
+    Runs of one model on sets of one family, such as BBQ in several languages, are shown by language. More than
+    `MOST_BESIDE` runs stand below each other.
 
     Args:
         folders: Run folders with scores, at least two.
@@ -90,20 +97,35 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     Raises:
         QabiasError: If a folder holds no whole run, or runs differ in what must agree.
     """
-    if len(folders) > 1 and not allow_mixed:
-        scored = [read_scored(folder) for folder in folders]
-        forms = two_forms(scored)
+    return compare_runs(read_runs(folders), allow_mixed, upstream_dir)
+
+
+def compare_runs(runs: Sequence[ScoredRun], allow_mixed: bool = False, upstream_dir: str | None = None) -> Comparison:
+    """The same of runs that have been read.
+
+    Raises:
+        QabiasError: As `compare`.
+    """
+    if not allow_mixed:
+        forms = two_forms(runs)
         if forms is not None:
             return _compare_forms(forms, upstream_dir)
-        if are_one_family(scored):
-            return _compare_languages(scored, upstream_dir)
-        check_one_model(scored)
-    runs = read_runs(folders, allow_mixed)
-    names = run_names(runs)
+        if are_one_family(runs):
+            return _compare_languages(runs, upstream_dir)
+        check_one_model(runs)
+    mixed = check_agree(runs, allow_mixed)
     benchmark = common_benchmark(runs)
     for run in runs:
         if run.benchmark is benchmark:
             check_complete(run)
+    beside = _compare_many if len(runs) > MOST_BESIDE else _compare_beside
+    return beside(benchmark, runs, mixed, upstream_dir)
+
+
+def _compare_beside(
+    benchmark: Benchmark, runs: Sequence[ScoredRun], mixed: dict[str, list[str]], upstream_dir: str | None
+) -> Comparison:
+    names = run_names(runs)
     analyses = [read_tables(run) for run in runs]
     answers = Answers(upstream_dir)
     scores = [_scores_of(benchmark, run, answers) for run in runs]
@@ -111,9 +133,10 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     measures = measures_of(benchmark, question_only, scores)
     same_questions = all(run.benchmark is benchmark for run in runs)
     # Runs of other benchmarks have no examples in common.
-    pairs = _pairing(runs, answers)
+    pairs = functools.lru_cache(maxsize=None)(_pairing(runs, answers))
     compared = _compared(measures, runs, pairs) if same_questions else []
-    ranked, not_ranked = rankings(benchmark, measures, names, scores, pairs) if same_questions else ([], [])
+    with_first = [pairs(0, number) for number in range(1, len(runs))] if same_questions else []
+    ranked, not_ranked = rankings(benchmark, measures, names, scores, with_first)
     found = (
         *ranked,
         *tables.score_tables(benchmark, measures, names, scores),
@@ -124,7 +147,6 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
         *benchmark.across(names, scores),
         *joined_tables(names, analyses, {name for run in runs for name in run.benchmark.facts.own_tables}),
     )
-    mixed = mixed_fields(runs)
     notes = [*_notes(runs, mixed), *not_ranked, *missing_notes(names, [run.scores for run in runs])]
     notes += _left_out_notes(meaningful(benchmark, question_only), names, scores)
     for name, analysis in zip(names, analyses, strict=True):
@@ -137,6 +159,31 @@ def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: st
     differing = [*about_two(benchmark, measures, names, scores, compared), *about_many(benchmark, ranked)]
     analysis = Analysis(found, notes=tuple(notes))
     return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, differing, sentences)
+
+
+def _compare_many(
+    benchmark: Benchmark, runs: Sequence[ScoredRun], mixed: dict[str, list[str]], upstream_dir: str | None
+) -> Comparison:
+    names = run_names(runs)
+    answers = Answers(upstream_dir)
+    scores = [_scores_of(benchmark, run, answers) for run in runs]
+    question_only = are_question_only(runs)
+    measures = measures_of(benchmark, question_only, scores)
+    with_first = _with_first(runs, answers) if all(run.benchmark is benchmark for run in runs) else []
+    ranked, not_ranked = rankings(benchmark, measures, names, scores, with_first)
+    found = (
+        *ranked,
+        *tables_by_run(benchmark, measures, names, scores),
+        tables.runs_table(runs, names),
+        *outcomes_tables(names, [run.scores for run in runs]),
+    )
+    notes = [*_mixed_notes(mixed), *many_notes(len(runs)), *not_ranked]
+    notes += missing_notes(names, [run.scores for run in runs])
+    notes += _left_out_notes(meaningful(benchmark, question_only), names, scores)
+    notes += notes_by_run(names, [read_notes(run) for run in runs])
+    differing = about_many(benchmark, ranked)
+    analysis = Analysis(found, notes=tuple(notes))
+    return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, differing, (), are_many=True)
 
 
 def _compare_forms(forms: TwoForms, upstream_dir: str | None) -> Comparison:
@@ -214,7 +261,7 @@ def _scores_of(benchmark: Benchmark, run: ScoredRun, answers: Answers) -> Mappin
 
 
 def _pairing(runs: Sequence[ScoredRun], answers: Answers) -> Pairs:
-    """The common examples of two runs by their numbers; each pair is made once."""
+    """The common examples of two runs by their numbers."""
     # The first run meets every other: its answers are read once.
     of = functools.lru_cache(maxsize=2)(lambda number: answers.of(runs[number]))
 
@@ -223,7 +270,14 @@ def _pairing(runs: Sequence[ScoredRun], answers: Answers) -> Pairs:
             return {}
         return pair_up(answers, (runs[first], of(first)), (runs[second], of(second)))
 
-    return functools.lru_cache(maxsize=None)(pairs)
+    return pairs
+
+
+def _with_first(runs: Sequence[ScoredRun], answers: Answers) -> list[Mapping[str, Pair]]:
+    """By other run the common examples with the first: of all groups together where there is such a pair."""
+    pairs = _pairing(runs, answers)
+    found = (pairs(0, number) for number in range(1, len(runs)))
+    return [{ALL: of[ALL]} if ALL in of else of for of in found]
 
 
 def _compared(measures: Sequence[Measure], runs: Sequence[ScoredRun], pairs: Pairs) -> list[Compared]:
@@ -259,9 +313,11 @@ def _left_out_notes(
 
 
 def _notes(runs: Sequence[ScoredRun], mixed: dict[str, list[str]]) -> list[str]:
-    notes = []
-    if mixed:
-        notes.append(f"MIXED: the runs differ in {', '.join(mixed)}, not in the model alone.")
+    notes = _mixed_notes(mixed)
     if len(runs) > MOST_PAIRED:
         notes.append(f"With more than {MOST_PAIRED} runs each is compared with the first.")
     return notes
+
+
+def _mixed_notes(mixed: dict[str, list[str]]) -> list[str]:
+    return [f"MIXED: the runs differ in {', '.join(mixed)}, not in the model alone."] if mixed else []

@@ -31,19 +31,33 @@ COVERAGE = "coverage"
 _LONGEST_NAME = 40
 
 
-def read_runs(folders: Sequence[Path], allow_mixed: bool = False) -> list[ScoredRun]:
-    """Read runs of the same questions.
+def read_runs(folders: Sequence[Path]) -> list[ScoredRun]:
+    """Read runs that are to be compared.
 
     Args:
         folders: Run folders with scores, at least two.
-        allow_mixed: Read runs that asked other questions, or asked them otherwise, too.
 
     Raises:
-        QabiasError: If a folder holds no scored run, or the runs differ in what must agree.
+        QabiasError: If there are fewer, or a folder holds no scored run.
     """
     if len(folders) < 2:
         raise QabiasError("compare needs at least two run folders")
-    runs = [read_scored(folder) for folder in folders]
+    return [read_scored(folder) for folder in folders]
+
+
+def check_agree(runs: Sequence[ScoredRun], allow_mixed: bool = False) -> dict[str, list[str]]:
+    """Refuse runs that asked other questions, or asked them otherwise.
+
+    Args:
+        runs: The runs.
+        allow_mixed: Refuse only runs of benchmarks without common scores.
+
+    Returns:
+        As `mixed_fields`.
+
+    Raises:
+        QabiasError: If the runs differ in what must agree.
+    """
     common_benchmark(runs)
     differing = mixed_fields(runs)
     if differing and not allow_mixed:
@@ -53,7 +67,7 @@ def read_runs(folders: Sequence[Path], allow_mixed: bool = False) -> list[Scored
             f"these runs measured {questions} ({what}); compare runs that agree in it, or add --allow-mixed to have "
             f"the differences marked{_as_forms(runs) if 'source' in differing else ''}"
         )
-    return runs
+    return differing
 
 
 def common_benchmark(runs: Sequence[ScoredRun]) -> Benchmark:

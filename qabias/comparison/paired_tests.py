@@ -88,12 +88,12 @@ def _subtract(second: Mapping[str, Floats], first: Mapping[str, Floats], names: 
     return {name: second[name] - first[name] for name in names}
 
 
-def exchanges(n_clusters: int, rng: np.random.Generator) -> Floats:
-    """Which clusters keep their run: 0 or 1, shape (R, C); all 2 ** C ways if these are few."""
+def exchanges(n_clusters: int, rng: np.random.Generator, n_random: int = N_PERMUTATIONS) -> Floats:
+    """Which clusters keep their run: 0 or 1, shape (R, C); all 2 ** C ways if these are few, else so many at random."""
     if n_clusters <= MOST_EXACT:
         numbers = np.arange(2**n_clusters)[:, None]
         return (numbers >> np.arange(n_clusters) & 1).astype(np.float64)
-    return rng.integers(0, 2, size=(N_PERMUTATIONS, n_clusters)).astype(np.float64)
+    return rng.integers(0, 2, size=(n_random, n_clusters)).astype(np.float64)
 
 
 def p_value(observed: float, exchanged: Floats, exact: bool) -> float:

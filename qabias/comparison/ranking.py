@@ -7,12 +7,12 @@ all weights that sum to one. Under each draw of weights every run has a score an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from qabias.benchmarks.pairs import ClusterScores, Floats, Pair
+from qabias.benchmarks.pairs import ClusterScores, Codes, Floats, Pair
 
 FEWEST_CLUSTERS = 7
 """With fewer clusters a rank has no interval: reweighting so few texts says too little of others."""
@@ -28,10 +28,12 @@ class Joint(NamedTuple):
     Attributes:
         n_clusters: Number of clusters, C.
         runs: For every run the scores of reweighted clusters, from weights of shape (R, C) to arrays of shape (R,).
+        pair: From the numbers of two runs to the pair of them.
     """
 
     n_clusters: int
     runs: Sequence[ClusterScores]
+    pair: Callable[[int, int], Pair]
 
 
 class Place(NamedTuple):
@@ -68,7 +70,12 @@ def joint(pairs: Sequence[Pair]) -> Joint | None:
         again = pair.first(drawn)
         if not all(np.allclose(scores[name], again[name], rtol=0, atol=1e-9, equal_nan=True) for name in scores):
             return None
-    return Joint(first.n_clusters, [first.first, *(pair.second for pair in pairs)])
+    counted = [first.counted[0], *(pair.counted[1] for pair in pairs)]
+
+    def pair_of(one: int, other: int) -> Pair:
+        return first.again(counted[one], counted[other])
+
+    return Joint(first.n_clusters, [first.first, *(pair.second for pair in pairs)], pair_of)
 
 
 def places(distances: Floats, drawn: Floats | None) -> list[Place]:
@@ -115,23 +122,8 @@ def distances(scores: Mapping[str, Floats], best: Mapping[str, float]) -> dict[s
     return {name: np.abs(scores[name] - value) for name, value in best.items()}
 
 
-def nearer(pair: Pair, best: Mapping[str, float]) -> Pair:
-    """Two runs whose scores are the distances from their best values."""
-
-    def exchanged(kept: Floats) -> tuple[Mapping[str, Floats], Mapping[str, Floats]]:
-        first, second = pair.exchanged(kept)
-        return distances(first, best), distances(second, best)
-
-    return Pair(
-        pair.n_clusters,
-        lambda drawn: distances(pair.first(drawn), best),
-        lambda drawn: distances(pair.second(drawn), best),
-        exchanged,
-        pair.sizes,
-    )
-
-
-def _ranks(values: Floats) -> Floats:
+def _ranks(values: Floats) -> Codes:
     """Ranks within every row, shape (R, n), from 1 for the smallest; equal values share the lower number."""
     rounded = np.round(values, _DIGITS)
-    return 1 + (rounded[:, None, :] < rounded[:, :, None]).sum(axis=2)
+    ordered = np.sort(rounded, axis=1)
+    return 1 + np.stack([np.searchsorted(*both) for both in zip(ordered, rounded, strict=True)])

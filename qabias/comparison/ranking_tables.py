@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,8 +11,10 @@ from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.facts import Scores, about_balance, missing_share, off_balance, possible_range
 from qabias.benchmarks.pairs import Floats, Pair
 from qabias.benchmarks.ranges import shown_estimate, with_ranges
-from qabias.comparison.paired_tests import APART, differences, holm
-from qabias.comparison.ranking import FEWEST_CLUSTERS, Joint, distances, joint, nearer, places, weights
+from qabias.comparison.many import MOST_BESIDE
+from qabias.comparison.neighbours import Neighbours
+from qabias.comparison.paired_tests import APART, holm
+from qabias.comparison.ranking import FEWEST_CLUSTERS, Joint, distances, joint, places, weights
 from qabias.tables.formatting import percent
 from qabias.tables.model import Column, Estimate, Figure, Table, Value
 
@@ -30,16 +31,13 @@ _NOTE = (
     "next one, adjusted for all neighbours: where it is {apart} or more, their order is not shown."
 )
 
-Pairs = Callable[[int, int], Mapping[str, Pair]]
-"""From the numbers of two runs, the smaller first, to their common examples by group; empty where they have none."""
-
 
 def rankings(
     benchmark: Benchmark,
     measures: Sequence[Measure],
     names: Sequence[str],
     scores: Sequence[Scores],
-    pairs: Pairs,
+    with_first: Sequence[Mapping[str, Pair]],
 ) -> tuple[list[Table], list[str]]:
     """A table for each score with a best value: of all examples together, or of every group where there is no such.
 
@@ -48,15 +46,15 @@ def rankings(
         measures: The scores that are compared.
         names: Names of the runs.
         scores: Their scores, in the same order.
-        pairs: The common examples of two of them.
+        with_first: For every other run by group its pair with the first, empty where they have no common examples;
+            empty as a whole where the runs asked other questions.
 
     Returns:
         The tables, and notes on groups that are not ranked; neither with fewer than `FEWEST_RUNS` runs.
     """
     best = {measure.name: measure.best for measure in measures if measure.best is not None}
-    if len(names) < FEWEST_RUNS or not best:
+    if len(names) < FEWEST_RUNS or not best or not with_first:
         return [], []
-    with_first = [pairs(0, number) for number in range(1, len(names))]
     groups = [group for group in benchmark.groups(scores[0]) if all(group in of for of in with_first)]
     found: list[tuple[str, Table]] = []
     notes = []
@@ -66,7 +64,7 @@ def rankings(
             notes.append(f"No ranking of {group}: the runs were not scored on the same examples.")
             continue
         of_runs = [benchmark.groups(of)[group] for of in scores]
-        ranking = _Ranking(together, best, functools.partial(_tested, pairs, group, best))
+        ranking = _Ranking(together, best)
         found += [
             (measure.name, _table(benchmark, measure, names, of_runs, ranking, group))
             for measure in measures
@@ -76,25 +74,16 @@ def rankings(
     return [table for _, table in sorted(found, key=lambda entry: order.index(entry[0]))], notes
 
 
-def _tested(pairs: Pairs, group: str, best: Mapping[str, float], one: int, other: int) -> dict[str, float | None]:
-    """By score the p-value of the distances of two runs from the best value."""
-    pair = nearer(pairs(min(one, other), max(one, other))[group], best)
-    return {name: of.p for name, of in differences(pair, dict.fromkeys(best, 2.0)).items()}
-
-
 class _Ranking:
     """The distances of all runs from the best values, as they are and under random weights of the clusters."""
 
-    def __init__(
-        self, together: Joint, best: Mapping[str, float], tested: Callable[[int, int], Mapping[str, float | None]]
-    ) -> None:
+    def __init__(self, together: Joint, best: Mapping[str, float]) -> None:
         once = np.ones((1, together.n_clusters))
         drawn = weights(together.n_clusters)
         self.exact = [distances(run(once), best) for run in together.runs]
         self.drawn = [distances(run(drawn), best) for run in together.runs]
         self.is_drawn = together.n_clusters >= FEWEST_CLUSTERS
-        # Several scores often put the runs into one order.
-        self.tested = functools.lru_cache(maxsize=None)(tested)
+        self.neighbours = Neighbours(together, best, len(together.runs) - 1)
 
     def of(self, name: str, runs: Sequence[int]) -> tuple[Floats, Floats | None]:
         """The distances of some runs, shape (n,), and those under R draws, shape (R, n)."""
@@ -120,7 +109,7 @@ def _table(
     if ranked:
         found = dict(zip(ranked, places(*ranking.of(name, ranked)), strict=True))
         order = sorted(ranked, key=lambda run: found[run].rank)
-        tests = [ranking.tested(one, other)[name] for one, other in itertools.pairwise(order)]
+        tests = [ranking.neighbours.p_values(one, other)[name] for one, other in itertools.pairwise(order)]
         adjusted: list[float | None] = [*holm(tests), None]
         for run, p in zip(order, adjusted, strict=True):
             place = found[run]
@@ -145,7 +134,7 @@ def _table(
             Column("next", "This and the next", "text"),
         ),
         tuple(rows),
-        Figure("ranks", "run", ("rank",)) if ranked else None,
+        Figure("ranks", "run", ("rank",)) if ranked and len(names) <= MOST_BESIDE else None,
         RANKING,
     )
     return with_ranges(table, [of_runs[run] for run in [*order, *left_out]], [measure])

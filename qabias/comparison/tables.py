@@ -25,7 +25,7 @@ DETECTABLE = "detectable_"
 WOULD_BE_FOUND = "would have been found from"
 """What stands above it."""
 
-_READ_INTERVALS = "Intervals are 95 % intervals over {clusters}."
+READ_INTERVALS = "Intervals are 95 % intervals over {clusters}."
 _NOT_ASKED = "A dash beside 0 examples: not asked in this run."
 _READ_DIFFERENCES = (
     "Score of the second run minus that of the first, over the examples that both answered; of shares and bias scores "
@@ -73,7 +73,7 @@ def score_tables(
 ) -> list[Table]:
     """One table for each score: groups by runs, with intervals and numbers of examples."""
     tables = []
-    read_intervals = _READ_INTERVALS.format(clusters=benchmark.facts.clusters[0])
+    read_intervals = READ_INTERVALS.format(clusters=benchmark.facts.clusters[0])
     for measure in measures:
         by_run = [benchmark.groups(of, measure) for of in scores]
         rows = union([list(of) for of in by_run])
@@ -139,7 +139,7 @@ def _count_columns(
             for number, name in enumerate(names)
             for count, title in measure.parts
         ]
-    counts = [{row: _n_examples(of[row], measure) if row in of else 0 for row in rows} for of in by_run]
+    counts = [{row: n_examples(of[row], measure) if row in of else 0 for row in rows} for of in by_run]
     if all(of == counts[0] for of in counts):
         return [(Column("n", "Examples", "count"), counts[0])]
     return [
@@ -148,7 +148,8 @@ def _count_columns(
     ]
 
 
-def _n_examples(scores: Scores, measure: Measure) -> int:
+def n_examples(scores: Scores, measure: Measure) -> int:
+    """The number of examples that a score is of."""
     return sum(int(scores[count]) for count in measure.counts)
 
 
@@ -178,7 +179,7 @@ def heatmaps(
                 measure.source,
                 f"{measure.note} The same numbers as above, at a glance.",
                 columns,
-                tuple((row, name, estimate(of, measure.name), _n_examples(of, measure)) for row, name, of in groups),
+                tuple((row, name, estimate(of, measure.name), n_examples(of, measure)) for row, name, of in groups),
                 Figure("heatmap", "group", (measure.name,), "run"),
                 "Scores by run",
             )

@@ -65,9 +65,16 @@ def print_check(check: Check, console: Console | None = None) -> None:
     console.width = max(console.width, MIN_WIDTH)
     about = check.device.describe()
     title = f"{about['name']} ({about['type']}), {_rates(check)}"
-    rows = tuple(_row(row) for row in check.rows)
-    print_table(Table("device", title, "", "", _COLUMNS, rows), console)
-    lines = [_NOTE, *_reasons(check), *(f"{row.case.name}: {note}" for row in check.rows for note in row.notes)]
+    shown = [row for row in check.rows if any(of.state != NOT_MEASURED for of in row.outcomes.values())]
+    print_table(Table("device", title, "", "", _COLUMNS, tuple(map(_row, shown))), console)
+    n_left_out = len(check.rows) - len(shown)
+    left_out = [f"{n_left_out} rows of which nothing was measured are left out; --output writes all"]
+    lines = [
+        _NOTE,
+        *(left_out if n_left_out else []),
+        *_reasons(check),
+        *(f"{row.case.name}: {note}" for row in check.rows for note in row.notes),
+    ]
     failed = sum(one.state == FAILS for row in check.rows for one in row.outcomes.values())
     lines.append(f"{failed} of the measures failed" if failed else "no measure failed")
     for line in lines:

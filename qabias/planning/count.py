@@ -53,7 +53,7 @@ def check_run(arguments: RunArguments, kind: ScorerKind, machine: Machine = HERE
 
 def ask(question: Question, parts: Sequence[pa.Table], scorer: Scorer, norm: str) -> Iterator[None]:
     """Ask about one part after the other as a run does, with a bar if it takes long; stops after each of them."""
-    for part in tqdm(parts, unit="part", desc=question.benchmark.name, delay=2, leave=False):
+    for part in tqdm(parts, unit="part", desc=question.benchmark.name, delay=2, leave=False, disable=None):
         question.benchmark.answer(part, scorer, question.format_of(part), norm)
         yield
 

@@ -167,7 +167,11 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
     if comparison.is_by_language:
         title = f"{runs[0].arguments.model} by language"
     head = {f"Run {number}": name for number, name in enumerate(comparison.names, start=1)}
-    marked = {f"MIXED: {name}": ", ".join(values) for name, values in comparison.mixed.items()}
+    mixed = comparison.mixed
+    if comparison.are_many:
+        head = {"Runs": f"{len(runs):,}"}
+        mixed = {name: list(dict.fromkeys(values)) for name, values in mixed.items()}
+    marked = {f"MIXED: {name}": ", ".join(values) for name, values in mixed.items()}
     chapter = Chapter(
         title=title,
         head={**head, **marked},
@@ -181,7 +185,7 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
         kicker="Comparison",
         findings=comparison.findings,
         by_run=comparison.by_run,
-        headlines=[headline_of(comparison)],
+        headlines=[] if comparison.are_many else [headline_of(comparison)],  # which the tables by run hold
         appendix={SIGNATURES: dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
     )
     # The page first: it shows whose the tables are, also after a kill between the two.

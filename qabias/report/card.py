@@ -8,10 +8,13 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from markupsafe import Markup
 
+from qabias.benchmarks.facts import counted
 from qabias.comparison import Comparison
+from qabias.comparison.tables import RUNS_TABLE
 from qabias.report import headline_of
 from qabias.report.headline import make_head
 from qabias.report.page import environment, lay_out, read_template
@@ -22,6 +25,9 @@ from qabias.tables.model import Analysis, Table
 
 _HEADLINE_FIGURE = "intervals"
 """Kind of the figure that a card shows: the first such one of the report."""
+
+MOST_ROWS = 10
+"""Runs of a comparison of many that a card shows."""
 
 _numbers = itertools.count(1)
 
@@ -59,16 +65,23 @@ def comparison_card(comparison: Comparison) -> str:
         QabiasError: If scores are damaged.
     """
     names = ", ".join(comparison.names)
+    headline = headline_of(comparison)
+    n_more = len(headline.rows) - MOST_ROWS if comparison.are_many else 0
+    if n_more > 0:
+        note = (
+            f"{headline.note} {counted(n_more, 'run')} more in table('{RUNS_TABLE}') and in the tables of the scores."
+        )
+        headline = replace(headline, rows=headline.rows[:MOST_ROWS], note=note)
     return _rendered(
         "comparison_card.html.j2",
         names,
         comparison.analysis.tables,
-        title=names,
+        title=f"{len(comparison.names):,} runs" if comparison.are_many else names,
         kicker=f"Comparison on {comparison.benchmark.title}",
-        headline=headline_of(comparison),
+        headline=headline,
         findings=comparison.findings,
         notes=comparison.analysis.notes,
-        signatures=[run.signature for run in comparison.runs],
+        signatures=[] if comparison.are_many else [run.signature for run in comparison.runs],
     )
 
 

@@ -47,7 +47,12 @@ def without_intervals(scores: Mapping[str, Any]) -> dict[str, Any]:
 def analysis_without_intervals(analysis: Analysis, why: str) -> Analysis:
     """The same tables with no interval; the reason is the first note."""
     tables = tuple(map(_table_without_intervals, analysis.tables))
-    return replace(analysis, tables=tables, notes=(f"{why}.", *analysis.notes))
+    return replace(analysis, tables=tables, notes=(about_left_out(why), *analysis.notes))
+
+
+def about_left_out(why: str) -> str:
+    """The reason as a note."""
+    return f"{why}."
 
 
 def _table_without_intervals(table: Table) -> Table:

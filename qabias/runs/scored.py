@@ -13,13 +13,14 @@ from qabias.benchmarks.undefined import reasons
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import ANALYSIS_FILE, RUN_FILE, SCORES_FILE, RunFile, read_run
-from qabias.runs.outdated import about_outdated, analysis_without_intervals, without_intervals
+from qabias.runs.outdated import about_left_out, about_outdated, analysis_without_intervals, without_intervals
 from qabias.runs.signature import format_name
 from qabias.runs.stored_scores import check_scores
 from qabias.scorers.registry import BASELINE_PREFIX
 from qabias.support.files import strict
 from qabias.support.outputs import ANSWERS_FOLDER
 from qabias.support.stored import read_stored, write_sealed_json
+from qabias.tables import model
 from qabias.tables.export import read_folder
 from qabias.tables.model import Analysis, read_analysis
 
@@ -135,6 +136,16 @@ def read_tables(run: ScoredRun) -> Analysis:
     """
     analysis = read_analysis(run.folder / ANALYSIS_FILE)
     return analysis_without_intervals(analysis, run.left_out) if run.left_out else analysis
+
+
+def read_notes(run: ScoredRun) -> tuple[str, ...]:
+    """The notes of `read_tables`, much faster.
+
+    Raises:
+        QabiasError: As `read_tables`.
+    """
+    notes = model.read_notes(run.folder / ANALYSIS_FILE)
+    return (about_left_out(run.left_out), *notes) if run.left_out else notes
 
 
 def read_any_tables(folder: Path) -> Analysis:

@@ -152,8 +152,21 @@ def read_analysis(path: Path) -> Analysis:
     Raises:
         QabiasError: If the file is missing or damaged.
     """
+    return _analysis(_stored(path))
+
+
+def read_notes(path: Path) -> tuple[str, ...]:
+    """The notes of an analysis, without its tables.
+
+    Raises:
+        QabiasError: If the file is missing or damaged.
+    """
+    return _stored(path)["notes"].texts()
+
+
+def _stored(path: Path) -> Stored:
     try:
-        return _analysis(read_stored(path, _score_again(path)))
+        return read_stored(path, _score_again(path))
     except FileNotFoundError as error:
         raise QabiasError(f"{path}: no such file; {_score_again(path)}") from error
 

@@ -16,12 +16,14 @@ from qabias.comparison.tables import DIFFERENCES, RUNS_TABLE
 from qabias.tables.model import Table
 from qabias.terminal.console import Console
 from qabias.terminal.scores import print_side_by_side
-from qabias.terminal.table import narrowed, print_table
+from qabias.terminal.table import MIN_WIDTH, narrowed, print_table
 
-MOST_STEREOTYPES = 10
-"""Rows of the tables of single stereotypes that are printed."""
+MOST_ROWS = 10
+"""Rows of the tables of single stereotypes, and of many runs, that are printed."""
 
 _LONG = (STEREOTYPES_TABLE, FAMILIAR_STEREOTYPES_TABLE)
+
+_WHOLE = "analysis.json and on the page (--output)"
 
 _COLUMNS = 5
 """Columns of a pair of runs in a table of differences."""
@@ -42,6 +44,9 @@ def print_compared(comparison: Comparison, console: Console | None = None) -> No
         return
     if comparison.is_by_language:
         _print_by_language(comparison, console)
+        return
+    if comparison.are_many:
+        _print_many(comparison, console)
         return
     for table in comparison.analysis.tables:
         if table.section == RUNS and table.name != RUNS_TABLE:
@@ -84,7 +89,10 @@ def _print_forms(comparison: Comparison, console: Console) -> None:
         console.print(f"{name}: {run.signature}", markup=False)
     for table in comparison.analysis.tables:
         if table.name != RUNS_TABLE:
-            _print_shortened(table, console, width, "analysis.json and on the page (--output)")
+            if table.name in _LONG:
+                _print_shortened(table, console, width, _WHOLE)
+            else:
+                print_table(table, console)
     for sentence in comparison.findings:
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)
     console.print(
@@ -93,6 +101,16 @@ def _print_forms(comparison: Comparison, console: Console) -> None:
         "docs/contamination.md.",
         markup=False,
     )
+
+
+def _print_many(comparison: Comparison, console: Console) -> None:
+    """The first runs of every table: of a ranking the best ones."""
+    width = max(console.width, MIN_WIDTH)
+    for table in comparison.analysis.tables:
+        if table.name != RUNS_TABLE:
+            _print_shortened(with_ranges_in_cells(table), console, width, _WHOLE)
+    for sentence in comparison.findings:
+        console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
 def _print_by_language(comparison: Comparison, console: Console) -> None:
@@ -117,7 +135,10 @@ def print_familiarity(found: Familiarity, console: Console | None = None) -> Non
     width = console.width
     console.print(found.signature, markup=False)
     for table in familiarity_tables(found):
-        _print_shortened(table, console, width, FAMILIARITY_FILE)
+        if table.name in _LONG:
+            _print_shortened(table, console, width, FAMILIARITY_FILE)
+        else:
+            print_table(table, console)
     console.print(
         "In nats per token, above 0: the published texts are likelier. p: test that exchanges the two forms of a "
         "stereotype. What it can and cannot prove: docs/contamination.md.",
@@ -126,11 +147,8 @@ def print_familiarity(found: Familiarity, console: Console | None = None) -> Non
 
 
 def _print_shortened(table: Table, console: Console, width: int, whole: str) -> None:
-    """Print a table; of one of single stereotypes the first rows, and the columns that fit into the terminal."""
-    if table.name not in _LONG:
-        print_table(table, console)
-        return
-    first = replace(table, rows=table.rows[:MOST_STEREOTYPES])
+    """Print the first rows of a table, and the columns that fit into the terminal."""
+    first = replace(table, rows=table.rows[:MOST_ROWS])
     shown = narrowed(first, width)
     print_table(shown, console)
     n_rows, n_columns = len(table.rows) - len(first.rows), len(table.columns) - len(shown.columns)

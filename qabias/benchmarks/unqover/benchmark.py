@@ -426,7 +426,10 @@ def _pair_of_sums(sums: Sequence[Any], headline: Callable[[Any, Floats], Mapping
     def exchanged(kept: Floats) -> tuple[Mapping[str, Floats], Mapping[str, Floats]]:
         return mixed(np.hstack([kept, 1 - kept])), mixed(np.hstack([1 - kept, kept]))
 
-    return Pair(one.counts.shape[0], of(one), of(other), exchanged, one.errors[:, 0])
+    def again(one: Any, other: Any) -> Pair:
+        return _pair_of_sums([one, other], headline)
+
+    return Pair(one.counts.shape[0], of(one), of(other), exchanged, one.errors[:, 0], (one, other), again)
 
 
 BENCHMARK = UnQoverBenchmark()

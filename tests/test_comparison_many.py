@@ -1,0 +1,213 @@
+"""Comparisons of so many runs that their scores stand below each other."""
+
+import json
+
+import numpy as np
+import pytest
+
+from qabias.benchmarks.pairs import mean_of_pairs, pair_of_counts
+from qabias.comparison import compare, many, neighbours
+from qabias.comparison.neighbours import Neighbours
+from qabias.comparison.paired_tests import N_PERMUTATIONS, differences, holm
+from qabias.comparison.ranking import joint
+from qabias.comparison.ranking_tables import RANKING
+from qabias.report import write_comparison
+from qabias.report.card import comparison_card
+from qabias.tables.model import find
+
+from .compared_runs import called, changed
+
+BBQ = ("stereotyped", "random", "unknown")
+
+
+@pytest.fixture
+def two_are_many(monkeypatch):
+    """Runs stand below each other from three on."""
+    for module in ("qabias.comparison", "qabias.comparison.ranking_tables"):
+        monkeypatch.setattr(f"{module}.MOST_BESIDE", 2)
+
+
+def folders_of(compared_runs, benchmark, names):
+    return [compared_runs / f"{benchmark}-{name}" for name in names]
+
+
+def cells(table):
+    """The values of a table by row and title of the column."""
+    titles = [column.title for column in table.columns]
+    return {row[0]: dict(zip(titles[1:], row[1:], strict=True)) for row in table.rows}
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "names"),
+    [("bbq", BBQ), ("bbnli", ("stereotyped", "random", "random")), ("unqover", ("random", "consistent", "random"))],
+)
+def test_every_score_is_that_of_the_tables_side_by_side(compared_runs, benchmark, names, monkeypatch):
+    folders = folders_of(compared_runs, benchmark, names)
+    beside = compare(folders)
+    assert not beside.are_many
+    monkeypatch.setattr("qabias.comparison.MOST_BESIDE", 2)
+    below = compare(folders)
+    assert below.are_many
+    assert below.names == beside.names
+    for measure in beside.measures:
+        ours, theirs = (cells(find(of.analysis.tables, measure.name)) for of in (below, beside))
+        assert list(ours) == list(below.names)
+        for run, scores in ours.items():
+            scores.pop("Examples", None)
+            assert scores == {group: row[run] for group, row in theirs.items()}
+    rankings = [[(of.name, of.rows) for of in one.analysis.tables if of.section == RANKING] for one in (below, beside)]
+    assert rankings[0] == rankings[1] != []
+    assert below.findings == beside.findings
+
+
+def test_there_are_no_figures_and_no_differences_and_a_note_says_so(compared_runs, two_are_many):
+    comparison = compare(folders_of(compared_runs, "bbq", BBQ))
+    tables = comparison.analysis.tables
+    assert not [table.name for table in tables if table.figure or table.name.startswith("difference_")]
+    assert comparison.analysis.notes == tuple(many.many_notes(3))
+    assert comparison.by_run == ()
+
+
+def test_what_the_tables_count_is_said(compared_runs, two_are_many):
+    table = find(compare(folders_of(compared_runs, "bbq", BBQ)).analysis.tables, "accuracy_ambig")
+    assert table.columns[-1].title == "Examples"
+    assert {row[-1] for row in table.rows} == {100}
+
+
+def test_missing_answers_stand_beside_the_score(compared_runs, tmp_path, two_are_many):
+    def lose(content):
+        scores = content["scores"]
+        scores["n_unparsed_ambig"] = scores["n_ambig"] // 2
+        scores["range"] = {"bias_ambig": [-0.5, 0.5]}
+
+    few = changed(compared_runs / "bbq-again", tmp_path / "few", scores=lose)
+    folders = [*folders_of(compared_runs, "bbq", BBQ[:2]), few]
+    table = find(compare(folders).analysis.tables, "bias_ambig")
+    found = cells(table)
+    named = [column.title for column in table.columns]
+    assert named.index("Possible, All") == named.index("All") + 1
+    values = [of["Possible, All"] for of in found.values()]
+    assert values == [None, None, "−50.0 to +50.0\u00a0%"]
+    (lost,) = [of for of in found.values() if of["Possible, All"]]
+    assert (lost["All"].low, lost["All"].high) == (None, None)
+    assert "more than 2 % of its examples lack an answer" in table.note
+
+
+def test_a_note_of_several_runs_stands_once(compared_runs, tmp_path, two_are_many):
+    def remark(content):
+        content["notes"] = ["The log was cut off."]
+
+    copies = [
+        changed(folder, tmp_path / folder.name, analysis=remark) for folder in folders_of(compared_runs, "bbq", BBQ)
+    ]
+    notes = compare(copies).analysis.notes
+    assert notes[-1] == "baseline:stereotyped, baseline:random and baseline:unknown: The log was cut off."
+    names = [f"run {number}" for number in range(1200)]
+    assert many.notes_by_run(names, [["Cut."]] * 1200) == ["1,200 runs (run 0, run 1, run 2, ...): Cut."]
+    assert many.notes_by_run(["one", "other"], [["A.", "B."], ["B."]]) == ["one: A.", "one and other: B."]
+
+
+def test_other_samples_are_marked_and_not_ranked(compared_runs, two_are_many):
+    folders = folders_of(compared_runs, "bbq", ("random", "more", "stereotyped", "all"))
+    comparison = compare(folders, allow_mixed=True)
+    assert comparison.analysis.notes[0].startswith("MIXED: the runs differ in config, limit")
+    assert not [of for of in comparison.analysis.tables if of.section == RANKING]
+    assert any(note.startswith("No ranking of All: ") for note in comparison.analysis.notes)
+    assert "not asked in this run" in find(comparison.analysis.tables, "accuracy_ambig").note
+
+
+def test_the_page_has_all_runs_and_the_terminal_the_first_ones(
+    compared_runs, tmp_path, capsys, monkeypatch, two_are_many
+):
+    folders = folders_of(compared_runs, "bbq", BBQ)
+    comparison = compare(folders)
+    html = write_comparison(comparison, tmp_path / "out").read_text(encoding="utf-8")
+    assert "<dt>Run 1</dt>" not in html
+    assert "<svg" not in html.split("<main", 1)[-1]
+    assert all(name in html for name in comparison.names)
+    content = json.loads((tmp_path / "out" / "analysis.json").read_text("utf-8"))
+    assert [row[0] for row in find_named(content, "accuracy_ambig")["rows"]] == list(comparison.names)
+    monkeypatch.setattr("qabias.terminal.comparison.MOST_ROWS", 2)
+    output = called(capsys, monkeypatch, "compare", *folders, "--output", tmp_path / "out")
+    assert "Ranking: Accuracy, ambiguous contexts" in output
+    assert "1 more in analysis.json and on the page (--output)" in output
+    assert comparison.findings[0] in output
+    card = comparison_card(comparison)
+    assert "3 runs" in card
+    monkeypatch.setattr("qabias.report.card.MOST_ROWS", 2)
+    assert "1 run more in table(" in comparison_card(comparison)
+
+
+def find_named(content, name):
+    (table,) = [of for of in content["tables"] if of["name"] == name]
+    return table
+
+
+# Neighbours
+
+
+def mean(sums):
+    """The mean of ten answers to each cluster."""
+    return {"mean": np.asarray(sums, dtype=float)[..., 0] / np.asarray(sums, dtype=float)[..., 1]}
+
+
+def runs_of(*sums):
+    """The joint runs of models from the sums of their answers by cluster."""
+    counts = [np.stack([np.asarray(of, dtype=float), np.full(len(of), 10.0)], axis=1) for of in sums]
+    return joint([pair_of_counts([counts[0], other], mean) for other in counts[1:]])
+
+
+def test_a_pair_of_two_other_runs_is_made_of_their_counts():
+    rng = np.random.default_rng(1)
+    sums = rng.integers(0, 10, (3, 9))
+    drawn, kept = rng.random((4, 9)), rng.integers(0, 2, (4, 9)).astype(float)
+    found = runs_of(*sums).pair(1, 2)
+    expected = runs_of(*sums[1:]).pair(0, 1)
+    for ours, theirs in ((found.first(drawn), expected.first(drawn)), (found.second(drawn), expected.second(drawn))):
+        np.testing.assert_array_equal(ours["mean"], theirs["mean"])
+    for ours, theirs in zip(found.exchanged(kept), expected.exchanged(kept), strict=True):
+        np.testing.assert_array_equal(ours["mean"], theirs["mean"])
+
+
+def test_a_mean_of_wordings_is_made_of_the_counts_of_all():
+    rng = np.random.default_rng(2)
+    wordings = rng.integers(0, 10, (2, 2, 6, 1)) * 1.0
+
+    def score(sums):
+        return {"sum": np.asarray(sums)[..., 0]}
+
+    pair = mean_of_pairs([pair_of_counts(list(of), score) for of in wordings])
+    turned = pair.again(pair.counted[1], pair.counted[0])
+    once = np.ones((1, 6))
+    assert turned.first(once)["sum"] == pair.second(once)["sum"] == wordings[:, 1].sum(axis=(1, 2)).mean()
+
+
+def test_with_few_tests_p_values_are_those_of_the_differences():
+    rng = np.random.default_rng(3)
+    sums = rng.integers(0, 10, (2, 20))
+    tested = Neighbours(runs_of(*sums), {"mean": 1.0}, 5).p_values(0, 1)["mean"]
+    pair = runs_of(*sums).pair(0, 1)
+    assert tested == differences(pair, {"mean": 1.0})["mean"].p
+
+
+def test_among_a_thousand_neighbours_those_that_differ_are_told_apart():
+    """10,000 exchanges give no p-value below 0.0001, which adjusted for 999 tests is 0.1."""
+    better = runs_of([4] * 30, [8] * 30)
+    adjusted = [Neighbours(better, {"mean": 1.0}, n).p_values(0, 1)["mean"] * n for n in (1, 250, 999, 5000)]
+    assert adjusted[0] == 1 / (N_PERMUTATIONS + 1)
+    assert all(p <= 0.0251 for p in adjusted)
+    assert holm([adjusted[2] / 999, *[1.0] * 998])[0] < 0.05
+
+
+def test_a_small_p_value_that_is_computed_anew_is_as_rare_as_it_says(monkeypatch):
+    monkeypatch.setattr(neighbours, "_SMALL", 0.3)
+    monkeypatch.setattr(neighbours, "_N_FIRST", 100)
+    monkeypatch.setattr(neighbours, "N_PERMUTATIONS", 50)
+    rng = np.random.default_rng(4)
+    found = []
+    for _ in range(400):
+        cluster = rng.normal(5, 3, 20)
+        one, other = cluster + rng.normal(0, 1, (2, 20))
+        found.append(Neighbours(runs_of(one, other), {"mean": 10.0}, 5).p_values(0, 1)["mean"])
+    for share in (0.05, 0.1, 0.3):
+        assert np.mean(np.array(found) <= share) <= share + 3 * np.sqrt(share * (1 - share) / 400)
