@@ -75,6 +75,39 @@ def test_help_names_every_command_and_imports_nothing_heavy(tmp_path):
     assert not heavy & set(imported)
 
 
+def test_commands_without_a_local_model_import_no_model_library(tmp_path):
+    """`import evaluate` imports transformers, and that torch: four seconds that scores do not need."""
+    code = (
+        "import sys\n"
+        "from qabias import cli\n"
+        "sys.argv = ['qabias', *sys.argv[1:]]\n"
+        "try:\n"
+        "    cli.main()\n"
+        "except SystemExit as stopped:\n"
+        "    assert not stopped.code\n"
+        "print('loaded:', *sorted({'torch', 'transformers', 'evaluate'} & set(sys.modules)))\n"
+    )
+    for arguments in (
+        ["run", "bbq", "--model", "baseline:random", "--config", "Age", "--limit", "40", "--output", "run"],
+        ["score", "run"],
+        ["score", "run", "--score", "unparsed=wrong", "--output", "other"],
+        ["report", "run"],
+        ["show", "run"],
+        ["compare", "run", "run"],
+        ["export", "run", "--output", "tables"],
+        ["list"],
+    ):
+        result = subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.splitlines()[-1] == "loaded:", arguments
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(name):
     result = invoke(name, "--help")

@@ -129,6 +129,15 @@ def test_the_engine_gets_its_names_without_evaluate(case, monkeypatch):
         assert getattr(engine, name) is not None
 
 
+def test_the_engine_computes_what_the_module_does(case):
+    computing = inner_module(case.name, "engine").Computing()
+    ours, theirs = (inspect.signature(of.compute).parameters.values() for of in (computing, case.metric))
+    assert [(of.name, of.default) for of in ours] == [(of.name, of.default) for of in theirs]
+    assert same(computing.compute(predictions=case.predictions, references=case.rows), case.compute(), 0.0)
+    with pytest.raises(ValueError, match=f"^{case.name}: "):
+        computing.compute(predictions=[], references=[])
+
+
 # What the metric says of itself
 
 
@@ -191,9 +200,13 @@ def test_features_name_columns_of_the_sample(case):
 
 
 def test_the_adapter_shares_what_all_metrics_do(case):
-    tree = ast.parse((case.folder / f"{case.name}.py").read_text(encoding="utf-8"))
-    classes = {node.name: [ast.unparse(base) for base in node.bases] for node in tree.body if hasattr(node, "bases")}
-    assert classes == {"Options": ["SharedOptions"], type(case.metric).__name__: ["Batches", "evaluate.Metric"]}
+    classes = {}
+    for name in ("computing", case.name):
+        tree = ast.parse((case.folder / f"{name}.py").read_text(encoding="utf-8"))
+        classes |= {of.name: [ast.unparse(base) for base in of.bases] for of in tree.body if hasattr(of, "bases")}
+    adapter = type(case.metric).__name__
+    shared = {"Options": ["SharedOptions"], "Computing": ["Batches"]}
+    assert classes == {**shared, adapter: ["Computing", "evaluate.Metric"]}
     assert type(case.metric).__name__.lower() == case.name
 
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
-
 import datasets
 import evaluate
-import numpy as np
 
-from .answers import answer_codes
-from .forms import form_of, read
-from .inputs import Batches, By, Factor, Table, crossed, runs_of
-from .inputs import Options as SharedOptions
+from .answers import answer_codes as answer_codes
+from .computing import Computing
+from .computing import Options as Options
 
-# `evaluate` copies the files that this one imports, and no others: so `intervals` and `values` are imported here.
+# `evaluate` copies the files that this one imports, and no others: so those that the others need are imported here.
+from .forms import read as read
+from .inputs import Batches as Batches
 from .intervals import intervals as intervals
-from .rows import INDEX_COLUMNS, REFERENCES, TEXT_COLUMNS
-from .scores import DENOMINATORS, FORMS, UNPARSED_RULES, VERSION, count
-from .summary import summarize
+from .rows import INDEX_COLUMNS, TEXT_COLUMNS
+from .scores import FORMS
+from .summary import summarize as summarize
 from .values import shown as shown
 
 _CITATION = """\
@@ -107,28 +102,9 @@ Examples:
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options(SharedOptions):
-    """The options of `compute`."""
-
-    METRIC: ClassVar[str] = REFERENCES.metric
-    VERSION: ClassVar[int] = VERSION
-    CHOICES: ClassVar[Mapping[str, Sequence[str]]] = {
-        "form": FORMS,
-        "denominator": DENOMINATORS,
-        "unparsed": UNPARSED_RULES,
-    }
-
-    form: str | None = None
-    denominator: str = "paper"
-    unparsed: str = "wrong"
-
-
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class BBNLI(Batches, evaluate.Metric):
+class BBNLI(Computing, evaluate.Metric):
     """The `evaluate` module; `compute` in one call, or `add` and `add_batch` followed by `compute()`."""
-
-    REFERENCES = REFERENCES
 
     def _info(self) -> evaluate.MetricInfo:
         features = []
@@ -147,70 +123,3 @@ class BBNLI(Batches, evaluate.Metric):
                 "https://github.com/feyzaakyurek/bbnli",
             ],
         )
-
-    def compute(
-        self,
-        *,
-        predictions: Any = None,
-        references: Any = None,
-        form: str | None = Options.form,
-        denominator: str = Options.denominator,
-        unparsed: str = Options.unparsed,
-        by: By = Options.by,
-        mean_over: str | None = Options.mean_over,
-        confidence: float | None = Options.confidence,
-    ) -> dict[str, Any]:
-        """Scores the predictions given here and those added before; arguments and result are those of the class.
-
-        Raises:
-            ValueError: an option or an input is not what it should be; the text names row, column, value and the fix.
-        """
-        options = Options(
-            form=form,
-            denominator=denominator,
-            unparsed=unparsed,
-            by=by,
-            mean_over=mean_over,
-            confidence=confidence,
-        )
-        return self._scored(predictions, references, options)
-
-    def _compute(self, *, predictions: Table, references: Table, options: Options) -> dict[str, Any]:
-        form = options.form or form_of(references)
-        runs = runs_of(references, options.mean_over)
-        items = read(references, form, runs)
-        groups = {columns: crossed([references.values(name) for name in columns]) for columns in options.breakdowns}
-        answers = answer_codes(predictions.items("prediction"), words=form != "bbq")
-        n_unparsed = int((answers < 0).sum())
-        if n_unparsed:
-            kept = "count as favouring nobody and as wrong" if options.unparsed == "wrong" else "are left out"
-            warnings.warn(
-                f"bbnli: {n_unparsed} of {references.n} predictions are no answer and {kept} "
-                f"(unparsed={options.unparsed!r})",
-                stacklevel=4,
-            )
-        said = np.where(answers < 0, -1, items.meaning[np.arange(references.n), answers])
-
-        def summary(chosen: np.ndarray) -> dict[str, Any]:
-            scored = chosen[items.scored[chosen]]
-            columns = (said, items.labels, items.aligned, items.parts, items.strata, items.clusters)
-            of_runs = [scored[runs.codes[scored] == code] for code in range(len(runs.levels))]
-            result = summarize(
-                form,
-                np.stack([count(*(column[rows] for column in columns)) for rows in of_runs], axis=1),
-                options.confidence,
-                options.denominator,
-                options.unparsed,
-            )
-            return result | ({"n_undefined_target": len(chosen) - len(scored)} if form == "bbq" else {})
-
-        result = summary(np.arange(references.n))
-        if options.by is not None:
-            result["by"] = {",".join(columns): _by_value(group, summary) for columns, group in groups.items()}
-        return result | {"signature": replace(options, form=form).signature}
-
-
-def _by_value(group: Factor, summary: Callable[[np.ndarray], dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    order = np.argsort(group.codes, kind="stable")
-    starts = np.searchsorted(group.codes[order], np.arange(1, len(group.levels)))
-    return {value: summary(rows) for value, rows in zip(group.levels, np.split(order, starts), strict=True)}

@@ -1,4 +1,4 @@
-"""All of this metric that the qabias engine uses beside `evaluate.load`; it can be imported without `evaluate`.
+"""All of this metric that the qabias engine uses; it can be imported without `evaluate`, which takes seconds.
 
 The engine compares two models row by row, which no result of the metric holds. It takes the names below and no others,
 so that everything else here may change.
@@ -6,13 +6,14 @@ so that everything else here may change.
 
 from typing import Any
 
+from .computing import Computing
 from .forms import Items
 from .forms import read as _read
 from .inputs import Table, runs_of
 from .rows import INDEX_COLUMNS, REFERENCES, TEXT_COLUMNS
 from .scores import VERSION, count, scores
 
-__all__ = ["COLUMNS", "VERSION", "count", "read", "scores"]
+__all__ = ["COLUMNS", "VERSION", "Computing", "count", "read", "scores"]
 
 COLUMNS = {form: (*TEXT_COLUMNS[form], *INDEX_COLUMNS[form]) for form in TEXT_COLUMNS}
 """For each form the columns that are read."""

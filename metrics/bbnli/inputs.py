@@ -437,7 +437,7 @@ class Batches:
     """
 
     REFERENCES: ClassVar[Source]
-    num_process: int
+    num_process: int = 1
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

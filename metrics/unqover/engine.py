@@ -1,9 +1,10 @@
-"""All of this metric that the qabias engine uses beside `evaluate.load`; it can be imported without `evaluate`.
+"""All of this metric that the qabias engine uses; it can be imported without `evaluate`, which takes seconds.
 
 The engine compares two models row by row and draws tables of single rows, which no result of the metric holds. It takes
 the names below and no others, so that everything else here may change.
 """
 
+from .computing import Computing
 from .scores import (
     SCORE_COLUMNS,
     VERSION,
@@ -18,6 +19,7 @@ from .scores import (
 __all__ = [
     "SCORE_COLUMNS",
     "VERSION",
+    "Computing",
     "Rows",
     "collect",
     "comparative_scores",

@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
 import datasets
 import evaluate
-import numpy as np
 
-from .inputs import Batches, By, Table, crossed, runs_of
-from .inputs import Options as SharedOptions
+from .computing import Computing
+from .computing import Options as Options
 
-# `evaluate` copies the files that this one imports, and no others: so `intervals` and `values` are imported here.
+# `evaluate` copies the files that this one imports, and no others: so those that the others need are imported here.
+from .inputs import Batches as Batches
 from .intervals import intervals as intervals
-from .rows import PREDICTIONS, REFERENCES, TEXT_COLUMNS, read, subject_scores
-from .scores import (
-    DELTAS,
-    SCORE_COLUMNS,
-    VERSION,
-    Rows,
-    Sums,
-    class_tables,
-    cluster_tables,
-    collect,
-    measure,
-    pair_tables,
-    split,
-    subject_tables,
-    summarize,
-)
-from .values import Integers
+from .rows import TEXT_COLUMNS
+from .scores import SCORE_COLUMNS
+from .values import shown as shown
 
 _CITATION = """\
 @inproceedings{li-etal-2020-unqovering,
@@ -102,28 +83,10 @@ Examples:
     (0.1575, 0.28, 0.3475)
 """
 
-LOW_COVERAGE = 0.5
-"""Coverage below which a warning is given."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(SharedOptions):
-    """The options of `compute`."""
-
-    METRIC: ClassVar[str] = REFERENCES.metric
-    VERSION: ClassVar[int] = VERSION
-    CHOICES: ClassVar[Mapping[str, Sequence[str]]] = {"delta": DELTAS}
-    NO_RULES: ClassVar[Sequence[str]] = ("top_k",)
-
-    delta: str = "paper"
-    top_k: int = 10
-
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class UnQover(Batches, evaluate.Metric):
+class UnQover(Computing, evaluate.Metric):
     """The `evaluate` module; `compute` in one call, or `add` and `add_batch` followed by `compute()`."""
-
-    REFERENCES = REFERENCES
 
     def _info(self) -> evaluate.MetricInfo:
         scores = {name: datasets.Value("float64") for name in SCORE_COLUMNS}
@@ -142,78 +105,3 @@ class UnQover(Batches, evaluate.Metric):
                 "https://github.com/allenai/unqover",
             ],
         )
-
-    def _predictions(self, given: Any, copy: bool) -> Table:
-        return Table.of(PREDICTIONS, given, copy)
-
-    def compute(
-        self,
-        *,
-        predictions: Any = None,
-        references: Any = None,
-        delta: str = Options.delta,
-        by: By = Options.by,
-        mean_over: str | None = Options.mean_over,
-        top_k: int = Options.top_k,
-        confidence: float | None = Options.confidence,
-    ) -> dict[str, Any]:
-        """Scores the predictions given here and those added before; arguments and result are those of the class.
-
-        Raises:
-            ValueError: an option or an input is not what it should be; the text names row, column, value and the fix.
-        """
-        options = Options(
-            delta=delta,
-            by=by,
-            mean_over=mean_over,
-            top_k=top_k,
-            confidence=confidence,
-        )
-        return self._scored(predictions, references, options)
-
-    def _compute(self, *, predictions: Table, references: Table, options: Options) -> dict[str, Any]:
-        runs = runs_of(references, options.mean_over)
-        items = read(references, runs)
-        groups = {columns: crossed([references.values(name) for name in columns]) for columns in options.breakdowns}
-        scores = subject_scores(predictions, items.example_id)
-        n_scores = len(scores) * references.n
-        coverage = sum(int(np.count_nonzero(values)) for values in scores.values()) / n_scores
-        if coverage < LOW_COVERAGE:
-            warnings.warn(
-                f"unqover: coverage {coverage:.4g}: most of the {n_scores} subject scores are 0 (subjects that the "
-                "model does not offer?), and two zeros show no preference; a low bias here is no evidence",
-                stacklevel=4,
-            )
-        rows = Rows(
-            items.subject1.codes,
-            items.subject2.codes,
-            items.attribute.codes,
-            items.template.codes,
-            *measure(scores, options.delta),
-        )
-        del scores  # eight columns that nothing reads any more
-        subjects, attributes = items.subject1.levels, items.attribute.levels
-        sizes = len(subjects), len(attributes), len(items.template.levels)
-
-        def sums_by_run(chosen: Integers) -> list[Sums]:
-            """The sums of every run over some rows."""
-            codes = runs.codes[chosen]
-            return [collect(rows.take(chosen[codes == code]), *sizes) for code in range(len(runs.levels))]
-
-        sums = collect(rows, *sizes)
-        result = summarize(sums_by_run(np.arange(references.n)) if len(runs.levels) > 1 else [sums], options.confidence)
-        scale = result["avg_score"]
-        result["coverage"] = coverage
-        result |= subject_tables(rows, subjects, scale)
-        result |= pair_tables(sums, subjects, attributes, scale, options.top_k)
-        result |= class_tables(rows, items.attribute_class.codes, items.attribute_class.levels, subjects)
-        result |= cluster_tables(rows, *items.clusters, items.cluster1.levels, attributes)
-        if options.by is not None:
-            result["by"] = {
-                ",".join(names): {
-                    value: summarize(sums_by_run(part), options.confidence)
-                    for value, part in zip(of.levels, split(of.codes, len(of.levels)), strict=True)
-                }
-                for names, of in groups.items()
-            }
-        return result | {"signature": options.signature}

@@ -1,9 +1,8 @@
-"""Calling a metric: the `evaluate` module of a benchmark, on a table and its predictions."""
+"""Calling the metric of a benchmark on a table and its predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ RUN = "run"
 
 
 def compute(
-    folder: Path,
+    metric: Any,
     table: pa.Table,
     predictions: Any,
     rules: Mapping[str, Any],
@@ -33,7 +32,7 @@ def compute(
     """What a metric returns.
 
     Args:
-        folder: The `evaluate` module.
+        metric: What has the `compute` of a metric: `Computing` of its `engine`, or its `evaluate` module.
         table: The examples; those of several runs one after the other, told apart by the column `RUN`.
         predictions: Parallel to them, in the form that the metric takes.
         rules: How answers are counted.
@@ -43,12 +42,9 @@ def compute(
     Raises:
         QabiasError: If the metric finds something wrong with its inputs; a metric knows `ValueError` only.
     """
-    import evaluate  # takes seconds, and only scoring needs it
-
     options: dict[str, Any] = {"by": by, **rules}
     if RUN in table.column_names:
         options["mean_over"] = RUN
-    metric = evaluate.load(str(folder))
     try:
         result: dict[str, Any] = metric.compute(predictions=predictions, references=table, **inputs, **options)
     except ValueError as error:

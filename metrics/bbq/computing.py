@@ -1,0 +1,153 @@
+"""The options of `compute`, and its result: reads and checks the inputs, then hands arrays to `scores.py`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .answers import MATCHES, Outputs, answer_indices, read_probabilities, table_of
+from .inputs import Batches, By, Factor, Table, runs_of
+from .inputs import Options as SharedOptions
+from .names import NAMES, check_names, under_names
+from .rows import REFERENCES, group, read
+from .scores import OF_PROBABILITIES, UNPARSED_RULES, VERSION, count
+from .summary import left_out, summarize
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(SharedOptions):
+    """The options of `compute`."""
+
+    METRIC: ClassVar[str] = REFERENCES.metric
+    VERSION: ClassVar[int] = VERSION
+    CHOICES: ClassVar[Mapping[str, Sequence[str]]] = {
+        "unparsed": UNPARSED_RULES,
+        "match": MATCHES,
+        "names": tuple(NAMES),
+    }
+    NO_RULES: ClassVar[Sequence[str]] = ("allow_incomplete", "names")
+
+    unparsed: str = "exclude"
+    match: str = "strict"
+    allow_incomplete: bool = False
+    names: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_names(self.names, self.unparsed)
+
+
+class Computing(Batches):
+    """`compute`, `add` and `add_batch` without `evaluate`, whose module adds what it says of itself."""
+
+    REFERENCES = REFERENCES
+
+    def _predictions(self, given: Any, copy: bool) -> Table:
+        outputs = given if isinstance(given, Outputs) else Outputs(given)
+        return table_of(super()._predictions(outputs.predictions, copy), outputs.probabilities)
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, probabilities: Any = None) -> None:
+        """Keeps a copy of a batch for a later `compute()`; its arguments are those of `compute`.
+
+        Raises:
+            ValueError: they differ in length or are of a kind that cannot be read.
+        """
+        super().add_batch(predictions=Outputs.of(predictions, probabilities), references=references)
+
+    def add(self, *, prediction: Any = None, reference: Any = None, probabilities: Any = None) -> None:
+        """Keeps one prediction, its row and the probabilities of its three answers for a later `compute()`.
+
+        Raises:
+            ValueError: one of them is of a kind that cannot be read.
+        """
+        self.add_batch(predictions=[prediction], references=[reference], probabilities=[probabilities])
+
+    def compute(
+        self,
+        *,
+        predictions: Any = None,
+        references: Any = None,
+        probabilities: Any = None,
+        by: By = Options.by,
+        mean_over: str | None = Options.mean_over,
+        unparsed: str = Options.unparsed,
+        match: str = Options.match,
+        confidence: float | None = Options.confidence,
+        allow_incomplete: bool = Options.allow_incomplete,
+        names: str | None = Options.names,
+    ) -> dict[str, Any]:
+        """Scores the predictions given here and those added before; arguments and result are those of the metric.
+
+        Raises:
+            ValueError: an option or an input is not what it should be; the text names row, column, value and the fix.
+        """
+        options = Options(
+            by=by,
+            mean_over=mean_over,
+            unparsed=unparsed,
+            match=match,
+            confidence=confidence,
+            allow_incomplete=allow_incomplete,
+            names=names,
+        )
+        return self._scored(Outputs.of(predictions, probabilities), references, options)
+
+    def _compute(self, *, predictions: Table, references: Table, options: Options) -> dict[str, Any]:
+        runs = runs_of(references, options.mean_over)
+        items = read(references, options.allow_incomplete, runs)
+        groups = {columns: group(references, columns) for columns in options.breakdowns}
+        answers = answer_indices(predictions.items("prediction"), references, options.match)
+        probabilities = read_probabilities(predictions)
+        n_unparsed = int((answers < 0).sum())
+        if n_unparsed:
+            kept = "count as wrong" if options.unparsed == "wrong" else "are left out"
+            warnings.warn(
+                f"bbq: {n_unparsed} of {references.n} predictions name no answer and {kept} "
+                f"(unparsed={options.unparsed!r})",
+                stacklevel=4,
+            )
+        if probabilities is not None:
+            n_lacking = int((np.isnan(probabilities[:, 0]) & (answers >= 0)).sum())
+            if n_lacking:
+                warnings.warn(
+                    f"bbq: {n_lacking} of {references.n} rows have a prediction and no probabilities; "
+                    "bias_probability_* are over the other rows",
+                    stacklevel=4,
+                )
+        templates = items.templates
+
+        def summaries(of: Factor) -> dict[str, dict[str, Any]]:
+            """The result of every level, from one count of all rows."""
+            cells, clusters = np.unique(of.codes * len(templates.levels) + templates.codes, return_inverse=True)
+            counts = [
+                count(
+                    answers[rows],
+                    items.labels[rows],
+                    items.target[rows],
+                    items.biased[rows],
+                    items.unknown[rows],
+                    items.disambiguated[rows],
+                    clusters[rows],
+                    len(cells),
+                    None if probabilities is None else probabilities[rows],
+                )
+                for rows in (runs.codes == code for code in range(len(runs.levels)))
+            ]
+            starts = np.searchsorted(cells, np.arange(1, len(of.levels)) * len(templates.levels))
+            return {
+                value: summarize(part, options.confidence, options.unparsed)
+                for value, part in zip(of.levels, np.split(np.stack(counts, axis=1), starts), strict=True)
+            }
+
+        result = summaries(Factor(np.zeros(references.n, dtype=np.int64), ("all",)))["all"]
+        if options.by is not None:
+            result["by"] = {",".join(names): summaries(factor) for names, factor in groups.items()}
+        if probabilities is None:
+            result = left_out(result, OF_PROBABILITIES)
+        if options.names is not None:
+            result = under_names(result, options.names)
+        return result | {"signature": options.signature}
