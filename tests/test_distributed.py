@@ -427,7 +427,7 @@ def test_a_task_of_the_ray_script_goes_on_where_its_folder_ends(tmp_path):
     assert script.measure(tasks[0], 600) == ""
     assert [part.read_bytes() for part in parts] == contents
     assert [part.stat().st_mtime_ns for part in (parts[0], parts[2])] == written
-    assert "unknown baseline" in script.measure(tasks[0]._replace(model="baseline:nobody"), 40)
+    assert "unknown kind 'nobody'" in script.measure(tasks[0]._replace(model="baseline:nobody"), 600)
 
 
 def test_the_ray_script_names_what_failed_and_does_the_rest(tmp_path, monkeypatch, capsys):
