@@ -95,7 +95,8 @@ def compare(
     """Set runs side by side, as `qabias compare` does.
 
     Two runs of one model on published and on parallel texts are shown as published minus parallel form, and runs of
-    one model on sets of one form in several languages, such as BBQ's, by language.
+    one model on sets of one form in several languages, such as BBQ's, by language. More than 30 runs stand below each
+    other, ranked, without figures and paired differences.
 
     Args:
         results: Two runs or more: results, or folders of runs with scores.

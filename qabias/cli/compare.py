@@ -25,7 +25,8 @@ def compare(
     """Show the scores of several runs side by side, and which differences are more than chance.
 
     Two runs of one model on published and on parallel texts are shown as published minus parallel form, and runs of
-    one model on sets of one form in several languages, such as BBQ's, by language.
+    one model on sets of one form in several languages, such as BBQ's, by language. More than 30 runs stand below each
+    other, ranked, without figures and paired differences.
     """
     from qabias.comparison import compare_runs, read_runs
     from qabias.report import check_comparison_output, write_comparison

@@ -25,8 +25,9 @@ from qabias.answers.outcomes import Written
 from qabias.errors import QabiasError
 from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.kind import ASKS
-from qabias.scorers.memory import BatchRunner
+from qabias.scorers.memory import BatchRunner, default_budget
 from qabias.scorers.padded_rows import Tokens, check_length, encode_each, n_positions, pad_rows
+from qabias.scorers.paged import PagedWriter
 from qabias.scorers.written_text import WrittenDecoder
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ class GenerationScorer:
             when memory runs out. None for a default by device.
         template: Chat template by which a prompt is the user's turn and an answer the assistant's; None for plain
             texts.
+        paged: Write in pages, see `qabias.scorers.paged`; for a causal model without a temperature.
 
     Attributes:
         name: As given.
@@ -168,6 +170,7 @@ class GenerationScorer:
         seed: int = 0,
         token_budget: int | None = None,
         template: ChatTemplate | None = None,
+        paged: bool = False,
     ) -> None:
         if name not in NAMES:
             raise QabiasError(f"generation: unknown kind of model {name!r}; choose one of {', '.join(NAMES)}")
@@ -186,6 +189,8 @@ class GenerationScorer:
         self._config = _decoding(loaded, max_new_tokens or self._limit(_DEFAULT_TOKENS))
         self._ends = [] if self._config.eos_token_id is None else np.atleast_1d(self._config.eos_token_id).tolist()
         self._batches = BatchRunner(loaded, "generation", token_budget)
+        tokens = token_budget or default_budget(loaded.device == "cpu")
+        self._pages = PagedWriter(loaded, tokens, _set_aside) if paged else None
 
     @property
     def settings(self) -> dict[str, str]:
@@ -264,6 +269,10 @@ class GenerationScorer:
     ) -> dict[tuple[str, str], Written]:
         """Answer distinct pairs of prompt and stream of noise."""
         answers: dict[tuple[str, str], Written] = {}
+        if self._pages is not None and rows:
+            written = self._pages.write([encoded[prompt] for prompt, _ in rows], self._config)
+            if written is not None:
+                return dict(zip(rows, map(self._decode, written), strict=True))
 
         def ask(chosen: list[int]) -> None:
             batch = [rows[i] for i in chosen]
@@ -292,11 +301,11 @@ class GenerationScorer:
             )
         # A decoder alone repeats the prompt; one with an encoder begins with its start token.
         n_given = tokens.shape[1] if is_causal else 1
-        new = written[:, n_given:]
-        # An answer that met no end token had to stop at the limit.
-        ended = np.any(np.isin(new.cpu().numpy(), self._ends), axis=1).tolist()
-        finishes = ["stop" if is_over else "length" for is_over in ended]
-        return [self._decoder.decode(*written) for written in zip(new.tolist(), finishes, strict=True)]
+        return [self._decode(new) for new in written[:, n_given:].tolist()]
+
+    def _decode(self, tokens: list[int]) -> Written:
+        """The answer of some tokens; one that met no end token had to stop at the limit."""
+        return self._decoder.decode(tokens, "length" if set(self._ends).isdisjoint(tokens) else "stop")
 
 
 class GumbelNoise:
