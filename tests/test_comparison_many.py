@@ -11,6 +11,7 @@ from qabias.comparison.neighbours import Neighbours
 from qabias.comparison.paired_tests import N_PERMUTATIONS, differences, holm
 from qabias.comparison.ranking import joint
 from qabias.comparison.ranking_tables import RANKING
+from qabias.errors import QabiasError
 from qabias.report import write_comparison
 from qabias.report.card import comparison_card
 from qabias.tables.model import find
@@ -105,6 +106,22 @@ def test_a_note_of_several_runs_stands_once(compared_runs, tmp_path, two_are_man
     names = [f"run {number}" for number in range(1200)]
     assert many.notes_by_run(names, [["Cut."]] * 1200) == ["1,200 runs (run 0, run 1, run 2, ...): Cut."]
     assert many.notes_by_run(["one", "other"], [["A.", "B."], ["B."]]) == ["one: A.", "one and other: B."]
+
+
+def test_many_runs_that_lack_answers_are_counted():
+    notes = [f"run {number}: only 50.0 % of 20 answered." for number in range(400)]
+    assert many.missing_by_run(notes[:10]) == notes[:10]
+    *first, last = many.missing_by_run(notes)
+    assert first == notes[:10]
+    assert last == "390 runs more with less than 98 % answered; the table of written answers has all."
+
+
+def test_many_runs_of_other_questions_are_refused_in_a_line_that_can_be_read(compared_runs):
+    folders = folders_of(compared_runs, "bbq", (*BBQ * 20, "more"))
+    with pytest.raises(QabiasError) as refused:
+        compare(folders)
+    assert f"limit: '200' (60 runs, such as {folders[0]}), '400' (1 run, such as {folders[-1]})" in str(refused.value)
+    assert len(str(refused.value)) < 700
 
 
 def test_other_samples_are_marked_and_not_ranked(compared_runs, two_are_many):

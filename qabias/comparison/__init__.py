@@ -35,7 +35,7 @@ from qabias.comparison.languages import (
     names_by_language,
     paired_tables,
 )
-from qabias.comparison.many import MOST_BESIDE, many_notes, notes_by_run, tables_by_run
+from qabias.comparison.many import MOST_BESIDE, many_notes, missing_by_run, named, notes_by_run, tables_by_run
 from qabias.comparison.outcomes import missing_notes, outcomes_tables
 from qabias.comparison.paired import Answers, have_common_examples, pair_up
 from qabias.comparison.paired_tests import differences
@@ -178,7 +178,7 @@ def _compare_many(
         *outcomes_tables(names, [run.scores for run in runs]),
     )
     notes = [*_mixed_notes(mixed), *many_notes(len(runs)), *not_ranked]
-    notes += missing_notes(names, [run.scores for run in runs])
+    notes += missing_by_run(missing_notes(names, [run.scores for run in runs]))
     notes += _left_out_notes(meaningful(benchmark, question_only), names, scores)
     notes += notes_by_run(names, [read_notes(run) for run in runs])
     differing = about_many(benchmark, ranked)
@@ -307,8 +307,7 @@ def _left_out_notes(
         if measure.lacks and 0 < len(without) < len(names):
             titles.setdefault((measure.lacks, without), []).append(measure.title)
     return [
-        f"Not compared: {'; '.join(of)}. {', '.join(without)}: without ({why})."
-        for (why, without), of in titles.items()
+        f"Not compared: {'; '.join(of)}. {named(without)}: without ({why})." for (why, without), of in titles.items()
     ]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qabias.benchmarks import Benchmark, loadable_benchmarks
+from qabias.benchmarks.facts import counted
 from qabias.errors import QabiasError
 from qabias.runs.coverage import coverage_field
 from qabias.runs.scored import ScoredRun, read_scored
@@ -29,6 +30,7 @@ COVERAGE = "coverage"
 """The field of the signature that says how many of the examples have an answer, where not all have."""
 
 _LONGEST_NAME = 40
+_MOST_FOUND = 10
 
 
 def read_runs(folders: Sequence[Path]) -> list[ScoredRun]:
@@ -158,7 +160,15 @@ def are_question_only(runs: Sequence[ScoredRun]) -> bool:
 
 
 def _found(runs: Sequence[ScoredRun], values: Sequence[str]) -> str:
-    return ", ".join(f"{run.folder}: {value!r}" for run, value in zip(runs, values, strict=True))
+    """The value of every run, or of many runs the different ones, each with a run that has it."""
+    if len(runs) <= _MOST_FOUND:
+        return ", ".join(f"{run.folder}: {value!r}" for run, value in zip(runs, values, strict=True))
+    first: dict[str, ScoredRun] = {}
+    for run, value in zip(runs, values, strict=True):
+        first.setdefault(value, run)
+    shown = [f"{value!r} ({counted(values.count(value), 'run')}, such as {run.folder})" for value, run in first.items()]
+    more = len(shown) - _MOST_FOUND
+    return ", ".join(shown[:_MOST_FOUND]) + (f" and {more} values more" if more > 0 else "")
 
 
 def differing_fields(signatures: Sequence[str]) -> list[str]:

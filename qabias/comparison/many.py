@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.facts import Scores, union
+from qabias.benchmarks.facts import Scores, counted, union
 from qabias.benchmarks.findings import listed
 from qabias.benchmarks.ranges import READ_RANGES, range_column, range_in_words, shown_estimate
 from qabias.comparison.tables import READ_INTERVALS, n_examples
@@ -22,6 +22,7 @@ BY_RUN = "Scores by run"
 """Section of the scores."""
 
 _MOST_NAMED = 3
+_MOST_MISSING = 10
 _NOT_ASKED = "An empty cell: not asked in this run."
 
 
@@ -93,10 +94,20 @@ def notes_by_run(names: Sequence[str], notes: Sequence[Sequence[str]]) -> list[s
     for name, of_run in zip(names, notes, strict=True):
         for note in of_run:
             having.setdefault(note, []).append(name)
-    return [f"{_named(of)}: {note}" for note, of in having.items()]
+    return [f"{named(of)}: {note}" for note, of in having.items()]
 
 
-def _named(names: Sequence[str]) -> str:
+def missing_by_run(notes: Sequence[str]) -> list[str]:
+    """The first notes on runs that lack many answers, and how many more of them there are."""
+    n_more = len(notes) - _MOST_MISSING
+    if n_more <= 0:
+        return list(notes)
+    more = f"{counted(n_more, 'run')} more with less than 98 % answered; the table of written answers has all."
+    return [*notes[:_MOST_MISSING], more]
+
+
+def named(names: Sequence[str]) -> str:
+    """A few names, or the first of many and their number."""
     if len(names) <= _MOST_NAMED:
         return listed(names)
     return f"{len(names):,} runs ({', '.join(names[:_MOST_NAMED])}, ...)"
