@@ -50,7 +50,7 @@ def answered(rows, choose):
 def scores_of(found, table):
     asked, answers = join_answers(BBQ, table, found.given.answers, "a run of HELM")
     given = answers["prediction"].to_pylist()
-    return compute(locate.metric("bbq"), asked, given, {"allow_incomplete": True}), asked
+    return compute(locate.metric_module("bbq", "engine").Computing(), asked, given, {"allow_incomplete": True}), asked
 
 
 def figure(found, name):

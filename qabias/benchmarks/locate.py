@@ -5,7 +5,6 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from qabias.errors import QabiasError
 
@@ -42,11 +41,6 @@ def dataset_module(benchmark: str, module: str) -> ModuleType:
 def metric_module(benchmark: str, module: str) -> ModuleType:
     """Import a module of a metric folder that needs no `evaluate`, e.g. `metric_module("toy", "scores")`."""
     return _import(f"{benchmark}_metric", metric_folder(benchmark), module)
-
-
-def metric(benchmark: str) -> Any:
-    """The metric of a benchmark without its `evaluate` module, importing which takes seconds."""
-    return metric_module(benchmark, "engine").Computing()
 
 
 def _import(package: str, folder: Path, module: str) -> ModuleType:

@@ -52,7 +52,14 @@ def scores_of(table: pa.Table, answers: pa.Table, rules: Rules, by: Sequence[str
     """The metric's result for examples and their stored answers, broken down by columns of the examples."""
     given = answers["prediction"].to_pylist()
     options = {**counting(rules), "allow_incomplete": rules.get("allow_incomplete") == "yes"}
-    return compute(locate.metric(NAME), table, given, options, list(by), {"probabilities": probabilities_of(answers)})
+    return compute(
+        locate.metric_module(NAME, "engine").Computing(),
+        table,
+        given,
+        options,
+        list(by),
+        {"probabilities": probabilities_of(answers)},
+    )
 
 
 def paper_categories(table: pa.Table) -> list[str]:

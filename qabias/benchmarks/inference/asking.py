@@ -180,7 +180,9 @@ def score(table: pa.Table, answers: pa.Table, by: Sequence[str], rules: Rules = 
         given = lists.flatten().to_pylist()
     else:
         given = answers["prediction"].to_pylist()
-    return compute(locate.metric(BBNLI), table, given, rules, list(by)) | outcome_counts(answers)
+    return compute(locate.metric_module(BBNLI, "engine").Computing(), table, given, rules, list(by)) | outcome_counts(
+        answers
+    )
 
 
 def varied(table: pa.Table) -> list[str]:

@@ -373,7 +373,7 @@ def _measured(table: pa.Table, scores: Mapping[str, Floats], rules: Rules, is_wr
     with warnings.catch_warnings():
         if is_written:  # one score of two is 0, and more where answers decline, which the outcomes tell
             warnings.filterwarnings("ignore", "unqover: coverage")
-        return compute(locate.metric(NAME), table, scores, rules, ["attribute_class"])
+        return compute(locate.metric_module(NAME, "engine").Computing(), table, scores, rules, ["attribute_class"])
 
 
 def _numbers(answers: pa.Table, column: str) -> np.ndarray:
