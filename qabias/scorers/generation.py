@@ -148,7 +148,7 @@ class GenerationScorer:
             when memory runs out. None for a default by device.
         template: Chat template by which a prompt is the user's turn and an answer the assistant's; None for plain
             texts.
-        paged: Write in pages, see `qabias.scorers.paged`; for a causal model without a temperature.
+        paged: Write in pages, see `qabias.scorers.paged`; only a causal model without a temperature can.
 
     Attributes:
         name: As given.

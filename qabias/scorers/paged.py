@@ -53,6 +53,10 @@ def parse_paged(options: Mapping[str, str], writes: bool, temperature: float) ->
     return value == "yes"
 
 
+class _NoPagesError(Exception):
+    """Why a model cannot be asked in pages."""
+
+
 class PagedWriter:
     """Lets a model write in pages, where it can.
 
@@ -84,15 +88,14 @@ class PagedWriter:
         """
         if self._gave_up:
             return None
+        written, problem = None, ""
         try:
-            problem = None if self._is_probed else self._probe(prompts, config)
+            problem = "" if self._is_probed else self._probe(prompts, config)
             self._is_probed = True
-            written = None if problem else [tokens for tokens, _ in self._ask(prompts, config)]
-        except QabiasError:
-            raise
-        except (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError) as error:
-            # Whatever a model or device raises that does not know pages; memory that ran out is a RuntimeError.
-            problem, written = f"{type(error).__name__}: {first_line(error)}", None
+            if not problem:
+                written = [tokens for tokens, _ in self._ask(prompts, config)]
+        except _NoPagesError as error:
+            problem = str(error)
         if problem:
             self._gave_up = True
             warnings.warn(
@@ -102,7 +105,12 @@ class PagedWriter:
         return written
 
     def _ask(self, prompts: Sequence[Tokens], config: Any) -> list[tuple[list[int], list[float]]]:
-        """The tokens that follow every prompt, with their log-probabilities."""
+        """The tokens that follow every prompt, with their log-probabilities.
+
+        Raises:
+            QabiasError: If the model answers with NaN.
+            _NoPagesError: If it cannot be asked so, or a prompt gets no answer.
+        """
         import torch
         from transformers.generation.configuration_utils import ContinuousBatchingConfig
 
@@ -112,14 +120,16 @@ class PagedWriter:
             longest = max(map(len, prompts)) + config.max_new_tokens
             limits = {"num_blocks": math.ceil(max(self._tokens, longest) / _PAGE), "max_batch_tokens": self._tokens}
         batching = ContinuousBatchingConfig(page_size=_PAGE, return_logprobs=True, **limits)
-        with torch.inference_mode(), self._decoding(model, config):
-            found = model.generate_batch(
-                list(map(list, prompts)), config, continuous_batching_config=batching, warmup=not on_cpu
-            )
+        given = list(map(list, prompts))
+        try:
+            with torch.inference_mode(), self._decoding(model, config):
+                found = model.generate_batch(given, config, continuous_batching_config=batching, warmup=not on_cpu)
+        except (RuntimeError, ValueError) as error:  # of layers that know no pages, or memory that ran out
+            raise _NoPagesError(f"{type(error).__name__}: {first_line(error)}") from error
         answers = [found[name] for name in sorted(found, key=lambda name: int(name.rpartition("_")[2]))]
         errors = [str(answer.error) for answer in answers if answer.error]
         if errors or len(answers) != len(prompts):
-            raise RuntimeError(errors[0] if errors else f"{len(prompts) - len(answers)} prompts have no answer")
+            raise _NoPagesError(errors[0] if errors else f"{len(prompts) - len(answers)} prompts have no answer")
         if any(math.isnan(value) for answer in answers for value in answer.logprobs):
             raise QabiasError(f"model {self._loaded.name!r} answers with NaN; try --dtype float32 or bfloat16")
         return [(list(answer.generated_tokens), list(answer.logprobs)) for answer in answers]
