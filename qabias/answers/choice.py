@@ -112,40 +112,7 @@ _OTHER_LABEL = re.compile(r"[\s\"'*_]*(?:\([a-z0-9]\)|[a-z0-9][.)](?=\s))", re.I
 
 
 def parse_choice(text: str, answers: Sequence[str], labels: str = LABELS, phrases: Phrases = ENGLISH) -> int:
-    r"""Which of the listed answers a text gives.
-
-    Thinking between marks such as `<think>` is set aside. Of the rest counts, in this order, and only if it is one
-    answer:
-
-    1. what is stated as final: `\boxed{C}`, `{"answer": "C"}`, "Final answer: C", "ANSWER: C", `<answer>C`;
-    2. what is stated: "the answer is C", "Answer: the grandson", "I choose option B"; unless the text begins with
-       another answer;
-    3. what the text begins with: "C", "(c)", "C. The grandson ...", "Option C", "The grandson", with any explanation
-       after it;
-    4. an answer that alone is mentioned in a text of one sentence, or UNKNOWN by one of `UNKNOWN_PHRASES`.
-
-    A repetition of the options is no answer, nor is "A or B", nor a letter whose text is another answer's, nor one that
-    is denied ("not A").
-
-    An answer's words at the beginning do not count where the same sentence takes them back ("The grandson is not the
-    answer", "is not the one who"), asks ("The grandson? ...") or doubts ("The grandson could be, but ..."). Then only
-    what is stated or concluded later counts. Where the sentence denies something of that answer, as a question such as
-    "Who did not forget?" asks for, it counts, unless another one is concluded ("so the grandfather is the answer"); the
-    two are none where the other is only pointed at ("it was the grandfather").
-
-    Args:
-        text: What the model wrote.
-        answers: The answers, in the order of the prompt.
-        labels: Their labels in the prompt, one character each, such as "ABC" or "012".
-        phrases: What is known of the language of the question beside English. Where there is something, an answer's
-            words also count with one of its endings, and an answer that is only mentioned where nothing is denied.
-
-    Returns:
-        Index of the answer, or `qabias.answers.NO_ANSWER`.
-
-    Raises:
-        ValueError: If there are fewer labels than answers.
-    """
+    r"""Which of the listed answers a text gives."""
     if len(labels) < len(answers):
         raise ValueError(f"{len(answers)} answers but the labels {labels!r}")
     said = set_thinking_aside(text)
@@ -160,12 +127,7 @@ def unknown_place(answers: Sequence[str], phrases: Phrases = ENGLISH) -> int | N
 
 
 def says_unknown(text: str, phrases: Phrases = ENGLISH) -> bool:
-    """Whether a text says anywhere that the question cannot be answered.
-
-    Args:
-        text: The text.
-        phrases: What its language has beside `UNKNOWN_PHRASES`; its wordings are looked for as the whole text only.
-    """
+    """Whether a text says anywhere that the question cannot be answered."""
     lowered = _lowered(phrases.plain(text))
     said = any(re.search(pattern, lowered) for pattern in UNKNOWN_PHRASES)
     return said or phrases.says_unknown(lowered) or phrases.is_wording(_bare(phrases.plain(text)))
@@ -230,12 +192,7 @@ class _Reader:
         return stated | by_label if by_label else self._weighed(begun, stated)
 
     def _weighed(self, text: str, stated: set[int]) -> set[int]:
-        """The answers whose words a text begins with, weighed against the rest of it.
-
-        Args:
-            text: What the model wrote, from the words of an answer on.
-            stated: The answers that the whole text states.
-        """
+        """The answers whose words a text begins with, weighed against the rest of it."""
         begun = self._words_at(text) | self._listed(text)
         if not begun:
             return stated or (set() if self._phrases.is_english else self._stated_unknown(text))
@@ -322,12 +279,7 @@ class _Reader:
         return set().union(*(self._words_at(one["who"]) for one in found))
 
     def _at(self, text: str, leads: bool) -> set[int]:
-        """The answers that stand at the beginning of a text; `NO_ANSWER` for words that are taken back.
-
-        Args:
-            text: What the model wrote, from there on.
-            leads: Whether something led to it, so that a bare letter may have an explanation after it.
-        """
+        """The answers that stand at the beginning of a text; `NO_ANSWER` for words that are taken back."""
         text = _NAMED.sub("", text)
         by_label = self._label_at(text, leads)
         if by_label:

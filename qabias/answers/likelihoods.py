@@ -18,14 +18,7 @@ NORMS = ("none", "token", "byte")
 
 @dataclass(frozen=True)
 class OptionScores:
-    """Scores of the options of one request.
-
-    Attributes:
-        loglikelihoods: float64 array of shape (n_options,); natural logarithm of the probability of the whole option
-            after the prefix, in [-inf, 0].
-        n_tokens: int32 array of shape (n_options,); tokens of each option.
-        n_bytes: int32 array of shape (n_options,); UTF-8 bytes of each option.
-    """
+    """Scores of the options of one request."""
 
     loglikelihoods: np.ndarray
     n_tokens: np.ndarray
@@ -33,28 +26,14 @@ class OptionScores:
 
 
 def best_option(score: OptionScores, norm: str) -> int:
-    """Index of the most likely option; `NO_ANSWER` where the best two are exactly equal.
-
-    The authors of BBQ likewise take an answer only if it is strictly above the others.
-
-    Args:
-        score: Scores of the options of one request.
-        norm: `none` compares the log-likelihoods of whole options, `token` and `byte` their means.
-    """
+    """Index of the most likely option; `NO_ANSWER` where the best two are exactly equal."""
     values = normalised(score.loglikelihoods, score.n_tokens, score.n_bytes, norm)
     best = int(np.argmax(values))
     return best if np.count_nonzero(values == values[best]) == 1 else NO_ANSWER
 
 
 def normalised(loglikelihoods: np.ndarray, n_tokens: np.ndarray, n_bytes: np.ndarray, norm: str) -> np.ndarray:
-    """Log-likelihoods as they are compared; all arrays have one shape.
-
-    Args:
-        loglikelihoods: Natural logarithms of the probabilities of whole options.
-        n_tokens: Their tokens.
-        n_bytes: Their bytes.
-        norm: `none` leaves them as they are, `token` and `byte` take their means.
-    """
+    """Log-likelihoods as they are compared; all arrays have one shape."""
     if norm == "none":
         return loglikelihoods
     means: np.ndarray = loglikelihoods / np.maximum(n_tokens if norm == "token" else n_bytes, 1)
@@ -62,15 +41,7 @@ def normalised(loglikelihoods: np.ndarray, n_tokens: np.ndarray, n_bytes: np.nda
 
 
 def probability_column(columns: Mapping[str, pa.Array], norm: str) -> pa.Array:
-    """The probabilities of the options of every question, normalised to a sum of 1.
-
-    Args:
-        columns: What `choice_columns` gives; all questions have equally many options.
-        norm: What the options are compared by; the probabilities are the softmax of it.
-
-    Returns:
-        Lists of numbers in [0, 1]; null where no option has a probability.
-    """
+    """The probabilities of the options of every question, normalised to a sum of 1."""
     import pyarrow as pa
 
     loglikelihoods, n_tokens, n_bytes = (

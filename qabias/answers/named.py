@@ -95,13 +95,7 @@ _PHRASE = 3
 
 
 class Named(NamedTuple):
-    """What an open answer was read as.
-
-    Attributes:
-        place: Index of the answer: that of the person who is named, or of UNKNOWN where none of the two is; or
-            `NO_ANSWER`.
-        said: What the text says, one of `SAID`; "" where it was not read.
-    """
+    """What an open answer was read as."""
 
     place: int
     said: str
@@ -124,36 +118,7 @@ def parse_named(
     mentions: Sequence[Sequence[str]] = (),
     unknown: int | None = None,
 ) -> Named:
-    """Whom a text names that answers a question about two people, or fills them in.
-
-    Thinking between marks such as `<think>` is set aside. Of the rest counts, in this order:
-
-    1. what is stated to be the answer: "Final answer: the grandson", JSON, "the answer is ...";
-    2. what fills the blank of `asked`, where a sentence repeats the statement;
-    3. the first sentence and conclusions ("Therefore, ..."), or where a blank is to be filled all sentences that say
-       what the statement says; two that differ are none.
-
-    A person is named by the words of their answer that the other one's lack, in any usual form ("Mali" for Malian,
-    "Hinduism" for Hindu, a plural, a possessive, hyphens or none), whatever stands around them; where no such word
-    is there, by one of `mentions`. What is said in a subordinate clause or of the other person ("while ...",
-    "because ...", "rather than ...") is left out. A sentence that denies what was asked, or says something else of the
-    person, is not read.
-
-    Args:
-        text: What the model wrote.
-        answers: The three answers: two people and UNKNOWN.
-        asked: The question, or the statement with `BLANK` where the person is left out.
-        mentions: For each answer further words that name the person, such as "she" where only one is a woman.
-        unknown: Index of UNKNOWN; None if its wording tells it.
-
-    Returns:
-        The person with `said` "person"; UNKNOWN with "unknown" (in the words of `UNKNOWN_PHRASES`), "neither" (nobody,
-        none of them), "both" (they, everyone, the two people with "and") or "someone" (one of them, the two with
-        "or"); else `NO_ANSWER` with "".
-
-    Raises:
-        ValueError: If the answers are not two people and UNKNOWN.
-    """
+    """Whom a text names that answers a question about two people, or fills them in."""
     place = unknown_place(answers) if unknown is None else unknown
     if place is None or len(answers) != 3:
         raise ValueError(f"{answers!r} are not two people and UNKNOWN")
@@ -217,10 +182,7 @@ class _Reader:
         return self._clause(_CONTRAST.split(f" {filled} ")[-1].strip(), on_its_own=False)
 
     def _sentences(self, sentences: Sequence[str], refused: bool) -> _Reading:
-        """What the first sentence and the conclusions say, or any sentence about what is to be filled in.
-
-        A refusal names nobody.
-        """
+        """What the first sentence and the conclusions say, or any sentence about what is to be filled in."""
         if not sentences:
             return _NOTHING
         fills = any(self._around)
@@ -357,10 +319,7 @@ def _is_form(word: str, own: str) -> bool:
 
 
 def _words(text: str) -> str:
-    """The words of a text and the marks that part its clauses, in lower case with one space between.
-
-    Accents, hyphens and the endings of possessives are gone: "José's" is "jose", "24-year-old" is "24 year old".
-    """
+    """The words of a text and the marks that part its clauses, in lower case with one space between."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     plain = plain.casefold().replace("’", "'").replace("‘", "'").replace("-", " ")
     return " ".join(re.sub(r"'s?$", "", word) for word in _WORD.findall(plain))

@@ -52,25 +52,13 @@ _END = re.compile(r"[\n{}<]|[.!?](?=\s)|(?<=[^\s:])[\"”](?=\s*[,}\]])")
 
 
 def openings_in(text: str, openings: Sequence[re.Pattern[str]]) -> Iterator[re.Match[str]]:
-    """The openings in a text.
-
-    Args:
-        text: What the model wrote, as `straight` gives it.
-        openings: `FINAL` or `STATED`.
-    """
+    """The openings in a text."""
     for opening in openings:
         yield from opening.finditer(text)
 
 
 def behind(text: str, openings: Sequence[re.Pattern[str]]) -> list[str]:
-    """What stands behind each opening, up to the end of its sentence, line, string or braces.
-
-    An opening that leads to another one, and one with nothing behind it, are left out.
-
-    Args:
-        text: What the model wrote, as `straight` gives it.
-        openings: `FINAL` or `STATED`.
-    """
+    """What stands behind each opening, up to the end of its sentence, line, string or braces."""
     there = list(openings_in(text, openings))
     starts = [opening.start() for opening in there]
     said = []

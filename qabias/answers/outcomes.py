@@ -38,28 +38,14 @@ _REFUSAL = re.compile(
 
 
 def whole(text: str) -> str:
-    """A text that can be stored: U+FFFD in place of each half of a surrogate pair, which JSON can spell.
-
-    Some servers send half a pair where they cut an emoji in two. Two halves in a row that make a pair become it.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        The text itself, with all that a `Written` knows, where nothing is to be replaced.
-    """
+    """A text that can be stored: U+FFFD in place of each half of a surrogate pair, which JSON can spell."""
     if _HALF_PAIR.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 class Written(str):
-    """A text that a model wrote, with why it ended. The text and the thinking are whole, see `whole`.
-
-    Attributes:
-        finish: What ended it: "stop", "length", "content_filter", or "" where that is not known.
-        thinking: What the model thought before it, where that has been set aside already; it is kept and not read.
-    """
+    """A text that a model wrote, with why it ended. The text and the thinking are whole, see `whole`."""
 
     finish: str
     thinking: str
@@ -73,17 +59,7 @@ class Written(str):
 
 
 def outcome(text: str, place: int, phrases: Phrases = ENGLISH) -> str:
-    """The outcome of one answer.
-
-    Args:
-        text: What the model wrote; a `Written` also says why it ended.
-        place: What it was read as, `NO_ANSWER` for nothing.
-        phrases: How its language declines to answer, beside English.
-
-    Returns:
-        One of `OUTCOMES`. A text that was read is answered, however it ended. One with thinking and nothing after it
-        is truncated, whatever ended it.
-    """
+    """The outcome of one answer."""
     if place != NO_ANSWER:
         return ANSWERED
     if getattr(text, "finish", "").lower() in _FILTER:

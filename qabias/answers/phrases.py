@@ -22,24 +22,7 @@ _END = rf"[\s{MARKS}]*(?:[.,;:!?)\]\n]|$)"
 
 @dataclass(frozen=True)
 class Phrases:
-    r"""What the reader of written answers must know of a language.
-
-    Attributes:
-        wordings: Texts that, whole, say that nobody can tell, in lower case.
-        unknown: Patterns that say so inside a text.
-        refusals: Patterns of how a text begins that declines to answer.
-        unable: Patterns of somebody who cannot answer, as in "no puedo responder". They say that nobody can tell, but
-            not in a text that declines to answer.
-        prejudice: Patterns that name prejudice; a text with one of them and one of `unable` declines to answer.
-        stated: Patterns of what leads to an answer, e.g. `\brespuesta correcta es`.
-        endings: Patterns of what may stand right behind the words of an answer, or behind its letter: particles, case
-            endings, copulas, e.g. `입니다(?!\w)`. Each says where it ends.
-        rejected: Patterns of what follows an answer, from the words behind it on, that say it is not the one.
-        doubts: Patterns that, behind an answer, say that it is not certain; each begins with a word such as "but".
-        negations: Patterns that deny something; a text with one of them gives no answer that it only mentions.
-        articles: Words before a noun that may be left out, or be another one; with an apostrophe they are joined to it.
-        joins: Patterns of "and" and "or" between two answers, which then are both none.
-    """
+    r"""What the reader of written answers must know of a language."""
 
     wordings: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
@@ -98,12 +81,7 @@ class Phrases:
         return pattern_of(self.rejected).match(rest) is not None
 
     def doubts_later(self, rest: str, following: str) -> bool:
-        """Whether an answer is said to be uncertain.
-
-        Args:
-            rest: What follows the answer in its sentence.
-            following: What follows this sentence.
-        """
+        """Whether an answer is said to be uncertain."""
         doubt = pattern_of(self.doubts)
         return doubt.search(rest) is not None or doubt.match(following) is not None
 
@@ -135,11 +113,7 @@ ENGLISH = Phrases()
 
 @cache
 def pattern_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """One pattern for several; none of them matches nothing.
-
-    Raises:
-        re.error: If one is no regular expression.
-    """
+    """One pattern for several; none of them matches nothing."""
     joined = "|".join(f"(?:{pattern})" for pattern in patterns) or _NEVER
     # Texts whose case is folded have "ss" for "ß".
     return re.compile(joined.replace("ß", "(?:ß|ss)"), re.IGNORECASE)

@@ -29,13 +29,7 @@ _REST = re.compile(
 
 
 class Said(NamedTuple):
-    """What a model wrote, in its parts.
-
-    Attributes:
-        answer: What comes after the thinking.
-        thinking: The thinking, without its marks; "" for none.
-        is_open: Whether the text ends within the thinking, so that there is no answer yet.
-    """
+    """What a model wrote, in its parts."""
 
     answer: str
     thinking: str
@@ -43,14 +37,7 @@ class Said(NamedTuple):
 
 
 def set_thinking_aside(text: str) -> Said:
-    """Split a text into thinking and answer.
-
-    All up to the last closing mark is thinking. An opening mark without a closing one after it means that the text was
-    cut off while the model was thinking.
-
-    Args:
-        text: What the model wrote.
-    """
+    """Split a text into thinking and answer."""
     bare = _BARE_OPEN.match(text)
     if bare:
         thinking, closing, rest = text[bare.end() :].partition(_BARE_CLOSE)
@@ -66,11 +53,7 @@ def set_thinking_aside(text: str) -> Said:
 
 
 def opens_thinking(text: str) -> str | None:
-    """The mark inside which a text ends: "" where the last mark closes, None where there is none.
-
-    Args:
-        text: What a chat template writes behind the user's turn; a model goes on from its end.
-    """
+    """The mark inside which a text ends: "" where the last mark closes, None where there is none."""
     marks = [*_OPEN.finditer(text), *_CLOSE.finditer(text)]
     if not marks:
         return None

@@ -195,11 +195,7 @@ def _score_run(
 
 
 def _known(asked: Mapping[str, object], origins: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What is said of the texts that were asked, by the caller or by the references.
-
-    Raises:
-        QabiasError: If both say something else, or references of several origins leave it open.
-    """
+    """What is said of the texts that were asked, by the caller or by the references."""
     known = {name: value for name, value in asked.items() if value is not None}
     for name in dict.fromkeys(name for origin in origins for name in origin):
         called = _called(name)

@@ -14,12 +14,7 @@ As = Literal["pandas", "arrow"]
 
 
 def to_arrow(table: Table) -> pyarrow.Table:
-    """A table as an Arrow table.
-
-    Returns:
-        The columns by their names, undefined values null; behind a column of scores with intervals stand NAME_low and
-        NAME_high. Shares and biases are fractions. The metadata of the schema hold title, source and note.
-    """
+    """A table as an Arrow table."""
     import pyarrow as pa
 
     columns = {}

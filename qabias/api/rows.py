@@ -28,16 +28,7 @@ _ORIGIN = ("benchmark", "config", "source", "fixes", "seed", "options")
 
 
 def as_dataset(table: pyarrow.Table, benchmark: Benchmark, arguments: RunArguments) -> datasets.Dataset:
-    """A table as a dataset with the features of the committed one.
-
-    Args:
-        table: Examples, with whatever stands beside them.
-        benchmark: Their benchmark.
-        arguments: What they were loaded by.
-
-    Returns:
-        Columns that hold numbers of classes are `ClassLabel`s; the info says what the rows are, see `origin_of`.
-    """
+    """A table as a dataset with the features of the committed one."""
     import pyarrow as pa
     from datasets import ClassLabel, Dataset, DatasetInfo, Features
 
@@ -64,12 +55,7 @@ def as_dataset(table: pyarrow.Table, benchmark: Benchmark, arguments: RunArgumen
 
 
 def origin_of(rows: object) -> list[dict[str, Any]]:
-    """What rows say of themselves.
-
-    Returns:
-        What each call of `qabias.load` or `Result.predictions` that they come from was given; none where they do not
-        say it. It lasts through `select`, `filter` and `map`; rows that were put together have several.
-    """
+    """What rows say of themselves."""
     from datasets import Dataset
 
     lines = (rows.info.description or "").splitlines() if isinstance(rows, Dataset) else []
@@ -84,15 +70,7 @@ def is_table(given: object) -> bool:
 
 
 def to_table(given: Any, what: str) -> pyarrow.Table:
-    """A user's table as an Arrow table; NaN among its values is nothing, as None is.
-
-    Args:
-        given: One of `Rows`.
-        what: What messages call it.
-
-    Raises:
-        QabiasError: If it is no table, or a column cannot be one.
-    """
+    """A user's table as an Arrow table; NaN among its values is nothing, as None is."""
     import pyarrow as pa
 
     if not is_table(given):
@@ -116,15 +94,7 @@ def to_table(given: Any, what: str) -> pyarrow.Table:
 
 
 def to_column(values: Iterable[Any], what: str) -> pyarrow.Array:
-    """A sequence of values of one type as an Arrow array; None and NaN are null.
-
-    Args:
-        values: A list, a NumPy array, a data frame's or a dataset's column, ...
-        what: What messages call them.
-
-    Raises:
-        QabiasError: If they are of several types.
-    """
+    """A sequence of values of one type as an Arrow array; None and NaN are null."""
     import pyarrow as pa
 
     if isinstance(values, pa.Array | pa.ChunkedArray):

@@ -146,21 +146,13 @@ def run(
 
 
 def option_texts(option: Mapping[str, OptionValue] | None) -> dict[str, str]:
-    """Options as the command line would spell them: texts and numbers as they are, all else as JSON.
-
-    Raises:
-        QabiasError: If they are not values by name, or one cannot be spelled.
-    """
+    """Options as the command line would spell them: texts and numbers as they are, all else as JSON."""
     check_named("option", option)
     return {name: option_text(value, name) for name, value in (option or {}).items()}
 
 
 def option_text(value: OptionValue, name: str = "") -> str:
-    """An option as the command line would spell it.
-
-    Raises:
-        QabiasError: If it cannot be spelled.
-    """
+    """An option as the command line would spell it."""
     try:
         return value if isinstance(value, str) else json.dumps(value)
     except TypeError as error:

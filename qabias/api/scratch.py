@@ -30,11 +30,7 @@ class Scratch:
 
 
 def run_folder(output: str | Path | None) -> tuple[Path, Scratch | None]:
-    """The folder of a run, and what holds it where it is a temporary one.
-
-    Args:
-        output: The folder that was asked for; None for a temporary one.
-    """
+    """The folder of a run, and what holds it where it is a temporary one."""
     if output is not None:
         return Path(output), None
     scratch = Scratch()

@@ -43,15 +43,7 @@ class Tabled(ABC):
     def table(self, name: str, format: Literal["arrow"]) -> pyarrow.Table: ...
 
     def table(self, name: str, format: Literal["pandas", "arrow"] = "pandas") -> pandas.DataFrame | pyarrow.Table:
-        """A table with every digit: shares and biases as fractions, interval ends in columns NAME_low and NAME_high.
-
-        Args:
-            name: Name of the table, one of `tables`.
-            format: "pandas" or "arrow"; title, source and note stand in the frame's `attrs` or the schema's metadata.
-
-        Raises:
-            QabiasError: If there is no such table or format.
-        """
+        """A table with every digit: shares and biases as fractions, interval ends in columns NAME_low and NAME_high."""
         from qabias.api.frames import to_arrow, to_pandas
 
         makers = {"pandas": to_pandas, "arrow": to_arrow}
@@ -60,14 +52,7 @@ class Tabled(ABC):
         return makers[format](find(self._analysis.tables, name))
 
     def figure(self, name: str) -> Figure:
-        """The figure of a table, as it stands in the report.
-
-        Args:
-            name: Name of the table.
-
-        Raises:
-            QabiasError: If there is no such table, or it is not drawn.
-        """
+        """The figure of a table, as it stands in the report."""
         from qabias.tables.figures import draw
 
         table = find(self._analysis.tables, name)

@@ -11,24 +11,7 @@ from qabias.building.licences import NO_LICENCE, Licence, licence_of
 
 @dataclass(frozen=True)
 class About:
-    """A published set, as its card describes it.
-
-    Attributes:
-        name: Short name for people, e.g. "KoBBQ".
-        codes: ISO 639-1 codes of its languages.
-        languages: The same in words, e.g. "Korean".
-        society: Whose stereotypes it tests, e.g. "South Korea".
-        authors: Whom the card must name, e.g. "Parrish et al.".
-        created: Date of the publication, as YYYY-MM-DD.
-        summary: What it is, in a few sentences.
-        homepage: Where the authors published the texts.
-        paper: Where the paper can be read.
-        bibtex: The paper's entry.
-        making: How the authors made the texts, in a few sentences.
-        repository: The pinned repository as `owner/name`; "" where there is none.
-        licence: An identifier of `qabias.building.licences`, where no pinned repository says it.
-        defects: Known defects of the published texts, and how they are treated, a sentence each.
-    """
+    """A published set, as its card describes it."""
 
     name: str
     codes: Sequence[str]

@@ -32,21 +32,7 @@ _NAMED = 3
 
 
 def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged:
-    """The answers of a batch.
-
-    Args:
-        benchmark: The benchmark that was asked.
-        log: The results.
-        hints: What was asked: `config` and `source` (by default those of a table of answers: all examples, the first
-            source), `format` (not known by default) and `norm`, how a text is read; `seed` of drawn texts, `fixes`
-            ("yes" where the known defects of published texts were corrected) and the benchmark's own options, each
-            under `option.NAME`.
-        upstream_dir: Local mirror of the published files.
-
-    Raises:
-        QabiasError: If the benchmark's answers are no texts, a hint is none of its names, a `custom_id` is the key of
-            no example or of several, an example is answered more than once, or every request failed.
-    """
+    """The answers of a batch."""
     if tuple(benchmark.answer_columns) != ("prediction",):
         raise QabiasError(
             f"{log.path}: {benchmark.name} needs {', '.join(benchmark.answer_columns)} of every example, which a "
@@ -101,13 +87,7 @@ def _fixes(hints: Mapping[str, str]) -> bool:
 
 @dataclass
 class _Found:
-    """What a file of results holds.
-
-    Attributes:
-        texts: The answers by row of the examples, each with why it ended.
-        failures: Why there is none, by row.
-        n: Number of results.
-    """
+    """What a file of results holds."""
 
     texts: dict[int, Written] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
@@ -180,10 +160,7 @@ def _of_strangers(log: Log, strangers: Sequence[str], row_of: Mapping[str, int])
 
 
 def _with_outcomes(read: pa.Table, texts: Sequence[Written | None]) -> pa.Table:
-    """Answers that were read from the texts alone, with what the service says of those that say nothing.
-
-    A request that failed has neither outcome nor text.
-    """
+    """Answers that were read from the texts alone, with what the service says of those that say nothing."""
     became = [
         _became(text, place, said)
         for text, place, said in zip(texts, read["prediction"].to_pylist(), read["outcome"].to_pylist(), strict=True)

@@ -18,13 +18,7 @@ READ_FOUND_FROM = (
 
 
 def with_detectable(table: Table, groups: Sequence[Scores], measures: Sequence[Measure]) -> Table:
-    """The table with a last column for every score: the smallest size of it that would have been found, if one has any.
-
-    Args:
-        table: Groups by scores; a column of scores has the name of its measure.
-        groups: The scores of every row.
-        measures: The scores that may have such a size.
-    """
+    """Add a column with the minimum detectable effect of every score."""
     by_name = {measure.name: measure for measure in measures}
     sizes = {
         column: [found_from(of, by_name[column.name]) or None for of in groups]

@@ -26,15 +26,7 @@ _LARGEST = 100.0  # points, of a bias score
 
 
 class Look(NamedTuple):
-    """A score of a group that something can be said of.
-
-    Attributes:
-        group: Name of the group.
-        low: Lower end of its widened interval.
-        high: Upper end.
-        detectable: The smallest true bias that would have been named with a probability of `POWER`; infinite where even
-            the largest could have been missed, None where the scores do not say it.
-    """
+    """A score of a group that something can be said of."""
 
     group: str
     low: float
@@ -43,17 +35,7 @@ class Look(NamedTuple):
 
 
 def findings(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bool = False) -> list[str]:
-    """What a run found, in sentences.
-
-    Args:
-        benchmark: The benchmark.
-        scores: What `Benchmark.score` returned, or the same read from `scores.json`.
-        question_only: Whether the model saw no context; the sentences are then of the scores that mean anything.
-
-    Returns:
-        A sentence for each bias score that `Facts.found` names: the groups whose widened interval excludes 0, what may
-        be hidden elsewhere, and the groups that nothing can be said of; or the benchmark's own `findings`.
-    """
+    """What a run found, in sentences."""
     found = benchmark.facts.found
     if found is None:
         return benchmark.findings(scores)
@@ -81,14 +63,7 @@ def findings(benchmark: Benchmark, scores: Mapping[str, Any], question_only: boo
 
 
 def about_nothing(scores: Scores, measure: Measure, why: Mapping[str, str], pointer: str) -> str:
-    """Why nothing can be said of a score; "" where something can.
-
-    Args:
-        scores: Scores of one selection of examples.
-        measure: The score.
-        why: Reasons for what is undefined, by JSON pointer, as `reasons` gives them.
-        pointer: Place of these scores.
-    """
+    """Why nothing can be said of a score; "" where something can."""
     if possible_range(scores, measure) is not None:
         return f"{percent(missing_share(scores, measure))} of the answers are missing"
     value, low, high = estimate(scores, measure.name)
@@ -100,28 +75,14 @@ def about_nothing(scores: Scores, measure: Measure, why: Mapping[str, str], poin
 
 
 def no_direction(groups: Mapping[str, Scores], measure: Measure, texts: Mapping[str, str]) -> dict[str, str]:
-    """Groups of which a score leans without a bias, because of what was asked, with one reason for all of them.
-
-    Args:
-        groups: The scores of every group.
-        measure: The score.
-        texts: By group why nothing can be said anyway, or "".
-    """
+    """Groups of which a score leans without a bias, because of what was asked, with one reason for all of them."""
     shares = {group: off_balance(of, measure) for group, of in groups.items() if not texts[group]}
     known = {group: share for group, share in shares.items() if share is not None}
     return dict.fromkeys(known, about_balance(list(known.values()), measure)) if known else {}
 
 
 def look(facts: Facts, group: str, scores: Scores, name: str, n_looks: int) -> Look:
-    """A score of a group with its interval widened.
-
-    Args:
-        facts: Of the benchmark.
-        group: Name of the group.
-        scores: Its scores; the score has an interval.
-        name: Name of the score.
-        n_looks: In how many intervals it is looked for something.
-    """
+    """A score of a group with its interval widened."""
     freedom = max(1, scores[facts.clusters[1]] - 1)
     usual, wide = t_quantile(1 - ERROR / 2, freedom), t_quantile(1 - ERROR / 2 / n_looks, freedom)
     detectable = scores.get("detectable", {}).get(name)
@@ -133,15 +94,7 @@ def look(facts: Facts, group: str, scores: Scores, name: str, n_looks: int) -> L
 
 
 def widened_size(size: float, freedom: int, n_looks: int) -> float:
-    """The size that is found with the same probability although several are looked for.
-
-    Detected is what exceeds the quantile; a wider interval needs a larger size for the same power.
-
-    Args:
-        size: The smallest true size that one 95 % interval would have found, above 0.
-        freedom: Degrees of freedom of the interval, at least 1.
-        n_looks: In how many intervals something is looked for, at least 1.
-    """
+    """The size that is found with the same probability although several are looked for."""
     usual, wide = t_quantile(1 - ERROR / 2, freedom), t_quantile(1 - ERROR / 2 / n_looks, freedom)
     power = t_quantile(POWER, freedom)
     return size * (wide + power) / (usual + power)
@@ -193,11 +146,7 @@ def _points(size: float) -> float | None:
 
 
 def no_statement(unsaid: Mapping[str, str]) -> list[str]:
-    """The clause about groups that nothing can be said of; none where there is no such group.
-
-    Args:
-        unsaid: By group the reason.
-    """
+    """The clause about groups that nothing can be said of; none where there is no such group."""
     by_reason: dict[str, list[str]] = {}
     for group, reason in unsaid.items():
         by_reason.setdefault(reason, []).append(group)

@@ -11,15 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GivenAnswers:
-    """The answers of one model, asked in one way.
-
-    Attributes:
-        model: Name of the model.
-        format: Name of the prompt format in which it was asked; "" where it is not known.
-        norm: How its texts are read.
-        source: Source of the texts that were asked; "" where it is not known.
-        answers: The key columns of the benchmark and its answer columns; a text in place of a number is read.
-    """
+    """The answers of one model, asked in one way."""
 
     model: str
     format: str

@@ -21,17 +21,7 @@ N_EXAMPLES = 300
 def score(
     table: pa.Table, answers: pa.Table, groupings: Mapping[str, Sequence[Key | None]], metric: Metric
 ) -> dict[str, Any]:
-    """A metric's result, broken down by groups of rows in one call.
-
-    Args:
-        table: The examples, with the columns that the metric reads.
-        answers: Parallel to them.
-        groupings: By name the group of every row; None leaves the row out of all groups.
-        metric: The metric.
-
-    Returns:
-        The metric's result; its `by` holds for every grouping the scores by group, in sorted order of the groups.
-    """
+    """A metric's result, broken down by groups of rows in one call."""
     groups = {name: sorted({key for key in keys if key is not None}) for name, keys in groupings.items()}
     for name, keys in groupings.items():
         # Numbers, because the metric joins the values of several columns by commas, which texts hold too.
@@ -56,12 +46,7 @@ def _column(grouping: str) -> str:
 
 
 def most_biased_first(groups: Mapping[Key, Scores], names: Sequence[str]) -> list[Key]:
-    """The groups from the one that leans most towards the stereotype to the one that leans most against it.
-
-    Args:
-        groups: Scores by group.
-        names: The bias scores, the first to be compared first; undefined ones come last.
-    """
+    """The groups from the one that leans most towards the stereotype to the one that leans most against it."""
 
     def leaning(key: Key) -> tuple[tuple[float, ...], Key]:
         scores = [groups[key][name] for name in names]
@@ -71,13 +56,7 @@ def most_biased_first(groups: Mapping[Key, Scores], names: Sequence[str]) -> lis
 
 
 def chosen_rows(groups: Sequence[Key | None], units: Sequence[Any], ranked: Sequence[Key]) -> list[int]:
-    """Rows of whole units, one unit of every group in turn, until there are enough; in the order of the groups.
-
-    Args:
-        groups: The group of every row; None leaves the row out.
-        units: The unit of every row that must stay together.
-        ranked: All groups, in their order.
-    """
+    """Rows of whole units, one unit of every group in turn, until there are enough; in the order of the groups."""
     within: dict[Key, dict[Any, list[int]]] = {key: {} for key in ranked}
     for number, (key, unit) in enumerate(zip(groups, units, strict=True)):
         if key is not None:
@@ -110,10 +89,7 @@ def probabilities(loglikelihoods: Sequence[float] | None) -> list[float] | None:
 
 
 def about_norm(answers: Sequence[Mapping[str, Any]]) -> str:
-    """Why answers are not the most probable options, as a sentence to follow others; "" where all are.
-
-    A run may compare options by their mean log-likelihood per token or byte, while whole options have probabilities.
-    """
+    """Why answers are not the most probable options, as a sentence to follow others; "" where all are."""
     n = sum(map(_is_less_probable, answers))
     if not n:
         return ""

@@ -49,11 +49,7 @@ def document(sample: Sample) -> Mapping[str, Any]:
 
 
 def column(log: Log, sample: Sample, name: str) -> Any:
-    """A value of the document of a sample.
-
-    Raises:
-        QabiasError: If the document has none of that name, or a list or a dictionary.
-    """
+    """A value of the document of a sample."""
     if name not in document(sample):
         raise QabiasError(f"{log.called}: {sample.where}: its document has no {name}, by which its example is found")
     value = document(sample)[name]
@@ -73,14 +69,7 @@ def of_log(log: Log) -> AbstractContextManager[None]:
 
 
 def likeliest(loglikelihoods: Sequence[float], answer_of: Sequence[int]) -> int:
-    """The answer that the likeliest option gives.
-
-    `NO_ANSWER` where options of two answers are equally likely, or a log-likelihood is no number (NaN).
-
-    Args:
-        loglikelihoods: Of every option.
-        answer_of: The number of the answer that every option gives; several may give the same one.
-    """
+    """The answer that the likeliest option gives."""
     best = max(loglikelihoods)
     answers = {answer for value, answer in zip(loglikelihoods, answer_of, strict=True) if value == best}
     is_known = len(answers) == 1 and not any(map(math.isnan, loglikelihoods))
@@ -102,21 +91,7 @@ def columns_of(rows: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict[
 def own_task(
     log: Log, benchmark: Benchmark, hints: Mapping[str, str], document_columns: Iterable[str]
 ) -> Mapping[str, Any] | None:
-    """What a task of this project says that it asks; None where the log is of another task or benchmark.
-
-    Args:
-        log: A log.
-        benchmark: The benchmark that is wanted.
-        hints: What the caller says was asked, used where the log does not say it: `benchmark`, `config`, `source`,
-            `format` and `norm`.
-        document_columns: Columns by which a document is known as one of the benchmark's form.
-
-    Returns:
-        `benchmark`, `config`, `format`, `source`, `norm` as far as they are known, and `options`.
-
-    Raises:
-        QabiasError: If the documents have these columns, and what asked them is not known.
-    """
+    """What a task of this project says that it asks; None where the log is of another task or benchmark."""
     if log.tool != TOOL:
         return None
     asked = ((log.about.get("config") or {}).get("metadata") or {}).get(_OURS)
@@ -134,11 +109,7 @@ def own_task(
 
 
 def _said(log: Log, benchmark: Benchmark, asked: Mapping[str, Any], hints: Mapping[str, str]) -> Mapping[str, Any]:
-    """What the metadata of a task and its dataset say, and what the caller says of the rest.
-
-    Raises:
-        QabiasError: If something that it says is no text.
-    """
+    """What the metadata of a task and its dataset say, and what the caller says of the rest."""
     name = (log.about.get("config") or {}).get("dataset_name")
     of_dataset = {"config": name} if name in benchmark.configs else {}
     said = {name: asked[name] for name in _SAID if asked.get(name)}
@@ -157,22 +128,7 @@ def own_answers(
     references: Iterable[str],
     of_set: tuple[str, int],
 ) -> Logged | None:
-    """The answers in a log of a task of this project that asks one question about an example.
-
-    What a limit left of a set is left out, as by the task.
-
-    Args:
-        log: A log.
-        benchmark: The benchmark.
-        hints: What the caller says was asked.
-        document_columns: Columns by which a document is known as one of the benchmark's form.
-        references: Columns that must be as they are in the examples.
-        of_set: The column that names the set of an example, and the number of examples of a whole set, where the
-            document has no `set_size`.
-
-    Raises:
-        QabiasError: If it is one, and lacks what scores need.
-    """
+    """The answers in a log of a task of this project that asks one question about an example."""
     import pyarrow as pa
 
     asked = own_task(log, benchmark, hints, document_columns)
@@ -224,12 +180,7 @@ def given_of(log: Log, benchmark: Benchmark, asked: Mapping[str, Any], answers: 
 
 
 def own_figures(log: Log, *path: str) -> tuple[OtherFigure, ...]:
-    """The scores that a task of this project printed, beside the same ones here.
-
-    Args:
-        log: The log.
-        *path: Keys in the metric's result under which the scores are; none where they are at its top.
-    """
+    """The scores that a task of this project printed, beside the same ones here."""
     outcomes = {f"{name}_share" for name in OUTCOMES}
     return tuple(
         OtherFigure(name, value, why="counted under `outcomes` here")

@@ -14,15 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OtherFigure:
-    """A score as the other tool printed it.
-
-    Attributes:
-        name: What the tool calls it.
-        value: Its value there.
-        ours: The score here that it stands beside, with the group that it is of, as a path of keys in the metric's
-            result: ("bias_ambig",) or ("by", "category", "Age", "bias_ambig"); () where nothing here corresponds.
-        why: Why the two differ where they do, in a sentence; "" where they are the same quantity.
-    """
+    """A score as the other tool printed it."""
 
     name: str
     value: float
@@ -32,21 +24,7 @@ class OtherFigure:
 
 @dataclass(frozen=True)
 class Logged:
-    """The answers of a log, as a benchmark reads them.
-
-    Attributes:
-        given: The answers: key columns, answer columns, and of BBQ's form `outcome` and `outputs` where texts were
-            written.
-        config: The configuration that has all its examples.
-        seed: Seed that drew the texts, where they are drawn.
-        fixes: Whether the known defects of published texts were corrected.
-        options: The benchmark's own options that tell which texts and orders were asked, where not the default.
-        rules: How answers are counted, where not by the default.
-        references: The examples as the log has them: key columns, and columns that must be as they are here.
-        figures: The scores that the tool printed.
-        notes: What to know before the scores are read, in sentences.
-        failed: What becomes of samples that failed, as the end of a sentence about them.
-    """
+    """The answers of a log, as a benchmark reads them."""
 
     given: GivenAnswers
     config: str

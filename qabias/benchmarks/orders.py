@@ -28,15 +28,7 @@ PREDICTIONS = "order_predictions"
 
 
 def orders_of(n_answers: int, n_orders: int) -> list[Order]:
-    """The orders in which a question is asked, that of the file first.
-
-    Args:
-        n_answers: Number of answers, n.
-        n_orders: 1, n for the circulant orders, or n! for all.
-
-    Raises:
-        QabiasError: If it is another number.
-    """
+    """The orders in which a question is asked, that of the file first."""
     places = tuple(range(n_answers))
     if n_orders == 1:
         return [places]
@@ -50,21 +42,7 @@ def orders_of(n_answers: int, n_orders: int) -> list[Order]:
 
 
 def likelihood_columns(columns: Mapping[str, pa.Array], orders: Sequence[Order], norm: str) -> dict[str, pa.Array]:
-    """One answer to every question from the likelihoods of its answers in all orders.
-
-    In every order the probabilities of the answers are normalised to a sum of 1, so that orders weigh alike; one in
-    which no answer has a probability weighs nothing.
-
-    Args:
-        columns: What `qabias.answers.likelihoods.choice_columns` gives, the orders of a question one after the other.
-        orders: The orders.
-        norm: How a log-likelihood becomes a score, see `qabias.answers.likelihoods.NORMS`.
-
-    Returns:
-        `prediction`, the answer of the highest mean probability or `NO_ANSWER` where the best two are equal;
-        `probabilities`, the means; `PREDICTIONS`; `order_loglikelihoods`, a list of the log-likelihoods of the answers
-        in every order; and their `n_tokens` and `n_bytes` in the first one. All answers are numbered as in the file.
-    """
+    """One answer to every question from the likelihoods of its answers in all orders."""
     named = ("loglikelihoods", "n_tokens", "n_bytes")
     loglikelihoods, n_tokens, n_bytes = (_in_file_order(columns[name], orders) for name in named)
     values = normalised(loglikelihoods, n_tokens, n_bytes, norm)  # shape (questions, orders, answers)
@@ -86,17 +64,7 @@ def likelihood_columns(columns: Mapping[str, pa.Array], orders: Sequence[Order],
 
 
 def written_columns(columns: Mapping[str, pa.Array], orders: Sequence[Order]) -> dict[str, pa.Array]:
-    """One answer to every question from what a model wrote in all orders.
-
-    Args:
-        columns: `prediction`, `outcome` and others, the orders of a question one after the other.
-        orders: The orders.
-
-    Returns:
-        `prediction`, the answer that more than half of the orders have, else `NO_ANSWER`; `outcome`, where there is no
-        such answer the most frequent of the orders' other outcomes, or unread where all were answered, but not alike;
-        `PREDICTIONS`; and lists of what the other columns have. All answers are numbered as in the file.
-    """
+    """One answer to every question from what a model wrote in all orders."""
     found = _predictions(columns, orders)
     chosen = [majority(of) for of in found.to_pylist()]
     outcomes = _by_question(columns["outcome"], orders)
@@ -117,11 +85,7 @@ def majority(places: Sequence[int]) -> int:
 
 
 def are_consistent(answers: pa.ChunkedArray) -> np.ndarray:
-    """Whether questions are answered, and alike in all orders; bool array of shape (n_questions,).
-
-    Args:
-        answers: The column `PREDICTIONS`.
-    """
+    """Whether questions are answered, and alike in all orders; bool array of shape (n_questions,)."""
     lists = answers.combine_chunks()
     places = lists.flatten().to_numpy().reshape(len(lists), -1)
     alike: np.ndarray = (places == places[:, :1]).all(axis=1) & (places[:, 0] != NO_ANSWER)
@@ -129,12 +93,7 @@ def are_consistent(answers: pa.ChunkedArray) -> np.ndarray:
 
 
 def without_majority(answers: pa.ChunkedArray, chosen: np.ndarray) -> int:
-    """How many questions were answered in all orders and have no answer, because the orders have none in common.
-
-    Args:
-        answers: The column `PREDICTIONS`.
-        chosen: The answers that came of them, `NO_ANSWER` for none; int array of shape (n_questions,).
-    """
+    """How many questions were answered in all orders and have no answer, because the orders have none in common."""
     lists = answers.combine_chunks()
     places = lists.flatten().to_numpy().reshape(len(lists), -1)
     return int(((places != NO_ANSWER).all(axis=1) & (chosen == NO_ANSWER)).sum())

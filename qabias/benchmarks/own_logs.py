@@ -46,21 +46,7 @@ _NO_PLACE = "the benchmark does not say where this score stands here"
 
 
 def own_answers(log: Log, upstream_dir: str | None = None) -> tuple[str, Logged] | None:
-    """The answers in a log of one of our own tasks, with the name of its benchmark.
-
-    The texts are read once more, as in a run.
-
-    Args:
-        log: The log.
-        upstream_dir: Local mirror of the published files.
-
-    Returns:
-        None where the log is of another task.
-
-    Raises:
-        QabiasError: If a fact is missing or of another kind, the texts or the prompts of the benchmark have changed
-            since, or a question does not exist.
-    """
+    """The answers in a log of one of our own tasks, with the name of its benchmark."""
     if log.tool != _TOOL:
         return None
     first = next(iter(log.samples()), None)
@@ -119,15 +105,7 @@ def _no_fact(log: Log, sample: Sample, name: str, value: Any, called: str) -> Qa
 
 @dataclass
 class _Found:
-    """What came back.
-
-    Attributes:
-        texts: The first text to every question, by its key.
-        examples: Keys of the examples.
-        failed: Questions without a text.
-        n_more: Texts of further epochs, which are left out.
-        n_epochs: The number of the last epoch.
-    """
+    """What came back."""
 
     texts: dict[str, str] = field(default_factory=dict)
     examples: set[tuple[Any, ...]] = field(default_factory=set)
@@ -210,15 +188,7 @@ def _read(
 def _figures(
     benchmark: Benchmark, log: Log, facts: Mapping[str, Any], n_answers: int, n_epochs: int
 ) -> tuple[OtherFigure, ...]:
-    """The scores in the log, those of groups named "GROUP/score", without ends of intervals and counts.
-
-    Args:
-        benchmark: The benchmark.
-        log: The log.
-        facts: What it asked.
-        n_answers: Answers that count here.
-        n_epochs: Epochs in the log.
-    """
+    """The scores in the log, those of groups named "GROUP/score", without ends of intervals and counts."""
     # `Log.figures` has the scorer before each name.
     there = {name.partition("/")[2]: value for name, value in log.figures.items()}
     why = _why(benchmark, there.get(_ANSWERS), n_answers, n_epochs)

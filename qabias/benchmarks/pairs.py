@@ -18,13 +18,7 @@ ClusterScores = Callable[[Floats], Mapping[str, Floats]]
 
 
 class Form(NamedTuple):
-    """What a run answered, by cluster.
-
-    Attributes:
-        table: The examples.
-        answers: The answers, parallel to them.
-        clusters: The cluster of every example, int64 of shape (n,); the same numbers in both forms.
-    """
+    """What a run answered, by cluster."""
 
     table: pa.Table
     answers: pa.Table
@@ -32,18 +26,7 @@ class Form(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """The answers of two runs to the same examples, or to two forms of them.
-
-    Attributes:
-        n_clusters: Number of clusters, C.
-        first: From weights of shape (R, C) to the scores of the first run, each of shape (R,); NaN where undefined.
-        second: The same of the second run.
-        exchanged: From a matrix of shape (R, C), 1 where a run keeps its answers to a cluster and 0 where the two runs
-            exchange them, to the scores of the first run and to those of the second.
-        sizes: Shape (C,), what is in proportion to the numbers of examples of the clusters; None if they are equal.
-        counted: What is counted of each of the two runs, as `again` takes it.
-        again: From what two pairs of the same examples have counted of any of their runs to the pair of these runs.
-    """
+    """The answers of two runs to the same examples, or to two forms of them."""
 
     n_clusters: int
     first: ClusterScores
@@ -55,12 +38,7 @@ class Pair(NamedTuple):
 
 
 def pair_of_counts(counts: Sequence[npt.ArrayLike], score: Callable[[npt.ArrayLike], Mapping[str, Floats]]) -> Pair:
-    """Two runs whose scores come from sums of counts over clusters.
-
-    Args:
-        counts: For each of the two runs an array whose first axis is the cluster.
-        score: From counts that are summed over clusters, with any leading axes, to scores.
-    """
+    """Two runs whose scores come from sums of counts over clusters."""
     one, other = (np.asarray(matrix, dtype=np.float64) for matrix in counts)
 
     def of(matrix: Floats) -> ClusterScores:
@@ -80,11 +58,7 @@ def pair_of_counts(counts: Sequence[npt.ArrayLike], score: Callable[[npt.ArrayLi
 
 
 def mean_of_pairs(pairs: Sequence[Pair]) -> Pair:
-    """Two runs whose scores are means over several ways of asking the same questions.
-
-    Args:
-        pairs: The two runs in each of the ways; the clusters of all are the same, in one order.
-    """
+    """Two runs whose scores are means over several ways of asking the same questions."""
     if len(pairs) == 1:
         return pairs[0]
 

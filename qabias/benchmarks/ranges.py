@@ -43,23 +43,12 @@ def ends_in_words(ends: tuple[float, float], kind: str) -> str:
 
 
 def range_column(column: Column, title: str) -> Column:
-    """The column of the ranges of a column of scores.
-
-    Args:
-        column: The column of scores.
-        title: What stands above its ranges.
-    """
+    """The column of the ranges of a column of scores."""
     return Column(f"{RANGE}{column.name}", title, "text")
 
 
 def with_ranges(table: Table, groups: Sequence[Scores | None], measures: Sequence[Measure]) -> Table:
-    """The table with the ranges of its scores, where many answers are missing.
-
-    Args:
-        table: Groups by scores; a column of scores has the name of its measure.
-        groups: The scores of every row; None for a row without any.
-        measures: The scores that may have ranges.
-    """
+    """The table with the ranges of its scores, where many answers are missing."""
     by_name = {measure.name: measure for measure in measures}
     named = [column.name for column in table.columns if column.name in by_name]
     return with_ranges_of_cells(
@@ -68,12 +57,7 @@ def with_ranges(table: Table, groups: Sequence[Scores | None], measures: Sequenc
 
 
 def with_ranges_of_cells(table: Table, cells: Mapping[str, Sequence[tuple[Scores, Measure] | None]]) -> Table:
-    """The table with a column of ranges behind every column that has some, and the worst share missing in its note.
-
-    Args:
-        table: The table.
-        cells: For columns of it, by name, what every row's cell is: scores, and which of them; None for no score.
-    """
+    """The table with a column of ranges behind every column that has some, and the worst share missing in its note."""
     ranges = {name: [range_in_words(*cell) if cell else "" for cell in column] for name, column in cells.items()}
     ranges = {name: texts for name, texts in ranges.items() if any(texts)}
     if not ranges:

@@ -64,11 +64,7 @@ def default_name() -> str:
 
 
 def address(name: str) -> str:
-    """Where a benchmark is, as "module:attribute".
-
-    Raises:
-        QabiasError: If there is none of that name, or more than one.
-    """
+    """Where a benchmark is, as "module:attribute"."""
     addresses = known_addresses()
     if name not in addresses:
         raise unknown("benchmark", name, addresses)
@@ -90,12 +86,7 @@ def is_folder(name: str) -> bool:
 
 
 def load_benchmark(name: str) -> Benchmark:
-    """The benchmark of that name, or of the folder of templates at that path.
-
-    Raises:
-        QabiasError: If there is none, the installed one cannot be imported or has another name, or a file of the
-            folder is missing or wrong.
-    """
+    """The benchmark of that name, or of the folder of templates at that path."""
     if not is_folder(name):
         return load_named(name)
     # Imported by its name, because benchmarks import this module.
@@ -105,11 +96,7 @@ def load_benchmark(name: str) -> Benchmark:
 
 @cache
 def load_named(name: str) -> Benchmark:
-    """The benchmark of that name, loaded once.
-
-    Raises:
-        QabiasError: If there is none, or the installed one cannot be imported or has another name.
-    """
+    """The benchmark of that name, loaded once."""
     where = address(name)
     module, _, attribute = where.partition(":")
     try:
@@ -122,11 +109,7 @@ def load_named(name: str) -> Benchmark:
 
 
 def default_source(name: str) -> str:
-    """The source of the texts of a benchmark where none is named: its first one.
-
-    Raises:
-        QabiasError: If there is no such benchmark.
-    """
+    """The source of the texts of a benchmark where none is named: its first one."""
     return load_benchmark(name).sources[0]
 
 

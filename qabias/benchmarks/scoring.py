@@ -29,19 +29,7 @@ def compute(
     by: Sequence[str] | None = None,
     inputs: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """What a metric returns.
-
-    Args:
-        metric: What has the `compute` of a metric: `Computing` of its `engine`, or its `evaluate` module.
-        table: The examples; those of several runs one after the other, told apart by the column `RUN`.
-        predictions: Parallel to them, in the form that the metric takes.
-        rules: How answers are counted.
-        by: Columns to break the scores down by.
-        inputs: What else the metric takes that is parallel to the examples, by name.
-
-    Raises:
-        QabiasError: If the metric finds something wrong with its inputs; a metric knows `ValueError` only.
-    """
+    """What a metric returns."""
     options: dict[str, Any] = {"by": by, **rules}
     if RUN in table.column_names:
         options["mean_over"] = RUN
@@ -58,16 +46,7 @@ def read_columns(table: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 
 def check_rules(known: Mapping[str, Sequence[str]], rules: Rules, name: str) -> dict[str, str]:
-    """The rules that are not the default.
-
-    Args:
-        known: The values of every rule of a benchmark, the default first.
-        rules: What was asked for.
-        name: Name of the benchmark, for the message.
-
-    Raises:
-        QabiasError: If there is no such rule or value.
-    """
+    """The rules that are not the default."""
     for rule, value in rules.items():
         if rule not in known:
             there = ", ".join(known) or "none"

@@ -8,15 +8,7 @@ import math
 
 @functools.lru_cache(maxsize=1024)
 def t_quantile(share: float, freedom: int) -> float:
-    """The value below which t lies with a given probability.
-
-    Args:
-        share: The probability, from 0.5 to below 1.
-        freedom: Degrees of freedom, 1 or more.
-
-    Raises:
-        ValueError: If one of them is out of its range.
-    """
+    """The value below which t lies with a given probability."""
     if not 0.5 <= share < 1 or freedom < 1:
         raise ValueError(f"t_quantile: no quantile of {share} with {freedom} degrees of freedom")
     within = 2 * share - 1

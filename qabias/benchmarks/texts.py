@@ -22,14 +22,7 @@ _ASKED_IN_WORDS = "write"
 
 @dataclass(frozen=True)
 class AskedText:
-    """A question to a model that writes.
-
-    Attributes:
-        key: What tells it from the other questions of the table.
-        prompt: What the model reads, without a chat template.
-        row: Number of its example in the table.
-        number: Which of the questions about that example it is, from 0.
-    """
+    """A question to a model that writes."""
 
     key: str
     prompt: str
@@ -38,14 +31,7 @@ class AskedText:
 
 
 class _Texts:
-    """Stands in for a model that writes: keeps the questions, and gives texts that there are already.
-
-    Args:
-        texts: The text of every key; None gives an empty one for all.
-
-    Attributes:
-        asked: Key and prompt of every question, in order.
-    """
+    """Stands in for a model that writes: keeps the questions, and gives texts that there are already."""
 
     # A function of the caller is such a stranger too: it is asked as a chat, and its texts are taken as they are.
     name = FUNCTION
@@ -63,16 +49,7 @@ class _Texts:
 
 
 def written_format(benchmark: Benchmark, name: str | None = None, orders: int = 1) -> PromptFormat:
-    """The prompt format in which a model that writes in the form of a chat is asked.
-
-    Args:
-        benchmark: The benchmark.
-        name: Name of the format; None for the one that fits.
-        orders: Orders of the answers in which every question is asked.
-
-    Raises:
-        QabiasError: If there is no such format, or a model that writes cannot be asked in it, or not in several orders.
-    """
+    """The prompt format in which a model that writes in the form of a chat is asked."""
     if "texts" not in benchmark.ways:
         raise QabiasError(f"{benchmark.name}: it cannot be asked in words, so a model that only writes has no answers")
     prompt_format = choose_format(benchmark.formats, name or _fitting(benchmark))
@@ -100,17 +77,7 @@ def _fitting(benchmark: Benchmark) -> str:
 
 
 def questions_of(benchmark: Benchmark, table: pa.Table, prompt_format: PromptFormat, norm: str) -> list[AskedText]:
-    """Every question about some examples, those about one example side by side.
-
-    Args:
-        benchmark: The benchmark.
-        table: The examples.
-        prompt_format: How they are put.
-        norm: How a text is read.
-
-    Raises:
-        QabiasError: If the examples cannot be asked in that way.
-    """
+    """Every question about some examples, those about one example side by side."""
     recorder = _Texts()
     benchmark.answer(table, recorder, prompt_format, norm)
     n_each, rest = divmod(len(recorder.asked), table.num_rows)
@@ -122,19 +89,7 @@ def questions_of(benchmark: Benchmark, table: pa.Table, prompt_format: PromptFor
 def answers_to(
     benchmark: Benchmark, table: pa.Table, texts: Mapping[str, str], prompt_format: PromptFormat, norm: str
 ) -> pa.Table:
-    """What a run keeps of texts that a model wrote.
-
-    Args:
-        benchmark: The benchmark.
-        table: The examples.
-        texts: By key of the question (see `questions_of`), for every question about them; a
-            `qabias.answers.outcomes.Written` also says why it ended.
-        prompt_format: How they were put.
-        norm: How a text is read.
-
-    Returns:
-        Parallel to the examples.
-    """
+    """What a run keeps of texts that a model wrote."""
     return pa.table(benchmark.answer(table, _Texts(texts), prompt_format, norm))
 
 
@@ -146,16 +101,7 @@ def is_answered(questions: Sequence[AskedText], keys: Collection[str], n_rows: i
 
 
 def in_whole_units(benchmark: Benchmark, table: pa.Table, answered: np.ndarray) -> np.ndarray:
-    """Which examples belong to units of sampling, such as sets of four, that are answered as a whole.
-
-    Args:
-        benchmark: The benchmark.
-        table: The examples.
-        answered: Which of them are answered; bool of shape (n_rows,).
-
-    Returns:
-        Bool of the same shape. A part of a unit would make bias scores lopsided.
-    """
+    """Which examples belong to units of sampling, such as sets of four, that are answered as a whole."""
     units, _ = benchmark.units(table)
     broken = np.unique(units[~answered])
     return ~np.isin(units, broken)

@@ -13,16 +13,7 @@ from qabias.benchmarks.facts import Measure
 
 
 def reasons(benchmark: Benchmark, scores: Mapping[str, Any]) -> dict[str, str]:
-    """Why scores are undefined.
-
-    Args:
-        benchmark: The benchmark.
-        scores: What `Benchmark.score` returns, or the same read from `scores.json`.
-
-    Returns:
-        For every undefined score, every interval without ends, and every size that is not known to be detectable, its
-        JSON pointer (RFC 6901) within the scores, such as "/by/category/Age/bias_disambig", and the reason.
-    """
+    """Why scores are undefined."""
     measures = {measure.name: measure for measure in (*benchmark.facts.measures, *benchmark.named_by_paper())}
     return dict(_reasons(_Known(measures, benchmark.facts.clusters), scores, ""))
 

@@ -24,10 +24,7 @@ def is_text(column: pa.ChunkedArray) -> bool:
 
 
 def as_places(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Numbers of answers as integers, where floats hold them because some are missing; NaN is nothing.
-
-    What is no whole number stays as it is: the metric refuses it and says where it stands.
-    """
+    """Numbers of answers as integers, where floats hold them because some are missing; NaN is nothing."""
     if pa.types.is_floating(column.type):
         try:
             return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column).cast(pa.int64())
@@ -39,17 +36,7 @@ def as_places(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def text_columns(
     texts: Sequence[tuple[str, ...]], labels: Sequence[Sequence[int]], samples: int
 ) -> dict[str, pa.Array]:
-    """The columns of written answers.
-
-    Args:
-        texts: For every row what was written, one text for each sample.
-        labels: The answers that were read out of them, in the same shape.
-        samples: Number of samples of a row.
-
-    Returns:
-        `prediction`, `outcome` and `outputs`, and `thinking` where a server gave any. Where there are several samples,
-        `predictions`, `outcomes` and `thinking` are lists, one entry for each sample.
-    """
+    """The columns of written answers."""
     became = [outcomes(of_row, read) for of_row, read in zip(texts, labels, strict=True)]
     thinking = [[getattr(text, "thinking", "") for text in of_row] for of_row in texts]
     plural = "" if samples == 1 else "s"
@@ -67,11 +54,7 @@ def _column(values: Sequence[Sequence[Any]], kind: pa.DataType, samples: int) ->
 
 
 def check_outcomes(answers: pa.Table) -> None:
-    """Refuse a column `outcome` that others collected if it holds something else than outcomes and null.
-
-    Raises:
-        QabiasError: If it does.
-    """
+    """Refuse a column `outcome` that others collected if it holds something else than outcomes and null."""
     if "outcome" not in answers.column_names:
         return
     for value in answers["outcome"].unique().to_pylist():
@@ -91,13 +74,7 @@ def outcome_counts(answers: pa.Table) -> dict[str, dict[str, int]]:
 
 
 def about_missing(scores: Mapping[str, Any], n_missing: int, *more: str) -> str:
-    """How many answers are missing, and why.
-
-    Args:
-        scores: What a benchmark returned, with `unparsed_share` and where they are known `outcomes`.
-        n_missing: Answers that are missing.
-        more: What else is to be said of them; empty texts are left out.
-    """
+    """How many answers are missing, and why."""
     unparsed = f"{counted(n_missing, 'output')} named no answer ({percent(scores['unparsed_share'])})"
     reasons = [f"{n:,} {name}" for name, n in scores.get("outcomes", {}).items() if n and name != ANSWERED]
     said = ", ".join(filter(None, (*reasons, *more)))

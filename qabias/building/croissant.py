@@ -97,14 +97,7 @@ _COLUMN_ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| ((?:(?! \| ).)+) \|$", re.
 
 @dataclass(frozen=True)
 class Records:
-    """Tables with the same columns.
-
-    Attributes:
-        id: Name of the record set.
-        names: The tables, each with a folder of its own under `data`.
-        columns: Their columns.
-        section: The section of the card whose table describes the columns.
-    """
+    """Tables with the same columns."""
 
     id: str
     names: Sequence[str]
@@ -113,20 +106,7 @@ class Records:
 
 
 def croissant_text(card: str, groups: Sequence[Records], *, version: str, created: str) -> str:
-    """Describe a dataset folder.
-
-    Args:
-        card: The dataset card, head and text.
-        groups: The tables of the folder.
-        version: Version of the data, e.g. "bundled@1". It becomes the build part of a semantic version.
-        created: Date of this version of the data, as YYYY-MM-DD.
-
-    Returns:
-        The JSON-LD.
-
-    Raises:
-        QabiasError: If the card lacks a section or the description of a column.
-    """
+    """Describe a dataset folder."""
     _, head_text, body = card.split("---\n", 2)
     head, sections = yaml.safe_load(head_text), card_sections(body)
     content = {

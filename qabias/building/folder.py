@@ -40,11 +40,7 @@ def is_built(benchmark: str) -> Own:
 
 @contextmanager
 def claimed(folder: Path, benchmark: str) -> Iterator[None]:
-    """Mark a folder as one that `qabias build` writes; it is marked as before where nothing comes to be written.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
+    """Mark a folder as one that `qabias build` writes; it is marked as before where nothing comes to be written."""
     mark = folder / MARK
     before = mark.read_bytes() if mark.is_file() else None
     files, folders = _files(folder), _folders(folder)
@@ -97,16 +93,7 @@ def parquet_path(config: str) -> str:
 
 
 class DatasetFolder(ABC, Generic[AnyOrigin]):
-    """The folder of one dataset.
-
-    A *table* holds the rows of one Parquet file. A *configuration* of the card holds one or several tables.
-
-    Args:
-        code: Folder with `card.md` and `card_sources.yaml`.
-
-    Attributes:
-        name: Name of the dataset in the title of its card.
-    """
+    """The folder of one dataset."""
 
     name: str
 
@@ -150,23 +137,7 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
     def write(
         self, output: Path, origin: AnyOrigin, configs: Sequence[str], progress: Callable[[str], None] = lambda _: None
     ) -> dict[str, pa.Table]:
-        """Build tables, and write them with their card and their Croissant description.
-
-        All tables are built before the first file is written. Every file is written completely or not at all.
-
-        Args:
-            output: Folder to write to. Other files in it are left alone.
-            origin: Where the texts come from.
-            configs: Names of the tables to build.
-            progress: Called with the name of every table that has been built.
-
-        Returns:
-            The tables by name.
-
-        Raises:
-            QabiasError: If a table cannot be built.
-            OSError: If the folder cannot be written.
-        """
+        """Build tables, and write them with their card and their Croissant description."""
         tables = {}
         for config in configs:
             tables[config] = origin.table(config)
@@ -180,13 +151,7 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
         return tables
 
     def card_text(self, origin: AnyOrigin, tables: Tables, sizes: Mapping[str, int]) -> str:
-        """The dataset card: YAML head and text, with every figure counted from the tables.
-
-        Args:
-            origin: Where the texts come from.
-            tables: The tables by name.
-            sizes: Bytes of the Parquet file of each table.
-        """
+        """The dataset card: YAML head and text, with every figure counted from the tables."""
         texts = self._texts(origin)
         body = TextTemplate(self._card.read_text(encoding="utf-8")).substitute(
             {**texts, "version": origin.version, **self._body_values(origin, texts, tables)}
@@ -197,15 +162,7 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
         return f"---\n{head}---\n\n{body}"
 
     def croissant(self, origin: AnyOrigin, card: str) -> str:
-        """The Croissant description of a folder, as JSON-LD.
-
-        Args:
-            origin: Where the texts come from.
-            card: The card of the folder, from which everything else is taken.
-
-        Raises:
-            QabiasError: If the card lacks a section or the description of a column.
-        """
+        """The Croissant description of a folder, as JSON-LD."""
         head = yaml.safe_load(card.split("---\n")[1])
         # Every table is a configuration of its own too.
         names = [entry["config_name"] for entry in head["configs"] if isinstance(entry["data_files"][0]["path"], str)]

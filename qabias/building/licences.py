@@ -13,13 +13,7 @@ CLOSED = "CLOSED"
 
 
 class Licence(NamedTuple):
-    """A licence.
-
-    Attributes:
-        name: SPDX identifier, or in a few words what there is in place of a licence.
-        terms: What it asks of whoever passes the texts on, or why nobody may.
-        allows: Whether the texts may be passed on.
-    """
+    """A licence."""
 
     name: str
     terms: str
@@ -46,26 +40,14 @@ LICENCES = {
 
 
 def licence_of(identifier: str) -> Licence:
-    """The licence with an identifier of `LICENCES`.
-
-    Raises:
-        QabiasError: If it is none of them.
-    """
+    """The licence with an identifier of `LICENCES`."""
     if identifier not in LICENCES:
         raise unknown("licence", identifier, LICENCES)
     return LICENCES[identifier]
 
 
 def check_passing_on(dataset: str, identifier: str) -> None:
-    """Refuse to pass texts on whose licence does not allow it.
-
-    Args:
-        dataset: Name of the dataset.
-        identifier: Its licence.
-
-    Raises:
-        QabiasError: If it forbids that, or there is none.
-    """
+    """Refuse to pass texts on whose licence does not allow it."""
     licence = licence_of(identifier)
     if not licence.allows:
         raise QabiasError(

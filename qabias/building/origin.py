@@ -14,16 +14,7 @@ def is_bundled(source: str) -> bool:
 
 
 def check_source(source: str, sources: Sequence[str], fixes: bool) -> None:
-    """Check that a dataset has a source, and that there is something to fix in it.
-
-    Args:
-        source: The chosen source.
-        sources: The sources of the dataset.
-        fixes: Whether the known defects of the published texts are to be fixed.
-
-    Raises:
-        QabiasError: If there is no such source, or if fixes are chosen for the bundled texts.
-    """
+    """Check that a dataset has a source, and that there is something to fix in it."""
     if source not in sources:
         raise unknown("source", source, sources)
     if fixes and is_bundled(source):

@@ -82,20 +82,7 @@ RETRIES = tenacity.Retrying(
 
 
 def fetch(repository: str, path: str, *, upstream_dir: str | Path | None = None) -> Path:
-    """Return a local copy of a published file whose content has just been verified.
-
-    Args:
-        repository: `owner/name`, for example `nyu-mll/BBQ`.
-        path: The file's path in the repository, with forward slashes.
-        upstream_dir: A mirror with the layout `<owner>/<name>/<path>`; default: `QABIAS_UPSTREAM`. If a mirror is
-            named, nothing else is read: a file that it lacks is an error, not a reason to download.
-
-    Returns:
-        The file in the mirror, or in the folder of downloads: `QABIAS_CACHE`, else `qabias` in the user's cache folder.
-
-    Raises:
-        QabiasError: The file is not pinned, not there, cannot be downloaded or is not the published one.
-    """
+    """Return a local copy of a published file whose content has just been verified."""
     pin = _pinned_file(repository, path)
     mirror = upstream_dir or os.environ.get("QABIAS_UPSTREAM")
     if mirror:

@@ -28,15 +28,7 @@ _LETTERS_SPOKEN_WITH_A_VOWEL = "AEFHILMNORSX"
 
 
 class StableRandom:
-    """Random draws that depend on the seed parts alone.
-
-    Only `random.Random.random` is guaranteed to give the same stream on every Python version, so every draw
-    is made from it.
-
-    Args:
-        *parts: What the stream belongs to, e.g. source, category, template id and seed. Every template has its own
-            stream, so that editing one template leaves the examples of all others as they are.
-    """
+    """Random draws that depend on the seed parts alone."""
 
     def __init__(self, *parts: object):
         digest = hashlib.sha256("\x1f".join(str(part) for part in parts).encode()).digest()
@@ -51,11 +43,7 @@ class StableRandom:
         return items[self.below(len(items))]
 
     def sample(self, items: Sequence[T], k: int) -> list[T]:
-        """Draw `k` different positions of `items`, in random order.
-
-        Raises:
-            ValueError: If there are fewer than `k` items.
-        """
+        """Draw `k` different positions of `items`, in random order."""
         if k > len(items):
             raise ValueError(f"cannot draw {k} of {len(items)} items")
         pool = list(items)
@@ -66,12 +54,7 @@ class StableRandom:
 
 
 def read_utf8(path: Path) -> str:
-    """The text of a file that somebody wrote, with line ends as Python has them.
-
-    Raises:
-        QabiasError: If it is not UTF-8.
-        OSError: If it cannot be read.
-    """
+    """The text of a file that somebody wrote, with line ends as Python has them."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -79,15 +62,7 @@ def read_utf8(path: Path) -> str:
 
 
 def read_template_file(path: Path, known: str) -> Any:
-    """Read the YAML of a template file.
-
-    Args:
-        path: The file.
-        known: Which files there are, for the message, e.g. "the sets are gender, religion".
-
-    Raises:
-        QabiasError: If the file is missing, or neither UTF-8 nor YAML.
-    """
+    """Read the YAML of a template file."""
     try:
         return yaml.safe_load(read_utf8(path))
     except FileNotFoundError as error:

@@ -331,11 +331,7 @@ def _refuse_sharded(trainer: Trainer) -> None:
 
 
 def _processes(args: TrainingArguments) -> Processes:
-    """The processes of the training, connected by the trainer itself.
-
-    Raises:
-        QabiasError: If they are connected by something else than torch.
-    """
+    """The processes of the training, connected by the trainer itself."""
     if args.world_size == 1:
         return Processes()
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):

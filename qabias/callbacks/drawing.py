@@ -27,19 +27,7 @@ _FREE_BELOW = 0.15  # what marks at the bottom need below the curve, as a share 
 def draw_curve(
     curve: pandas.DataFrame, name: str, measure: Measure, clusters: str, failed: Collection[int] = ()
 ) -> Figure:
-    """Draw a column of a curve over its index, with intervals and 0 marked.
-
-    A dot has its 95 % interval as a line and a band. A hollow dot has none, because many of its answers are missing;
-    its dashed line and hatched band are what the score could be with them. A hollow square has neither. Steps without a
-    score have a cross at the bottom. The legend says what is drawn of these.
-
-    Args:
-        curve: Rows by step, as `BiasCallback.curve` gives them. Where a score is undefined the line breaks.
-        name: Name of the column.
-        measure: The score, for its title and kind.
-        clusters: What its interval is over.
-        failed: The steps whose measurement failed.
-    """
+    """Draw a column of a curve over its index, with intervals and 0 marked."""
     steps = curve.index.to_numpy()
     value, low, high, possible_low, possible_high = (
         curve.get(f"{name}{end}", curve[name] * np.nan).to_numpy(float)

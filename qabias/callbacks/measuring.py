@@ -34,19 +34,7 @@ _STEP = re.compile(r"step-(\d+)-[0-9a-f]+")
 
 
 class Measurements:
-    """Measurements of a model in training, each a run folder of its own; the examples are loaded once.
-
-    A measurement asks and scores. Tables and report are left to `complete`, because training waits for neither.
-
-    Args:
-        arguments: What is measured; the model is the one that is given to `measure`.
-        ask: How it is asked, in one word; None for its own way.
-        machine: Token budget and mirror; device and shard are those of the training.
-        folder: Where the run folders are made, in a folder for these arguments.
-
-    Raises:
-        QabiasError: If an argument is wrong.
-    """
+    """Measurements of a model in training, each a run folder of its own; the examples are loaded once."""
 
     def __init__(self, arguments: RunArguments, ask: str | None, machine: Machine, folder: Path) -> None:
         self.benchmark = load_benchmark(arguments.benchmark)
@@ -58,15 +46,7 @@ class Measurements:
         self.folder = folder / f"{arguments.benchmark}-{arguments.config}-{zlib.crc32(about.encode()):08x}"
 
     def question_of(self, loaded: LoadedModel, n_processes: int = 1) -> tuple[RunArguments, Question, Scorer]:
-        """What a model is asked, and who asks it.
-
-        Args:
-            loaded: The model.
-            n_processes: Processes that share out the questions, in parts of about the same size.
-
-        Raises:
-            QabiasError: If it cannot be asked about the benchmark, or format or an option do not fit.
-        """
+        """What a model is asked, and who asks it."""
         arguments = replace(self._arguments, model=loaded.name)
         if self._ask is not None:
             arguments = asked(arguments, self._ask, loaded)
@@ -79,20 +59,7 @@ class Measurements:
         )
 
     def measure(self, step: int, loaded: LoadedModel, processes: Processes) -> tuple[Path, Mapping[str, Any]]:
-        """Ask a model what has not been asked yet, and score its answers.
-
-        Args:
-            step: Step of the training.
-            loaded: The model in evaluation mode; every process has all of it, with the same weights.
-            processes: The processes of the training, which all call this at the same step.
-
-        Returns:
-            The run folder, and what the metric returned, in every process.
-
-        Raises:
-            QabiasError: If the questions cannot be asked, or another process failed.
-            Exception: What asking raised in this process.
-        """
+        """Ask a model what has not been asked yet, and score its answers."""
         with processes.together():
             arguments, question, scorer = self.question_of(loaded, processes.count)
         fingerprint = loaded.version.rpartition("-")[2]
@@ -117,22 +84,13 @@ class Measurements:
         return {number: folder for number, (_, folder) in sorted(found.items())}
 
     def complete(self, folder: Path) -> None:
-        """Write tables and report of a measurement, if they are not there.
-
-        Raises:
-            QabiasError: If the folder is damaged.
-            OSError: If it cannot be written.
-        """
+        """Write tables and report of a measurement, if they are not there."""
         if not (folder / ANALYSIS_FILE).exists():
             score_run(folder, self._machine.upstream_dir)
 
 
 def earlier_scores(folder: Path) -> Mapping[str, Any]:
-    """The scores of a measurement that was made before; undefined ones are None.
-
-    Raises:
-        QabiasError: If they are damaged.
-    """
+    """The scores of a measurement that was made before; undefined ones are None."""
     return read_scored(folder).scores
 
 

@@ -18,16 +18,7 @@ MISSING = "missing"
 
 
 def chosen_measures(benchmark: Benchmark, names: Sequence[str], question_only: bool) -> tuple[Measure, ...]:
-    """The scores that are logged.
-
-    Args:
-        benchmark: The benchmark.
-        names: Their names; none for the headline scores.
-        question_only: Whether the model sees no context.
-
-    Raises:
-        QabiasError: If there is no score of a name, or it means nothing without a context.
-    """
+    """The scores that are logged."""
     known = [measure.name for measure in benchmark.facts.measures]
     for name in names:
         if name not in known:
@@ -42,12 +33,7 @@ def chosen_measures(benchmark: Benchmark, names: Sequence[str], question_only: b
 def named_measures(
     benchmark: Benchmark, scores: Mapping[str, Any], measures: Sequence[Measure]
 ) -> dict[str, tuple[Measure, Mapping[str, Any]]]:
-    """The scores that a measurement has, by the name that they have in a curve.
-
-    Returns:
-        Each with the selection of examples that it is of. Where a benchmark scores several selections by themselves,
-        the name of the selection stands before that of the score.
-    """
+    """The scores that a measurement has, by the name that they have in a curve."""
     parts = benchmark.parts(scores)
     return {
         (f"{pointer.rpartition('/')[2]}_" if len(parts) > 1 else "") + measure.name: (measure, of)
@@ -58,18 +44,7 @@ def named_measures(
 
 
 def point_of(benchmark: Benchmark, scores: Mapping[str, Any], measures: Sequence[Measure]) -> dict[str, float]:
-    """A measurement as numbers by name.
-
-    Args:
-        benchmark: The benchmark.
-        scores: What its metric returned.
-        measures: The scores that are wanted.
-
-    Returns:
-        For every score NAME, NAME_low and NAME_high, the ends of its interval, NaN where undefined; and `MISSING`.
-        A score of which many answers are missing has no interval, but NAME_possible_low and NAME_possible_high, between
-        which it lies with them.
-    """
+    """A measurement as numbers by name."""
     named = named_measures(benchmark, scores, measures)
     point = {}
     for name, (measure, of) in named.items():

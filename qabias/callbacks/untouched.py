@@ -15,17 +15,7 @@ from qabias.models.memory import evaluating
 
 @contextmanager
 def untouched(model: torch.nn.Module, optimizer: Any = None) -> Iterator[None]:
-    """Have a model ready to be asked, and leave model and random numbers as they were.
-
-    The model is in evaluation mode and computes in the precision of its weights, as it will once it is saved: what
-    mixed precision puts around `forward` is set aside. Afterwards every module has the attributes and buffers that it
-    had, so that neither a mode, nor a length that was seen, nor a tensor of inference mode remains in one. Python,
-    NumPy and torch, on every device, go on with the random numbers that would have come next.
-
-    Args:
-        model: The model that is trained, not wrapped.
-        optimizer: Its optimizer. One that has modes of its own (schedule-free ones) is in evaluation mode meanwhile.
-    """
+    """Have a model ready to be asked, and leave model and random numbers as they were."""
     modules = [(module, dict(vars(module)), dict(module._buffers)) for module in model.modules()]
     try:
         with _random_numbers_kept(), evaluating(model):

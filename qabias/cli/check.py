@@ -75,11 +75,7 @@ def check(
 
 
 def _limits(texts: list[str], flag: str) -> dict[str, float]:
-    """Limits by the name of their score.
-
-    Raises:
-        QabiasError: If one is no number, or given twice.
-    """
+    """Limits by the name of their score."""
     named = parse_options(texts, f"--{flag}", "SCORE=0.1")
     if len(named) < len(texts):
         raise QabiasError(f"--{flag}: a score is named twice; give one limit for each")

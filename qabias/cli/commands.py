@@ -13,13 +13,7 @@ from qabias.benchmarks.registry import default_name
 
 
 class Command(NamedTuple):
-    """A command, or a group of commands.
-
-    Attributes:
-        function: Where it is, as "module:name", in this package.
-        about: What it does, on one line of the help of all commands.
-        example: Its words after `qabias`; "{first}" is the first benchmark. "" where there is none.
-    """
+    """A command, or a group of commands."""
 
     function: str
     about: str

@@ -33,16 +33,7 @@ _IN_WORDS = {
 
 
 def fail(error: BaseException, command: str, *, debug: bool) -> int:
-    """Say on standard error why a command cannot go on.
-
-    Args:
-        error: What was raised.
-        command: Name of the command.
-        debug: Whether to print the traceback too.
-
-    Returns:
-        The exit code.
-    """
+    """Say on standard error why a command cannot go on."""
     if isinstance(error, SharedError) and not is_first():  # the first process says it
         return EXIT_USER_ERROR
     if debug:
@@ -85,11 +76,7 @@ def warn_in_one_line() -> None:
 
 
 def check_readable(arguments: list[str]) -> None:
-    """Refuse names that no file of a run could hold.
-
-    Raises:
-        QabiasError: If an argument is not text in the encoding of the system.
-    """
+    """Refuse names that no file of a run could hold."""
     for argument in arguments:
         if not argument.isascii() and argument != argument.encode(errors="replace").decode():
             raise QabiasError(

@@ -72,16 +72,7 @@ def given_names(context: typer.Context) -> list[str]:
 
 
 def refuse_others(context: typer.Context, allowed: Collection[str], why: str) -> None:
-    """Refuse parameters of a command that were given and would be ignored.
-
-    Args:
-        context: The command.
-        allowed: Names of the parameters that are not ignored.
-        why: Why the others would be, as the middle of the message.
-
-    Raises:
-        QabiasError: If one was given.
-    """
+    """Refuse parameters of a command that were given and would be ignored."""
     for name in given_names(context):
         if name not in allowed:
             flag = {"prompt_format": "format"}.get(name, name).replace("_", "-")
@@ -89,9 +80,5 @@ def refuse_others(context: typer.Context, allowed: Collection[str], why: str) ->
 
 
 def parse_rules(texts: list[str] | None) -> dict[str, str]:
-    """Rules for counting answers from `--score NAME=VALUE`.
-
-    Raises:
-        QabiasError: If one is not of that form.
-    """
+    """Rules for counting answers from `--score NAME=VALUE`."""
     return parse_options(texts or [], "score", "delta=released")

@@ -60,22 +60,13 @@ def write_scores_file(
     overwrite: bool = False,
     inputs: Iterable[Path] = (),
 ) -> None:
-    """Write scores alone; older scores of the same answers are replaced, and nothing else unless it is asked for.
-
-    Raises:
-        QabiasError: If there is something else.
-        OSError: If it cannot be written.
-    """
+    """Write scores alone; older scores of the same answers are replaced, and nothing else unless it is asked for."""
     check_scores_file(path, signature, overwrite=overwrite, inputs=inputs)
     write_json(path, scores_content(benchmark, signature, scores))
 
 
 def check_scores_file(path: Path, signature: str, *, overwrite: bool = False, inputs: Iterable[Path] = ()) -> None:
-    """Refuse to replace what is no file of scores of the same answers.
-
-    Raises:
-        QabiasError: If there is something else.
-    """
+    """Refuse to replace what is no file of scores of the same answers."""
     check_file(path, json_with("benchmark", "scores", signature=signature), overwrite=overwrite, inputs=inputs)
 
 

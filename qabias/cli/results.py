@@ -51,11 +51,7 @@ def results(
 
 
 def _card_text(card: Path) -> str:
-    """The text of a model card; "" where there is none yet.
-
-    Raises:
-        QabiasError: If it is not UTF-8.
-    """
+    """The text of a model card; "" where there is none yet."""
     try:
         return card.read_text(encoding="utf-8") if card.exists() else ""
     except UnicodeDecodeError as error:

@@ -135,10 +135,7 @@ def score(
 
 
 def _check_target(path: Path, output: Path | None, overwrite: bool) -> None:
-    """Refuse a place for scores or a run where there is something else, before anything is read.
-
-    Whose scores a file holds is known when the answers have been read.
-    """
+    """Refuse a place for scores or a run where there is something else, before anything is read."""
     from qabias.support.outputs import check_file, json_with
 
     if output is None:

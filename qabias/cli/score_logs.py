@@ -20,15 +20,7 @@ _MOST_NAMED = 50
 
 @dataclass(frozen=True)
 class LogOptions:
-    """What the command line says of logs.
-
-    Attributes:
-        upstream_dir: Local mirror of the published files.
-        model: Name of the model, where not as the log has it.
-        rules: How answers are counted.
-        hints: What was asked, where a log does not say it itself.
-        overwrite: Replace a file that is none of these scores too.
-    """
+    """What the command line says of logs."""
 
     upstream_dir: str | None
     model: str | None
@@ -38,11 +30,7 @@ class LogOptions:
 
 
 def score_log(log: Log, output: Path | None, options: LogOptions) -> None:
-    """Score one log and print its scores beside those of the tool; write a run folder or a file of scores.
-
-    Raises:
-        QabiasError: If its questions are not known here, it lacks what scores need, or the output is taken.
-    """
+    """Score one log and print its scores beside those of the tool; write a run folder or a file of scores."""
     collected = collect_log(log, options.upstream_dir, model=options.model, rules=options.rules, hints=options.hints)
     for note in collected.other.notes:
         echo(note)
@@ -67,12 +55,7 @@ def score_log(log: Log, output: Path | None, options: LogOptions) -> None:
 
 
 def score_folder(folder: Path, output: Path | None, options: LogOptions) -> None:
-    """Score every log in a folder into a run folder of its own, and say of every other file what became of it.
-
-    Raises:
-        QabiasError: If the folder has no log, there is no output folder for several, or one of them was not scored,
-            after all others were.
-    """
+    """Score every log in a folder into a run folder of its own, and say of every other file what became of it."""
     found = find_logs(folder)
     n_logs = len(found.logs) + len(found.unreadable)
     if not n_logs:

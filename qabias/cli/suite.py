@@ -42,16 +42,7 @@ def split_names(texts: Sequence[str]) -> list[str]:
 
 
 def run_paper(context: typer.Context, machine: "Machine") -> None:
-    """Make the runs of a suite, print their scores side by side and what failed.
-
-    Args:
-        context: Of the command `run`, whose parameters it reads.
-        machine: Where to compute.
-
-    Raises:
-        QabiasError: If the suite or a model is unknown, or an option is one that the suite sets itself.
-        typer.Exit: With code 2 if a run failed.
-    """
+    """Make the runs of a suite, print their scores side by side and what failed."""
     from qabias.runs.distributed import is_first
     from qabias.suites import choose_models, expand, load_suite
     from qabias.suites.running import check_published, compare_all, make_means, run_suite, take_published

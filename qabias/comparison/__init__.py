@@ -52,22 +52,7 @@ MOST_PAIRED = 4
 
 
 class Comparison(NamedTuple):
-    """What a comparison found.
-
-    Attributes:
-        benchmark: The benchmark whose scores are compared.
-        runs: The runs.
-        names: Short names of the runs, used in the tables.
-        mixed: By field what should agree and does not.
-        measures: The scores that are compared.
-        scores: The scores of the runs, all of that benchmark.
-        analysis: The tables.
-        findings: How the runs differ, in sentences.
-        by_run: What every run found, in sentences that begin with its name.
-        are_forms: Whether the runs are a published and a parallel form of the same questions to one model.
-        is_by_language: Whether they are sets of one family in several languages, answered by one model.
-        are_many: Whether they are so many that their scores stand below each other.
-    """
+    """What a comparison found."""
 
     benchmark: Benchmark
     runs: Sequence[ScoredRun]
@@ -84,28 +69,12 @@ class Comparison(NamedTuple):
 
 
 def compare(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str | None = None) -> Comparison:
-    """Compare runs of a benchmark; of one model on published and on parallel texts, the two forms.
-
-    Runs of one model on sets of one family, such as BBQ in several languages, are shown by language. More than
-    `MOST_BESIDE` runs stand below each other.
-
-    Args:
-        folders: Run folders with scores, at least two.
-        allow_mixed: Compare runs that differ in more than the model, and mark it.
-        upstream_dir: Local mirror of the published files.
-
-    Raises:
-        QabiasError: If a folder holds no whole run, or runs differ in what must agree.
-    """
+    """Compare runs of a benchmark; of one model on published and on parallel texts, the two forms."""
     return compare_runs(read_runs(folders), allow_mixed, upstream_dir)
 
 
 def compare_runs(runs: Sequence[ScoredRun], allow_mixed: bool = False, upstream_dir: str | None = None) -> Comparison:
-    """The same of runs that have been read.
-
-    Raises:
-        QabiasError: As `compare`.
-    """
+    """The same of runs that have been read."""
     if not allow_mixed:
         forms = two_forms(runs)
         if forms is not None:
@@ -226,14 +195,7 @@ def _compare_languages(runs: Sequence[ScoredRun], upstream_dir: str | None) -> C
 def measures_of(
     benchmark: Benchmark, question_only: bool = False, scores: Sequence[Mapping[str, Any]] = ()
 ) -> tuple[Measure, ...]:
-    """The scores that are compared; where no model saw a context, with what is then to be said of them.
-
-    Args:
-        benchmark: The benchmark.
-        question_only: Whether no model saw a context.
-        scores: The scores of the runs: what a result may be without is compared where all of them have it, and not
-            where none are given.
-    """
+    """The scores that are compared; where no model saw a context, with what is then to be said of them."""
     measures = tuple(
         measure
         for measure in meaningful(benchmark, question_only)

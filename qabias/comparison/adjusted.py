@@ -21,25 +21,7 @@ _WHOLE_LEVERAGE = 1 - 1e-9
 
 
 def adjusted_means(values: Floats, covariates: Floats, groups: Codes, n_groups: int, seed: int = 0) -> list[Difference]:
-    """The mean difference of every group where all covariates are 0.
-
-    One slope for each covariate is common to all groups, and every group has an intercept of its own.
-
-    Args:
-        values: The differences, float64 of shape (S,).
-        covariates: The differences of what is to be held equal, float64 of shape (S, K); K may be 0.
-        groups: The group of every difference, int64 of shape (S,), from 0.
-        n_groups: Number of groups, G.
-        seed: Seed of random exchanges.
-
-    Returns:
-        For each group the intercept, its 95 % interval and p-value; all None in a group with fewer than 2 + K
-        differences, and no interval where all that is left of them is equal. The interval is Student's with the HC3
-        variance (MacKinnon and White 1985), which does not ask that all differences vary alike, and n - 1 - K degrees
-        of freedom. The test exchanges the two forms, which turns the sign of what the other groups and the covariates
-        leave of a difference (Freedman and Lane 1983; Winkler et al. 2014 for signs); of 13 differences or fewer all
-        signs are tried.
-    """
+    """The mean difference of every group where all covariates are 0."""
     design = np.concatenate([np.eye(n_groups)[groups], covariates], axis=1)
     inverse = np.linalg.pinv(design)
     leverages = np.einsum("sk,ks->s", design, inverse)

@@ -34,32 +34,14 @@ _MOST_FOUND = 10
 
 
 def read_runs(folders: Sequence[Path]) -> list[ScoredRun]:
-    """Read runs that are to be compared.
-
-    Args:
-        folders: Run folders with scores, at least two.
-
-    Raises:
-        QabiasError: If there are fewer, or a folder holds no scored run.
-    """
+    """Read runs that are to be compared."""
     if len(folders) < 2:
         raise QabiasError("compare needs at least two run folders")
     return [read_scored(folder) for folder in folders]
 
 
 def check_agree(runs: Sequence[ScoredRun], allow_mixed: bool = False) -> dict[str, list[str]]:
-    """Refuse runs that asked other questions, or asked them otherwise.
-
-    Args:
-        runs: The runs.
-        allow_mixed: Refuse only runs of benchmarks without common scores.
-
-    Returns:
-        As `mixed_fields`.
-
-    Raises:
-        QabiasError: If the runs differ in what must agree.
-    """
+    """Refuse runs that asked other questions, or asked them otherwise."""
     common_benchmark(runs)
     differing = mixed_fields(runs)
     if differing and not allow_mixed:
@@ -73,11 +55,7 @@ def check_agree(runs: Sequence[ScoredRun], allow_mixed: bool = False) -> dict[st
 
 
 def common_benchmark(runs: Sequence[ScoredRun]) -> Benchmark:
-    """The benchmark whose scores all runs have, or can be given.
-
-    Raises:
-        QabiasError: If there is none.
-    """
+    """The benchmark whose scores all runs have, or can be given."""
     benchmarks = {run.benchmark.name: run.benchmark for run in runs}
     for name, benchmark in benchmarks.items():
         if set(benchmarks) <= {name, *(benchmark.facts.rescored or {})}:
@@ -111,18 +89,12 @@ def _as_forms(runs: Sequence[ScoredRun]) -> str:
 
 
 def asked_questions(run: ScoredRun) -> str:
-    """What a run asked about, as text that is the same for runs of the same questions.
-
-    Beside `SAME` it has the source as the signature names it, with the benchmark's options that choose texts.
-    """
+    """What a run asked about, as text that is the same for runs of the same questions."""
     return json.dumps([run.benchmark.name, *(getattr(run.arguments, name) for name in SAME[1:]), _field(run, "source")])
 
 
 def mixed_fields(runs: Sequence[ScoredRun]) -> dict[str, list[str]]:
-    """What must agree and does not: by field the value of every run, as text.
-
-    A baseline asks no model anything; its format, scorer and norm agree with any.
-    """
+    """What must agree and does not: by field the value of every run, as text."""
     fields: dict[str, list[str]] = {}
     for name in ("benchmark", "source", "config", *ASKED, COUNTED, "limit", "seed", COVERAGE):
         values = [_field(run, name) for run in runs]
@@ -179,11 +151,7 @@ def differing_fields(signatures: Sequence[str]) -> list[str]:
 
 
 def run_names(runs: Sequence[ScoredRun]) -> list[str]:
-    """Short names that tell the runs apart: the model, then what else differs, then a number.
-
-    Returns:
-        A different name for each run.
-    """
+    """Short names that tell the runs apart: the model, then what else differs, then a number."""
     names = [_model_name(run) for run in runs]
     for name in ("benchmark", "config", "format", "scorer", "norm", COUNTED, "limit", "seed", "source"):
         if len(set(names)) == len(names):

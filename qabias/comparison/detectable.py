@@ -23,27 +23,7 @@ _STEPS = 40
 
 
 def detectable_difference(spread: Spread, power: float = POWER) -> float | None:
-    """How large a true difference would have had to be for its interval to leave out 0.
-
-    In shares of its bound, the interval of a difference t has an end at 0 where t is
-
-        q sqrt(s / (R + 2 + q^2)) (R + 2) / R,   s = (m R + 2) / (R + 2)
-
-    with the t quantile q, the effective number R of rows, and the share m of rows in which the runs differ. A true
-    difference d is not the same in all of C clusters: it adds v d^2 / C to both variances. v is `UNEVEN` squared, or
-    what a correlation of `RARE_CORRELATION` gives rare differences, which a few clusters have: that times (1 - r) / r,
-    r being d, or how large the differences of the clusters are on average, where that is more. With the standard error
-    e and the quantile z of the normal distribution, d is the smallest size that is no less than
-    t + z sqrt(e^2 + v d^2 / C).
-
-    Args:
-        spread: The spread of the difference, as `qabias.support.intervals.of_difference` gives it.
-        power: Probability of detection, above 0 and below 1.
-
-    Returns:
-        In the scale of the score, above 0; None where there is no interval, or where so few clusters cannot show a
-        difference of any size. The script `simulations/power.py` measures the power.
-    """
+    """How large a true difference would have had to be for its interval to leave out 0."""
     moves = spread.moves
     rows, quantile, error = (float(part) for part in (spread.rows, spread.quantile, spread.error))
     if moves is None or np.isnan(rows):
@@ -74,22 +54,7 @@ def detectable_difference(spread: Spread, power: float = POWER) -> float | None:
 
 
 def unseen(measure: Measure, sizes: Mapping[str, float | None], clusters: Mapping[str, int], n_tests: int) -> str:
-    """What could have been missed where no difference is shown, as a clause.
-
-    Adjusted p-values ask more than an interval does, so the sizes are widened for the number of tests. Where the
-    clusters are so few that no exchange gives an adjusted p-value below 0.05, nothing could have been found.
-
-    Args:
-        measure: The score.
-        sizes: For each group in which no difference is shown the smallest difference that its interval would have
-            found, as `detectable_difference` gives it; at least one group.
-        clusters: Number of clusters of each of them.
-        n_tests: Number of p-values that were adjusted together.
-
-    Returns:
-        The size below which differences could have been missed, the largest of the groups; those in which even the
-        largest difference could have been are named where others have a size.
-    """
+    """What could have been missed where no difference is shown, as a clause."""
     known = {}
     for group, size in sizes.items():
         n = clusters[group]

@@ -22,18 +22,7 @@ def about_two(
     scores: Sequence[Scores],
     compared: Sequence[Compared],
 ) -> list[str]:
-    """In which groups one of two runs leans more towards the stereotypes.
-
-    Args:
-        benchmark: The benchmark.
-        measures: The scores that are compared.
-        names: Names of the runs.
-        scores: Their scores, in the same order.
-        compared: Their differences.
-
-    Returns:
-        A sentence for each bias score that `Facts.found` names; none where there are more than two runs, or fewer.
-    """
+    """In which groups one of two runs leans more towards the stereotypes."""
     found = benchmark.facts.found
     if found is None or len(names) != 2 or len(compared) != 1:
         return []
@@ -91,12 +80,7 @@ def _sentence(
 
 
 def about_many(benchmark: Benchmark, tables: Sequence[Table]) -> list[str]:
-    """Which run is first by each bias score that `Facts.found` names, and how many neighbours are told apart.
-
-    Args:
-        benchmark: The benchmark.
-        tables: The tables of the comparison, rankings among them.
-    """
+    """Which run is first by each bias score that `Facts.found` names, and how many neighbours are told apart."""
     found = benchmark.facts.found
     wanted = (
         {}

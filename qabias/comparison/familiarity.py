@@ -58,16 +58,7 @@ _READ_STEREOTYPES = (
 
 @dataclass(frozen=True)
 class FormOfStereotype:
-    """The texts of a stereotype in one form, as means over its distinct texts.
-
-    Attributes:
-        n_texts: Number of texts.
-        per_token: Log-likelihood per token, in nats.
-        log_tokens: Natural logarithm of the number of tokens.
-        per_word: Log-likelihood of its words, each alone after the start token, in nats per word; under the reference
-            model where there is one, because training changes this of the model itself.
-        reference: Log-likelihood under the reference model per token of the model, in nats; None without one.
-    """
+    """The texts of a stereotype in one form, as means over its distinct texts."""
 
     n_texts: int
     per_token: float
@@ -78,16 +69,7 @@ class FormOfStereotype:
 
 @dataclass(frozen=True)
 class FamiliarStereotype:
-    """A stereotype in both forms.
-
-    Attributes:
-        name: Its short name.
-        about: Whom it is about.
-        topic: What it says of them.
-        group: The group of examples that it belongs to.
-        published: Its published texts.
-        parallel: Its parallel texts.
-    """
+    """A stereotype in both forms."""
 
     name: str
     about: str
@@ -99,17 +81,7 @@ class FamiliarStereotype:
 
 @dataclass(frozen=True)
 class Familiarity:
-    """How familiar a model is with published texts.
-
-    Attributes:
-        benchmark: Name of the benchmark.
-        signature: What was measured, in one line.
-        sources: Published and parallel source, with their versions.
-        config: Configuration of the dataset.
-        model: The model as signatures name it.
-        reference: The reference model so; "" without one.
-        stereotypes: The stereotypes.
-    """
+    """How familiar a model is with published texts."""
 
     benchmark: str
     signature: str
@@ -121,22 +93,14 @@ class Familiarity:
 
 
 def write_familiarity(found: Familiarity, folder: Path) -> Path:
-    """Write `familiarity.json`, whole or not at all; returns its path.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
+    """Write `familiarity.json`, whole or not at all; returns its path."""
     path = folder / FAMILIARITY_FILE
     write_json(path, asdict(found))
     return path
 
 
 def read_familiarity(path: Path) -> Familiarity:
-    """Read what `write_familiarity` wrote.
-
-    Raises:
-        QabiasError: If the file is missing or damaged.
-    """
+    """Read what `write_familiarity` wrote."""
     try:
         content = read_json(path)
         stereotypes = tuple(map(_stereotype, content["stereotypes"]))
@@ -212,16 +176,7 @@ def _by_group(
     means: Mapping[str, tuple[str, Floats]],
     tested: tuple[str, Floats, Floats],
 ) -> Table:
-    """A difference by group and over all stereotypes, with its intervals and tests.
-
-    Args:
-        found: What was measured.
-        name: Name of the table.
-        title: Its heading.
-        note: How to read it.
-        means: Columns of means over stereotypes that stand before the difference, by name: title and values.
-        tested: Title, values and covariates of the difference, see `adjusted_means`.
-    """
+    """A difference by group and over all stereotypes, with its intervals and tests."""
     heading, values, covariates = tested
     codes, names = groups_of([of.group for of in found.stereotypes])
     differences = [

@@ -76,13 +76,7 @@ _READ_AGREEMENT = (
 
 
 class TwoForms(NamedTuple):
-    """The two runs of a model.
-
-    Attributes:
-        published: On published texts.
-        parallel: On parallel texts.
-        facts: What the benchmark says of its forms.
-    """
+    """The two runs of a model."""
 
     published: ScoredRun
     parallel: ScoredRun
@@ -96,11 +90,7 @@ class TwoForms(NamedTuple):
 
 
 def two_forms(runs: Sequence[ScoredRun]) -> TwoForms | None:
-    """The two forms of one benchmark, answered by one model in one way; None where the runs are something else.
-
-    Args:
-        runs: Runs, in any order.
-    """
+    """The two forms of one benchmark, answered by one model in one way; None where the runs are something else."""
     if len(runs) != 2 or runs[0].benchmark is not runs[1].benchmark:
         return None
     facts = runs[0].benchmark.facts.forms
@@ -115,14 +105,7 @@ def two_forms(runs: Sequence[ScoredRun]) -> TwoForms | None:
 
 
 class SharedStereotypes(NamedTuple):
-    """The stereotypes that two tables of examples have in common.
-
-    Attributes:
-        stereotypes: The stereotypes, in the order of the published examples; those of one name are one.
-        topics: What each is about.
-        clusters: Of both tables, published first, the number of the stereotype of every row; -1 for one that the other
-            table lacks.
-    """
+    """The stereotypes that two tables of examples have in common."""
 
     stereotypes: Sequence[Stereotype]
     topics: Sequence[str]
@@ -130,16 +113,7 @@ class SharedStereotypes(NamedTuple):
 
 
 def shared_stereotypes(facts: ParallelForms, published: pa.Table, parallel: pa.Table) -> SharedStereotypes:
-    """Find the stereotypes that two tables of examples have in common.
-
-    Args:
-        facts: What the benchmark says of its forms.
-        published: Examples of a published source.
-        parallel: Examples of the parallel one.
-
-    Raises:
-        QabiasError: If there is none.
-    """
+    """Find the stereotypes that two tables of examples have in common."""
     of_rows = [facts.stereotypes(table) for table in (published, parallel)]
     topics = dict(zip(of_rows[1], parallel[facts.topic].to_pylist(), strict=True))
     shared = [stereotype for stereotype in dict.fromkeys(of_rows[0]) if stereotype in topics]
@@ -162,16 +136,7 @@ def shared_stereotypes(facts: ParallelForms, published: pa.Table, parallel: pa.T
 def form_tables(
     forms: TwoForms, measures: Sequence[Measure], upstream_dir: str | None = None
 ) -> tuple[list[Table], list[str]]:
-    """The tables of the view, and what to know before them.
-
-    Args:
-        forms: The two runs.
-        measures: The scores that are compared.
-        upstream_dir: Local mirror of the published files.
-
-    Raises:
-        QabiasError: If examples or answers cannot be had, or the runs have no stereotype in common.
-    """
+    """The tables of the view, and what to know before them."""
     answers = Answers(upstream_dir)
     runs = (forms.published, forms.parallel)
     benchmark = runs[0].benchmark
@@ -207,15 +172,7 @@ def form_findings(
     heading: str = "Published minus parallel form",
     both: str = "forms",
 ) -> list[str]:
-    """In which scores the two forms differ, in a sentence made from the adjusted tests over all stereotypes.
-
-    Args:
-        measures: The scores that are compared.
-        overall: The table `OVERALL_TABLE`, or one with a score in each row and the same columns of the difference.
-        unsaid: By name why a score says nothing, as `unbalanced` gives it.
-        heading: What the sentence begins with.
-        both: What the two are called.
-    """
+    """In which scores the two forms differ, in a sentence made from the adjusted tests over all stereotypes."""
     places = {column.name: place for place, column in enumerate(overall.columns)}
     (n_clusters,) = (place for name, place in places.items() if name.startswith("n_"))
     apart, alike, undefined = [], [], []
@@ -245,19 +202,7 @@ def form_findings(
 
 
 def unbalanced(measures: Sequence[Measure], forms: TwoForms, upstream_dir: str | None = None) -> dict[str, str]:
-    """The scores that lean without a bias, because of the examples about the shared stereotypes, with the reason.
-
-    Args:
-        measures: The scores that are compared.
-        forms: The two runs.
-        upstream_dir: Local mirror of the published files.
-
-    Returns:
-        By name of the score the reason, where one form or both have more examples of one kind of `Measure.balance`.
-
-    Raises:
-        QabiasError: If examples cannot be had, or the runs have no stereotype in common.
-    """
+    """The scores that lean without a bias, because of the examples about the shared stereotypes, with the reason."""
     runs = (forms.published, forms.parallel)
     answers = Answers(upstream_dir)
     tables = [answers.examples(run) for run in runs]
@@ -275,14 +220,7 @@ def unbalanced(measures: Sequence[Measure], forms: TwoForms, upstream_dir: str |
 
 
 def familiarity_of(forms: TwoForms) -> tuple[list[Table], list[str]]:
-    """The tables of `familiarity.json` in the folder that holds both runs, and why they are left out if they are.
-
-    Args:
-        forms: The two runs.
-
-    Raises:
-        QabiasError: If the file is damaged.
-    """
+    """The tables of `familiarity.json` in the folder that holds both runs, and why they are left out if they are."""
     folder = forms.published.folder.resolve().parent
     path = folder / FAMILIARITY_FILE
     if forms.parallel.folder.resolve().parent != folder or not path.exists():

@@ -19,17 +19,7 @@ _RUN = Column("run", "Run", "text")
 
 
 def joined_tables(names: Sequence[str], analyses: Sequence[Analysis], left_out: Collection[str] = ()) -> list[Table]:
-    """Tables of the same name in two runs or more, joined by a first column that names the run.
-
-    Args:
-        names: Short names of the runs.
-        analyses: What the runs show, in the same order.
-        left_out: Names of tables that are not joined: of single items, and of scores that the comparison shows itself.
-
-    Returns:
-        For each name the rows of the runs in their order, with the columns that all of them have, and the ranges of
-        scores that one of them has; where these are more than `MOST_ROWS` rows, as many first rows of every run.
-    """
+    """Tables of the same name in two runs or more, joined by a first column that names the run."""
     by_run = [{table.name: table for table in analysis.tables} for analysis in analyses]
     joined = []
     for wanted in dict.fromkeys(name for tables in by_run for name in tables):

@@ -65,13 +65,7 @@ _READ_TRANSLATED = "The two are translations of the same questions."
 
 
 class Paired(NamedTuple):
-    """Two runs of the same questions, in two languages or of a set and its control set.
-
-    Attributes:
-        first: Number of the run that is subtracted.
-        second: Number of the other.
-        is_control: Whether the first is the control set of the second.
-    """
+    """Two runs of the same questions, in two languages or of a set and its control set."""
 
     first: int
     second: int
@@ -88,11 +82,7 @@ def are_one_family(runs: Sequence[ScoredRun]) -> bool:
 
 
 def check_one_model(runs: Sequence[ScoredRun]) -> None:
-    """Refuse runs of one family in several languages whose answers are of several models.
-
-    Raises:
-        QabiasError: If these are such runs.
-    """
+    """Refuse runs of one family in several languages whose answers are of several models."""
     families = {run.benchmark.family for run in runs}
     languages = {run.benchmark.language(run.arguments.config) for run in runs}
     models = _models(runs)
@@ -135,12 +125,7 @@ def family_measures(runs: Sequence[ScoredRun]) -> tuple[Measure, ...]:
 
 
 def family_tables(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[Table]:
-    """Bias scores by language, accuracies by language, and the runs.
-
-    Args:
-        runs: Runs of a family.
-        names: Their names.
-    """
+    """Bias scores by language, accuracies by language, and the runs."""
     measures = family_measures(runs)
     kinds = (("bias", "Bias by language", "signed"), ("accuracy", "Accuracy by language", "share"))
     tables = [
@@ -151,12 +136,7 @@ def family_tables(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[Table
 
 
 def family_notes(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[str]:
-    """What to know before the scores: that questions differ, how the runs were asked, which scores lean by themselves.
-
-    Args:
-        runs: Runs of a family.
-        names: Their names.
-    """
+    """Notes above the scores of runs in several languages."""
     notes = [OTHER_QUESTIONS] if len({run.benchmark.name for run in runs}) > 1 else []
     mixed = {name: of for name, of in mixed_fields(runs).items() if name in (*ASKED, COUNTED)}
     for name, of in mixed.items():
@@ -189,16 +169,7 @@ def paired_runs(runs: Sequence[ScoredRun]) -> list[Paired]:
 def paired_tables(
     runs: Sequence[ScoredRun], names: Sequence[str], upstream_dir: str | None = None
 ) -> tuple[list[Table], list[str]]:
-    """The differences of runs of the same questions, and sentences about them.
-
-    Args:
-        runs: Runs of a family.
-        names: Their names.
-        upstream_dir: Local mirror of the published files.
-
-    Raises:
-        QabiasError: If examples or answers cannot be had.
-    """
+    """The differences of runs of the same questions, and sentences about them."""
     answers = Answers(upstream_dir)
     measures = family_measures(runs)
     tables, sentences = [], []

@@ -38,14 +38,7 @@ def many_notes(n_runs: int) -> list[str]:
 def tables_by_run(
     benchmark: Benchmark, measures: Sequence[Measure], names: Sequence[str], scores: Sequence[Scores]
 ) -> list[Table]:
-    """One table for each score: runs by groups, with intervals and, where there is one, the overall number of examples.
-
-    Args:
-        benchmark: The benchmark.
-        measures: The scores that are compared.
-        names: Names of the runs.
-        scores: Their scores, in the same order.
-    """
+    """One table per score: runs by groups, with intervals and number of examples."""
     return [
         _by_run(benchmark, measure, names, [benchmark.groups(of, measure) for of in scores]) for measure in measures
     ]
@@ -84,12 +77,7 @@ def _by_run(
 
 
 def notes_by_run(names: Sequence[str], notes: Sequence[Sequence[str]]) -> list[str]:
-    """The notes of single runs: each once, with the names of the runs that have it or their number.
-
-    Args:
-        names: Names of the runs.
-        notes: The notes of every run, in the same order.
-    """
+    """The notes of single runs: each once, with the names of the runs that have it or their number."""
     having: dict[str, list[str]] = {}
     for name, of_run in zip(names, notes, strict=True):
         for note in of_run:

@@ -35,16 +35,7 @@ _STEPS = 40
 
 @dataclass(frozen=True)
 class Assumed:
-    """What is assumed of a model and a benchmark.
-
-    Attributes:
-        erring: Share of the answers that take a side, above 0 and at most 1.
-        correlation: Correlation of the answers to one template.
-        rows: Examples of a template that the score is of.
-        examples: All examples of a template.
-        origin: Where these numbers come from, in words.
-        remarks: What could not be taken from there, each with what is assumed instead and why.
-    """
+    """What is assumed of a model and a benchmark."""
 
     erring: float
     correlation: float
@@ -54,12 +45,7 @@ class Assumed:
     remarks: tuple[str, ...] = ()
 
     def spread(self, templates: int, shrink: float = 1.0) -> tuple[Spread, Floats]:
-        """What the intervals make of templates that vary exactly as assumed, and the score without each of them.
-
-        Args:
-            templates: Their number, at least 3.
-            shrink: Factor of the variance of the score.
-        """
+        """What the intervals make of templates that vary exactly as assumed, and the score without each of them."""
         alone, together = 1.0 / (templates * self.rows), 1.0 / templates
         one = alone + self.correlation * (together - alone)
         steps = np.linspace(-1.0, 1.0, templates)
@@ -92,11 +78,7 @@ def needed(size: float, smallest: Callable[[int], float]) -> int | None:
 
 
 def planned_measure(benchmark: Benchmark) -> Measure:
-    """The headline bias score that is planned for.
-
-    Raises:
-        QabiasError: If the benchmark has none of which rows can be counted.
-    """
+    """The headline bias score that is planned for."""
     for measure in benchmark.facts.chosen(benchmark.facts.tiles):
         if measure.sides:
             return measure
@@ -112,17 +94,7 @@ def templates_of(benchmark: Benchmark, table: pa.Table) -> dict[str, Scores]:
 def assumed(
     benchmark: Benchmark, groups: Mapping[str, Scores], run: Mapping[str, Any] | None = None, left_out: str = ""
 ) -> Assumed:
-    """What a plan assumes: rows of the templates as they are, accuracy and correlation of a run, or stated ones.
-
-    Args:
-        benchmark: The benchmark.
-        groups: What `templates_of` gives for what is planned.
-        run: Scores of a run of the benchmark.
-        left_out: Why the run has no intervals (see `qabias.runs.scored.ScoredRun`).
-
-    Raises:
-        QabiasError: If the run says nothing about how large a bias it would have found.
-    """
+    """What a plan assumes: rows of the templates as they are, accuracy and correlation of a run, or stated ones."""
     measure, clusters = planned_measure(benchmark), benchmark.facts.clusters[1]
     whole = groups[ALL]
     n_templates = whole[clusters]

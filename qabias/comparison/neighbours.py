@@ -21,18 +21,7 @@ _OTHER_SEED = 1
 
 
 class Neighbours:
-    """Exchange tests of pairs of ranked runs; each pair is tested once.
-
-    Random exchanges can give no p-value below 1 / (1 + their number), and adjusting multiplies it by the number of
-    tests. Where `N_PERMUTATIONS` exchanges are too few, a p-value is that of `_N_FIRST` ones, and if that is small, of
-    others that are drawn independently and are many enough. Small p-values are then the second ones alone, so that they
-    are as rare among equal runs as they say.
-
-    Args:
-        together: The runs.
-        best: The best value of every score that is tested.
-        n_tests: Number of p-values that are adjusted together.
-    """
+    """Exchange tests of pairs of ranked runs; each pair is tested once."""
 
     def __init__(self, together: Joint, best: Mapping[str, float], n_tests: int) -> None:
         self._together = together

@@ -17,11 +17,7 @@ OUTCOMES_TABLE = "answers_by_run"
 
 
 def outcomes_of(scores: Mapping[str, Any]) -> dict[str, int]:
-    """The number of written answers of every outcome; empty where nothing was written.
-
-    Args:
-        scores: What a benchmark's `score` returned, or one of its `parts`.
-    """
+    """The number of written answers of every outcome; empty where nothing was written."""
     found = scores.get("outcomes") or {}
     return {name: int(found[name]) for name in OUTCOMES if name in found}
 
@@ -34,11 +30,7 @@ def answered_share(scores: Mapping[str, Any]) -> float | None:
 
 
 def answered_in_words(scores: Mapping[str, Any]) -> str:
-    """How many written answers were answered and what became of the others; "" where nothing was written.
-
-    Returns:
-        For example "33.3 % of 12 answered (4 truncated, 4 unread)".
-    """
+    """How many written answers were answered and what became of the others; "" where nothing was written."""
     share = answered_share(scores)
     if share is None:
         return ""
@@ -48,13 +40,7 @@ def answered_in_words(scores: Mapping[str, Any]) -> str:
 
 
 def outcomes_tables(names: Sequence[str], scores: Sequence[Mapping[str, Any]], what: str = "run") -> list[Table]:
-    """A table of the outcomes of every run; none where no run has written answers.
-
-    Args:
-        names: Names of the runs.
-        scores: Their scores, in the same order.
-        what: What a run is called.
-    """
+    """A table of the outcomes of every run; none where no run has written answers."""
     if not any(map(outcomes_of, scores)):
         return []
     rows: list[tuple[Value, ...]] = []
@@ -82,12 +68,7 @@ def outcomes_tables(names: Sequence[str], scores: Sequence[Mapping[str, Any]], w
 
 
 def missing_notes(names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What is said first of every run of which many answers are not there.
-
-    Args:
-        names: Names of the runs.
-        scores: Their scores, in the same order.
-    """
+    """What is said first of every run of which many answers are not there."""
     return [
         f"{name}: only {answered_in_words(of_run)}; scores that lack such answers stand with the range that they could "
         "take with them."

@@ -34,11 +34,7 @@ class Answers:
         return self._tables[key]
 
     def of(self, run: ScoredRun) -> pa.Table:
-        """The answers of a run, parallel to its examples: the columns that its metric reads.
-
-        Raises:
-            QabiasError: If some are missing or damaged.
-        """
+        """The answers of a run, parallel to its examples: the columns that its metric reads."""
         answers = read_all_answers(run.file, run.benchmark, self.examples(run))
         read = {*run.benchmark.answer_columns, *run.benchmark.stored_columns}
         return answers.select([name for name in answers.column_names if name in read])
@@ -70,16 +66,7 @@ def have_common_examples(first: ScoredRun, second: ScoredRun) -> bool:
 
 
 def pair_up(answers: Answers, first: tuple[ScoredRun, pa.Table], second: tuple[ScoredRun, pa.Table]) -> dict[str, Pair]:
-    """The examples that two runs were both asked, with the answers of both, by group.
-
-    Args:
-        answers: Where examples come from.
-        first: A run and its answers.
-        second: A run that has common examples with it, and its answers.
-
-    Returns:
-        By name of the group, see `qabias.benchmarks.Benchmark.pair_up`.
-    """
+    """The examples that two runs were both asked, with the answers of both, by group."""
     (one, ours), (other, theirs) = first, second
     table = answers.examples(one)
     if _questions(one) != _questions(other):

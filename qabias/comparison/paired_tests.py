@@ -26,16 +26,7 @@ _ROUNDING = 1e-12
 
 
 class Difference(NamedTuple):
-    """A score of the second run minus that of the first.
-
-    Attributes:
-        value: The difference; None where one of the scores is undefined.
-        low: Lower end of its interval; None with fewer than two clusters, or if it is undefined without one of them.
-        high: Upper end.
-        p: Two-sided p-value of the permutation test; None where the difference is undefined.
-        detectable: The smallest true difference that would have been found (see `detectable_difference`); None where
-            there is none.
-    """
+    """A score of the second run minus that of the first."""
 
     value: float | None
     low: float | None
@@ -50,19 +41,7 @@ UNDEFINED = Difference(None, None, None, None)
 def differences(
     pair: Pair, bounds: Mapping[str, float], seed: int = 0, confidence: float = 0.95
 ) -> dict[str, Difference]:
-    """Compare two runs by some of their scores.
-
-    Args:
-        pair: The two runs.
-        bounds: By name of a score how far apart two of them can be: 1 for shares, 2 for bias scores.
-        seed: Seed of random exchanges.
-        confidence: Level of the intervals.
-
-    Returns:
-        For each name the difference, its interval over the clusters that could have been written (see
-        `qabias.support.intervals.of_difference`), the p-value of the exchange test (see `p_value`), and the smallest
-        true difference that would have been found.
-    """
+    """Compare two runs by some of their scores."""
     names, n = list(bounds), pair.n_clusters
     once = np.ones((1, n))
     values = _subtract(pair.second(once), pair.first(once), names)
@@ -97,33 +76,14 @@ def exchanges(n_clusters: int, rng: np.random.Generator, n_random: int = N_PERMU
 
 
 def p_value(observed: float, exchanged: Floats, exact: bool) -> float:
-    """Two-sided p-value of an exchange test.
-
-    If the two models were alike, their answers to a template could be exchanged without a trace, and the observed
-    difference would be one of the exchanged ones like any other. The p-value is the share of those that are at least as
-    far from 0. Random exchanges count the observed difference among them, (1 + k) / (1 + n), so that p is never 0 and
-    never too small (Phipson and Smyth 2010). Exchanges that leave a score undefined are left out.
-
-    Args:
-        observed: The difference.
-        exchanged: Differences after exchanges, shape (R,).
-        exact: Whether these are all exchanges, the observed among them, rather than random ones.
-    """
+    """Two-sided p-value of an exchange test."""
     defined = np.abs(exchanged[~np.isnan(exchanged)])
     as_far = int(np.count_nonzero(defined >= abs(observed) - _ROUNDING))
     return as_far / defined.size if exact else (1 + as_far) / (1 + defined.size)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Adjust p-values for being many (Holm 1979): the smallest times m, the next times m - 1, and so on, never falling.
-
-    Args:
-        p_values: The p-values of one family; None is no test, and stays None.
-
-    Returns:
-        The adjusted p-values, parallel to them. Calling those below 0.05 real is wrong in any of them with a
-        probability of 0.05 at most.
-    """
+    """Holm-adjusted p-values (Holm 1979)."""
     adjusted: list[float | None] = [None] * len(p_values)
     ordered = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     largest = 0.0

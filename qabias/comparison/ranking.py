@@ -23,13 +23,7 @@ _DIGITS = 12  # scores of sums that were added in another order differ by roundi
 
 
 class Joint(NamedTuple):
-    """The answers of several runs to the same examples.
-
-    Attributes:
-        n_clusters: Number of clusters, C.
-        runs: For every run the scores of reweighted clusters, from weights of shape (R, C) to arrays of shape (R,).
-        pair: From the numbers of two runs to the pair of them.
-    """
+    """The answers of several runs to the same examples."""
 
     n_clusters: int
     runs: Sequence[ClusterScores]
@@ -37,14 +31,7 @@ class Joint(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The rank of a run.
-
-    Attributes:
-        rank: From 1, the best; equal runs share the lower number.
-        low: Lower end of its 95 % interval, which holds the rank; None with too few clusters.
-        high: Upper end.
-        first: Probability of coming first, shared among equal runs; None with too few clusters.
-    """
+    """The rank of a run."""
 
     rank: int
     low: int | None
@@ -53,14 +40,7 @@ class Place(NamedTuple):
 
 
 def joint(pairs: Sequence[Pair]) -> Joint | None:
-    """All runs of the pairs of the first run with every other one.
-
-    Args:
-        pairs: The pairs, in the order of the other runs.
-
-    Returns:
-        None where they are not of the same examples: the first run then has other clusters or other scores in them.
-    """
+    """All runs of the pairs of the first run with every other one."""
     first, *others = pairs
     if any(pair.n_clusters != first.n_clusters for pair in others):
         return None
@@ -79,12 +59,7 @@ def joint(pairs: Sequence[Pair]) -> Joint | None:
 
 
 def places(distances: Floats, drawn: Floats | None) -> list[Place]:
-    """The ranks of runs.
-
-    Args:
-        distances: shape (n,), how far every run is from the best value.
-        drawn: shape (R, n), the same under R draws of weights; None for no intervals.
-    """
+    """The ranks of runs."""
     ranks = _ranks(distances[None, :])[0]
     if drawn is None:
         return [Place(int(rank), None, None, None) for rank in ranks]
@@ -99,26 +74,12 @@ def places(distances: Floats, drawn: Floats | None) -> list[Place]:
 
 
 def weights(n_clusters: int, n_draws: int = N_DRAWS, seed: int = 0) -> Floats:
-    """Random weights of clusters, with a mean of 1 in every draw.
-
-    Args:
-        n_clusters: Number of clusters, C.
-        n_draws: Number of draws, R.
-        seed: Seed of `numpy.random.default_rng`.
-
-    Returns:
-        Shape (R, C), C times a Dirichlet distribution whose parameters are all 1.
-    """
+    """Random weights of clusters, with a mean of 1 in every draw."""
     return n_clusters * np.random.default_rng(seed).dirichlet(np.ones(n_clusters), size=n_draws)
 
 
 def distances(scores: Mapping[str, Floats], best: Mapping[str, float]) -> dict[str, Floats]:
-    """How far scores are from their best values.
-
-    Args:
-        scores: Arrays of any one shape.
-        best: The best value of every score that is wanted.
-    """
+    """How far scores are from their best values."""
     return {name: np.abs(scores[name] - value) for name, value in best.items()}
 
 

@@ -39,19 +39,7 @@ def rankings(
     scores: Sequence[Scores],
     with_first: Sequence[Mapping[str, Pair]],
 ) -> tuple[list[Table], list[str]]:
-    """A table for each score with a best value: of all examples together, or of every group where there is no such.
-
-    Args:
-        benchmark: The benchmark.
-        measures: The scores that are compared.
-        names: Names of the runs.
-        scores: Their scores, in the same order.
-        with_first: For every other run by group its pair with the first, empty where they have no common examples;
-            empty as a whole where the runs asked other questions.
-
-    Returns:
-        The tables, and notes on groups that are not ranked; neither with fewer than `FEWEST_RUNS` runs.
-    """
+    """A table for each score with a best value: of all examples together, or of every group where there is no such."""
     best = {measure.name: measure.best for measure in measures if measure.best is not None}
     if len(names) < FEWEST_RUNS or not best or not with_first:
         return [], []

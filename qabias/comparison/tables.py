@@ -126,10 +126,7 @@ def _run_columns(
 def _count_columns(
     names: Sequence[str], by_run: Sequence[Mapping[str, Scores]], rows: Sequence[str], measure: Measure
 ) -> list[tuple[Column, dict[str, int]]]:
-    """Numbers of examples: one column where all runs have the same, else one for each run.
-
-    A score that has parts has a column for each of them and for each run.
-    """
+    """Numbers of examples: one column where all runs have the same, else one for each run."""
     if measure.parts:
         return [
             (
@@ -259,11 +256,5 @@ def difference_tables(
 
 
 def lacks_answers(by_run: Sequence[Mapping[str, Scores]], row: str, measure: Measure) -> bool:
-    """Whether a run lacks so many answers of a group that no size can be called detectable.
-
-    Args:
-        by_run: Scores of every run by group.
-        row: The group.
-        measure: The score.
-    """
+    """Whether a run lacks so many answers of a group that no size can be called detectable."""
     return any(possible_range(of[row], measure) is not None for of in by_run if row in of)

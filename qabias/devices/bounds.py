@@ -24,13 +24,7 @@ SAFETY = 16.0
 
 
 def bound(dtype: str, layers: int, reference: np.ndarray) -> float:
-    """Largest difference of a figure to the reference.
-
-    Args:
-        dtype: Precision of the model.
-        layers: Its layers.
-        reference: Figures of the reference; NaN where there is none.
-    """
+    """Largest difference of a figure to the reference."""
     rounding = UNIT_ROUNDOFF[dtype] * math.sqrt(2 * layers + 2)
     # Logarithms are taken in float32 whatever the precision of the model.
     logarithm = UNIT_ROUNDOFF["float32"] * float(np.nanmax(np.abs(reference), initial=1.0))

@@ -22,14 +22,7 @@ FIRST = 2
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A scorer with a shape in a precision.
-
-    Attributes:
-        way: The scorer and what it is asked.
-        shape: The sizes of its model.
-        dtype: Precision of its model.
-        measures: What is measured, some of `qabias.devices.outcome.MEASURES`.
-    """
+    """A scorer with a shape in a precision."""
 
     way: Way
     shape: Shape
@@ -43,12 +36,7 @@ class Case:
 
 
 def cases(sizes: str, usual: str) -> list[Case]:
-    """All cases, the most important first.
-
-    Args:
-        sizes: `"tiny"`, `"small"` (tiny ones and those of base size) or `"all"`.
-        usual: The precision in which models usually run on the device; only there is speed measured.
-    """
+    """All cases, the most important first."""
     tiny = _tiny()
     if sizes == SIZES[0]:
         return _in(usual, tiny, MEASURES) + _others(usual, tiny)

@@ -38,13 +38,7 @@ RECOVERY_QUESTIONS = 256
 
 @dataclass(frozen=True)
 class Row:
-    """What was found of a case.
-
-    Attributes:
-        case: The case.
-        outcomes: An outcome for each of its measures.
-        notes: Warnings that were given meanwhile.
-    """
+    """What was found of a case."""
 
     case: Case
     outcomes: Mapping[str, Outcome]
@@ -64,16 +58,7 @@ class Row:
 
 @dataclass
 class Check:
-    """A check of a device.
-
-    Attributes:
-        device: The device.
-        rates: Operations a second of matrix products by precision; without those that the device cannot do.
-        problems: Why a precision has no rate.
-        rows: What was found, in the order of importance.
-        seconds: Seconds that it took so far.
-        n_cases: Cases that it has when it is complete.
-    """
+    """A check of a device."""
 
     device: Device
     rates: dict[str, float] = field(default_factory=dict)
@@ -106,20 +91,7 @@ def check_device(
     make: MakeScorer = make_scorer,
     keep: Callable[[Check], None] = lambda found: None,
 ) -> Check:
-    """Measure a device.
-
-    Args:
-        name: A torch device, or `"auto"`.
-        sizes: One of `qabias.devices.cases.SIZES`.
-        seconds: Seconds after which nothing is begun.
-        tell: Is told what is measured now.
-        clock: Tells the time in seconds.
-        make: Makes a scorer.
-        keep: Is given what was found so far after every case.
-
-    Raises:
-        QabiasError: If there is no such device.
-    """
+    """Measure a device."""
     deadline = Deadline(seconds, clock)
     device = Device(name)
     found = Check(device)

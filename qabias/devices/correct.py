@@ -35,15 +35,7 @@ FLOAT64, FLOAT32 = "float64 on the CPU", "float32 on the device"
 
 @dataclass(frozen=True)
 class Reference:
-    """What a plain loop over a wider model answers, one row at a time.
-
-    Attributes:
-        where: `FLOAT64` or `FLOAT32`.
-        items: The questions.
-        found: Its answers; see `qabias.devices.loops`.
-        units: Scored tokens of every figure.
-        largest: Largest difference that figures may have.
-    """
+    """What a plain loop over a wider model answers, one row at a time."""
 
     where: str
     items: Any
@@ -53,15 +45,7 @@ class Reference:
 
 
 def make_reference(case: Case, loaded: LoadedModel, device: Device, where: str, n_questions: int) -> Reference:
-    """Ask the same model in a wider type, one row at a time and without pads, trees or batches.
-
-    Args:
-        case: What is measured.
-        loaded: Its model, whose weights are copied.
-        device: Where the model is.
-        where: `FLOAT64` or `FLOAT32`.
-        n_questions: Most questions.
-    """
+    """Ask the same model in a wider type, one row at a time and without pads, trees or batches."""
     items = questions.take(questions_of(case.way), n_questions)
     wider, place = (torch.float64, "cpu") if where == FLOAT64 else (torch.float32, device.torch_device)
     model = copy.deepcopy(loaded.model).to(device=place, dtype=wider)

@@ -29,13 +29,7 @@ USUAL_TOKENS = 60
 
 
 class Costs:
-    """Reckons seconds and bytes.
-
-    Args:
-        device: The device.
-        rates: Floating-point operations a second of matrix products by precision, on the device.
-        cpu_rate: The same on the CPU in float64.
-    """
+    """Reckons seconds and bytes."""
 
     def __init__(self, device: Device, rates: dict[str, float], cpu_rate: float) -> None:
         self._device, self._rates, self._cpu_rate = device, rates, cpu_rate
@@ -81,12 +75,7 @@ class Costs:
         return _short(self.memory(case), self._device.free_memory())
 
     def choose_reference(self, case: Case, seconds: float) -> tuple[str, str | None]:
-        """Which reference there is memory and time for, and why there is none.
-
-        Args:
-            case: What is measured.
-            seconds: Seconds that it may take.
-        """
+        """Which reference there is memory and time for, and why there is none."""
         on_cpu = Device("cpu").free_memory()
         short = _short(case.shape.weights_bytes("float64"), on_cpu)
         if short is None and self.reference(case, FLOAT64) <= seconds:

@@ -7,12 +7,7 @@ from collections.abc import Callable
 
 
 class Deadline:
-    """Tells whether there is time for one more measure.
-
-    Args:
-        seconds: Seconds from now on.
-        clock: Tells the time in seconds.
-    """
+    """Tells whether there is time for one more measure."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -29,18 +29,7 @@ _ENOUGH_SECONDS = 0.05
 
 
 class Device:
-    """A device of torch.
-
-    Args:
-        name: A torch device, or `"auto"` for the accelerator that torch finds, else the CPU.
-
-    Attributes:
-        torch_device: The device itself.
-        type: Its kind: `"cuda"` (also ROCm), `"mps"`, `"xpu"` or `"cpu"`.
-
-    Raises:
-        QabiasError: If this machine does not have it.
-    """
+    """A device of torch."""
 
     def __init__(self, name: str = "auto") -> None:
         self.torch_device = resolve_device(_found() if name == "auto" else name)
@@ -145,14 +134,7 @@ class Device:
             self._backend.empty_cache()
 
     def product_rate(self, dtype: str) -> float:
-        """Floating-point operations a second of products of square matrices, the best of ever larger ones.
-
-        Args:
-            dtype: Precision.
-
-        Raises:
-            RuntimeError: If the device cannot multiply in that precision.
-        """
+        """Floating-point operations a second of products of square matrices, the best of ever larger ones."""
         best = 0.0
         for side in _SIDES:
             seconds = self._product_seconds(side, getattr(torch, dtype))

@@ -132,13 +132,7 @@ class Written:
 
 
 class Wrote:
-    """A written answer.
-
-    Args:
-        tokenizer: Spells tokens.
-        tokens: The tokens.
-        margins: Log-probability of the likeliest token less that of the second, at every step.
-    """
+    """A written answer."""
 
     def __init__(self, tokenizer: Any, tokens: Sequence[int], margins: np.ndarray) -> None:
         self._tokenizer, self._tokens, self._margins = tokenizer, tokens, margins
@@ -148,10 +142,7 @@ class Wrote:
         return str(self._tokenizer.decode(self._tokens[:n], skip_special_tokens=True)).strip()
 
     def parts_from(self, text: str) -> float:
-        """How far the second token was behind the likeliest where another text leaves this one; 0 for equal texts.
-
-        Where rounding alone parts the texts, both tokens were nearly as likely.
-        """
+        """How far the second token was behind the likeliest where another text leaves this one; 0 for equal texts."""
         text = text.strip()
         if text == self.text():
             return 0.0

@@ -22,13 +22,7 @@ MEASURES = ("equality", "invariance", "speed", "peer", "recovery")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one measure found.
-
-    Attributes:
-        state: One of `STATES`.
-        why: Why it fails or was not measured; "" otherwise.
-        figures: The figures by name, see docs/performance.md.
-    """
+    """What one measure found."""
 
     state: str
     why: str = ""

@@ -61,19 +61,7 @@ _LISTENERS = {"texts": _Writer, "pairs": _Classifier}
 
 
 def questions(scorer: str, way: str, limit: int) -> Any:
-    """What a scorer is asked about the first benchmark with bundled texts that has a way of asking.
-
-    Args:
-        scorer: Name of the scorer.
-        way: One of `qabias.scorers.kind.WAYS`.
-        limit: Most examples.
-
-    Returns:
-        What the scorer takes: requests, `Prompt`s, pairs of texts, or items of spans or masks.
-
-    Raises:
-        QabiasError: If no benchmark has it.
-    """
+    """What a scorer is asked about the first benchmark with bundled texts that has a way of asking."""
     benchmark = next(
         (
             found

@@ -38,16 +38,7 @@ def why_not(device: Device) -> Outcome | None:
 def recovery(
     case: Case, device: Device, make: Callable[[int | None], Any], items: Any, units: np.ndarray, largest: float
 ) -> Outcome:
-    """Ask with a budget that is too large on purpose, in a part of the memory that it needs.
-
-    Args:
-        case: What is measured.
-        device: Where the model is.
-        make: Makes the scorer with a token budget.
-        items: The questions.
-        units: Scored tokens of every figure.
-        largest: Largest difference of figures that is rounding.
-    """
+    """Ask with a budget that is too large on purpose, in a part of the memory that it needs."""
     usual = answers(make(None), case.way, items)
     base = device.allocated()
     device.reset_peak()

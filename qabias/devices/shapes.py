@@ -21,16 +21,7 @@ _TOKENS: Mapping[str, Any] = {"pad_token_id": PAD, "eos_token_id": EOS}
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """The sizes of a model, without weights.
-
-    Attributes:
-        name: Name for people.
-        size: `"tiny"`, `"small"` or `"large"`.
-        tokenizer: One of `qabias.devices.vocabulary.KINDS`.
-        config_class: Class of its configuration in `transformers`.
-        options: What the configuration says.
-        only: The one precision in which it is asked; "" for all.
-    """
+    """The sizes of a model, without weights."""
 
     name: str
     size: str
@@ -45,11 +36,7 @@ class Shape:
         return int(self.options["vocab_size"])
 
     def config(self, **options: Any) -> Any:
-        """Its configuration.
-
-        Args:
-            **options: More of it, such as the names of a classifier's labels.
-        """
+        """Its configuration."""
         import transformers
 
         return getattr(transformers, self.config_class)(**_TOKENS, **self.options, **options)

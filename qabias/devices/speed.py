@@ -37,15 +37,7 @@ PEER_SHARE = 3
 
 
 class Speed:
-    """Times one scorer.
-
-    Args:
-        case: What is measured.
-        loaded: Its model.
-        device: Where it is.
-        scorer: The scorer.
-        seconds: Seconds that asking all questions once should take.
-    """
+    """Times one scorer."""
 
     def __init__(self, case: Case, loaded: LoadedModel, device: Device, scorer: Any, seconds: float) -> None:
         self._case, self._loaded, self._device, self._scorer = case, loaded, device, scorer
@@ -61,11 +53,7 @@ class Speed:
         return answers(self._scorer, self._case.way, items)
 
     def measure(self, peak_rate: float | None) -> Outcome:
-        """Time the scorer, then its model alone on as many tokens.
-
-        Args:
-            peak_rate: Floating-point operations a second of the device in the model's precision, if known.
-        """
+        """Time the scorer, then its model alone on as many tokens."""
         device, model = self._device, self._loaded.model
         self.seconds = min(device.seconds(lambda: self._ask(self.items)) for _ in range(TURNS))
         device.reset_peak()
@@ -191,10 +179,7 @@ def _dense(model: Any, device: Device, rows: int, length: int, looked_at: int | 
 
 
 def operations(model: Any, call: Call) -> float:
-    """Floating-point operations of a call: two for each weight of the body's linear layers and token, and attention.
-
-    Attention counts as the whole square of tokens, four operations for each pair and number of a state in every layer.
-    """
+    """Floating-point operations of a call: two for each weight of the body's linear layers and token, and attention."""
     config = model.config
     if config.is_encoder_decoder:
         body = model.get_encoder() if call.looked_at is None else model.get_decoder()

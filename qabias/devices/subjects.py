@@ -26,16 +26,7 @@ TINY_PROBABILITY = float(np.finfo(np.float32).tiny)
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """A scorer, and what it is asked.
-
-    Attributes:
-        name: Name for people.
-        scorer: Name of the scorer.
-        way: One of `qabias.scorers.kind.WAYS`.
-        auto_class: Class of `transformers` that makes its models.
-        options: Options of the scorer.
-        config: What the configuration of its models must say.
-    """
+    """A scorer, and what it is asked."""
 
     name: str
     scorer: str
@@ -73,14 +64,7 @@ def questions_of(way: Way) -> Any:
 
 
 def make_model(shape: Shape, way: Way, dtype: str, device: Any) -> LoadedModel:
-    """Make a model of a shape with random weights, the same every time on one kind of device.
-
-    Args:
-        shape: Its sizes.
-        way: What it is made for.
-        dtype: Precision of its weights.
-        device: A torch device.
-    """
+    """Make a model of a shape with random weights, the same every time on one kind of device."""
     import torch
     import transformers
 
@@ -112,10 +96,7 @@ def make_scorer(way: Way, loaded: LoadedModel, token_budget: int | None = None) 
 
 
 def answers(scorer: Any, way: Way, items: Any) -> Any:
-    """What a scorer answers: texts of a writer, else logarithms, float64 of shape (n_figures,).
-
-    Log-likelihoods are those of whole options; a probability that is NaN, because a word is no token, stays NaN.
-    """
+    """What a scorer answers: texts of a writer, else logarithms, float64 of shape (n_figures,)."""
     if way.writes:
         prompts, keys = zip(*items, strict=True)
         return [str(text) for (text,) in scorer.generate(prompts, keys)]

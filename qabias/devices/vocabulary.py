@@ -38,13 +38,7 @@ KINDS = ("causal", "seq2seq", "wordpiece", "bytes", "pieces")
 
 
 def make_tokenizer(kind: str, texts: Sequence[str], size: int) -> transformers.PreTrainedTokenizerFast:
-    """Train a tokenizer on texts.
-
-    Args:
-        kind: One of `KINDS`.
-        texts: The texts.
-        size: Tokens that the model knows.
-    """
+    """Train a tokenizer on texts."""
     trained = _train(kind, texts[:: max(1, len(texts) // TEXTS)], min(size, TRAINED))
     filled = _fill(trained, size)
     frame = _frame(kind)

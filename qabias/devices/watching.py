@@ -15,13 +15,7 @@ from qabias.devices.device import Device
 
 @dataclass(frozen=True)
 class Call:
-    """One call of the model, or of a part of it, from outside.
-
-    Attributes:
-        rows: Rows of the batch; 0 for a call without tokens, such as one of the output layer.
-        length: Tokens of a row, pads included.
-        looked_at: Tokens of the encoder that a decoder's row looks at; None for a call that reads.
-    """
+    """One call of the model, or of a part of it, from outside."""
 
     rows: int
     length: int
@@ -35,12 +29,7 @@ class Call:
 
 @dataclass
 class Watched:
-    """What was seen.
-
-    Attributes:
-        calls: All calls in order.
-        seconds: Seconds of the device between the beginning and the end of the calls; known when the watch is over.
-    """
+    """What was seen."""
 
     calls: list[Call] = field(default_factory=list)
     seconds: float = 0.0

@@ -19,15 +19,7 @@ Example = TypeVar("Example")
 def make_parser(
     description: str | None, model: str, dataset: str, config: str, **defaults: Any
 ) -> argparse.ArgumentParser:
-    """Make a parser with the options of every runner.
-
-    Args:
-        description: What the runner does.
-        model: Model by default.
-        dataset: Dataset by default.
-        config: Its configuration.
-        defaults: Of `epochs`, `learning_rate`, `batch_size` and `max_length`, and of any other option.
-    """
+    """Make a parser with the options of every runner."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--model", default=model, help="pretrained model, a folder or a Hub id")
     parser.add_argument("--dataset", default=dataset, help="folder or Hub id; not read where --train is given")
@@ -72,23 +64,7 @@ def finetune(
     noted: Mapping[str, Any] | None = None,
     **choices: Any,
 ) -> dict[str, float]:
-    """Train a model as the options say.
-
-    Args:
-        arguments: What `make_parser` makes of the command line.
-        name: Of the task, e.g. "race".
-        auto_class: Class of transformers that makes the model.
-        parse: Reads one row.
-        make_task: Given model, tokenizer, rows to train on, rows to score and `max_length` and `choices` by name.
-        noted: What else decides about the weights, for the record.
-        choices: More options that decide about the weights.
-
-    Returns:
-        The scores by name.
-
-    Raises:
-        QabiasError: If an option, a row, the model or the folder is not what it should be.
-    """
+    """Train a model as the options say."""
     settings = Settings(**{field.name: getattr(arguments, field.name) for field in fields(Settings)})
     settings.check()
     for option in ("save_steps", "limit"):

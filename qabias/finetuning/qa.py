@@ -45,14 +45,7 @@ PUBLISHED_F1 = {
 
 
 class QAExample(NamedTuple):
-    """One question.
-
-    Attributes:
-        context: Where the answer stands.
-        question: The question.
-        answers: Reference answers.
-        starts: Character of the context at which each answer starts.
-    """
+    """One question."""
 
     context: str
     question: str
@@ -62,17 +55,7 @@ class QAExample(NamedTuple):
 
 @dataclass(frozen=True)
 class Window:
-    """Tokens that the model reads at once.
-
-    Attributes:
-        example: Number of the question.
-        inputs: What the model takes, by name; lists of length n_tokens.
-        offsets: int32 array of shape (n_tokens, 2); characters of the context that each token stands for, (-1, -1) for
-            those of the question and special ones.
-        start: First token of the first reference answer that is in the window, or the classification token if none is.
-        end: Last token of that answer, likewise.
-        holds_answer: Whether some reference answer is in the window.
-    """
+    """Tokens that the model reads at once."""
 
     example: int
     inputs: dict[str, list[int]]
@@ -83,11 +66,7 @@ class Window:
 
 
 def parse(row: Row) -> QAExample:
-    """Read a row with the columns `context`, `question` and `answers`, an object of `text` and `answer_start`.
-
-    Raises:
-        QabiasError: If a text is missing, there is no answer, or an answer is not where it is said to start.
-    """
+    """Read a row with the columns `context`, `question` and `answers`, an object of `text` and `answer_start`."""
     context, answers = row.text("context"), row.nested("answers")
     if not isinstance(answers, dict) or not all(isinstance(answers.get(key), list) for key in ("text", "answer_start")):
         raise row.fault("answers", "is no object of lists; write {'text': [...], 'answer_start': [...]}")
@@ -115,22 +94,7 @@ def _fix(context: str, answer: str) -> str:
 def make_windows(
     examples: Sequence[QAExample], tokenizer: Any, inputs: Sequence[str], max_length: int, stride: int
 ) -> list[Window]:
-    """Cut the contexts into windows.
-
-    Args:
-        examples: The questions.
-        tokenizer: The model's tokenizer, a fast one.
-        inputs: Names of what the model takes of the tokenizer's answer.
-        max_length: Tokens of a window, question and special tokens included.
-        stride: Tokens of the context from the start of a window to that of the next.
-
-    Returns:
-        The windows of all questions, in their order.
-
-    Raises:
-        QabiasError: If the tokenizer does not tell where its tokens lie in a text, the stride is not positive, or a
-            question leaves too little room for the context.
-    """
+    """Cut the contexts into windows."""
     if not getattr(tokenizer, "is_fast", False):
         raise QabiasError(
             "the tokenizer does not tell where its tokens lie in a text; use a model with a fast tokenizer"
@@ -193,27 +157,14 @@ def _label(
 
 
 def find_tokens(offsets: np.ndarray, start: int, end: int) -> tuple[int, int] | None:
-    """Find the tokens of a span of characters.
-
-    Args:
-        offsets: int array of shape (n_tokens, 2); characters that each token stands for.
-        start: First character.
-        end: Character after the last.
-
-    Returns:
-        The first and the last token; None if the window does not hold the whole span.
-    """
+    """Find the tokens of a span of characters."""
     holds_first = np.flatnonzero((offsets[:, 0] <= start) & (start < offsets[:, 1]))
     holds_last = np.flatnonzero((offsets[:, 0] < end) & (end <= offsets[:, 1]))
     return (int(holds_first[0]), int(holds_last[-1])) if holds_first.size and holds_last.size else None
 
 
 class WindowCollator:
-    """Makes a batch of windows, padded to the longest.
-
-    Args:
-        tokenizer: The model's tokenizer.
-    """
+    """Makes a batch of windows, padded to the longest."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
@@ -235,19 +186,7 @@ class WindowCollator:
 def best_answers(
     examples: Sequence[QAExample], windows: Iterable[Window], start_logits: np.ndarray, end_logits: np.ndarray
 ) -> list[str]:
-    """Answer every question by the span with the largest sum of logits among its windows.
-
-    A span lies within the context and has at most `LONGEST_ANSWER` tokens.
-
-    Args:
-        examples: The questions.
-        windows: Their windows.
-        start_logits: float array of shape (n_windows, n_tokens), filled up behind shorter windows.
-        end_logits: float array of the same shape.
-
-    Returns:
-        One text for each question; empty if it has no window.
-    """
+    """Answer every question by the span with the largest sum of logits among its windows."""
     answers = [""] * len(examples)
     best = np.full(len(examples), -np.inf)
     for window, starts, ends in zip(windows, start_logits, end_logits, strict=True):
@@ -270,25 +209,13 @@ def _best_span(starts: np.ndarray, ends: np.ndarray, tokens: np.ndarray) -> tupl
 
 
 def data_set(data: str) -> str | None:
-    """Find out which of the paper's data sets somebody trains on: "squad" or "newsqa", None for another.
-
-    Args:
-        data: Name of the dataset or file.
-    """
+    """Find out which of the paper's data sets somebody trains on: "squad" or "newsqa", None for another."""
     # A file may say that it holds NewsQA in SQuAD's form.
     return next((name for name in ("newsqa", "squad") if name in data.lower()), None)
 
 
 def published_f1(model: str, data: str) -> tuple[str, float] | None:
-    """Find the figure that Li et al. publish for a model and training data.
-
-    Args:
-        model: Name of the model before training, with or without its owner.
-        data: Name of the dataset or file.
-
-    Returns:
-        Name of the data set and F1 in percent; None if there is no such figure.
-    """
+    """Find the figure that Li et al. publish for a model and training data."""
     name = data_set(data)
     score = None if name is None else PUBLISHED_F1[name].get(model.rstrip("/").rsplit("/", 1)[-1])
     return None if name is None or score is None else (name, score)
@@ -314,22 +241,7 @@ def make_task(
     stride: int,
     windows: str,
 ) -> Task:
-    """Put together what is trained and its scores.
-
-    Args:
-        model: The model.
-        tokenizer: Its tokenizer.
-        train: Questions to train on.
-        dev: Questions to score.
-        max_length: Tokens of a window.
-        stride: Tokens from the start of a window to that of the next.
-        windows: One of `WINDOWS`. "answer" is the rule that Li et al. give (Appendix A.1), "first" that of their own
-            training code, "all" that of the script which their README names for SQuAD.
-
-    Returns:
-        The task. Its scores are `exact_match` and `f1` from all windows of a question, as usual, and
-        `f1_answer_windows` from those that hold an answer, as Li et al. measure; with "first" from the first of these.
-    """
+    """Put together what is trained and its scores."""
     inputs = input_names(model, tokenizer)
     for_training = make_windows(train, tokenizer, inputs, max_length, stride)
     if windows != "all":

@@ -24,13 +24,7 @@ GAPS = ("append", "fill")
 
 
 class RaceExample(NamedTuple):
-    """One question.
-
-    Attributes:
-        article: The passage.
-        candidates: The question with each of the answers.
-        label: Number of the right one.
-    """
+    """One question."""
 
     article: str
     candidates: tuple[str, ...]
@@ -38,15 +32,7 @@ class RaceExample(NamedTuple):
 
 
 def parse(row: Row, gaps: str = GAPS[0]) -> RaceExample:
-    """Read a row with the columns `article`, `question`, `options` and `answer`.
-
-    Args:
-        row: The row.
-        gaps: One of `GAPS`.
-
-    Raises:
-        QabiasError: If there are not four options or the answer is not one of their letters.
-    """
+    """Read a row with the columns `article`, `question`, `options` and `answer`."""
     question = row.text("question")
     options = row.nested("options")
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
@@ -67,13 +53,7 @@ def parse(row: Row, gaps: str = GAPS[0]) -> RaceExample:
 
 
 class RaceCollator:
-    """Makes a batch of examples; a row that is too long loses the end of its longer text, nearly always the passage.
-
-    Args:
-        tokenizer: The model's tokenizer.
-        inputs: Names of what the model takes of the tokenizer's answer.
-        max_length: Most tokens of a row.
-    """
+    """Makes a batch of examples; a row that is too long loses the end of its longer text, nearly always the passage."""
 
     def __init__(self, tokenizer: Any, inputs: Sequence[str], max_length: int) -> None:
         self._tokenizer, self._inputs, self._max_length = tokenizer, inputs, max_length
@@ -95,12 +75,7 @@ class RaceCollator:
 
 
 def accuracy(logits: np.ndarray, examples: Sequence[RaceExample]) -> float:
-    """Share of examples whose right answer has the largest logit, in [0, 1].
-
-    Args:
-        logits: float array of shape (n_examples, n_options).
-        examples: The examples, in the same order.
-    """
+    """Share of examples whose right answer has the largest logit, in [0, 1]."""
     return float(np.mean(logits.argmax(axis=1) == [example.label for example in examples]))
 
 

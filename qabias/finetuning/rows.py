@@ -16,35 +16,21 @@ from qabias.support.table_files import read_rows
 
 @dataclass(frozen=True)
 class Row:
-    """One row and where it stands.
-
-    Attributes:
-        source: File or dataset that it comes from.
-        number: Its number there, from 1; the header of a CSV file does not count.
-        values: Its cells by column.
-    """
+    """One row and where it stands."""
 
     source: str
     number: int
     values: Mapping[str, Any]
 
     def text(self, column: str) -> str:
-        """The text of a cell.
-
-        Raises:
-            QabiasError: If there is no such column, or its cell is no text or an empty one.
-        """
+        """The text of a cell."""
         value = self._value(column)
         if not isinstance(value, str) or not value.strip():
             raise self.fault(column, f"{_short(value)} is no text; give one that is not empty")
         return value
 
     def nested(self, column: str) -> Any:
-        """The content of a cell that is a list or an object; a text is read as JSON, because CSV has only texts.
-
-        Raises:
-            QabiasError: If there is no such column, or its text is not JSON.
-        """
+        """The content of a cell that is a list or an object; a text is read as JSON, because CSV has only texts."""
         value = self._value(column)
         if not isinstance(value, str):
             return value
@@ -69,30 +55,12 @@ def _short(value: Any) -> str:
 
 
 def read_file(path: Path, limit: int | None = None) -> list[Row]:
-    """Read the rows of a file.
-
-    Args:
-        path: JSON lines, CSV with a header (lists and objects as JSON), or Parquet; its ending tells which.
-        limit: Most rows, the first ones; None for all.
-
-    Raises:
-        QabiasError: If the file cannot be read, is damaged, of another kind or empty.
-    """
+    """Read the rows of a file."""
     return _number(str(path), (cells for _, cells in read_rows(path)), limit)
 
 
 def read_dataset(name: str, config: str | None, split: str, limit: int | None = None) -> list[Row]:
-    """Read the rows of a dataset.
-
-    Args:
-        name: Name on the Hub, or a folder.
-        config: Its configuration; None for its only one.
-        split: Its split.
-        limit: Most rows, the first ones; None for all.
-
-    Raises:
-        QabiasError: If the dataset cannot be had or has no rows.
-    """
+    """Read the rows of a dataset."""
     import datasets
 
     try:

@@ -10,12 +10,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalise(answer: str) -> str:
-    """Leave out case, punctuation, articles and repeated spaces.
-
-    Examples:
-        >>> normalise("The  Eiffel-Tower!")
-        'eiffeltower'
-    """
+    """Leave out case, punctuation, articles and repeated spaces."""
     return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
 
 
@@ -34,13 +29,7 @@ def f1(prediction: str, reference: str) -> float:
 def average(
     score: Callable[[str, str], float], predictions: Sequence[str], references: Sequence[Sequence[str]]
 ) -> float:
-    """Mean over questions of the score against the reference that fits best, in [0, 1].
-
-    Args:
-        score: `exact_match` or `f1`.
-        predictions: One answer to each question.
-        references: The right answers to each question, at least one.
-    """
+    """Mean over questions of the score against the reference that fits best, in [0, 1]."""
     best = [
         max(score(prediction, reference) for reference in right)
         for prediction, right in zip(predictions, references, strict=True)

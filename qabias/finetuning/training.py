@@ -41,20 +41,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides about the trained weights beside model and data.
-
-    Attributes:
-        epochs: Times that all rows are seen; may be a fraction.
-        learning_rate: Largest learning rate; it falls to 0 in a straight line.
-        batch_size: Examples of a forward pass on one device.
-        gradient_accumulation: Forward passes of a step.
-        seed: Of the new head, the order of the rows and dropout.
-        max_length: Most tokens of a row.
-        warmup_ratio: Share of the steps, in [0, 1), in which the learning rate rises.
-        bf16: Compute in bfloat16 with weights in float32.
-        deterministic: Forbid operations whose result differs from run to run on a GPU.
-        keep: One of `KEEP`; all but the last need the development rows scored at every checkpoint.
-    """
+    """What decides about the trained weights beside model and data."""
 
     epochs: float
     learning_rate: float
@@ -68,11 +55,7 @@ class Settings:
     keep: str
 
     def check(self) -> None:
-        """Refuse settings out of range.
-
-        Raises:
-            QabiasError: Naming the option.
-        """
+        """Refuse settings out of range."""
         for name in ("epochs", "learning_rate", "batch_size", "gradient_accumulation", "max_length"):
             if not getattr(self, name) > 0:
                 raise QabiasError(f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be positive")
@@ -82,15 +65,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Task:
-    """What is trained.
-
-    Attributes:
-        train: Rows as the collator takes them.
-        dev: Likewise.
-        collate: Makes a batch of rows.
-        evaluate: Scores by name from the model's logits on `dev`.
-        best_by: The score by which the best checkpoint is chosen; the larger, the better.
-    """
+    """What is trained."""
 
     train: Sequence[Any]
     dev: Sequence[Any]
@@ -100,18 +75,7 @@ class Task:
 
 
 def find_score(folder: Path, run: Mapping[str, Any]) -> dict[str, float] | None:
-    """See what a folder holds, which may be nothing yet or this very run.
-
-    Args:
-        folder: Where the model will be.
-        run: Everything that decides about the weights, as JSON knows it.
-
-    Returns:
-        The score of this very run if it is done, else None.
-
-    Raises:
-        QabiasError: If the folder holds something else, saying what differs.
-    """
+    """See what a folder holds, which may be nothing yet or this very run."""
     record = folder / RECORD
     if record.exists():
         try:
@@ -143,20 +107,7 @@ def _write_record(folder: Path, run: Mapping[str, Any], commit: str | None, scor
 
 
 def load(name: str, auto_class: str, seed: int, max_length: int) -> tuple[Any, Any]:
-    """Load a model with a new head, or the one it has, and its tokenizer.
-
-    Args:
-        name: A folder or a name on the Hub.
-        auto_class: Class of transformers, e.g. "AutoModelForMultipleChoice".
-        seed: Of the new head.
-        max_length: Tokens of a row that the model must be able to read.
-
-    Returns:
-        The model with weights in float32, and the tokenizer.
-
-    Raises:
-        QabiasError: If the model cannot be had or has not the body's weights, or rows are too long for it.
-    """
+    """Load a model with a new head, or the one it has, and its tokenizer."""
     need("local", "fine-tuning")
     import torch
     import transformers
@@ -189,23 +140,7 @@ def input_names(model: Any, tokenizer: Any) -> list[str]:
 def train(
     model: Any, tokenizer: Any, task: Task, settings: Settings, run: Mapping[str, Any], folder: Path, save_steps: int
 ) -> dict[str, float]:
-    """Train a model, or go on from the last checkpoint, and write it with its score.
-
-    Args:
-        model: As `load` gives it.
-        tokenizer: Its tokenizer.
-        task: Rows and score.
-        settings: How to train.
-        run: What `find_score` was given.
-        folder: The folder that it looked into.
-        save_steps: Steps between two checkpoints, of which the best may be kept.
-
-    Returns:
-        The scores of the written model on the development rows.
-
-    Raises:
-        QabiasError: If the settings do not fit this machine, or the model answers with NaN.
-    """
+    """Train a model, or go on from the last checkpoint, and write it with its score."""
     import torch
     from accelerate import PartialState
     from transformers import Trainer, TrainingArguments

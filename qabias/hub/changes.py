@@ -15,17 +15,7 @@ URL_PREFIXES = {"dataset": "datasets/", "space": "spaces/", "model": ""}
 
 @dataclass(frozen=True)
 class Push:
-    """What is to be pushed where.
-
-    Attributes:
-        repo_id: The repository as ORG/NAME.
-        kind: `dataset`, `space` or `model`.
-        title: Title of the commit or pull request. An open pull request of the same title and author is continued.
-        description: What the files were made from, in one line.
-        files: Content, or the local file that holds it, by path in the repository.
-        owned: Folders of the repository in which nothing but these files may lie; what else lies there is removed.
-        sdk: What runs a Space; None for other kinds.
-    """
+    """What is to be pushed where."""
 
     repo_id: str
     kind: str
@@ -57,11 +47,7 @@ class Push:
 
 
 def check_repo_id(repo_id: str) -> None:
-    """Check that the name of a repository is of the form ORG/NAME.
-
-    Raises:
-        QabiasError: If it is not.
-    """
+    """Check that the name of a repository is of the form ORG/NAME."""
     try:
         validate_repo_id(repo_id)
     except HFValidationError as error:

@@ -41,23 +41,7 @@ def dataset_push(
     upstream_dir: str | None = None,
     as_benchmark: bool = False,
 ) -> Push:
-    """The push of a dataset: the bundled folder as it is, or one that is built from the authors' files.
-
-    Args:
-        benchmark: Name of a benchmark with a dataset of its own.
-        repo_id: The dataset's repository as ORG/NAME.
-        scratch: Empty folder in which a dataset that is not bundled is built; it must last until the push is done.
-        source: Source of the texts.
-        seed: Seed of generation.
-        fixes: Correct the known defects of published texts.
-        upstream_dir: Local mirror of the authors' files.
-        as_benchmark: Add the `eval.yaml` that makes the dataset a benchmark of the Hub, which checks it at push time
-            and refuses frameworks that its list does not have.
-
-    Raises:
-        QabiasError: If the choice is wrong, the licence of the texts forbids it, they cannot be had, or the card lacks
-            licence or attribution.
-    """
+    """The push of a dataset: the bundled folder as it is, or one that is built from the authors' files."""
     check_repo_id(repo_id)
     chosen = load_pushable(benchmark)
     if chosen.about is not None:
@@ -96,19 +80,7 @@ def dataset_push(
 
 
 def metric_push(benchmark: str, repo_id: str, dataset_id: str | None = None) -> Push:
-    """The push of a metric, which the Hub keeps as a Space.
-
-    `evaluate.load("ORG/NAME")` reads NAME.py and the modules it imports. Under a name of its own the module is there
-    twice, because the page of the Space reads it by its usual name.
-
-    Args:
-        benchmark: Name of a benchmark with a dataset of its own.
-        repo_id: The Space as ORG/NAME.
-        dataset_id: The dataset that the card's example loads, as ORG/NAME; None if it has the name of the Space.
-
-    Raises:
-        QabiasError: If there is no such metric, or the name cannot be a module's.
-    """
+    """The push of a metric, which the Hub keeps as a Space."""
     for name in (repo_id, dataset_id or repo_id):
         check_repo_id(name)
     load_dataset_owner(benchmark)
@@ -132,17 +104,7 @@ def metric_push(benchmark: str, repo_id: str, dataset_id: str | None = None) -> 
 
 
 def results_push(run: Path, model_id: str, dataset_id: str, *, sample: bool = False) -> Push:
-    """The push of a run's scores into the repository of the model that was measured.
-
-    Args:
-        run: A run folder with scores.
-        model_id: The model's repository as ORG/NAME.
-        dataset_id: The repository of the dataset that was asked, as ORG/NAME.
-        sample: Take a run of a sample of the examples too.
-
-    Raises:
-        QabiasError: If the folder holds no finished run, or a sample.
-    """
+    """The push of a run's scores into the repository of the model that was measured."""
     check_repo_id(model_id)
     files: Mapping[str, bytes] = result_files(run, model_id, dataset_id, sample=sample)
     scored = read_scored(run)
@@ -151,15 +113,7 @@ def results_push(run: Path, model_id: str, dataset_id: str, *, sample: bool = Fa
 
 
 def check_attribution(card: str, benchmark: str) -> None:
-    """Check that a card of published texts names their licence, authors and origin, as their licences ask.
-
-    Args:
-        card: The card, head and text.
-        benchmark: Name of a benchmark with a dataset of its own or of a published set, or a folder of templates.
-
-    Raises:
-        QabiasError: If it does not.
-    """
+    """Check that a card of published texts names their licence, authors and origin, as their licences ask."""
     chosen = load_pushable(benchmark)
     if chosen.about is not None:
         authors, licence = chosen.about.authors, chosen.about.licence_id

@@ -20,14 +20,7 @@ _LOGIN = "run `hf auth login` again, or fix HF_TOKEN, which is read first"
 
 @contextmanager
 def told_in_one_line(plan: Push) -> Iterator[None]:
-    """Turn the errors of `huggingface_hub` into one that a user is meant to read, in which the token is not shown.
-
-    What came of sending is not kept as the cause, because a traceback shows every cause, and an error about a malformed
-    header shows the token, as an answer may.
-
-    Raises:
-        QabiasError: In place of an error of `huggingface_hub`.
-    """
+    """Turn the errors of `huggingface_hub` into one that a user is meant to read, in which the token is not shown."""
     try:
         yield
     except QabiasError:

@@ -7,25 +7,14 @@ from qabias.hub.push import Difference
 
 
 def intended_way(plan: Push, create_pr: bool) -> str:
-    """How the files would reach the repository, before the Hub is asked.
-
-    Args:
-        plan: What is to be pushed.
-        create_pr: Whether changes of a repository with content go into a pull request.
-    """
+    """How the files would reach the repository, before the Hub is asked."""
     if not create_pr:
         return "directly to main"
     return "as a pull request" + (" (directly if the repository is new)" if plan.may_be_created else "")
 
 
 def plan_lines(plan: Push, way: str, difference: Difference | None = None) -> list[str]:
-    """A plan as lines: target, way and files with their sizes, and what the Hub has of them where that is known.
-
-    Args:
-        plan: What is to be pushed.
-        way: How the files reach the repository, in words.
-        difference: What the Hub holds of it; None where it was not asked.
-    """
+    """A plan as lines: target, way and files with their sizes, and what the Hub has of them where that is known."""
     lines = [f"{plan.kind} {plan.repo_id} ({plan.url}), {way}", f"  {plan.title}: {plan.description}"]
     width = max(map(len, plan.files))
     for path in plan.files:

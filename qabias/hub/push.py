@@ -21,16 +21,7 @@ _INITIAL = {"dataset": {".gitattributes"}, "model": {".gitattributes"}, "space":
 
 @dataclass(frozen=True)
 class Difference:
-    """What a push would change, and where.
-
-    Attributes:
-        states: `new`, `changed` or `unchanged` by path of the plan.
-        removed: Files of the repository that lie in a folder of the plan's own but are not in the plan.
-        is_new: The repository is missing, or holds only what the Hub put there: it is filled directly, since there is
-            nothing that a pull request could be compared with.
-        pull_request: Number of the open pull request to continue, if any.
-        opens_pull_request: Whether a pull request will be opened.
-    """
+    """What a push would change, and where."""
 
     states: Mapping[str, str]
     removed: tuple[str, ...] = ()
@@ -59,24 +50,13 @@ class Difference:
 
 
 class Hub:
-    """The Hub as the user who is logged in.
-
-    The token is the library's own affair: it comes from `hf auth login` or HF_TOKEN and is neither asked for nor shown.
-    """
+    """The Hub as the user who is logged in."""
 
     def __init__(self) -> None:
         self._api = HfApi(library_name="qabias", library_version=__version__)
 
     def difference(self, plan: Push, *, create_pr: bool) -> Difference:
-        """Compare a plan with its repository; only reads.
-
-        Args:
-            plan: What is to be pushed.
-            create_pr: Whether changes of a repository with content go into a pull request.
-
-        Raises:
-            QabiasError: If nobody is logged in, the Hub cannot be reached, or results are for a model that is missing.
-        """
+        """Compare a plan with its repository; only reads."""
         with told_in_one_line(plan):
             user = self._api.whoami()["name"]
             try:
@@ -99,22 +79,7 @@ class Hub:
             return _difference(plan, self._files(plan, _reference(number)), pull_request=number)
 
     def send(self, plan: Push, difference: Difference, *, private: bool = False) -> str:
-        """Send what differs, in one commit.
-
-        Files that arrived before a push was cut off are not sent again, and the repository changes only with the
-        commit at the end.
-
-        Args:
-            plan: What is to be pushed.
-            difference: What `difference` returned for it.
-            private: Whether a repository that is created is private.
-
-        Returns:
-            Address of the pull request or of the commit.
-
-        Raises:
-            QabiasError: If the login may not write there, or the connection broke.
-        """
+        """Send what differs, in one commit."""
         operations: list[CommitOperationAdd | CommitOperationDelete] = [
             *(CommitOperationAdd(path, plan.files[path]) for path in difference.sent),
             *(CommitOperationDelete(path) for path in difference.removed),

@@ -31,19 +31,7 @@ LONGEST_NAME = 120
 
 
 class Headline(NamedTuple):
-    """One headline score of a run.
-
-    Attributes:
-        config: Configuration of the dataset that it is about.
-        name: Key of the score in `scores.json`.
-        value: The score as a fraction; None where undefined.
-        interval: Ends of its 95 % interval; None where undefined.
-        reason: Why it is undefined, else "".
-        answered: Share of the written answers that were answered; None where nothing was written.
-        possible: What it could be with the missing answers; None where hardly any is missing.
-        note: The same in words; "" where nothing was written.
-        bound: How large its absolute value can be; None where that is not known.
-    """
+    """One headline score of a run."""
 
     config: str
     name: str
@@ -57,34 +45,14 @@ class Headline(NamedTuple):
 
 
 def headlines(run_folder: Path) -> list[Headline]:
-    """The headline scores of a run, set by set where sets have scores of their own, undefined ones included.
-
-    Raises:
-        QabiasError: If the folder holds no run, or one without scores.
-    """
+    """The headline scores of a run, set by set where sets have scores of their own, undefined ones included."""
     return list(_headlines(read_scored(run_folder)))
 
 
 def result_files(
     run_folder: Path, model_id: str, dataset_id: str, source_url: str | None = None, *, sample: bool = False
 ) -> dict[str, bytes]:
-    """The file for `.eval_results/` of the model's repository.
-
-    Args:
-        run_folder: A finished run.
-        model_id: The repository of the model, ORG/NAME.
-        dataset_id: The repository of the dataset that was asked, ORG/NAME.
-        source_url: Where the evaluation can be looked at, e.g. the published report; by default the dataset.
-        sample: Take a run of a sample of the examples too.
-
-    Returns:
-        Path in the repository to content. What is undefined stands in a comment with its reason. Runs that asked
-        other questions, asked them otherwise, or counted the answers otherwise, have different paths.
-
-    Raises:
-        QabiasError: If the run is not finished or a sample, none of its scores is defined, or an id is not of the form
-            ORG/NAME.
-    """
+    """The file for `.eval_results/` of the model's repository."""
     run = _read(run_folder, model_id, dataset_id, sample)
     found = list(_headlines(run))
     fields = signature_fields(run.signature)
@@ -115,16 +83,7 @@ def result_files(
 
 
 def check_replaceable(path: Path, content: bytes, *, overwrite: bool = False) -> None:
-    """Refuse to replace a results file of another run than the one that is to be written.
-
-    Args:
-        path: Where it is to be written.
-        content: What `result_files` returns for that path.
-        overwrite: Replace it all the same.
-
-    Raises:
-        QabiasError: If there is a folder, or a file that is not of the same signature.
-    """
+    """Refuse to replace a results file of another run than the one that is to be written."""
     [new] = _signatures(content)
     check_file(path, lambda _: True)
     if not path.exists() or overwrite:
@@ -151,17 +110,7 @@ def _signatures(content: bytes) -> set[str]:
 
 
 def model_index(run_folder: Path, model_id: str, dataset_id: str, *, sample: bool = False) -> list[EvalResult]:
-    """The same scores for the `model-index` of the model's card; the metric's arguments hold signature and interval.
-
-    Args:
-        run_folder: A finished run.
-        model_id: The repository of the model, ORG/NAME.
-        dataset_id: The repository of the dataset that was asked, ORG/NAME.
-        sample: Take a run of a sample of the examples too.
-
-    Raises:
-        QabiasError: If the run is not finished or a sample, or an id is not of the form ORG/NAME.
-    """
+    """The same scores for the `model-index` of the model's card; the metric's arguments hold signature and interval."""
     run = _read(run_folder, model_id, dataset_id, sample)
     fields = signature_fields(run.signature)
     signature = public_signature(run, model_id)
@@ -196,16 +145,7 @@ def _about(score: Headline) -> dict[str, Any]:
 
 
 def update_card(card: str, results: list[EvalResult], model_id: str) -> str:
-    """Put results into the `model-index` of a model card; older ones of the same configuration are replaced.
-
-    Args:
-        card: The text of `README.md`, or "" for a new card.
-        results: What `model_index` returns.
-        model_id: The repository of the model.
-
-    Raises:
-        QabiasError: If the head of the card cannot be read.
-    """
+    """Put results into the `model-index` of a model card; older ones of the same configuration are replaced."""
     try:
         parsed = ModelCard(card or "---\n---\n")
     except (ValueError, yaml.YAMLError) as error:
@@ -279,10 +219,7 @@ def _headlines(run: ScoredRun) -> Iterator[Headline]:
 
 
 def _file_name(run: ScoredRun) -> str:
-    """What was asked and how, as a name, e.g. `bbq-Age-qa-causal`; of a long one the end is a digest of the signature.
-
-    The field `scorer` has the options of the scorer, and `answers` the file of answers that others collected.
-    """
+    """A file name for the run, e.g. `bbq-Age-qa-causal`; a long one ends with a digest."""
     fields = signature_fields(run.signature)
     source = run.arguments.source
     own = run.benchmark.options

@@ -14,11 +14,7 @@ from qabias.support.suggest import unknown
 
 
 def load_dataset_owner(name: str) -> Benchmark:
-    """The benchmark that has a dataset, a card and a metric of its own.
-
-    Raises:
-        QabiasError: If there is none of that name, or it is a part of another one's dataset.
-    """
+    """The benchmark that has a dataset, a card and a metric of its own."""
     known = loadable_benchmarks()
     owners = [other for other, benchmark in known.items() if benchmark.facts.hub is not None]
     if name in owners:
@@ -31,11 +27,7 @@ def load_dataset_owner(name: str) -> Benchmark:
 
 
 def load_pushable(name: str) -> Benchmark:
-    """The benchmark whose dataset can be pushed: with a dataset of its own, a published set, a folder of templates.
-
-    Raises:
-        QabiasError: If there is none of that name or at that path.
-    """
+    """The benchmark whose dataset can be pushed: with a dataset of its own, a published set, a folder of templates."""
     if is_folder(name):
         return load_benchmark(name)
     known = loadable_benchmarks()
@@ -55,15 +47,7 @@ def task_id(config: str, score: str) -> str:
 
 
 def eval_yaml(dataset: str, configs: Sequence[str] | None = None) -> str:
-    """The `eval.yaml` of a dataset repository.
-
-    Args:
-        dataset: Name of a benchmark with a dataset of its own.
-        configs: The configurations that the repository holds; None for all.
-
-    Raises:
-        QabiasError: If there is no such dataset.
-    """
+    """The `eval.yaml` of a dataset repository."""
     texts = load_dataset_owner(dataset).facts.hub
     assert texts is not None
     description = f"{texts.description} Values are fractions, computed by `qabias run` and written by `qabias results`."

@@ -27,14 +27,7 @@ from qabias.support.version import __version__
 
 @dataclass(frozen=True)
 class Asked:
-    """The questions of a task.
-
-    Attributes:
-        arguments: What is measured, without a model.
-        examples: Its examples.
-        prompt_format: How they are put.
-        questions: Every question, those about one example side by side.
-    """
+    """The questions of a task."""
 
     arguments: RunArguments
     examples: Examples
@@ -90,16 +83,7 @@ class Asked:
         return {**self.rows[question.row], FACTS: {**self.facts, KEY: question.key}}
 
     def read(self, key: str, text: str) -> tuple[int | None, str]:
-        """What one text is read as.
-
-        Args:
-            key: Of the question.
-            text: What the model wrote.
-
-        Returns:
-            The number of the answer in the order of the file, -1 for none and None where the benchmark counts
-            its answers in another way; and the outcome, see `qabias.answers.outcomes.OUTCOMES`.
-        """
+        """What one text is read as."""
         question = self.of_key[key]
         # Read as the answer to all questions about its example: what the others got is not known here.
         same = {other.key: text for other in self.questions_about(question)}
@@ -140,24 +124,7 @@ def ask(
     options: Mapping[str, str] | None = None,
     upstream_dir: str | None = None,
 ) -> Asked:
-    """The questions that `qabias run` asks a model that writes, with the same arguments.
-
-    Args:
-        benchmark: Name of the benchmark.
-        config: Configuration; None for the one of all examples.
-        source: Source of the texts; None for the first one of the benchmark.
-        fixes: Correct the known defects of published texts.
-        format: Prompt format; None for the one that fits a model that chats and writes.
-        norm: How a text is read: `none`, or `released` for the rule of the authors' code.
-        orders: In how many orders of its answers every question is asked.
-        limit: At most so many examples, drawn as whole sets and spread over all templates; None for all.
-        seed: Seed of generation and sampling.
-        options: The benchmark's own options.
-        upstream_dir: Local mirror of the published files.
-
-    Raises:
-        QabiasError: If an argument is wrong or the files cannot be had.
-    """
+    """The questions that `qabias run` asks a model that writes, with the same arguments."""
     found = load_benchmark(benchmark)
     chosen = config or found.whole_config(load_kind(FUNCTION))
     found.check_config(chosen)
@@ -180,13 +147,7 @@ def ask(
 
 
 class Asking:
-    """The questions of a task by the facts of its samples, kept as long as this object lives.
-
-    A scorer and each metric has one of its own, so that tasks that are evaluated in turn do not lose theirs.
-
-    Args:
-        upstream_dir: Local mirror of the published files.
-    """
+    """The questions of a task by the facts of its samples, kept as long as this object lives."""
 
     def __init__(self, upstream_dir: str | None) -> None:
         self._upstream_dir = upstream_dir
@@ -194,14 +155,7 @@ class Asking:
         self._asked: Asked | None = None
 
     def of(self, facts: Mapping[str, Any]) -> Asked:
-        """The questions of the task of a sample.
-
-        Args:
-            facts: See `Asked.facts`.
-
-        Raises:
-            QabiasError: See `ask`.
-        """
+        """The questions of the task of a sample."""
         chosen = {name: facts[name] for name in _CHOSEN}
         if self._asked is None or chosen != self._chosen:
             arguments = {**chosen, "format": facts["format"].partition("@")[0]}

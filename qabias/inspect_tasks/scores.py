@@ -28,29 +28,14 @@ POSSIBLE = ("lowest", "highest")
 
 @dataclass(frozen=True)
 class Found:
-    """The scores of a task.
-
-    Attributes:
-        overall: Those of all questions by name, each with the ends of its interval, and how many answers were given,
-            were not read and why, were left out or are missing; NaN is undefined.
-        by_group: The headline scores of every group, named "GROUP/score", where there are several groups.
-    """
+    """The scores of a task."""
 
     overall: Mapping[str, float]
     by_group: Mapping[str, float]
 
 
 def scored(asked: Asked, epochs: Sequence[Mapping[str, str]]) -> Found:
-    """The scores of texts that a model wrote.
-
-    Examples count whose questions all have a text in every epoch, in sets that are whole. Several epochs are several
-    runs: their scores are means over them. Of a benchmark that has no such means the first epoch counts.
-
-    Args:
-        asked: The questions.
-        epochs: Of each epoch the texts by key of the question; a `qabias.answers.outcomes.Written` also says why it
-            ended.
-    """
+    """The scores of texts that a model wrote."""
     benchmark, table = asked.benchmark, asked.table
     n_given, n_asked = sum(map(len, epochs)), len(asked.questions) * len(epochs)
     if not benchmark.pools:
@@ -91,11 +76,7 @@ def _compared(benchmark: Benchmark) -> tuple[Measure, ...]:
 
 
 def _numbers(scores: Mapping[str, Any], measures: Sequence[Measure]) -> dict[str, float]:
-    """Scores with two ends each; NaN where one is undefined.
-
-    The ends are those of the interval, where there is one. Where more answers are missing than a run overlooks, they
-    are the range that the score could take with them, as a run shows it.
-    """
+    """Scores with two ends each; NaN where one is undefined."""
     found = {}
     for measure in measures:
         name = measure.name

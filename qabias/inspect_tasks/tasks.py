@@ -38,15 +38,7 @@ _TEXTS = ("config", "source", "format", "norm", "upstream_dir")
 
 
 def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
-    """The task that asks a benchmark with the prompts of qabias, and scores its answers as qabias does.
-
-    Args:
-        benchmark: Name of the benchmark.
-        arguments: What `-T` gave: any arguments of `qabias.inspect_tasks.asking.ask` by name.
-
-    Raises:
-        PrerequisiteError: If an argument is unknown or wrong, or the files cannot be had.
-    """
+    """The task that asks a benchmark with the prompts of qabias, and scores its answers as qabias does."""
     try:
         asked = ask(benchmark, **_checked(arguments))
     except QabiasError as error:
@@ -67,13 +59,7 @@ def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
 
 
 def _checked(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, with a list of configurations as one text, as `-T config=Age,SES` is read by inspect.
-
-    Whole numbers are checked where they are used.
-
-    Raises:
-        QabiasError: If one is unknown, or of another kind than it must be.
-    """
+    """The arguments, with a list of configurations as one text, as `-T config=Age,SES` is read by inspect."""
     known = [name for name in signature(ask).parameters if name != "benchmark"]
     for name in arguments:
         if name not in known:
@@ -136,10 +122,7 @@ def by_group(upstream_dir: str | None = None) -> Metric:
 
 @scorer(metrics=[scores(), by_group()], name="qabias")
 def answers(upstream_dir: str | None = None) -> Scorer:
-    """What every text is read as; its value is what became of it, see `qabias.answers.outcomes.OUTCOMES`.
-
-    It is "missing" where nothing came back; such a sample counts as one that inspect did not score.
-    """
+    """What every text is read as; its value is what became of it, see `qabias.answers.outcomes.OUTCOMES`."""
     asking = Asking(upstream_dir)
 
     async def score(state: TaskState, target: Target) -> Score:
@@ -166,11 +149,7 @@ def answers(upstream_dir: str | None = None) -> Scorer:
 
 
 def written(output: ModelOutput) -> Written:
-    """What a model wrote: the text, why it ended, and what it thought before it where inspect keeps that apart.
-
-    Args:
-        output: An output with at least one choice.
-    """
+    """What a model wrote: the text, why it ended, and what it thought before it where inspect keeps that apart."""
     message, finish = output.choices[0].message, str(output.choices[0].stop_reason)
     parts = [] if isinstance(message.content, str) else message.content
     thoughts = [part.reasoning for part in parts if isinstance(part, ContentReasoning)]

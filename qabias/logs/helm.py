@@ -32,17 +32,7 @@ _IS_PER_INSTANCE = re.compile(rb'\s*\[\s*\{\s*"instance_id"\s*:.*"train_trial_in
 
 
 def read(path: Path) -> Log | None:
-    """The run whose requests and answers a file holds; None for any other file.
-
-    HELM's own scores come from `stats.json` beside it, the name of the run from `run_spec.json`. These files alone are
-    no log: beside the requests they are None.
-
-    Args:
-        path: A file.
-
-    Raises:
-        QabiasError: If it holds HELM's scores and the requests are not beside it, or it cannot be read.
-    """
+    """The run whose requests and answers a file holds; None for any other file."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
     if _IS_STATE.match(head):
@@ -117,10 +107,7 @@ def _beside(path: Path, name: str) -> Any:
 
 
 def _figures(stats: list[dict[str, Any]]) -> dict[str, float]:
-    """HELM's scores of questions as they are: those of texts changed on purpose are left out.
-
-    A score that several splits of the data have is named with its split.
-    """
+    """HELM's scores of questions as they are: those of texts changed on purpose are left out."""
     plain = [stat for stat in stats if "mean" in stat and not stat["name"].get("perturbation")]
     times = Counter(stat["name"]["name"] for stat in plain)
     return {_figure_name(stat["name"], times): float(stat["mean"]) for stat in plain}

@@ -35,14 +35,7 @@ _WRONG = (AttributeError, LookupError, TypeError, ValueError, OverflowError, Rec
 
 
 def read(path: Path) -> Log | None:
-    """The log of inspect_ai in a file, `.eval` or `.json`; None where it is none.
-
-    Args:
-        path: The file; its name matters only where it is empty.
-
-    Raises:
-        QabiasError: If it is one, and damaged, cut off, without samples, or not as inspect writes it.
-    """
+    """The log of inspect_ai in a file, `.eval` or `.json`; None where it is none."""
     found = open_file(path)
     spec = found.header.get("eval") if found else None
     if found is None or not isinstance(spec, dict) or not {"task", "dataset"} <= set(spec):
@@ -82,22 +75,14 @@ def _as_written(where: str) -> Iterator[None]:
 
 
 def _checked(value: Any, kind: type[T], what: str) -> T:
-    """A value of a kind.
-
-    Raises:
-        TypeError: If it is of another one.
-    """
+    """A value of a kind."""
     if not isinstance(value, kind) or isinstance(value, bool):
         raise TypeError(f"{what} is {reprlib.repr(value)}, not {_KINDS[kind]}")
     return value
 
 
 def _of(found: Mapping[str, Any], name: str, kind: type[T], default: T) -> T:
-    """A value of an object; the default where it has none.
-
-    Raises:
-        TypeError: If it is of another kind.
-    """
+    """A value of an object; the default where it has none."""
     value = found.get(name)
     return default if value is None else _checked(value, kind, name)
 

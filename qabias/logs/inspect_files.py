@@ -33,25 +33,14 @@ _JSON_START_BYTES = 256
 
 @dataclass(frozen=True)
 class InspectFile:
-    """A log of inspect_ai, whichever of its two forms it has.
-
-    Attributes:
-        header: What stands above the samples: `status`, `eval`, `results`, ...; without `status` where inspect has not
-            come to the end.
-        samples: Reads the samples one after the other, from the beginning each time; with each, what messages call its
-            place in the file.
-    """
+    """A log of inspect_ai, whichever of its two forms it has."""
 
     header: Mapping[str, Any]
     samples: Callable[[], Iterator[tuple[str, Any]]]
 
 
 def open_file(path: Path) -> InspectFile | None:
-    """Open a log; None where the file is none of inspect_ai.
-
-    Raises:
-        QabiasError: If it is one, and empty, damaged or cut off, or compressed in a way that this Python cannot read.
-    """
+    """Open a log; None where the file is none of inspect_ai."""
     with path.open("rb") as file:
         start = file.read(_JSON_START_BYTES)
     # Only the name is left of a log of which nothing was copied.

@@ -20,13 +20,7 @@ _NEAR_END = 32
 
 
 class JsonStream:
-    """Values of a JSON document, one after the other.
-
-    Args:
-        path: The file, in UTF-8.
-        what: What it is, for messages.
-        fix: What to do where it is damaged, for messages.
-    """
+    """Values of a JSON document, one after the other."""
 
     def __init__(self, path: Path, what: str, fix: str) -> None:
         self._path = path
@@ -55,11 +49,7 @@ class JsonStream:
                 return ""
 
     def take(self, one_of: str) -> str:
-        """Take the next character that is no space.
-
-        Raises:
-            QabiasError: If it is none of these.
-        """
+        """Take the next character that is no space."""
         found = self.next()
         if not found or found not in one_of:
             raise self._damaged("its end is missing" if not found else f"{found!r} stands where it must not")
@@ -67,11 +57,7 @@ class JsonStream:
         return found
 
     def value(self) -> Any:
-        """Take the next value.
-
-        Raises:
-            QabiasError: If there is none, or it is damaged or cut off.
-        """
+        """Take the next value."""
         self.next()
         while True:
             try:

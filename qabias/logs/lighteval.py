@@ -27,14 +27,7 @@ _DETAILS = (
 
 
 def read(path: Path) -> Log | None:
-    """None for a file of anything else.
-
-    Args:
-        path: A file.
-
-    Raises:
-        QabiasError: If lighteval wrote it; says what it does not keep, and what to do.
-    """
+    """None for a file of anything else."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
     if head.startswith(_PARQUET) and _has_details(path):

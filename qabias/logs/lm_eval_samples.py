@@ -49,15 +49,7 @@ class _Results(NamedTuple):
 
 
 def read(path: Path) -> Log | None:
-    """The log of one task in a file of samples; None where the file is none.
-
-    Args:
-        path: A file.
-
-    Raises:
-        QabiasError: If its first line is damaged, its results cannot be read, or it is the results of an evaluation
-            whose samples were not kept.
-    """
+    """The log of one task in a file of samples; None where the file is none."""
     first = _first_line(path)
     if first is None:
         _refuse_scores_alone(path)
@@ -147,10 +139,7 @@ def _samples(path: Path, chosen: str) -> Iterator[Sample]:
 
 
 def _sample(path: Path, number: int, found: Mapping[str, Any]) -> list[Sample]:
-    """The answers on a line: one, or as many as the task repeats a question.
-
-    Log-likelihoods are taken as the filter left them; of a text, `answer` is what the filter made of the first one.
-    """
+    """The answers on a line: one, or as many as the task repeats a question."""
     try:
         arguments = [tuple(of.values()) for of in found["arguments"].values()]
         asked = {"doc_id": found["doc_id"], "doc": found["doc"], "arguments": arguments}
@@ -187,11 +176,7 @@ def _filter_of(found: Mapping[str, Any]) -> str:
 
 
 def _results_beside(path: Path) -> _Results | None:
-    """What the results of the same date say of the task; None where they are not there or do not have it.
-
-    Raises:
-        QabiasError: If they are there and cannot be read.
-    """
+    """What the results of the same date say of the task; None where they are not there or do not have it."""
     date = path.stem.rpartition("_")[2]
     for beside in sorted(path.parent.glob("*.json")):
         if not beside.stem.endswith(f"_{date}"):

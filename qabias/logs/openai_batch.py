@@ -31,14 +31,7 @@ _THINKING = ("reasoning_content", "reasoning")
 
 
 def read(path: Path) -> Log | None:
-    """The answers of a file of results; None for any other file.
-
-    Args:
-        path: A file.
-
-    Raises:
-        QabiasError: If it is a file of requests.
-    """
+    """The answers of a file of results; None for any other file."""
     with path.open("rb") as file:
         if not _IS_LINE.match(file.read(_HEAD)):
             return None
@@ -86,11 +79,7 @@ def _models(path: Path) -> Iterator[str]:
 
 
 def _status_and_body(entry: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
-    """HTTP status, 0 where a request was not even sent, and the body of the answer; {} where there is none.
-
-    Raises:
-        TypeError: If what stands for the answer is of another kind.
-    """
+    """HTTP status, 0 where a request was not even sent, and the body of the answer; {} where there is none."""
     response = entry.get("response")
     if not response:
         return 0, {}

@@ -20,14 +20,7 @@ def readers() -> tuple[Reader, ...]:
 
 
 def read_log(path: Path) -> Log | None:
-    """The log in a file; None where no tool known here wrote it.
-
-    Args:
-        path: A file.
-
-    Raises:
-        QabiasError: If a tool wrote it and it is damaged, or lacks what every log of the tool has.
-    """
+    """The log in a file; None where no tool known here wrote it."""
     for read in readers():
         found = read(path)
         if found is not None:
@@ -36,14 +29,7 @@ def read_log(path: Path) -> Log | None:
 
 
 def logs_in(folder: Path, run_file: str) -> Iterator[tuple[Path, Log | QabiasError | None]]:
-    """Every file of a folder and of the folders in it: its log, why it cannot be read, or None for no log.
-
-    Links are followed, each folder once.
-
-    Args:
-        folder: A folder that holds no run of qabias.
-        run_file: Name of a file that only the folder of a run has; such a folder comes itself in place of its files.
-    """
+    """Every file of a folder and of the folders in it: its log, why it cannot be read, or None for no log."""
     seen: set[Path] = set()
     for place, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
         here = Path(place)

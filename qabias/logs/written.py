@@ -17,15 +17,7 @@ NOT_AS_WRITTEN = (
 
 @contextmanager
 def as_written(where: object, tool: str) -> Iterator[None]:
-    """Name the place of values that are not of the kind that a tool writes.
-
-    Args:
-        where: The file, and the line or request where it is known.
-        tool: Who wrote it, as messages call it.
-
-    Raises:
-        QabiasError: If what is done inside meets such a value. One that is raised inside is left as it is.
-    """
+    """Name the place of values that are not of the kind that a tool writes."""
     try:
         yield
     except QabiasError:

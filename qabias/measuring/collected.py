@@ -33,14 +33,7 @@ _PARTS = "allow_incomplete"
 
 @dataclass(frozen=True)
 class Collected:
-    """Answers that have been read and found to belong to examples.
-
-    Attributes:
-        arguments: What they answer, and how they are counted.
-        question: The answered examples.
-        answers: The answers, parallel to them.
-        where: What messages call the answers.
-    """
+    """Answers that have been read and found to belong to examples."""
 
     arguments: RunArguments
     question: Question
@@ -54,31 +47,12 @@ class Collected:
 
 
 def choose_answers(benchmark: Benchmark, path: Path, name: str | None) -> GivenAnswers:
-    """The answers in a file: those of a table in the general form, or one model's in a form of the authors.
-
-    Args:
-        benchmark: The benchmark.
-        path: CSV, JSON lines or Parquet.
-        name: Which of several that a file of the authors holds.
-
-    Raises:
-        QabiasError: If the file cannot be read, or holds the answers of several and none of that name.
-    """
+    """The answers in a file: those of a table in the general form, or one model's in a form of the authors."""
     return choose_from_table(benchmark, read_table(path), name, str(path))
 
 
 def choose_from_table(benchmark: Benchmark, found: pa.Table, name: str | None, where: str) -> GivenAnswers:
-    """The answers in a table: those of one in the general form, or one model's in a form of the authors.
-
-    Args:
-        benchmark: The benchmark.
-        found: The table.
-        name: Which of several that a table of the authors holds.
-        where: What messages call it.
-
-    Raises:
-        QabiasError: If it holds the answers of several and none of that name.
-    """
+    """The answers in a table: those of one in the general form, or one model's in a form of the authors."""
     check_columns(found, where)
     is_general = set(benchmark.answer_columns) <= set(found.column_names)
     known = {} if is_general else {given.name: given for given in benchmark.recognise(found)}
@@ -103,21 +77,7 @@ def collect(
     *,
     of_log: bool = False,
 ) -> Collected:
-    """Read answers and find the examples that they answer.
-
-    Args:
-        given: The answers.
-        arguments: What they answer; a format, a norm and a model that it leaves out are those of `given`.
-        where: What messages call the answers, and their name in the signature.
-        upstream_dir: Local mirror of the published files.
-        references: The examples that were asked, as whoever asked had them; what they have in common with those of the
-            benchmark must be the same.
-        of_log: Whether the references are those of another tool's log.
-
-    Raises:
-        QabiasError: If an argument is wrong or no option of the benchmark, the answers are to other texts, an example
-            does not exist, or one is answered twice.
-    """
+    """Read answers and find the examples that they answer."""
     benchmark = load_benchmark(arguments.benchmark)
     rules = check_rules(benchmark.rules, arguments.rules, benchmark.name)
     if given.source and (arguments.source != given.source or arguments.fixes):
@@ -157,11 +117,7 @@ def _of_log(where: str) -> dict[str, str]:
 
 
 def parted(found: Collected) -> tuple[Collected, str]:
-    """Answers with the rule that takes parts of sets, where sets are not whole, and a sentence that says so.
-
-    Returns:
-        The answers as they are and "" where all sets are whole, or the benchmark has no such rule.
-    """
+    """Answers with the rule that takes parts of sets, where sets are not whole, and a sentence that says so."""
     question = found.question
     n_sets, n_parted = question.benchmark.parted_sets(question.table)
     if not n_parted or _PARTS in found.arguments.rules:
@@ -181,16 +137,7 @@ def refused(where: str | Path, error: QabiasError) -> QabiasError:
 
 
 def write_collected(found: Collected, folder: Path, other: OtherTool | None = None) -> RunResult:
-    """Write answers as a run folder, with scores, tables and report.
-
-    Args:
-        found: The answers.
-        folder: A new folder, or one that holds these very answers.
-        other: What another tool said of them, where they are from its log.
-
-    Raises:
-        QabiasError: If the folder holds something else, or the metric refuses the answers.
-    """
+    """Write answers as a run folder, with scores, tables and report."""
     question = found.question
     # What the metric refuses must not leave a folder behind.
     try:
@@ -210,17 +157,7 @@ def write_collected(found: Collected, folder: Path, other: OtherTool | None = No
 
 
 def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, upstream_dir: str | None = None) -> RunResult:
-    """Score the answers of a run by other rules, as a run of its own.
-
-    Args:
-        folder: A run folder with all its parts.
-        rules: How answers are counted.
-        output: The new run folder.
-        upstream_dir: Local mirror of the published files.
-
-    Raises:
-        QabiasError: If a folder does not hold what it should, or a rule is unknown.
-    """
+    """Score the answers of a run by other rules, as a run of its own."""
     run = read_run(folder)
     benchmark = load_benchmark(run.benchmark)
     arguments = replace(run.arguments, rules=check_rules(benchmark.rules, rules, benchmark.name))

@@ -77,25 +77,7 @@ def measure_familiarity(
     *,
     overwrite: bool = False,
 ) -> tuple[Familiarity, Path]:
-    """Measure how familiar a model is with published texts, and write `familiarity.json`.
-
-    Args:
-        arguments: Benchmark, model, configuration, both sources, sample and seed, as for a run in two forms.
-        reference: A model whose own difference is taken off; None for none.
-        n_texts: Distinct texts of a stereotype and form that are scored at most, spread evenly over the file.
-        output: Folder for the file; by default that of a run with the same arguments.
-        machine: Where to compute it.
-        overwrite: Replace a file that is none of this benchmark, configuration and model too.
-
-    Returns:
-        What was found, and the file.
-
-    Raises:
-        QabiasError: If the benchmark has no parallel form, the sources are no two forms, a model is no causal language
-            model or cannot be had, its tokenizer has no start token, the number of texts is not positive, or the file
-            that is there is of something else.
-        OSError: If the file cannot be written.
-    """
+    """Measure how familiar a model is with published texts, and write `familiarity.json`."""
     if n_texts < 1:
         raise QabiasError(f"the number of texts is {n_texts}; it must be at least 1")
     if load_benchmark(arguments.benchmark).facts.forms is None:

@@ -29,14 +29,7 @@ SEPARATOR = ","
 
 
 class FormsResult(NamedTuple):
-    """Where the runs on two forms stand.
-
-    Attributes:
-        folder: The folder that holds them.
-        runs: The runs, published first.
-        comparison: The view of both; None while answers are missing, and in all processes but the first.
-        page: Its page.
-    """
+    """Where the runs on two forms stand."""
 
     folder: Path
     runs: Sequence[RunResult]
@@ -50,15 +43,7 @@ def with_forms() -> list[str]:
 
 
 def split_sources(benchmark: Benchmark, text: str) -> tuple[str, str]:
-    """The published and the parallel source that `--source` names, in this order.
-
-    Args:
-        benchmark: The benchmark.
-        text: Two sources with a comma between, in any order.
-
-    Raises:
-        QabiasError: If there is no such source, the benchmark has no parallel ones, or these are no two forms.
-    """
+    """The published and the parallel source that `--source` names, in this order."""
     names = [name.strip() for name in text.split(SEPARATOR)]
     for name in filter(None, names):
         if name not in benchmark.sources:
@@ -79,47 +64,21 @@ def split_sources(benchmark: Benchmark, text: str) -> tuple[str, str]:
 
 
 def arguments_of_forms(arguments: RunArguments) -> tuple[RunArguments, RunArguments]:
-    """The arguments of the runs on the published and on the parallel texts.
-
-    Args:
-        arguments: What is measured; its source names both.
-
-    Raises:
-        QabiasError: As `split_sources`.
-    """
+    """The arguments of the runs on the published and on the parallel texts."""
     published, parallel = split_sources(load_benchmark(arguments.benchmark), arguments.source)
     # The parallel texts have no known defects to fix.
     return replace(arguments, source=published), replace(arguments, source=parallel, fixes=False)
 
 
 def forms_folder(arguments: RunArguments, output: Path | None) -> Path:
-    """The folder of runs on two forms; by default a name made from the arguments, whatever the order of the sources.
-
-    Args:
-        arguments: What is measured; its source names both.
-        output: The folder that was asked for, if any.
-
-    Raises:
-        QabiasError: As `split_sources`.
-    """
+    """The folder of runs on two forms; by default a name made from the arguments, whatever the order of the sources."""
     both = arguments_of_forms(arguments)
     named = replace(arguments, source=SEPARATOR.join(of.source for of in both))
     return output or default_folder(named)
 
 
 def run_forms(arguments: RunArguments, output: Path | None = None, machine: Machine = HERE) -> FormsResult:
-    """Measure a model on published and on parallel texts, then set the two side by side.
-
-    Args:
-        arguments: What to measure; its source names both, such as "official,bundled".
-        output: Folder of both runs; by default `runs/<name>` with a name made from the arguments, so that the same
-            command continues the same runs.
-        machine: Where to compute it.
-
-    Raises:
-        QabiasError: If the sources are no two forms, or as `qabias.measuring.run.run`.
-        OSError: If a folder cannot be written.
-    """
+    """Measure a model on published and on parallel texts, then set the two side by side."""
     both = arguments_of_forms(arguments)
     folder = forms_folder(arguments, output)
     check_folder(folder)

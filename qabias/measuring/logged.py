@@ -43,12 +43,7 @@ class _Counts:
 
 @dataclass(frozen=True)
 class CollectedLog:
-    """A log whose answers have been found to belong to examples.
-
-    Attributes:
-        found: The answers.
-        other: What the tool said.
-    """
+    """A log whose answers have been found to belong to examples."""
 
     found: Collected
     other: OtherTool
@@ -56,14 +51,7 @@ class CollectedLog:
 
 @dataclass
 class FoundLogs:
-    """What a folder holds.
-
-    Attributes:
-        logs: The logs.
-        unreadable: Why files that a tool wrote cannot be read.
-        others: Files that no tool known here wrote.
-        runs: Folders of runs of this tool, which are not looked into.
-    """
+    """What a folder holds."""
 
     logs: list[Log] = field(default_factory=list)
     unreadable: list[QabiasError] = field(default_factory=list)
@@ -72,11 +60,7 @@ class FoundLogs:
 
 
 def log_at(path: Path) -> Log | None:
-    """The log in a file, or the only one in a folder; None where there is none.
-
-    Raises:
-        QabiasError: If it is damaged, or the folder holds several.
-    """
+    """The log in a file, or the only one in a folder; None where there is none."""
     if not path.is_dir():
         return read_log(path) if path.is_file() else None
     found = find_logs(path)
@@ -112,19 +96,7 @@ def collect_log(
     rules: Mapping[str, str] | None = None,
     hints: Mapping[str, str] | None = None,
 ) -> CollectedLog:
-    """Read the answers of a log and find the examples that they answer.
-
-    Args:
-        log: The log.
-        upstream_dir: Local mirror of the published files.
-        model: Name of the model, where not as the log has it.
-        rules: How answers are counted, where not as the log needs it.
-        hints: What the caller says of what was asked where the log may not say it itself: `benchmark`, `config`,
-            `source`, `format`, `norm`.
-
-    Raises:
-        QabiasError: If no benchmark here asks such questions, the log lacks what scores need, or its texts are others.
-    """
+    """Read the answers of a log and find the examples that they answer."""
     hints = hints or {}
     _check_names(hints)
     counts = _Counts()
@@ -173,11 +145,7 @@ def is_run(folder: Path) -> bool:
 
 
 def _benchmark_of(log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> tuple[str, Logged]:
-    """The benchmark whose questions a log asked.
-
-    Raises:
-        QabiasError: If there is none, or what one of them says is missing.
-    """
+    """The benchmark whose questions a log asked."""
     own = own_answers(log, upstream_dir)
     if own is not None:
         return own
@@ -203,11 +171,7 @@ def _benchmark_of(log: Log, hints: Mapping[str, str], upstream_dir: str | None) 
 
 
 def _check_names(hints: Mapping[str, str]) -> None:
-    """Refuse what is the name of nothing.
-
-    Raises:
-        QabiasError: If the benchmark, or one of the names of a benchmark that is given, does not exist.
-    """
+    """Refuse what is the name of nothing."""
     if "benchmark" not in hints:
         return
     benchmark = load_benchmark(hints["benchmark"])
@@ -218,11 +182,7 @@ def _check_names(hints: Mapping[str, str]) -> None:
 
 
 def _check_hints(log: Log, hints: Mapping[str, str], arguments: RunArguments) -> None:
-    """Refuse what the caller says otherwise than the log.
-
-    Raises:
-        QabiasError: If there is such a thing; says what the log says.
-    """
+    """Refuse what the caller says otherwise than the log."""
     said = {
         "benchmark": arguments.benchmark,
         "config": arguments.config,

@@ -31,13 +31,7 @@ EXIT_USER_ERROR = 2
 
 
 def make_parser(description: str | None, benchmark: Benchmark, config: str) -> argparse.ArgumentParser:
-    """Make a parser with the options of every script.
-
-    Args:
-        description: What the script does.
-        benchmark: The benchmark that it asks about.
-        config: Configuration by default.
-    """
+    """Make a parser with the options of every script."""
     folder = locate.dataset_folder(benchmark.facts.dataset)
     # A configuration that is several has no rows of its own in the dataset.
     configs = [name for name in benchmark.configs if name not in benchmark.facts.grouped_configs]
@@ -70,15 +64,7 @@ def errors_in_one_line(parser: argparse.ArgumentParser) -> Iterator[None]:
 
 
 def load_rows(benchmark: Benchmark, given: argparse.Namespace) -> datasets.Dataset:
-    """The examples of a configuration or a sample of them, in file order; read as pyarrow tables.
-
-    Args:
-        benchmark: The benchmark.
-        given: What the command line says; see `make_parser`.
-
-    Raises:
-        QabiasError: If an argument is wrong, or there is no such dataset.
-    """
+    """The examples of a configuration or a sample of them, in file order; read as pyarrow tables."""
     check_arguments(benchmark, RunArguments(benchmark.name, format=given.format, norm=given.norm, limit=given.limit))
     try:
         rows = datasets.load_dataset(given.dataset, given.config, split="test")
@@ -90,16 +76,7 @@ def load_rows(benchmark: Benchmark, given: argparse.Namespace) -> datasets.Datas
 
 
 def asking(benchmark: Benchmark, rows: datasets.Dataset, given: argparse.Namespace) -> dict[str, Any]:
-    """Load a model; returns the arguments of `datasets.Dataset.map` that make the dataset of its answers of `rows`.
-
-    Args:
-        benchmark: The benchmark.
-        rows: Its examples, read as pyarrow tables.
-        given: What the command line says; see `make_parser`.
-
-    Raises:
-        QabiasError: If an argument is wrong, or the model cannot be had.
-    """
+    """Load a model; returns the arguments of `datasets.Dataset.map` that make the dataset of its answers of `rows`."""
     scorer = load_scorer(
         given.scorer,
         given.model,
@@ -135,11 +112,7 @@ def asking(benchmark: Benchmark, rows: datasets.Dataset, given: argparse.Namespa
 
 
 def scores_as_json(benchmark: Benchmark, rows: datasets.Dataset, answers: datasets.Dataset) -> str:
-    """What the benchmark's metric says of answers, parallel to the rows; undefined scores are null.
-
-    Raises:
-        QabiasError: If the metric finds something wrong with them.
-    """
+    """What the benchmark's metric says of answers, parallel to the rows; undefined scores are null."""
     return json.dumps(strict(benchmark.score(table_of(rows), table_of(answers))), indent=2)
 
 

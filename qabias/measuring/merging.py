@@ -28,29 +28,14 @@ _MOST_NAMED = 8
 
 
 class _Part(NamedTuple):
-    """A part in the folder of a shard.
-
-    Attributes:
-        path: Its file.
-        answers: What it holds.
-    """
+    """A part in the folder of a shard."""
 
     path: Path
     answers: pa.Table
 
 
 def merge(folders: Sequence[Path], output: Path, upstream_dir: str | None = None) -> RunResult:
-    """Put the parts of several run folders into one, score it and write its report.
-
-    Args:
-        folders: Run folders of one and the same run, at least one.
-        output: Run folder to write; if it holds this run already, what it lacks is added.
-        upstream_dir: Local mirror of the published files.
-
-    Raises:
-        QabiasError: If a folder holds no run or another one, a part is damaged, differs between folders or is
-            missing, or `output` holds something else.
-    """
+    """Put the parts of several run folders into one, score it and write its report."""
     if (output / RUN_FILE).exists():
         folders = [output, *folders]
     else:
@@ -77,12 +62,7 @@ def merge(folders: Sequence[Path], output: Path, upstream_dir: str | None = None
 
 
 def shards_of(parts: Sequence[int], n_parts: int) -> list[str]:
-    """The fewest shards "i/n" that compute these parts and no others.
-
-    Args:
-        parts: Distinct numbers of parts, in [0, n_parts).
-        n_parts: Parts of the whole run.
-    """
+    """The fewest shards "i/n" that compute these parts and no others."""
     wanted = set(parts)
     for n_shards in range(1, n_parts + 1):
         shards = {number % n_shards for number in wanted}
@@ -128,11 +108,7 @@ def _same_content(first: _Part, other: _Part) -> bool:
 
 
 def _copy(part: _Part, target: Path, run: RunFile) -> None:
-    """Copy a part; one of an older version, which has no seal, is put under that of the run.
-
-    Raises:
-        OSError: If it cannot be written; names the copy, whichever file the system names.
-    """
+    """Copy a part; one of an older version, which has no seal, is put under that of the run."""
     if part.path == target:
         return
     try:

@@ -16,23 +16,7 @@ from qabias.support.table_files import check_columns
 def join_answers(
     benchmark: Benchmark, table: pa.Table, found: pa.Table, where: str, *, of_log: bool = False
 ) -> tuple[pa.Table, pa.Table]:
-    """Find the examples that somebody's predictions answer.
-
-    Args:
-        benchmark: The benchmark.
-        table: All its examples.
-        found: The benchmark's key columns (one may be left out where the examples have but one value of it) and its
-            `answer_columns`: `prediction`, an index or an answer's text; UnQover's eight probabilities. It may have the
-            `optional_columns` too.
-        where: What messages call the predictions.
-        of_log: Whether they are of another tool's log, in which NaN says that an example has no answer.
-
-    Returns:
-        The answered examples in file order, and their answers, parallel to them.
-
-    Raises:
-        QabiasError: If a column is missing, or an example is answered that does not exist, or one twice.
-    """
+    """Find the examples that somebody's predictions answer."""
     check_columns(found, where)
     _refuse_truth_values(benchmark, found, where)
     if not of_log:  # where NaN says that an example has no answer
@@ -82,19 +66,7 @@ def check_references(
     where: str = "references",
     advice: str = "name source= (and fixes= and config=) of the rows",
 ) -> None:
-    """Refuse rows that are not the examples with their keys.
-
-    Args:
-        benchmark: The benchmark.
-        table: All its examples.
-        references: Rows with the benchmark's key columns, and any of the other columns. A null in one of these says
-            nothing of its row and is not compared.
-        where: What messages call them.
-        advice: What to do where they are other texts.
-
-    Raises:
-        QabiasError: If a key column is missing, an example does not exist, or a text or another value is not the same.
-    """
+    """Refuse rows that are not the examples with their keys."""
     check_columns(references, where)
     constant = _constant_keys(benchmark, table)
     missing = [name for name in benchmark.key if name not in references.column_names and name not in constant]
@@ -127,11 +99,7 @@ def check_references(
 
 
 def _check_keys(benchmark: Benchmark, found: pa.Table, where: str) -> None:
-    """Refuse keys that are lists or objects.
-
-    Raises:
-        QabiasError: If there is one.
-    """
+    """Refuse keys that are lists or objects."""
     for name in benchmark.key:
         if name in found.column_names and pa.types.is_nested(found[name].type):
             value = shortened(next((value for value in found[name].to_pylist() if value is not None), None))
@@ -139,11 +107,7 @@ def _check_keys(benchmark: Benchmark, found: pa.Table, where: str) -> None:
 
 
 def _refuse_truth_values(benchmark: Benchmark, found: pa.Table, where: str) -> None:
-    """Refuse answers that are true or false.
-
-    Raises:
-        QabiasError: If there is one.
-    """
+    """Refuse answers that are true or false."""
     wanted = "a probability" if len(benchmark.answer_columns) > 1 else "the number of an answer, or its text"
     for name in benchmark.answer_columns:
         column = found[name] if name in found.column_names else pa.chunked_array([], pa.null())
@@ -153,11 +117,7 @@ def _refuse_truth_values(benchmark: Benchmark, found: pa.Table, where: str) -> N
 
 
 def _refuse_nan(benchmark: Benchmark, found: pa.Table, where: str) -> None:
-    """Refuse probabilities that are no numbers; a single column of answers may have none for an example.
-
-    Raises:
-        QabiasError: If there is one.
-    """
+    """Refuse probabilities that are no numbers; a single column of answers may have none for an example."""
     if len(benchmark.answer_columns) == 1:
         return
     for name in benchmark.answer_columns:

@@ -15,15 +15,7 @@ SECONDS_BETWEEN_LINES = 60.0
 
 
 class RunProgress:
-    """Shows how many examples of a run are answered, how many a second, and how long the others take.
-
-    Args:
-        name: Name of what is asked.
-        total: Examples in all.
-        done: Examples answered before.
-        stream: Where it is shown; None shows nothing.
-        clock: Seconds from any moment on.
-    """
+    """Shows how many examples of a run are answered, how many a second, and how long the others take."""
 
     def __init__(
         self, name: str, total: int, done: int, stream: TextIO | None, clock: Callable[[], float] = time.monotonic

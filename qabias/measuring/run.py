@@ -46,15 +46,7 @@ from qabias.tables.model import Analysis, write_analysis
 
 @dataclass(frozen=True)
 class RunResult:
-    """Where a run stands.
-
-    Attributes:
-        run: What `run.json` says.
-        scores: The metric's result; None while parts of other shards are missing.
-        n_missing_parts: Parts that no process has written yet.
-        note: What the scorer has to say at the end, for people; "" where it has nothing.
-        warned: What the metric warned of, such as missing answers; the terminal says it beside the scores.
-    """
+    """Where a run stands."""
 
     run: RunFile
     scores: Mapping[str, Any] | None
@@ -79,14 +71,7 @@ class RunResult:
 
 
 class Prepared(NamedTuple):
-    """A run that can begin.
-
-    Attributes:
-        arguments: What is measured, as its folder keeps it: without options that do not last.
-        folder: Where its scorer keeps what it needs.
-        scorer: Who is asked, loaded.
-        question: What is asked.
-    """
+    """A run that can begin."""
 
     arguments: RunArguments
     folder: Path
@@ -97,20 +82,7 @@ class Prepared(NamedTuple):
 def run(
     arguments: RunArguments, output: Path | None = None, machine: Machine = HERE, given: object = None
 ) -> RunResult:
-    """Measure a model: ask what has not been asked yet, then score and report when all parts are there.
-
-    Args:
-        arguments: What to measure.
-        output: Run folder; by default `runs/<name>` with a name made from the arguments, so that the same
-            command continues the same run.
-        machine: Where to compute it.
-        given: What a caller hands over in place of a model's name, see `qabias.scorers.kind.Loading`.
-
-    Raises:
-        QabiasError: If an argument is wrong, the folder holds another run, a file cannot be read, or a batch is to be
-            shared out.
-        OSError: If the folder cannot be written.
-    """
+    """Measure a model: ask what has not been asked yet, then score and report when all parts are there."""
     processes = launched_processes()
     with processes.together():
         arguments = checked(arguments, machine)
@@ -149,11 +121,7 @@ def _ask_missing(run: RunFile, question: Question, scorer: Scorer, mine: range, 
 
 
 def checked(arguments: RunArguments, machine: Machine = HERE) -> RunArguments:
-    """The arguments as a run keeps them, with the rules that are not the default.
-
-    Raises:
-        QabiasError: If one of them is wrong.
-    """
+    """The arguments as a run keeps them, with the rules that are not the default."""
     benchmark = load_benchmark(arguments.benchmark)
     check_arguments(benchmark, arguments, machine)
     return replace(arguments, rules=check_rules(benchmark.rules, arguments.rules, benchmark.name))
@@ -166,18 +134,7 @@ def prepare(
     given: object = None,
     folder: Path | None = None,
 ) -> Prepared:
-    """Load who is asked, and put the examples to it.
-
-    Args:
-        arguments: What is measured, as `checked` gives it.
-        examples: Its examples.
-        machine: Where to compute it.
-        given: What a caller hands over in place of a model's name, see `qabias.scorers.kind.Loading`.
-        folder: Where the scorer keeps what it needs; by default the run folder with a name made from the arguments.
-
-    Raises:
-        QabiasError: If the model cannot be loaded, or cannot be asked about the benchmark.
-    """
+    """Load who is asked, and put the examples to it."""
     options = arguments.scorer_options
     # Which scorer a model is made for matters to options only.
     asks = scorer_of(arguments.scorer, arguments.model, arguments.revision, given) if options else None
@@ -199,27 +156,12 @@ def prepare(
 
 
 def is_there(run: RunFile, question: Question, number: int) -> bool:
-    """Whether a part of a run has been answered.
-
-    Raises:
-        QabiasError: If its file is damaged.
-    """
+    """Whether a part of a run has been answered."""
     return is_complete(run, number, question.benchmark, question.parts[number])
 
 
 def answer_part(run: RunFile, question: Question, number: int, scorer: Scorer) -> None:
-    """Ask a part of a run and write its answers, unless the scorer is still waiting for them.
-
-    Args:
-        run: The run.
-        question: What it asks.
-        number: Number of the part, from 0.
-        scorer: Who is asked.
-
-    Raises:
-        OSError: If it cannot be written.
-        Exception: What asking raised.
-    """
+    """Ask a part of a run and write its answers, unless the scorer is still waiting for them."""
     part = question.parts[number]
     answers = question.benchmark.answer(part, scorer, question.format_of(part), run.arguments.norm)
     if not (isinstance(scorer, PatientScorer) and scorer.is_waiting()):
@@ -227,16 +169,7 @@ def answer_part(run: RunFile, question: Question, number: int, scorer: Scorer) -
 
 
 def scores_of(question: Question, answers: pa.Table, rules: Rules) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What the metric returns, and what it warns of, which would else name a line of this package.
-
-    Args:
-        question: What was asked.
-        answers: Parallel to its examples.
-        rules: How answers are counted.
-
-    Raises:
-        QabiasError: If the metric refuses the answers.
-    """
+    """What the metric returns, and what it warns of, which would else name a line of this package."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         scores = question.benchmark.score(question.table, answers, rules)
@@ -244,15 +177,7 @@ def scores_of(question: Question, answers: pa.Table, rules: Rules) -> tuple[dict
 
 
 def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
-    """Score the predictions of a run folder and write `scores.json`, `analysis.json` and `report.html`.
-
-    Args:
-        folder: A folder that `run` wrote.
-        upstream_dir: Local mirror of the published files.
-
-    Raises:
-        QabiasError: If the folder holds no run or a damaged one, or parts are missing; scores that it has stay.
-    """
+    """Score the predictions of a run folder and write `scores.json`, `analysis.json` and `report.html`."""
     run_file = read_run(folder)
     question = put_again(run_file, upstream_dir)
     result = finish(run_file, question)
@@ -267,15 +192,7 @@ def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
 
 
 def finish(run_file: RunFile, question: Question) -> RunResult:
-    """Score the answers of a run and write its files and report, if all parts are there.
-
-    Args:
-        run_file: The run.
-        question: What it asks.
-
-    Raises:
-        QabiasError: If a part is damaged or the metric refuses the answers.
-    """
+    """Score the answers of a run and write its files and report, if all parts are there."""
     benchmark, table = question.benchmark, question.table
     answers, n_missing = read_answers(run_file, benchmark, question.parts)
     if n_missing:

@@ -27,21 +27,7 @@ def with_wordings(
     prompt_format: PromptFormat,
     rules: Rules,
 ) -> tuple[dict[str, Any], Analysis]:
-    """Add the scores of each wording to the means over them.
-
-    Args:
-        benchmark: The benchmark.
-        table: The examples once for each wording, told apart by the column `RUN`.
-        answers: Parallel to them.
-        scores: The means, as the benchmark scores such a table.
-        analysis: The tables of the means.
-        prompt_format: The set.
-        rules: How answers are counted.
-
-    Returns:
-        The scores with the key `WORDINGS`, and the analysis with tables of means, spread and wordings first, and the
-        examples of the first wording.
-    """
+    """Add the scores of each wording to the means over them."""
     tables = by_run(table)
     names = [of_wording[RUN][0].as_py() for of_wording in tables]
     n = answers.num_rows // len(tables)

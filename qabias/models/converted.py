@@ -26,16 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 def converted(name: str, digest: str, convert: Callable[[Path], None]) -> Path | None:
-    """The folder of a converted model; it is converted where that has not been done.
-
-    Args:
-        name: What the folder is called, beside its digest.
-        digest: Digest of the file that is converted, and of what else the result depends on, in hexadecimal digits.
-        convert: Fills an empty folder with the files of the model.
-
-    Returns:
-        The folder; None where the cache cannot be written, which is logged with the reason.
-    """
+    """The folder of a converted model; it is converted where that has not been done."""
     folder = cache_folder() / "models" / f"{name}-{digest[:16]}-{_VERSION}"
     if _is_whole(folder):
         return folder

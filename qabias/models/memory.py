@@ -18,22 +18,7 @@ if TYPE_CHECKING:
 
 
 def from_memory(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, name: str | None) -> LoadedModel:
-    """A model that a caller has in memory, as what scorers take.
-
-    Args:
-        model: A model with a head, or a wrapper around it that knows its `get_base_model` (adapters of PEFT).
-        tokenizer: Its tokenizer, or a processor that has one.
-        name: What the model is called; by default the name that it was loaded by.
-
-    Returns:
-        The model as it is, not yet in evaluation mode (see `evaluating`). Its version is "memory-" with the fingerprint
-        of what decides its answers, so that another model's are not taken for its own; "memory+hooks-" where hooks may
-        change what it answers, of which a warning says that they are known by name only.
-
-    Raises:
-        QabiasError: If it has no tokenizer or another model's, no weights or no name, weights of another precision than
-            scorers know or on a disk, or adapters outside of the network.
-    """
+    """A model that a caller has in memory, as what scorers take."""
     # Adapters that change layers in place are part of the network below.
     network = _unwrapped(model) if hasattr(model, "get_base_model") else model
     name = name or getattr(network, "name_or_path", "")
@@ -96,23 +81,14 @@ def _tokenizer_of(network: PreTrainedModel, tokenizer: Any, name: str) -> Any:
 
 
 def config_of(loaded: LoadedModel) -> Any:
-    """The configuration of a model, with its class as the architecture, which a model made in memory does not name.
-
-    The classes that it is made from follow, because a class of the caller's own is known by them.
-    """
+    """The configuration of a model, with its class as the architecture, which a model made in memory does not name."""
     config = copy.copy(loaded.model.config)
     config.architectures = [base.__name__ for base in type(loaded.model).__mro__]
     return config
 
 
 def check_head(kind: ModelKind, loaded: LoadedModel) -> None:
-    """Refuse a model with another head than a kind of models has, where its configuration does not tell.
-
-    By name, a model of another head would be loaded without the weights that it lacks, and refused for that.
-
-    Raises:
-        QabiasError: If it has.
-    """
+    """Refuse a model with another head than a kind of models has, where its configuration does not tell."""
     head = kind.auto_class.removeprefix("AutoModel")
     classes = config_of(loaded).architectures
     if kind.made_for is None and not any(head in name for name in classes):

@@ -72,10 +72,7 @@ class _Rehearsal(Loading):
 
 
 class Counter:
-    """Asks `question`, that of a run, with nobody to answer it; `QabiasError` is raised where a run would refuse it.
-
-    `machine` says where the texts are, and the token budget; `on_cpu` whether batches are those of a CPU.
-    """
+    """Asks `question`, that of a run, with nobody to answer it; `QabiasError` is raised where a run would refuse it."""
 
     def __init__(self, arguments: RunArguments, subject: Subject, machine: Machine = HERE, on_cpu: bool = False):
         check_run(arguments, subject.kind, machine)
@@ -108,11 +105,7 @@ class Counter:
 
 
 def count_run(counter: Counter, seed: int = 0, *, exact: bool = False) -> Count:
-    """Count what a run takes; raises `QabiasError` if a text is too long, or nothing reaches the model.
-
-    Unless it must be `exact`, a run of many texts is estimated from parts drawn at random without replacement: the mean
-    of the parts times their number, with the standard error N s / sqrt(n) sqrt(1 - n / N).
-    """
+    """Count what a run takes; raises `QabiasError` if a text is too long, or nothing reaches the model."""
     question = counter.question
     n_parts, n_drawn = len(question.parts), len(question.parts)
     n_texts = question.table.num_rows * question.benchmark.facts.texts_per_example
@@ -128,10 +121,7 @@ def count_run(counter: Counter, seed: int = 0, *, exact: bool = False) -> Count:
 
 
 def measure_speed(arguments: RunArguments, counter: Counter, machine: Machine, seconds: float = 8.0) -> float:
-    """Tokens a second, read and written together, of a model that is asked pieces of its run for some seconds.
-
-    The pieces are drawn at random, and the first one warms the model up.
-    """
+    """Tokens a second, read and written together, of a model that is asked pieces of its run for some seconds."""
     options: dict[str, Any] = {"seed": arguments.seed, "dtype": arguments.dtype, "device": machine.device}
     options |= {"token_budget": machine.token_budget, "scorer_options": arguments.scorer_options}
     scorer = load_scorer(arguments.scorer, arguments.model, **options)

@@ -21,10 +21,7 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class PlanArguments:
-    """What is to be planned: a benchmark, `"all"` benchmarks or a suite, and what else `qabias plan` takes.
-
-    In `run`, `model`, `config` and `source` are "" where not given. `machine` says where to measure and find texts.
-    """
+    """What is to be planned: a benchmark, `"all"` benchmarks or a suite, and what else `qabias plan` takes."""
 
     target: str
     run: RunArguments
@@ -54,11 +51,7 @@ class PlannedRun:
 
 
 def make_plan(arguments: PlanArguments) -> tuple[list[PlannedRun], list[tuple[str, QabiasError]]]:
-    """The runs that are meant, counted, and the names of those that cannot be planned, with the reasons.
-
-    Raises:
-        QabiasError: If an argument is wrong or no run can be planned.
-    """
+    """The runs that are meant, counted, and the names of those that cannot be planned, with the reasons."""
     for name in ("parameters", "tokens_per_second", "price_per_hour"):
         value = getattr(arguments, name)
         if value is not None and not 0 < value < math.inf:
@@ -105,11 +98,7 @@ def _target_runs(arguments: PlanArguments) -> list[tuple[str, RunArguments, str]
 
 
 def _check_names(name: str, run: RunArguments) -> None:
-    """Refuse names that a benchmark has not.
-
-    Raises:
-        QabiasError: If there is no such benchmark, configuration, source or format.
-    """
+    """Refuse names that a benchmark has not."""
     benchmark = load_benchmark(name)
     if run.config:
         benchmark.check_config(run.config)

@@ -23,10 +23,7 @@ _ROUGH = f"{BYTES_PER_TOKEN} bytes to a token, a rough guess: give --option toke
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """What a run would ask of a server: distinct requests, tokens and dollars, which are None without prices.
-
-    Tokens of prompts are counted without what the server's chat template adds; `counted_by` tells people how.
-    """
+    """What a run would ask of a server: distinct requests, tokens and dollars, which are None without prices."""
 
     n_requests: int
     prompt_tokens: int

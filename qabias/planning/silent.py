@@ -23,12 +23,7 @@ _SCALED_LOGITS = ("final_logit_softcapping", "logits_scaling", "logit_scale")
 
 @dataclass
 class Work:
-    """What a model has to do; estimates may be fractions.
-
-    `texts` are distinct ones that are scored or written. `tokens` are run through the model, or through its encoder,
-    pads included; `tokens_alone` are the same with every text by itself and without pads. `written` are tokens that are
-    written, or run through a decoder that has an encoder, pads included.
-    """
+    """What a model has to do; estimates may be fractions."""
 
     texts: float = 0
     tokens: float = 0

@@ -31,14 +31,7 @@ class Subject:
 def load_subject(
     model: str, scorer: str | None = None, parameters: float | None = None, tokenizer: str | None = None
 ) -> Subject:
-    """Find out about a model from its configuration and tokenizer; the same model is looked up once.
-
-    `model` is "" where only a size is known. `parameters` and `tokenizer` are in place of the model's own, `scorer` in
-    place of the one that its head is made for.
-
-    Raises:
-        QabiasError: If the model, its size or a tokenizer cannot be had, or the scorer runs no model on this machine.
-    """
+    """Find out about a model from its configuration and tokenizer; the same model is looked up once."""
     with gguf_read_once() if SMOLLM2 in (model, tokenizer) else nullcontext():
         kind = _find_kind(model, scorer)
         if not model and (parameters is None or tokenizer is None):

@@ -35,18 +35,7 @@ _FREE = ("format", "scorer", "norm", "seed", "options", "answers")
 
 @dataclass(frozen=True)
 class Pool:
-    """What a pool found.
-
-    Attributes:
-        benchmark: The benchmark of the runs.
-        runs: The runs.
-        names: Short names of the runs.
-        mixed: By field what should agree and does not.
-        measures: The scores that are shown side by side.
-        scores: Means over the runs, in the form of the benchmark's scores.
-        analysis: The tables of a run, of these means, after those of the pool itself.
-        claim: The cell of a paper that the pool answers to; "" where none was named.
-    """
+    """What a pool found."""
 
     benchmark: Benchmark
     runs: Sequence[ScoredRun]
@@ -75,17 +64,7 @@ class Pool:
 
 
 def pool(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str | None = None, claim: str = "") -> Pool:
-    """Pool runs of the same questions.
-
-    Args:
-        folders: Run folders with scores, at least two.
-        allow_mixed: Pool runs of other models too, and mark it.
-        upstream_dir: Local mirror of the published files.
-        claim: The cell of a paper that the mean answers to.
-
-    Raises:
-        QabiasError: If a folder holds no whole run, one stands twice, or the runs are not of the same examples.
-    """
+    """Pool runs of the same questions."""
     runs = _read(folders, allow_mixed)
     benchmark = runs[0].benchmark
     names = run_names(runs)
@@ -118,17 +97,7 @@ def of_means(
     analysis: Analysis,
     what: str = "runs",
 ) -> Analysis:
-    """The analysis of means: tables of outcomes, mean, spread and single runs first, and the others marked as means.
-
-    Args:
-        benchmark: The benchmark.
-        measures: The scores that are shown side by side.
-        names: Short names of the runs.
-        scores: The means.
-        of_runs: The scores of every run.
-        analysis: What the benchmark makes of the means.
-        what: What the runs are called, in the plural.
-    """
+    """The analysis of means: tables of outcomes, mean, spread and single runs first, and the others marked as means."""
     own = (
         *outcomes_tables(names, of_runs, what.removesuffix("s")),
         *pooled_tables(benchmark, measures, names, scores, of_runs, what),
@@ -194,15 +163,7 @@ def _check_same(first: ScoredRun, other: ScoredRun, allow_mixed: bool) -> None:
 
 
 def _stacked(runs: Sequence[ScoredRun], answers: Answers) -> tuple[pa.Table, pa.Table, Mapping[str, Sequence[int]]]:
-    """The examples of all runs one after the other with the column `RUN`, and the answers, parallel to them.
-
-    Returns:
-        The examples, the answers, and the optional or newer columns that are left out because not all runs have them:
-        by name the places of the runs that lack it.
-
-    Raises:
-        QabiasError: If the runs are not of the same examples, or their answers of other kinds.
-    """
+    """The examples of all runs one after the other with the column `RUN`, and the answers, parallel to them."""
     first = answers.examples(runs[0])
     key = list(runs[0].benchmark.key)
     tables, given = [], []

@@ -24,16 +24,7 @@ def pooled_tables(
     of_runs: Sequence[Mapping[str, Any]],
     what: str = "runs",
 ) -> list[Table]:
-    """A table for each score: groups by mean, spread and runs.
-
-    Args:
-        benchmark: The benchmark.
-        measures: Its scores.
-        names: Short names of the runs.
-        scores: The means.
-        of_runs: The scores of every run.
-        what: What the runs are called, in the plural.
-    """
+    """A table for each score: groups by mean, spread and runs."""
     return [_table(benchmark, measure, names, scores, of_runs, what) for measure in measures]
 
 

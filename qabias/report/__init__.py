@@ -35,17 +35,7 @@ POOL_PAGE = "pool.html"
 
 
 def write_report(run: ScoredRun, analysis: Analysis, output: Path | None = None, *, overwrite: bool = False) -> Path:
-    """Write the report of a run and return its path.
-
-    Args:
-        run: The run with its scores, as `read_scored` gives it. The same run and analysis always give the same report.
-        analysis: Its tables, as `read_tables` gives them.
-        output: File to write; by default `report.html` in the folder.
-        overwrite: Replace a file that is no report of this run too.
-
-    Raises:
-        QabiasError: If something in them is damaged, or the page cannot be written or would replace something else.
-    """
+    """Write the report of a run and return its path."""
     if output is not None:
         check_file(output, is_page_of([run.signature]), overwrite=overwrite)
     chapter = _chapter(run, analysis)
@@ -53,36 +43,13 @@ def write_report(run: ScoredRun, analysis: Analysis, output: Path | None = None,
 
 
 def write_report_of(folder: Path, output: Path | None = None, *, overwrite: bool = False) -> Path:
-    """Write the report of a run folder and return its path.
-
-    Args:
-        folder: A folder with `run.json`, `scores.json` and `analysis.json`.
-        output: File to write; by default `report.html` in the folder.
-        overwrite: Replace a file that is no report of this run too.
-
-    Raises:
-        QabiasError: If one of them is missing, damaged or of another run, or the page cannot be written or would
-            replace something else.
-    """
+    """Write the report of a run folder and return its path."""
     run = read_scored(folder)
     return write_report(run, read_tables(run), output, overwrite=overwrite)
 
 
 def write_combined_report(folders: Sequence[Path], output: Path, *, overwrite: bool = False) -> Path:
-    """Write one report of several runs, with a list of contents, and return its path.
-
-    Args:
-        folders: Folders of runs, in the order of the report.
-        output: File to write.
-        overwrite: Replace a file that is no report of these runs too.
-
-    Returns:
-        The path of the page, which opens with the headline scores of all runs, one table for each benchmark; sets of
-        one family, such as BBQ in several languages, share one.
-
-    Raises:
-        QabiasError: As `write_report_of`.
-    """
+    """Write one report of several runs, with a list of contents, and return its path."""
     runs = [read_scored(folder) for folder in folders]
     check_file(output, is_page_of([run.signature for run in runs]), overwrite=overwrite)
     chapters = [_chapter(run, read_tables(run)) for run in runs]
@@ -108,32 +75,14 @@ def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> dict[in
 
 
 def check_comparison_output(folder: Path, runs: Sequence[ScoredRun], *, overwrite: bool = False) -> None:
-    """Refuse to write a comparison where something else would be lost.
-
-    Args:
-        folder: Where it is to be written.
-        runs: The runs that are compared.
-        overwrite: Replace what is no comparison of these runs too.
-
-    Raises:
-        QabiasError: If the folder is a file or holds a run, or there is a page or tables of something else in it.
-    """
+    """Refuse to write a comparison where something else would be lost."""
     page = folder / COMPARISON_FILE
     own = is_page_of([run.signature for run in runs])
     _check_pages(folder, page, own, (ANALYSIS_FILE,), overwrite)
 
 
 def check_pool_output(folder: Path, pool: Pool, *, overwrite: bool = False) -> None:
-    """Refuse to write a pool where something else would be lost.
-
-    Args:
-        folder: Where it is to be written.
-        pool: What is to be written.
-        overwrite: Replace what is no pool of these runs too.
-
-    Raises:
-        QabiasError: If the folder is a file or holds a run, or there is a file of something else in it.
-    """
+    """Refuse to write a pool where something else would be lost."""
     own = json_with("runs", signature=pool.signature)
     _check_pages(folder, folder / POOL_FILE, own, (SCORES_FILE, ANALYSIS_FILE, POOL_PAGE), overwrite)
 
@@ -148,17 +97,7 @@ def _check_pages(folder: Path, mark: Path, is_own: Own, others: Sequence[str], o
 
 
 def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = False) -> Path:
-    """Write `analysis.json` and `compare.html`; returns the path of the page.
-
-    Args:
-        comparison: What was found.
-        folder: Where to write.
-        overwrite: Replace what is no comparison of these runs too.
-
-    Raises:
-        QabiasError: As `check_comparison_output`, or if the page cannot be written.
-        OSError: If the tables cannot be written.
-    """
+    """Write `analysis.json` and `compare.html`; returns the path of the page."""
     check_comparison_output(folder, comparison.runs, overwrite=overwrite)
     runs = comparison.runs
     title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(run.benchmark.name for run in runs))}"
@@ -202,17 +141,7 @@ def headline_of(comparison: Comparison) -> Table:
 
 
 def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
-    """Write `pool.json`, `scores.json`, `analysis.json` and `pool.html`; returns the path of the page.
-
-    Args:
-        pool: What was found.
-        folder: Where to write.
-        overwrite: Replace what is no pool of these runs too.
-
-    Raises:
-        QabiasError: As `check_pool_output`, or if the page cannot be written.
-        OSError: If a file cannot be written.
-    """
+    """Write `pool.json`, `scores.json`, `analysis.json` and `pool.html`; returns the path of the page."""
     check_pool_output(folder, pool, overwrite=overwrite)
     write_json(folder / POOL_FILE, pool_content(pool))
     write_sealed_json(folder / SCORES_FILE, scores_content(pool.benchmark, pool.signature, pool.scores))

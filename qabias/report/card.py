@@ -33,16 +33,7 @@ _numbers = itertools.count(1)
 
 
 def run_card(run: ScoredRun, analysis: Analysis, coverage: str = "") -> str:
-    """Headline scores with intervals, findings, and the first figure of intervals of a run.
-
-    Args:
-        run: The run.
-        analysis: Its tables.
-        coverage: How many of the examples are answered, as a sentence; "" where all are.
-
-    Raises:
-        QabiasError: If the scores are damaged.
-    """
+    """Headline scores with intervals, findings, and the first figure of intervals of a run."""
     facts, tiles, found = make_head(run)
     return _rendered(
         "run_card.html.j2",
@@ -59,11 +50,7 @@ def run_card(run: ScoredRun, analysis: Analysis, coverage: str = "") -> str:
 
 
 def comparison_card(comparison: Comparison) -> str:
-    """The headline scores of all runs of a comparison, how they differ, and its first figure of intervals.
-
-    Raises:
-        QabiasError: If scores are damaged.
-    """
+    """The headline scores of all runs of a comparison, how they differ, and its first figure of intervals."""
     names = ", ".join(comparison.names)
     headline = headline_of(comparison)
     n_more = len(headline.rows) - MOST_ROWS if comparison.are_many else 0

@@ -23,15 +23,7 @@ _RANGES = {
 
 
 def check_analysis(file: Path, analysis: Analysis) -> None:
-    """Refuse an analysis with tables that cannot be shown.
-
-    Args:
-        file: Where it is from.
-        analysis: What it holds.
-
-    Raises:
-        QabiasError: If it has.
-    """
+    """Refuse an analysis with tables that cannot be shown."""
     names = [table.name for table in analysis.tables]
     for table in analysis.tables:
         if names.count(table.name) > 1:
@@ -45,18 +37,7 @@ def check_analysis(file: Path, analysis: Analysis) -> None:
 def check_scores(
     file: Path, where: str, scores: Mapping[str, Any], kinds: Mapping[str, str], counts: Sequence[str]
 ) -> None:
-    """Refuse scores that a metric cannot have given.
-
-    Args:
-        file: Where they are from.
-        where: Their place in it.
-        scores: The metric's result: numbers or None, counts, `ci` and `by`.
-        kinds: Scores that must be there, with the kind of their column.
-        counts: Counts that must be there.
-
-    Raises:
-        QabiasError: If one is missing or impossible.
-    """
+    """Refuse scores that a metric cannot have given."""
     if not isinstance(scores, dict):
         raise damaged(file, f"{where} is missing or no object")
     intervals, groups = (_object(file, where, scores, name) for name in ("ci", "by"))

@@ -16,12 +16,7 @@ _FOLDED = ("prompt",)
 
 @dataclass(frozen=True)
 class Field:
-    """A column of the examples.
-
-    Attributes:
-        title: Its heading.
-        names: The keys that it shows; several where their values are parallel lists (options, roles, probabilities).
-    """
+    """A column of the examples."""
 
     title: str
     names: tuple[str, ...]
@@ -29,16 +24,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Examples:
-    """Examples, laid out.
-
-    Attributes:
-        labels: Short facts that stand together in the first cell of a row: key -> title.
-        folds: Long texts that are folded below them, and stand as they are, with their spaces and lines: key -> title.
-        fields: The other columns.
-        filters: Keys by which people can filter, with the values to choose from.
-        rows: For every example the labels, the folds (texts), the cells (a text, or the lines of a list) and the values
-            of the filters.
-    """
+    """Examples, laid out."""
 
     labels: Mapping[str, str]
     folds: Mapping[str, str]
@@ -48,11 +34,7 @@ class Examples:
 
 
 def lay_out(examples: Sequence[Mapping[str, Any]]) -> Examples:
-    """Find out which columns examples have, and show their values as texts.
-
-    Args:
-        examples: Rows with the same keys and plain values; what is None throughout is left out.
-    """
+    """Find out which columns examples have, and show their values as texts."""
     given = [name for name in dict.fromkeys(name for row in examples for name in row) if _any(examples, name)]
     folds = [name for name in given if name in _FOLDED]
     names = [name for name in given if name not in _FOLDED]

@@ -17,13 +17,7 @@ from qabias.tables.model import Column, Estimate, Table, Value
 
 
 class Head(NamedTuple):
-    """Facts, headline scores and findings of a run.
-
-    Attributes:
-        facts: Label -> text.
-        tiles: The headline scores.
-        findings: What was found, in sentences.
-    """
+    """Facts, headline scores and findings of a run."""
 
     facts: Mapping[str, str]
     tiles: Sequence[Tile]
@@ -31,11 +25,7 @@ class Head(NamedTuple):
 
 
 def make_head(run: ScoredRun) -> Head:
-    """Facts, tiles and findings of a run.
-
-    Raises:
-        QabiasError: If the scores are damaged.
-    """
+    """Facts, tiles and findings of a run."""
     benchmark, file = run.benchmark, run.folder / SCORES_FILE
     measures = benchmark.facts.chosen((*benchmark.facts.tiles, *benchmark.facts.checked))
     kinds = {measure.name: measure.kind for measure in measures}
@@ -58,11 +48,7 @@ def make_head(run: ScoredRun) -> Head:
 
 
 def revision(run: ScoredRun) -> str:
-    """What pins the model beside its name: the revision that was asked for, version and precision of what was found.
-
-    Returns:
-        For example "main: 7e27bd9/bfloat16"; "" where there is none, as for baselines.
-    """
+    """What pins the model beside its name: the revision that was asked for, version and precision of what was found."""
     model = run.arguments.model
     pinned = signature_fields(run.signature).get("model", "")
     found = pinned.removeprefix(f"{model}@") if pinned.startswith(f"{model}@") else ""
@@ -70,18 +56,7 @@ def revision(run: ScoredRun) -> str:
 
 
 def headline_table(title: str, clusters: str, names: Sequence[str], tiles: Sequence[Sequence[Tile]]) -> Table:
-    """The headline scores of several runs of a benchmark: runs by scores.
-
-    Args:
-        title: Title of the table.
-        clusters: What intervals are over, e.g. "templates".
-        names: Names of the runs, a different one for each.
-        tiles: The headline scores of every run.
-
-    Returns:
-        A score of which many answers are missing has no interval, and beside it the range that it could take with them;
-        the last column is the largest share of the answers to a score that a run lacks, where one lacks any.
-    """
+    """The headline scores of several runs of a benchmark: runs by scores."""
     by_run = [{tile.title: tile for tile in of} for of in tiles]
     kinds = {tile.title: tile.kind for of in tiles for tile in of}
     columns: list[tuple[Column, list[Value]]] = []

@@ -38,13 +38,7 @@ SIGNATURES = "Signatures"
 
 
 class Intro(NamedTuple):
-    """What a page says of its scores before it shows them.
-
-    Attributes:
-        template: Jinja template with the blocks `reading` and `limits`.
-        clusters: What intervals are over, e.g. "templates".
-        citations: Whom to cite, in HTML.
-    """
+    """What a page says of its scores before it shows them."""
 
     template: Path
     clusters: str
@@ -60,14 +54,7 @@ def run_intro(benchmark: Benchmark) -> Intro:
 def comparison_intro(
     benchmark: Benchmark, measured: Sequence[Benchmark], are_forms: bool = False, is_by_language: bool = False
 ) -> Intro:
-    """What a comparison says first.
-
-    Args:
-        benchmark: The benchmark whose scores are compared.
-        measured: The benchmarks of its runs.
-        are_forms: Whether they are a published and a parallel form of the same questions.
-        is_by_language: Whether they are sets of one family in several languages.
-    """
+    """What a comparison says first."""
     citations = dict.fromkeys(text for of in (benchmark, *measured) for text in of.facts.citations)
     name = "forms" if are_forms else "languages" if is_by_language else "comparison"
     template = _TEMPLATES / f"intro_{name}.html.j2"
@@ -76,22 +63,7 @@ def comparison_intro(
 
 @dataclass(frozen=True)
 class Chapter:
-    """A run, or a comparison, as it stands in a page.
-
-    Attributes:
-        title: Heading: the model.
-        kicker: Small line above it: the benchmark.
-        head: Facts that are said first: label -> text.
-        intro: What the scores mean, and whom to cite.
-        analysis: Tables and examples.
-        signature: One line that pins what was measured; "" for none.
-        tiles: Headline scores.
-        findings: What was found, in sentences.
-        headlines: Tables of headline scores, where there is more than one run.
-        by_run: What each of several runs found, in sentences.
-        appendix: How it was made: heading -> label -> text.
-        bundled: Whether the texts are qabias' own.
-    """
+    """A run, or a comparison, as it stands in a page."""
 
     title: str
     head: Mapping[str, str]
@@ -132,13 +104,7 @@ def _mark(signatures: Sequence[str]) -> str:
 
 
 def render_chapters(title: str, chapters: Sequence[Chapter], overview: Mapping[int, Table] | None = None) -> str:
-    """The HTML of several analyses in one page, with a list of contents; one alone is the whole page.
-
-    Args:
-        title: Title of the page, and its heading where there are several chapters.
-        chapters: What it holds.
-        overview: Tables of the headline scores of several chapters, by the place of the first of them, from 0.
-    """
+    """The HTML of several analyses in one page, with a list of contents; one alone is the whole page."""
     script = read_template("page.js")
     return (
         environment()

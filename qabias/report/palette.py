@@ -25,10 +25,6 @@ def page_palette() -> str:
 
 
 def card_palette(selector: str) -> str:
-    """The colours of an element in somebody's page: dark where that notebook is.
-
-    Args:
-        selector: CSS selector of the element.
-    """
+    """The colours of an element in somebody's page: dark where that notebook is."""
     dark = ",\n".join(f"{notebook} {selector}" for notebook in _DARK_NOTEBOOKS)
     return f"{selector} {{\n{_LIGHT}}}\n{dark} {{\n{_DARK}}}\n"

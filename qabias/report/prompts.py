@@ -19,18 +19,7 @@ from qabias.tables.model import Analysis
 
 
 def with_prompts(analysis: Analysis, run: ScoredRun) -> Analysis:
-    """The analysis with the key `prompt` in its examples: a text, or a list where a model reads several.
-
-    Args:
-        analysis: What the run found.
-        run: The run.
-
-    Returns:
-        The same analysis where no prompt was read, and one that says so where this version has not the run's format.
-
-    Raises:
-        QabiasError: If an example lacks a text that its prompt has.
-    """
+    """The analysis with the key `prompt` in its examples: a text, or a list where a model reads several."""
     wanted = signature_fields(run.signature).get("format")
     kind = kinds().get(scorer_name(run.signature))
     if wanted is None or not analysis.examples or (kind is not None and not kind.reads_prompt):

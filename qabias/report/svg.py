@@ -25,16 +25,7 @@ _FONT = "font-family: 'DejaVu Sans', sans-serif; "
 
 
 def inline_svg(table: Table, name: str, numbers: str = "the table below has its numbers") -> Markup:
-    """The figure of a table as an SVG element for a page.
-
-    Args:
-        table: With a `figure`.
-        name: Prefix of all ids; unique in the page.
-        numbers: Where its numbers are, for those who do not see it.
-
-    Returns:
-        Safe to stand in HTML: Matplotlib and ElementTree escaped all texts that came from data.
-    """
+    """The figure of a table as an SVG element for a page."""
     from qabias.tables.figures import printable  # Matplotlib takes a while, and not all of a report needs it
 
     svg = ElementTree.fromstring(_as_svg(table))

@@ -13,18 +13,7 @@ from qabias.support.suggest import unknown
 
 
 def asked(arguments: RunArguments, word: str, given: object = None) -> RunArguments:
-    """The arguments with what a word chooses; a format that fits it and options that were given go before it.
-
-    The run is the one that the same format and options would give without the word.
-
-    Args:
-        arguments: What is measured.
-        word: One of `qabias.scorers.kind.ASKS`.
-        given: What a caller hands over in place of a model's name, see `qabias.scorers.kind.Loading`.
-
-    Raises:
-        QabiasError: If there is no such word, benchmark or scorer do not have it, or format or mode say otherwise.
-    """
+    """The arguments with what a word chooses; a format that fits it and options that were given go before it."""
     benchmark = load_benchmark(arguments.benchmark)
     if word not in ASKS:
         raise unknown("way of asking", word, ASKS)
@@ -52,15 +41,7 @@ def asked(arguments: RunArguments, word: str, given: object = None) -> RunArgume
 
 
 def whole_config(arguments: RunArguments, given: object = None) -> RunArguments:
-    """The arguments with the configuration of all examples that the model can be asked, where they name none.
-
-    Args:
-        arguments: What is measured; its configuration is "" where none is named.
-        given: What a caller hands over in place of a model's name, see `qabias.scorers.kind.Loading`.
-
-    Raises:
-        QabiasError: If there is no such benchmark or scorer, or the configuration of the model cannot be had.
-    """
+    """The arguments with the configuration of all examples that the model can be asked, where they name none."""
     if arguments.config:
         return arguments
     benchmark = load_benchmark(arguments.benchmark)

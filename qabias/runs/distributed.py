@@ -34,13 +34,7 @@ class SharedError(QabiasError):
 
 @dataclass(frozen=True)
 class Processes:
-    """This process among those that share out a run.
-
-    Attributes:
-        rank: Number of this process, in [0, count).
-        count: Number of processes.
-        device: Where `auto` computes in this process; None leaves it to the model.
-    """
+    """This process among those that share out a run."""
 
     rank: int = 0
     count: int = 1
@@ -52,11 +46,7 @@ class Processes:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What all processes do at the same time; if it fails in one of them, all raise that error.
-
-        Raises:
-            SharedError: If there are several processes and one of them failed.
-        """
+        """What all processes do at the same time; if it fails in one of them, all raise that error."""
         if self.count == 1:
             yield
             return
@@ -73,15 +63,7 @@ class Processes:
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """What every process does in its own time; goes on when all have done it.
-
-        An error ends this process at once, not only its run: the others may be busy for hours, and the launcher ends
-        them as soon as this one has ended.
-
-        Raises:
-            SystemExit: If there are several processes and this one failed.
-            SharedError: If another process has ended.
-        """
+        """What every process does in its own time; goes on when all have done it."""
         if self.count == 1:
             yield
             return
@@ -92,11 +74,7 @@ class Processes:
         self._tell(None)
 
     def on_first(self, function: Callable[[], T]) -> T:
-        """What process 0 does while the others wait; all return its result.
-
-        Raises:
-            SharedError: If there are several processes and it failed.
-        """
+        """What process 0 does while the others wait; all return its result."""
         result: Any = None
         with self.together():
             if self.rank == 0:
@@ -128,11 +106,7 @@ def is_first() -> bool:
 
 @cache
 def launched_processes() -> Processes:
-    """The processes that share out a run; connects them when it is called first.
-
-    Raises:
-        QabiasError: If they cannot reach each other, or what connects them is not installed.
-    """
+    """The processes that share out a run; connects them when it is called first."""
     if not _is_launched():
         return Processes()
     need("local", "a run that several processes share out")

@@ -53,19 +53,7 @@ _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.t
 
 @dataclass(frozen=True)
 class RunFile:
-    """What `run.json` says.
-
-    Attributes:
-        folder: The run folder.
-        arguments: What is measured.
-        signature: The same in one line.
-        created: When the run was begun, as text.
-        qabias_version: The version that began it.
-        versions: Versions of Python and libraries.
-        units_per_part: See `qabias.benchmarks.Benchmark.units_per_part`.
-        digest: What its parts name it by, see `qabias.runs.sealed.digest_of`.
-        is_sealed: Whether all of its parts are under seal; an older version began it else, and wrote parts without.
-    """
+    """What `run.json` says."""
 
     folder: Path
     arguments: RunArguments
@@ -84,11 +72,7 @@ class RunFile:
 
 
 def read_run(folder: Path) -> RunFile:
-    """Read and check `run.json`.
-
-    Raises:
-        QabiasError: If there is none, it is damaged or from another version, or its benchmark is not installed.
-    """
+    """Read and check `run.json`."""
     path = folder / RUN_FILE
     try:
         found = _run_of(
@@ -160,20 +144,7 @@ def _about_no_run(folder: Path) -> str:
 
 
 def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part: int) -> RunFile:
-    """Write `run.json`, or check that the folder holds this very run.
-
-    Of different runs that are begun at once in one folder exactly one has it.
-
-    Args:
-        folder: The run folder.
-        arguments: What is measured.
-        signature: The same in one line.
-        units_per_part: Units of sampling in a part.
-
-    Raises:
-        QabiasError: If the folder holds another run or something else.
-        OSError: If it cannot be written.
-    """
+    """Write `run.json`, or check that the folder holds this very run."""
     run_file = folder / RUN_FILE
     if not run_file.exists():
         try:
@@ -196,11 +167,7 @@ def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part:
 
 
 def check_free(folder: Path) -> None:
-    """Refuse a folder that holds something else than a run.
-
-    Raises:
-        QabiasError: If the folder is a file or not empty.
-    """
+    """Refuse a folder that holds something else than a run."""
     if folder.exists() and (not folder.is_dir() or any(path.name[:1] != "." for path in folder.iterdir())):
         raise QabiasError(f"{folder}: exists and holds no run; choose another --output")
 
@@ -224,10 +191,7 @@ def _write_run(path: Path, arguments: RunArguments, signature: str, units_per_pa
 
 
 def default_folder(arguments: RunArguments) -> Path:
-    """`runs/<benchmark>-<config>-<model>-<hash of the arguments>` in the working directory.
-
-    The name of a benchmark of templates counts, not the path of its folder.
-    """
+    """`runs/<benchmark>-<config>-<model>-<hash of the arguments>` in the working directory."""
     named = {**asdict(arguments), "benchmark": arguments.benchmark_name}
     if arguments.orders == 1:
         del named["orders"]  # runs that were begun before there were orders keep their names
@@ -258,24 +222,14 @@ def part_path(folder: Path, number: int) -> Path:
 
 
 def write_part(run: RunFile, number: int, benchmark: Benchmark, part: pa.Table, answers: Mapping[str, Any]) -> None:
-    """Write the answers to a part, whole or not at all.
-
-    They are on the disk when this returns, unless a baseline has given them, which costs nothing to repeat.
-
-    Raises:
-        OSError: If the file cannot be written.
-    """
+    """Write the answers to a part, whole or not at all."""
     table = pa.table({**{name: part[name] for name in benchmark.key}, **answers})
     is_costly = not run.arguments.model.startswith(BASELINE_PREFIX)
     write_sealed(part_path(run.folder, number), table, run.digest, lasting=is_costly)
 
 
 def read_part(run: RunFile, number: int, benchmark: Benchmark) -> pa.Table | None:
-    """The answers in a part of a run; None where there is none yet.
-
-    Raises:
-        QabiasError: If it cannot be read, is damaged, of another run, or lacks a column of answers.
-    """
+    """The answers in a part of a run; None where there is none yet."""
     path = part_path(run.folder, number)
     return _read(run, path, benchmark) if path.exists() else None
 
@@ -302,26 +256,13 @@ def answers_part(written: pa.Table, benchmark: Benchmark, part: pa.Table) -> boo
 
 
 def is_complete(run: RunFile, number: int, benchmark: Benchmark, part: pa.Table) -> bool:
-    """Whether a part has been written for exactly these examples.
-
-    Raises:
-        QabiasError: As `read_part`.
-    """
+    """Whether a part has been written for exactly these examples."""
     written = read_part(run, number, benchmark)
     return written is not None and answers_part(written, benchmark, part)
 
 
 def read_answers(run: RunFile, benchmark: Benchmark, parts: Iterable[pa.Table]) -> tuple[pa.Table, int]:
-    """The answers of a run in the order of its examples, and the number of parts that are missing.
-
-    Args:
-        run: The run.
-        benchmark: The benchmark.
-        parts: The examples in parts, as `cut_parts` gives them.
-
-    Raises:
-        QabiasError: As `read_part`, or if a part belongs to other examples.
-    """
+    """The answers of a run in the order of its examples, and the number of parts that are missing."""
     answers: list[pa.Table] = []
     n_missing = 0
     for number, part in enumerate(parts):
@@ -348,11 +289,7 @@ def _check_alike(first: pa.Schema, other: pa.Schema, path: Path) -> None:
 
 
 def read_keys(run: RunFile, benchmark: Benchmark) -> pa.Table:
-    """The key columns of all answers of a run, in their order.
-
-    Raises:
-        QabiasError: As `read_part`, or if there is no answer.
-    """
+    """The key columns of all answers of a run, in their order."""
     paths = sorted(part_path(run.folder, 0).parent.glob("part-*.parquet"))
     if not paths:
         raise QabiasError(f"{run.folder}: holds no answers; score the file that they came from again")
@@ -360,11 +297,7 @@ def read_keys(run: RunFile, benchmark: Benchmark) -> pa.Table:
 
 
 def read_all_answers(run: RunFile, benchmark: Benchmark, table: pa.Table) -> pa.Table:
-    """The answers of a whole run in the order of its examples.
-
-    Raises:
-        QabiasError: If a part is missing, or as `read_answers`.
-    """
+    """The answers of a whole run in the order of its examples."""
     answers, n_missing = read_answers(run, benchmark, cut_parts(benchmark, table, run.units_per_part))
     if n_missing:
         raise QabiasError(f"{run.folder}: {n_missing} parts are missing; run the same command again to finish it")

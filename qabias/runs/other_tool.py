@@ -20,16 +20,7 @@ OTHER_FIGURES = "other_tool"
 
 @dataclass(frozen=True)
 class OtherTool:
-    """The evaluation of another tool, whose answers a run scores.
-
-    Attributes:
-        tool: Its name, as one installs it.
-        version: Its version; "" where the log does not say it.
-        task: What it calls the task.
-        file: Name of its log.
-        figures: The scores that it printed.
-        notes: What to know before any number is read.
-    """
+    """The evaluation of another tool, whose answers a run scores."""
 
     tool: str
     version: str
@@ -40,20 +31,12 @@ class OtherTool:
 
 
 def write_other_tool(folder: Path, other: OtherTool) -> None:
-    """Write `log.json` into a run folder.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
+    """Write `log.json` into a run folder."""
     write_json(folder / LOG_FILE, strict(asdict(other)))
 
 
 def read_other_tool(folder: Path) -> OtherTool | None:
-    """What `log.json` of a run folder says; None where there is none.
-
-    Raises:
-        QabiasError: If it is damaged.
-    """
+    """What `log.json` of a run folder says; None where there is none."""
     path = folder / LOG_FILE
     if not path.exists():
         return None
@@ -81,12 +64,7 @@ def without_reasons(other: OtherTool) -> OtherTool:
 
 
 def other_figures(other: OtherTool, scores: Mapping[str, Any]) -> Table | None:
-    """The figures of another tool beside the scores of the same answers here; None where it printed none.
-
-    Args:
-        other: What the tool said.
-        scores: What the benchmark's metric returned.
-    """
+    """The figures of another tool beside the scores of the same answers here; None where it printed none."""
     if not other.figures:
         return None
     rows = tuple((one.name, _defined(one.value), _defined(_ours(one, scores)), one.why) for one in other.figures)

@@ -19,13 +19,7 @@ OF_INTERVALS = ("ci", "detectable")
 
 
 def about_outdated(benchmark: Benchmark, scores: Mapping[str, Any], folder: Path) -> str:
-    """Why the intervals of a run are left out; "" where its metric is not older than the one that is installed.
-
-    Args:
-        benchmark: The benchmark.
-        scores: The metric's result, with its signature at the top or in parts.
-        folder: The run folder, which is named in the remedy.
-    """
+    """Why the intervals of a run are left out; "" where its metric is not older than the one that is installed."""
     installed = benchmark.metric_version
     made_by = min((version for version in _versions(scores)), default=installed)
     if installed is None or made_by is None or made_by >= installed:

@@ -24,13 +24,7 @@ from qabias.support.version import __version__
 
 @dataclass(frozen=True)
 class Examples:
-    """The examples that arguments name.
-
-    Attributes:
-        benchmark: Their benchmark.
-        origin: Where their texts come from.
-        table: The examples themselves, sampled; where a set of wordings is asked once for each of them.
-    """
+    """The examples that arguments name."""
 
     benchmark: Benchmark
     origin: Origin
@@ -39,14 +33,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Question:
-    """What a run asks.
-
-    Attributes:
-        examples: What it asks about.
-        prompt_format: How it asks; None where a finished run names a format that this version does not have.
-        signature: What is measured, in one line.
-        units_per_part: Units of sampling in a part.
-    """
+    """What a run asks."""
 
     examples: Examples
     prompt_format: PromptFormat | None
@@ -78,15 +65,7 @@ class Question:
 
 
 def load_examples(arguments: RunArguments, upstream_dir: str | None = None) -> Examples:
-    """The examples that the arguments name, sampled.
-
-    Args:
-        arguments: What is measured.
-        upstream_dir: Local mirror of the published files.
-
-    Raises:
-        QabiasError: If an argument is wrong or the files cannot be had.
-    """
+    """The examples that the arguments name, sampled."""
     benchmark = load_benchmark(arguments.benchmark)
     # The bundled examples are one fixed set; the seed then only draws the sample and random answers.
     seed = 0 if is_bundled(arguments.source) else arguments.seed
@@ -105,15 +84,7 @@ def wordings_of(benchmark: Benchmark, arguments: RunArguments) -> tuple[str, ...
 
 
 def load_examples_of(run: RunFile, upstream_dir: str | None = None) -> Examples:
-    """The examples of a run that has been begun; of answers that others collected, those that they answer.
-
-    Args:
-        run: The run.
-        upstream_dir: Local mirror of the published files.
-
-    Raises:
-        QabiasError: If the files cannot be had, a part of the run is damaged, or its templates have changed since.
-    """
+    """The examples of a run that has been begun; of answers that others collected, those that they answer."""
     examples = load_examples(run.arguments, upstream_dir)
     _check_unchanged(run, examples)
     if not run.arguments.answers:
@@ -143,17 +114,7 @@ def _check_unchanged(run: RunFile, examples: Examples) -> None:
 
 
 def fitting_format(benchmark: Benchmark, scorer: Scorer, name: str | None, orders: int = 1) -> PromptFormat:
-    """The prompt format in which a scorer is asked; the scorer learns how long its answers may be.
-
-    Args:
-        benchmark: The benchmark.
-        scorer: Who is asked.
-        name: Name of the format; None for the one that fits.
-        orders: Orders of the answers in which every question is asked.
-
-    Raises:
-        QabiasError: If there is no such format, or it does not go with the scorer or with several orders.
-    """
+    """The prompt format in which a scorer is asked; the scorer learns how long its answers may be."""
     prompt_format = choose_format(benchmark.formats, name or benchmark.default_format(scorer))
     if orders > 1 and not prompt_format.lists_answers:
         listing = ", ".join(name for name, of in benchmark.formats.items() if of.lists_answers)
@@ -173,11 +134,7 @@ def fitting_format(benchmark: Benchmark, scorer: Scorer, name: str | None, order
 
 
 def put(examples: Examples, arguments: RunArguments, scorer: Scorer) -> Question:
-    """What is asked when examples are put to a scorer.
-
-    Raises:
-        QabiasError: If the scorer cannot be asked about this benchmark, or the format is unknown.
-    """
+    """What is asked when examples are put to a scorer."""
     benchmark = examples.benchmark
     check_scorer(benchmark, scorer.name)
     prompt_format = fitting_format(benchmark, scorer, arguments.format, arguments.orders)
@@ -186,11 +143,7 @@ def put(examples: Examples, arguments: RunArguments, scorer: Scorer) -> Question
 
 
 def put_again(run: RunFile, upstream_dir: str | None = None) -> Question:
-    """What a run that has been begun asks, as its folder says.
-
-    Raises:
-        QabiasError: If its examples cannot be had.
-    """
+    """What a run that has been begun asks, as its folder says."""
     examples = load_examples_of(run, upstream_dir)
     prompt_format = examples.benchmark.formats.get(format_name(run.signature))
     return Question(examples, prompt_format, run.signature, run.units_per_part)

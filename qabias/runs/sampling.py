@@ -7,10 +7,7 @@ from qabias.benchmarks import Benchmark
 
 
 def sample(benchmark: Benchmark, table: pa.Table, limit: int | None, seed: int) -> pa.Table:
-    """Draw at most `limit` examples (at least one unit) as whole units, one of every stratum before a second of any.
-
-    Examples stay in file order, and a larger sample holds every smaller one with the same seed.
-    """
+    """Draw at most `limit` examples (at least one unit) as whole units, one of every stratum before a second of any."""
     if limit is None or limit >= table.num_rows:
         return table
     unit_of, stratum_of = benchmark.units(table)

@@ -26,13 +26,7 @@ from qabias.tables.model import Analysis, read_analysis
 
 
 class ScoredRun(NamedTuple):
-    """A run with its scores.
-
-    Attributes:
-        file: What `run.json` says.
-        scores: What the benchmark's metric returned; undefined scores are None.
-        left_out: Why the scores have no intervals although the file has; "" where nothing is left out.
-    """
+    """A run with its scores."""
 
     file: RunFile
     scores: Mapping[str, Any]
@@ -91,22 +85,14 @@ def scores_content(benchmark: Benchmark, signature: str, scores: Mapping[str, An
 
 
 def write_scores(run: RunFile, scores: Mapping[str, Any]) -> ScoredRun:
-    """Write `scores.json`; returns what `read_scored` would read.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
+    """Write `scores.json`; returns what `read_scored` would read."""
     benchmark = load_benchmark(run.benchmark)
     write_sealed_json(run.folder / SCORES_FILE, scores_content(benchmark, run.signature, scores))
     return ScoredRun(_writable(run), strict(scores))
 
 
 def read_scored(folder: Path) -> ScoredRun:
-    """Read a run with its scores, without the intervals that an older version of the metric made.
-
-    Raises:
-        QabiasError: If there is none, its files are damaged, or the scores are those of another run.
-    """
+    """Read a run with its scores, without the intervals that an older version of the metric made."""
     run = read_run(folder)
     path = folder / SCORES_FILE
     benchmark = load_benchmark(run.benchmark)
@@ -129,40 +115,24 @@ def read_scored(folder: Path) -> ScoredRun:
 
 
 def read_tables(run: ScoredRun) -> Analysis:
-    """The tables of a run, without the intervals that are left out of its scores; the first note then says so.
-
-    Raises:
-        QabiasError: If they are missing or damaged.
-    """
+    """The tables of a run, without the intervals that are left out of its scores; the first note then says so."""
     analysis = read_analysis(run.folder / ANALYSIS_FILE)
     return analysis_without_intervals(analysis, run.left_out) if run.left_out else analysis
 
 
 def read_notes(run: ScoredRun) -> tuple[str, ...]:
-    """The notes of `read_tables`, much faster.
-
-    Raises:
-        QabiasError: As `read_tables`.
-    """
+    """The notes of `read_tables`, much faster."""
     notes = model.read_notes(run.folder / ANALYSIS_FILE)
     return (about_left_out(run.left_out), *notes) if run.left_out else notes
 
 
 def read_any_tables(folder: Path) -> Analysis:
-    """The same of a folder that may also be one of a comparison or a pool.
-
-    Raises:
-        QabiasError: As `read_scored` and `read_tables`.
-    """
+    """The same of a folder that may also be one of a comparison or a pool."""
     return read_tables(read_scored(folder)) if _holds_scored_run(folder) else read_folder(folder)
 
 
 def left_out_of(folder: Path) -> str:
-    """Why intervals are left out of what is read of a folder; "" where none are.
-
-    Raises:
-        QabiasError: As `read_scored`.
-    """
+    """Why intervals are left out of what is read of a folder; "" where none are."""
     return read_scored(folder).left_out if _holds_scored_run(folder) else ""
 
 
@@ -173,11 +143,7 @@ def _holds_scored_run(folder: Path) -> bool:
 
 
 def check_complete(run: ScoredRun) -> None:
-    """Refuse scores that another version has made, without something that is shown or compared.
-
-    Raises:
-        QabiasError: If something is missing.
-    """
+    """Refuse scores that another version has made, without something that is shown or compared."""
     missing = lacking(run.benchmark, run.scores)
     if missing:
         raise QabiasError(

@@ -27,10 +27,7 @@ _COMPRESSION = "zstd"
 
 
 def digest_of(signature: str, arguments: RunArguments) -> str:
-    """SHA-256 of what a run measures, in hexadecimal digits.
-
-    Arguments with their default value do not count, so that a version with more arguments gives the same digest.
-    """
+    """SHA-256 of what a run measures, in hexadecimal digits."""
     defaults = {field.name: field.default for field in dataclasses.fields(RunArguments)}
     given = dataclasses.asdict(arguments)
     told = {name: value for name, value in given.items() if value not in (defaults[name], {})}
@@ -38,17 +35,7 @@ def digest_of(signature: str, arguments: RunArguments) -> str:
 
 
 def write_sealed(path: Path, table: pa.Table, run: str, *, lasting: bool = False) -> None:
-    """Write a part under seal, whole or not at all; equal answers give equal bytes.
-
-    Args:
-        path: The file.
-        table: The answers.
-        run: Digest of what the run measures, see `digest_of`.
-        lasting: See `qabias.support.files.write_atomically`.
-
-    Raises:
-        OSError: If the file cannot be written.
-    """
+    """Write a part under seal, whole or not at all; equal answers give equal bytes."""
     sealed = table.replace_schema_metadata({_KEY: b"run=%b file=%b" % (run.encode(), _NO_DIGEST)})
     buffer = pa.BufferOutputStream()
     pq.write_table(sealed, buffer, compression=_COMPRESSION)
@@ -59,25 +46,12 @@ def write_sealed(path: Path, table: pa.Table, run: str, *, lasting: bool = False
 
 
 def is_sealed(path: Path) -> bool:
-    """Whether a part is under seal, of whatever run; those of older versions are not.
-
-    Raises:
-        QabiasError: If it cannot be read.
-    """
+    """Whether a part is under seal, of whatever run; those of older versions are not."""
     return _SEAL.search(_content(path)) is not None
 
 
 def read_sealed(path: Path, run: str, *, may_be_open: bool) -> pa.Table:
-    """Read a part and check its seal.
-
-    Args:
-        path: The file.
-        run: Digest of what the run measures.
-        may_be_open: Whether a part without a seal is taken, because an older version began the run.
-
-    Raises:
-        QabiasError: If it cannot be read, is of another run, or is not as it was written.
-    """
+    """Read a part and check its seal."""
     content = _content(path)
     seals = list(_SEAL.finditer(content))
     if seals:
@@ -93,11 +67,7 @@ def read_sealed(path: Path, run: str, *, may_be_open: bool) -> pa.Table:
 
 
 def _check(path: Path, content: bytes, seal: re.Match[bytes], run: str) -> None:
-    """Refuse what does not fit its seal.
-
-    Raises:
-        QabiasError: If it does not.
-    """
+    """Refuse what does not fit its seal."""
     begin, end = seal.span(2)
     digest = hashlib.sha256(content[:begin])
     digest.update(_NO_DIGEST)

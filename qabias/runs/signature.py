@@ -19,17 +19,7 @@ _ESCAPE = re.compile(r"%(?:([0-9A-F]{2})|u([0-9A-F]{4}))")
 
 
 def make_signature(arguments: RunArguments, origin: Origin, prompt_format: PromptFormat, scorer: Scorer) -> str:
-    """One line that pins what was measured; two scores may be compared where it says so.
-
-    Args:
-        arguments: What is measured.
-        origin: Where the texts come from.
-        prompt_format: How they are put.
-        scorer: Who is asked, and how.
-
-    Returns:
-        For example "toy|source:bundled@1|config:Age|format:qa@1|model:...|scorer:causal|norm:none|...".
-    """
+    """One line that pins what was measured; two scores may be compared where it says so."""
     settings = scorer.settings if isinstance(scorer, SettledScorer) else {}
     # What the benchmark's own options choose stands in the version of the origin.
     options = {**settings, **arguments.scorer_options}
@@ -51,17 +41,7 @@ def make_signature(arguments: RunArguments, origin: Origin, prompt_format: Promp
 
 
 def collected_signature(arguments: RunArguments, origin: Origin, prompt_format: PromptFormat | None) -> str:
-    """One line that pins answers that others collected.
-
-    Args:
-        arguments: What is scored.
-        origin: Where the texts come from.
-        prompt_format: How they were put; None where it is not known.
-
-    Returns:
-        As of a run, without what is of a model; with the seed where the texts are not the bundled ones, because it
-        draws the order and the wording of their answers.
-    """
+    """One line that pins answers that others collected."""
     is_drawn = not is_bundled(arguments.source)
     fields = {
         "source": origin.version,

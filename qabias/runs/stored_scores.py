@@ -16,17 +16,7 @@ _OBJECTS = ("detectable", "label_share", "sets")
 
 
 def check_scores(scores: Stored, facts: Facts) -> None:
-    """Refuse scores that are not of the shape that a benchmark's metric gives.
-
-    A score is a number, or null where it is undefined; a count is a whole number; scores of a group are an object.
-
-    Args:
-        scores: The scores of a run, or of a group.
-        facts: What the benchmark says of its scores.
-
-    Raises:
-        QabiasError: If one of them is something else; says which.
-    """
+    """Refuse scores that are not of the shape that a benchmark's metric gives."""
     numbers = {measure.name for measure in facts.measures}
     counts = {name for measure in facts.measures for name in measure.counts} | {facts.clusters[1], *facts.counts}
     _check(scores, {**dict.fromkeys(numbers, Stored.number_or_none), **dict.fromkeys(counts, Stored.count)})

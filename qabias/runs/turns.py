@@ -15,16 +15,7 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def turn(folder: Path, shard: tuple[int, int], processes: Processes) -> Iterator[None]:
-    """Compute a shard of a run while nobody else does; other shards are computed beside it.
-
-    Args:
-        folder: The run folder, which is there.
-        shard: (i, n): every n-th part, beginning with part i.
-        processes: The processes that share it out; the first of them waits for all.
-
-    Raises:
-        OSError: If the folder cannot be written.
-    """
+    """Compute a shard of a run while nobody else does; other shards are computed beside it."""
     name = ".lock" if shard[1] == 1 else f".lock-{shard[0]}-of-{shard[1]}"
 
     def tell() -> None:

@@ -27,18 +27,7 @@ CERTAINTY = 0.9
 
 
 class BaselineScorer:
-    """Always gives the answer that plays one part in the benchmark, a random one, or none (`uniform`).
-
-    The chosen option has the probability `CERTAINTY`, the others share the rest. Where the part is undefined no option
-    is preferred: all get log(1/n), a tie, which counts as no answer.
-
-    Args:
-        kind: One of `KINDS`.
-        seed: Changes the choices of the kind `random`; the others ignore it.
-
-    Raises:
-        QabiasError: If the kind is unknown.
-    """
+    """Always gives the answer that plays one part in the benchmark, a random one, or none (`uniform`)."""
 
     def __init__(self, kind: str, seed: int = 0) -> None:
         if kind not in KINDS:

@@ -57,15 +57,7 @@ PROBE_LENGTH = 32
 
 @dataclass
 class Stats:
-    """What the scorer has done since it was made.
-
-    Attributes:
-        texts: Distinct options with their prefixes.
-        tokens_run: Tokens run through the model, pads included.
-        tokens_flat: Tokens that one sequence for every option would have taken, without pads.
-        batches: Forward passes.
-        seconds: Time spent in `score`.
-    """
+    """What the scorer has done since it was made."""
 
     texts: int = 0
     tokens_run: int = 0
@@ -75,25 +67,7 @@ class Stats:
 
 
 class CausalScorer:
-    """Scores options by their log-likelihood after the prefix.
-
-    Args:
-        loaded: The model.
-        token_budget: Most tokens of one forward pass, pads included; a longer sequence runs alone. It is halved when
-            memory runs out. None for a default by device.
-        layout: `"tree"` runs shared beginnings once, `"flat"` runs one row per sequence, `"auto"` is the tree where the
-            model supports it.
-        template: Chat template by which the prefix is the user's turn and an option, without the spaces before it, the
-            beginning of the assistant's; None for plain texts.
-
-    Attributes:
-        model_signature: Version and precision of the model.
-        layout: The layout in use, `"tree"` or `"flat"`.
-        stats: Counts for reports.
-
-    Raises:
-        QabiasError: If the layout is unknown, or the model does not support `"tree"`.
-    """
+    """Scores options by their log-likelihood after the prefix."""
 
     name = "causal"
 
@@ -119,12 +93,7 @@ class CausalScorer:
         self.layout = self._choose_layout(layout, PROBE_TOLERANCE[loaded.dtype])
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
-        """Score every option of every request, in order.
-
-        Raises:
-            QabiasError: If a request is too long for the model, an option adds no token to its prefix, one sequence
-                alone does not fit in memory, or the model answers with NaN.
-        """
+        """Score every option of every request, in order."""
         started = time.perf_counter()
         if self._template is None:
             encoded = encode_options(self._tokenizer, requests)
@@ -252,16 +221,7 @@ def _probe_sequences(vocabulary_size: int, special: Iterable[int], length: int) 
 
 
 class CausalOptions(NamedTuple):
-    """How a causal language model is asked.
-
-    Attributes:
-        chat: Whether by the model's chat template; `"auto"` is yes for a tokenizer with one.
-        system: The system message, if any.
-        arguments: Further arguments of the chat template by name.
-        layout: See `CausalScorer`.
-        writing: How it writes answers; None where likelihoods are asked.
-        paged: Whether it writes them in pages.
-    """
+    """How a causal language model is asked."""
 
     chat: Chat
     system: str | None
@@ -272,11 +232,7 @@ class CausalOptions(NamedTuple):
 
 
 def parse_options(options: Mapping[str, str]) -> CausalOptions:
-    """Read options from texts.
-
-    Raises:
-        QabiasError: If a value makes no sense, or does not go with the others.
-    """
+    """Read options from texts."""
     chat, system = options.get("chat", "no"), options.get("system")
     if chat not in CHAT:
         raise QabiasError(f"causal: chat is {chat!r}; choose one of {', '.join(CHAT)}")

@@ -23,17 +23,7 @@ LOGITS_AT_ONCE = 2**22
 
 
 class CausalNetwork:
-    """A model on its device that scores rows of trees.
-
-    Args:
-        model: A causal language model of `transformers`.
-        device: Where it reads its tokens.
-
-    Attributes:
-        vocabulary_size: Number of tokens that it tells apart.
-        has_plain_head: Whether its logits are the output embeddings of the last states and nothing else, so that they
-            can be computed for some nodes only.
-    """
+    """A model on its device that scores rows of trees."""
 
     def __init__(self, model: Any, device: str) -> None:
         self._model = model
@@ -116,11 +106,7 @@ class CausalNetwork:
         return logits, needed // length * len(columns) + np.searchsorted(columns, needed % length)
 
     def _probe_head(self) -> bool:
-        """Tell whether logits are the output embeddings of the last states and nothing else.
-
-        Some models scale or cap their logits afterwards; for them the whole model must run. Exact equality is asked,
-        because a cap hardly shows in small logits.
-        """
+        """Tell whether logits are the output embeddings of the last states and nothing else."""
         head = self._model.get_output_embeddings()
         base = self._model.base_model
         if head is None or base is self._model:
@@ -146,16 +132,7 @@ def _recorded(module: Any) -> Iterator[list[tuple[Any, Any]]]:
 
 
 def _log_probabilities(blocks: Iterator[torch.Tensor], index: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Look up log-probabilities of tokens.
-
-    Args:
-        blocks: Logits after the needed nodes, float32 of shape (n_block, n_vocabulary), in order.
-        index: For each looked-up token, the number of the node it follows.
-        targets: The tokens, parallel to `index`.
-
-    Returns:
-        float64 array, parallel to `index`.
-    """
+    """Look up log-probabilities of tokens."""
     values = np.empty(len(index), dtype=np.float64)
     start = 0
     for logits in blocks:

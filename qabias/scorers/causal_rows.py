@@ -49,12 +49,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Limits:
-    """How many tokens a model can read.
-
-    Attributes:
-        positions: Most tokens of a sequence.
-        window: Most tokens of a sequence in which every token sees all tokens before it.
-    """
+    """How many tokens a model can read."""
 
     positions: float
     window: float
@@ -81,13 +76,7 @@ def split_by_layout(
 
 
 def plan_batches(sequences: Sequence[TokenSequence], layout: str, budget: int) -> list[list[Row]]:
-    """Arrange sequences in rows and rows in batches, largest first so that memory runs out early.
-
-    Args:
-        sequences: Distinct sequences, sorted.
-        layout: `"tree"` or `"flat"`.
-        budget: Most tokens of a batch, pads included; a longer sequence gets a batch of its own.
-    """
+    """Arrange sequences in rows and rows in batches, largest first so that memory runs out early."""
     rows = sorted(_make_rows(sequences, layout, budget), key=lambda row: -len(row.tree))
     batches: list[list[Row]] = []
     for row in rows:

@@ -36,21 +36,7 @@ _CHANNEL = "<|channel|>analysis"
 
 
 class ChatTemplate:
-    """The chat template of a model's tokenizer, with a system message or with the template's own.
-
-    Args:
-        loaded: The model.
-        system: The system message; None for what the template writes without one.
-        arguments: Further arguments of the template by name, such as `enable_thinking`.
-
-    Attributes:
-        thinks: Whether the model thinks before it answers, as far as the template shows it.
-        opening: The mark of thinking that the template itself opens, so that an answer begins inside; "" for none.
-
-    Raises:
-        QabiasError: If the tokenizer has no chat template, the template does not take an argument, or it refuses or
-            loses the system message.
-    """
+    """The chat template of a model's tokenizer, with a system message or with the template's own."""
 
     def __init__(
         self, loaded: LoadedModel, system: str | None = None, arguments: Mapping[str, Any] | None = None
@@ -108,11 +94,7 @@ class ChatTemplate:
         return next((name for name in SWITCHES if name in self._known), "")
 
     def _tell_thinking(self, rendered: str) -> bool:
-        """Whether the model thinks after a rendered conversation.
-
-        The header tells it by a mark that it leaves open or closes. Where it has none, thinking is what the prompt with
-        the switch turned off does not say; without a switch, what is mentioned.
-        """
+        """Whether the model thinks after a rendered conversation."""
         opened = opens_thinking(_header(rendered))
         if opened is not None:
             return bool(opened)
@@ -163,17 +145,7 @@ def without_spaces(requests: Sequence[Request]) -> list[Request]:
 def chat_template(
     loaded: LoadedModel, chat: str, system: str | None, arguments: Mapping[str, Any] | None = None
 ) -> ChatTemplate | None:
-    """The template by which a model is asked, None for plain texts.
-
-    Args:
-        loaded: The model.
-        chat: `"yes"`, `"no"` or `"auto"`; `"auto"` is yes for a tokenizer with a chat template.
-        system: The system message, if any.
-        arguments: Further arguments of the template by name.
-
-    Raises:
-        QabiasError: As `ChatTemplate`; also where there is a system message or an argument and no template for it.
-    """
+    """The template by which a model is asked, None for plain texts."""
     needed = system is not None or bool(arguments)
     if chat == "yes" or (chat == "auto" and (needed or loaded.tokenizer.chat_template)):
         return ChatTemplate(loaded, system, arguments)

@@ -19,13 +19,7 @@ CHECKED_AT_ONCE = 4096
 
 
 class Template(NamedTuple):
-    """What a tokenizer puts around one or two texts.
-
-    Attributes:
-        specials: Special tokens before the first text, between the two, and after the last.
-        special_types: Token types of the special tokens.
-        types: Token type of each text's own tokens.
-    """
+    """What a tokenizer puts around one or two texts."""
 
     specials: tuple[tuple[int, ...], ...]
     special_types: tuple[tuple[int, ...], ...]
@@ -56,13 +50,7 @@ class Template(NamedTuple):
 
 @dataclass(frozen=True)
 class Pieces:
-    """Sequences of tokens, end to end.
-
-    Attributes:
-        tokens: int64 array, the tokens of all sequences.
-        types: int64 array, parallel to `tokens`; their token types.
-        lengths: int64 array, tokens of each sequence.
-    """
+    """Sequences of tokens, end to end."""
 
     tokens: np.ndarray
     types: np.ndarray
@@ -98,18 +86,7 @@ class Pieces:
 
 
 class TokenRows:
-    """Rows of tokens, each a head followed by a tail.
-
-    Args:
-        heads: Distinct heads.
-        tails: Distinct tails.
-        head_of: int array of shape (n_rows,); the head of each row.
-        tail_of: int array of shape (n_rows,); the tail of each row.
-
-    Attributes:
-        lengths: int32 array of shape (n_rows,); tokens of each row.
-        max_type: Largest token type.
-    """
+    """Rows of tokens, each a head followed by a tail."""
 
     def __init__(self, heads: Pieces, tails: Pieces, head_of: np.ndarray, tail_of: np.ndarray) -> None:
         self._head_of, self._tail_of = head_of, tail_of
@@ -129,15 +106,7 @@ class TokenRows:
         return self._tail_of[chosen], self._head_lengths[self._head_of[chosen]]
 
     def lay_out(self, chosen: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Lay chosen rows out as a batch.
-
-        Args:
-            chosen: Numbers of the rows.
-            pad: Token that fills rows up to the longest.
-
-        Returns:
-            Tokens, token types and which of them are no pads, arrays of shape (len(chosen), longest row).
-        """
+        """Lay chosen rows out as a batch."""
         lengths = self.lengths[chosen]
         columns = np.arange(int(lengths.max()))
         head = self._head_of[chosen]
@@ -153,12 +122,7 @@ class TokenRows:
 
 
 def spells(rows: TokenRows, encode: Callable[[np.ndarray], Any]) -> bool:
-    """Tell whether rows are what a tokenizer makes of the whole texts.
-
-    Args:
-        rows: The rows.
-        encode: Given numbers of rows, the tokenizer's answer for their texts, with special tokens.
-    """
+    """Tell whether rows are what a tokenizer makes of the whole texts."""
     for start in range(0, len(rows), CHECKED_AT_ONCE):
         chosen = np.arange(start, min(start + CHECKED_AT_ONCE, len(rows)))
         tokens, types, real = rows.lay_out(chosen, pad=0)
@@ -195,11 +159,7 @@ def check_index(scorer: str, name: str, index: np.ndarray, n_values: int) -> Non
 
 
 def in_use(index: np.ndarray, n_values: int) -> tuple[np.ndarray, np.ndarray]:
-    """Number what an index uses anew.
-
-    Returns:
-        The values in use, ascending, and the index into these.
-    """
+    """Number what an index uses anew."""
     used = np.flatnonzero(np.bincount(index, minlength=n_values))
     renumbered = np.zeros(n_values, dtype=np.int32)
     renumbered[used] = np.arange(len(used), dtype=np.int32)

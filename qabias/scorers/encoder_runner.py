@@ -32,14 +32,7 @@ NEARLY_EQUAL = 0.9
 
 @dataclass
 class RunStats:
-    """What a scorer has done since it was made.
-
-    Attributes:
-        tokens_run: Tokens run through the model, pads included.
-        pads_run: Pads among them.
-        batches: Forward passes.
-        seconds: Time spent in `score`.
-    """
+    """What a scorer has done since it was made."""
 
     tokens_run: int = 0
     pads_run: int = 0
@@ -48,22 +41,7 @@ class RunStats:
 
 
 class EncoderRunner:
-    """Runs rows through a model, batch by batch.
-
-    Args:
-        loaded: The model.
-        scorer: Name of the scorer, for messages.
-        token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. It is halved when memory
-            runs out. None for a default by device.
-        token_limit: Most tokens of a forward pass whatever the budget.
-        row_limit: Most rows of a forward pass.
-
-    Attributes:
-        stats: Counts for reports.
-
-    Raises:
-        QabiasError: If the tokenizer is a slow one or the budget is not positive.
-    """
+    """Runs rows through a model, batch by batch."""
 
     def __init__(
         self,
@@ -115,16 +93,7 @@ class EncoderRunner:
         return {name: torch.from_numpy(values).to(self._device) for name, values in inputs.items()}
 
     def run(self, rows: TokenRows, ask: Callable[[np.ndarray, dict[str, torch.Tensor]], None]) -> None:
-        """Run all rows, the longest first so that memory runs out early.
-
-        Args:
-            rows: What to run.
-            ask: Given numbers of rows and the inputs made of them, asks the model and keeps its answers. Called again
-                for the same rows with fewer at a time when memory runs out.
-
-        Raises:
-            QabiasError: If one row alone does not fit in memory.
-        """
+        """Run all rows, the longest first so that memory runs out early."""
         import torch
 
         longest = int(rows.lengths.max(initial=0))
@@ -156,12 +125,7 @@ class EncoderRunner:
         ask(chosen, self.make_inputs(rows, chosen))
 
     def _cut(self, keys: np.ndarray, start: int) -> int:
-        """End of the batch that begins at `start`: no pads where rows of one length make half a batch.
-
-        Args:
-            keys: int array, ascending; lengths of the rows, negated.
-            start: Number of the first row.
-        """
+        """End of the batch that begins at `start`: no pads where rows of one length make half a batch."""
         longest = -int(keys[start])
         n_rows = max(1, min(self._budget.tokens // longest, self._row_limit))
 

@@ -57,40 +57,14 @@ PAIRS_AT_ONCE = 2**16
 
 @dataclass(frozen=True)
 class SpanRows:
-    """What is run and where it is read off.
-
-    Attributes:
-        rows: One row for each item.
-        spans: Of each tail of `rows`, the tokens of its subjects.
-    """
+    """What is run and where it is read off."""
 
     rows: TokenRows
     spans: TokenSpans
 
 
 class ExtractiveQAScorer:
-    """Scores the two subjects of a context by the probabilities of their spans.
-
-    Args:
-        loaded: The model, one of `MODELS`.
-        span: `"exact"` takes the subject's own tokens; `"released"` takes the largest probability among these and the
-            article before or the noun behind them, as the authors' code does (see `qabias.scorers.spans`).
-        header: Text put before every context as it is, for models trained on NewsQA (`NEWSQA_HEADER`).
-        layout: `"tokenizer"` puts the special tokens and token types of the tokenizer around question and context;
-            `"released"` makes the row [bos] question [eos] context [eos] without token types, as the authors' code does
-            with every model (classification and separator token where a tokenizer has no bos).
-        token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. It is halved when memory
-            runs out. None for a default by device.
-
-    Attributes:
-        model_signature: Version and precision of the model.
-        span: The kind of spans in use.
-        layout: The layout of rows in use.
-
-    Raises:
-        QabiasError: If an option is wrong, the tokenizer does not tell where its tokens lie in a text, or it lacks the
-            special tokens of the layout.
-    """
+    """Scores the two subjects of a context by the probabilities of their spans."""
 
     name = "extractive_qa"
 
@@ -119,19 +93,7 @@ class ExtractiveQAScorer:
         return self._runner.stats
 
     def score(self, items: SpanQuestions) -> np.ndarray:
-        """Score both subjects of every item.
-
-        Args:
-            items: What to ask.
-
-        Returns:
-            float32 array of shape (n_items, 2); S of the first and of the second of the context's `subjects`, in
-            [0, 1].
-
-        Raises:
-            QabiasError: If the items do not fit each other, a context does not hold its subjects, an item is too long
-                for the model or does not fit in memory, or the model answers with NaN.
-        """
+        """Score both subjects of every item."""
         started = time.perf_counter()
         _check_items(items)
         scores = np.empty((len(items.context_of), 2), dtype=np.float32)
@@ -156,11 +118,7 @@ class ExtractiveQAScorer:
         return scores
 
     def prepare(self, items: SpanQuestions) -> SpanRows | None:
-        """Encode every context and every question once, for rows that are a question followed by a context.
-
-        Returns:
-            The rows, or None if the tokenizer does not encode a pair as its texts apart, one after the other.
-        """
+        """Encode every context and every question once, for rows that are a question followed by a context."""
         template = self._released or Template.of(self._tokenizer, 2)
         if template is None:
             return None
@@ -267,16 +225,7 @@ class ExtractiveQAScorer:
 
 
 def _largest(logits: torch.Tensor, mask: torch.Tensor | None, places: np.ndarray) -> torch.Tensor:
-    """Probabilities of tokens within their rows, the largest among those that count as the same.
-
-    Args:
-        logits: Tensor of shape (n_rows, n_tokens).
-        mask: Tensor of the same shape; 0 where a token is a pad. None if there are no pads.
-        places: int array of shape (n_rows, 2, k); tokens that count for each subject.
-
-    Returns:
-        float32 tensor of shape (n_rows, 2).
-    """
+    """Probabilities of tokens within their rows, the largest among those that count as the same."""
     import torch
 
     visible = logits.float() if mask is None else logits.float().masked_fill(mask == 0, float("-inf"))
@@ -334,11 +283,7 @@ class SpanOptions(NamedTuple):
 
 
 def parse_options(options: Mapping[str, str]) -> SpanOptions:
-    """Read options from texts.
-
-    Raises:
-        QabiasError: If a value makes no sense.
-    """
+    """Read options from texts."""
     header = options.get("header", "")
     return SpanOptions(
         span=cast(Span, _check("span", options.get("span", SPANS[0]), SPANS)),

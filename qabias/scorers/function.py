@@ -34,23 +34,14 @@ Asked = TypeVar("Asked", str, Request)
 
 
 class FunctionOptions(NamedTuple):
-    """How a function is asked.
-
-    Attributes:
-        mode: One of `MODES`.
-        batch: Most prompts or requests of one call.
-    """
+    """How a function is asked."""
 
     mode: str = GENERATE
     batch: int = BATCH
 
 
 def parse_options(options: Mapping[str, str]) -> FunctionOptions:
-    """Read options from texts.
-
-    Raises:
-        QabiasError: If one makes no sense.
-    """
+    """Read options from texts."""
     mode, batch = options.get("mode", GENERATE), options.get("batch", str(BATCH))
     if mode not in MODES:
         raise QabiasError(f"function: mode is {mode!r}; give {' or '.join(MODES)}")
@@ -60,14 +51,7 @@ def parse_options(options: Mapping[str, str]) -> FunctionOptions:
 
 
 class _Caller:
-    """Calls a function, batch after batch, and keeps what it gives.
-
-    Args:
-        name: What the function is called, for messages.
-        function: The function.
-        batch: Most items of one call.
-        journal: File that keeps the answers; None keeps them in memory.
-    """
+    """Calls a function, batch after batch, and keeps what it gives."""
 
     def __init__(self, name: str, function: Function, batch: int, journal: Path | None) -> None:
         self._name = name
@@ -81,17 +65,7 @@ class _Caller:
         identify: Callable[[Asked], Mapping[str, Any]],
         read: Callable[[str, Asked, Any], Any],
     ) -> list[Any]:
-        """What the function gives for items, in order; equal ones, and those that the journal has, are not asked.
-
-        Args:
-            items: What the function takes.
-            identify: What tells an item from others, as JSON can hold it.
-            read: Checks what the function gave for an item, which a text names, and makes of it what is kept.
-
-        Raises:
-            QabiasError: If the function does not give what it should.
-            BaseException: Whatever the function raises.
-        """
+        """What the function gives for items, in order; equal ones, and those that the journal has, are not asked."""
         names = [request_hash(identify(item)) for item in items]
         missing = {name: item for name, item in zip(names, items, strict=True) if name not in self._journal}
         waiting = list(missing.items())
@@ -127,17 +101,7 @@ class _Caller:
 
 
 class FunctionTextScorer:
-    """Answers that a function writes.
-
-    Args:
-        name: What the function is called.
-        function: From a list of prompts to a list of answers.
-        batch: Most prompts of one call.
-        journal: File that keeps the answers; None keeps them in memory.
-
-    Attributes:
-        samples: 1: a function gives one answer for a prompt.
-    """
+    """Answers that a function writes."""
 
     name = "function"
     model_signature = ""
@@ -147,24 +111,12 @@ class FunctionTextScorer:
         self._caller = _Caller(name, function, batch, journal)
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
-        """One answer to every prompt, in order.
-
-        Raises:
-            QabiasError: If the function does not give one text for each prompt.
-            BaseException: Whatever the function raises.
-        """
+        """One answer to every prompt, in order."""
         return [(answer,) for answer in self._caller.ask(prompts, lambda prompt: {"prompt": prompt}, _read_answer)]
 
 
 class FunctionOptionScorer:
-    """Log-likelihoods that a function gives; see `FunctionTextScorer`.
-
-    Args:
-        name: What the function is called.
-        function: From a list of requests to the log-likelihoods of the options of each.
-        batch: Most requests of one call.
-        journal: File that keeps the answers; None keeps them in memory.
-    """
+    """Log-likelihoods that a function gives; see `FunctionTextScorer`."""
 
     name = "function"
     model_signature = ""
@@ -173,15 +125,7 @@ class FunctionOptionScorer:
         self._caller = _Caller(name, function, batch, journal)
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
-        """Score every option of every request, in order.
-
-        The function sees prefix and options alone: which answer is right is not its business, and equal questions are
-        one. The number of tokens of an option is not known and stands as 0.
-
-        Raises:
-            QabiasError: If the function does not give one log-likelihood for each option.
-            BaseException: Whatever the function raises.
-        """
+        """Score every option of every request, in order."""
         bare = [Request(request.prefix, request.options) for request in requests]
         found = self._caller.ask(bare, _identify, _read_loglikelihoods)
         return [

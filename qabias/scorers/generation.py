@@ -62,11 +62,7 @@ class Writing(NamedTuple):
 
 
 def asks_of_writers(options: Mapping[str, str] = MappingProxyType({})) -> dict[str, dict[str, str]]:
-    """How a model that writes can be asked: the options of each word of `qabias.scorers.kind.ASKS`.
-
-    Args:
-        options: What writing needs beside its mode.
-    """
+    """How a model that writes can be asked: the options of each word of `qabias.scorers.kind.ASKS`."""
     return {ASKS[0]: {}} | {word: {**options, "mode": "generate"} for word in ASKS[2:]}
 
 
@@ -78,16 +74,7 @@ _TYPES: dict[str, tuple[Callable[[str], float], str]] = {
 
 
 def parse_mode(scorer: str, options: Mapping[str, str]) -> Writing | None:
-    """Read from the options of a scorer how its model writes answers; None where likelihoods are asked.
-
-    Args:
-        scorer: Name of the scorer, for messages.
-        options: Options of the scorer by name, as texts; those that are not about writing are not read.
-
-    Raises:
-        QabiasError: If there is no such mode, a value makes no sense, or options of written answers are given without
-            that mode.
-    """
+    """Read from the options of a scorer how its model writes answers; None where likelihoods are asked."""
     mode = options.get("mode", MODES[0])
     if mode not in MODES:
         raise QabiasError(f"{scorer}: mode is {mode!r}; give {' or '.join(MODES)}")
@@ -100,14 +87,7 @@ def parse_mode(scorer: str, options: Mapping[str, str]) -> Writing | None:
 
 
 def parse_writing(options: Mapping[str, str]) -> Writing:
-    """Read the options of written answers from texts.
-
-    Args:
-        options: Any of `samples`, `temperature` and `max_new_tokens`.
-
-    Raises:
-        QabiasError: If a value makes no sense.
-    """
+    """Read the options of written answers from texts."""
     values: dict[str, Any] = {}
     for name, text in options.items():
         read, what = _TYPES[name]
@@ -135,29 +115,7 @@ def _check(writing: Writing) -> None:
 
 
 class GenerationScorer:
-    """Lets a model write answers to prompts.
-
-    Args:
-        loaded: The model, as `qabias.models.loading.load_model` gives it.
-        name: `"causal"` for a model that goes on with the prompt, `"seq2seq"` for one that reads it and writes a text.
-        samples: Answers to each prompt; more than one need a temperature.
-        temperature: Divides the logits before a token is drawn; 0 takes the likeliest token.
-        max_new_tokens: Most tokens of an answer; None for what `allow` says.
-        seed: Changes the answers where there is a temperature.
-        token_budget: Most tokens of a batch, pads and tokens to come included; a longer prompt runs alone. It is halved
-            when memory runs out. None for a default by device.
-        template: Chat template by which a prompt is the user's turn and an answer the assistant's; None for plain
-            texts.
-        paged: Write in pages, see `qabias.scorers.paged`; only a causal model without a temperature can.
-
-    Attributes:
-        name: As given.
-        model_signature: Version and precision of the model.
-        samples: Answers to each prompt.
-
-    Raises:
-        QabiasError: If the name or an option makes no sense, or the model is of the other kind.
-    """
+    """Lets a model write answers to prompts."""
 
     def __init__(
         self,
@@ -203,10 +161,7 @@ class GenerationScorer:
         return settings | ({"thinking": "yes"} if self._thinks else {})
 
     def allow(self, new_tokens: int) -> None:
-        """Choose the most tokens of an answer, unless they were given; a model that thinks gets `THINKING_TOKENS`.
-
-        A model of few positions keeps half of them free, so that there is room for the prompt.
-        """
+        """Choose the most tokens of an answer, unless they were given; a model that thinks gets `THINKING_TOKENS`."""
         if not self._is_limited:
             self._config.max_new_tokens = self._limit(new_tokens)
 
@@ -219,20 +174,7 @@ class GenerationScorer:
         return int(min(THINKING_TOKENS if self._thinks else new_tokens, positions // 2))
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
-        """Write `samples` answers to every prompt.
-
-        Args:
-            prompts: What the model reads; for a causal model without a space at the end.
-            keys: For each prompt the stable identity of its question, e.g. `"Age/17"`; seeds its answers.
-
-        Returns:
-            For each prompt, in order, its answers without prompt and special tokens, each with why it ended and with
-            the thinking before it, which is no part of the text.
-
-        Raises:
-            QabiasError: If there are not as many keys as prompts, a prompt is empty, too long for the model or does not
-                fit in memory, or the model answers with NaN.
-        """
+        """Write `samples` answers to every prompt."""
         if len(prompts) != len(keys):
             raise QabiasError(f"generation: {len(prompts)} prompts but {len(keys)} keys")
         encoded = self._encode_each(prompts)
@@ -309,12 +251,7 @@ class GenerationScorer:
 
 
 class GumbelNoise:
-    """Turns the largest logit into a sample, as a logits processor of `transformers`.
-
-    Args:
-        streams: For each row the name of its stream of noise; equal names give equal noise.
-        temperature: Divides the logits, positive.
-    """
+    """Turns the largest logit into a sample, as a logits processor of `transformers`."""
 
     def __init__(self, streams: Sequence[str], temperature: float) -> None:
         digests = [hashlib.sha256(stream.encode()).digest() for stream in streams]

@@ -33,14 +33,7 @@ def request_hash(body: Mapping[str, Any]) -> str:
 
 
 class Journal:
-    """Answers by the hash of their request, in memory and in a file.
-
-    Several threads, and several processes on one machine, may append to the same file.
-
-    Args:
-        path: The file, read when the first answer is looked for and made at the first new one; None keeps answers in
-            memory only.
-    """
+    """Answers by the hash of their request, in memory and in a file."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -69,11 +62,7 @@ class Journal:
         return self._answers.get(request)
 
     def add(self, request: str, answer: Any) -> None:
-        """Keep an answer; it is in the file when this returns.
-
-        Raises:
-            OSError: If the file cannot be written.
-        """
+        """Keep an answer; it is in the file when this returns."""
         line = _line(request, answer)
         known = self._answers
         with self._lock:

@@ -38,24 +38,7 @@ PROBE_TOLERANCE = {"float32": 1e-3, "float16": 5e-2, "bfloat16": 2e-1}
 
 
 class MaskedLMScorer:
-    """Scores two subjects by their probability at the mask of a sentence.
-
-    Args:
-        loaded: The model, one of `MODELS`.
-        topk: Give 0 to what is not among so many likeliest tokens; None for the whole vocabulary.
-        pronouns: For each cluster of subjects the pronoun that counts as any of them, e.g. `{"female": "she"}`: the
-            larger probability is taken. Its capitalised form counts too, because a mask may begin a sentence. Subjects
-            of other clusters have none.
-        token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. It is halved when memory
-            runs out. None for a default by device.
-
-    Attributes:
-        model_signature: Version and precision of the model.
-
-    Raises:
-        QabiasError: If an option is wrong, the tokenizer has no mask token or is a slow one, or a pronoun is not a
-            single token.
-    """
+    """Scores two subjects by their probability at the mask of a sentence."""
 
     name = "masked_lm"
 
@@ -99,19 +82,7 @@ class MaskedLMScorer:
         return self._network.gathers
 
     def score(self, items: MaskedSentences) -> np.ndarray:
-        """Score both subjects of every item.
-
-        Args:
-            items: What to ask.
-
-        Returns:
-            float32 array of shape (n_items, 2); the probability of each subject, in [0, 1]; NaN for a subject that is
-            not a single token.
-
-        Raises:
-            QabiasError: If the items do not fit each other, a text has no mark or several, an item is too long for the
-                model or does not fit in memory, or the model answers with NaN.
-        """
+        """Score both subjects of every item."""
         started = time.perf_counter()
         _check(items)
         tokens = self._single_tokens(items.subjects)
@@ -324,11 +295,7 @@ class MaskOptions(NamedTuple):
 
 
 def parse_options(options: Mapping[str, str]) -> MaskOptions:
-    """Read options from texts.
-
-    Raises:
-        QabiasError: If a value makes no sense.
-    """
+    """Read options from texts."""
     topk = options.get("topk", "all")
     if topk != "all" and not (topk.isdecimal() and int(topk) > 0):
         raise QabiasError(f"masked_lm: topk is {topk!r}; give a whole number such as 10, or all")

@@ -17,17 +17,7 @@ from qabias.scorers import memory
 
 
 class MaskedNetwork:
-    """A masked language model on its device.
-
-    Args:
-        model: A masked language model of `transformers`.
-        device: Where it is.
-        tolerance: Largest difference between logits of the two ways through the head, for logits of size 1.
-
-    Attributes:
-        vocabulary_size: Number of tokens that it tells apart.
-        gathers: Whether only the states at the mask go through the head to the vocabulary.
-    """
+    """A masked language model on its device."""
 
     def __init__(self, model: Any, device: str, tolerance: float) -> None:
         self._model = model
@@ -53,18 +43,7 @@ class MaskedNetwork:
         accepted: np.ndarray,
         topk: int | None,
     ) -> np.ndarray:
-        """Run a batch and return the probabilities of subjects.
-
-        Args:
-            inputs: Inputs of the model.
-            masks: int array of shape (n_rows,); where the mask is in each row.
-            row: int array of shape (n_items,); the row of each item.
-            accepted: int array of shape (n_items, 2, k); the tokens that count as each subject, the likeliest is taken.
-            topk: Number of tokens of a row that do not count as 0; None for all.
-
-        Returns:
-            float32 array of shape (n_items, 2).
-        """
+        """Run a batch and return the probabilities of subjects."""
         logits = self._logits(inputs, masks)
         rows = torch.from_numpy(row).to(logits.device)
         tokens = torch.from_numpy(accepted).to(logits.device)

@@ -32,20 +32,7 @@ def default_budget(on_cpu: bool, *, encoder: bool = False) -> int:
 
 
 class TokenBudget:
-    """Most tokens of a batch of one scorer, halved when memory runs out.
-
-    Args:
-        loaded: The model.
-        scorer: Name of the scorer, for messages.
-        tokens: The number to begin with; None for a default by device.
-        encoder: Whether the model is an encoder, for the default.
-
-    Attributes:
-        tokens: The number now.
-
-    Raises:
-        QabiasError: If the number is not positive.
-    """
+    """Most tokens of a batch of one scorer, halved when memory runs out."""
 
     def __init__(self, loaded: LoadedModel, scorer: str, tokens: int | None = None, *, encoder: bool = False) -> None:
         if tokens is not None and tokens < 1:
@@ -54,10 +41,7 @@ class TokenBudget:
         self._scorer, self._name, self._device = scorer, loaded.name, loaded.device
 
     def fits(self, run: Callable[[], object]) -> bool:
-        """Run a batch; False if memory ran out. Then call `halve` and run less of it.
-
-        The tensors of the failed batch are free when this returns, which they are not inside an `except` block.
-        """
+        """Run a batch; False if memory ran out. Then call `halve` and run less of it."""
         try:
             run()
         except RuntimeError as error:
@@ -67,15 +51,7 @@ class TokenBudget:
         return True
 
     def halve(self, size: int, *, can_split: bool) -> None:
-        """Go on with smaller batches, and log a warning.
-
-        Args:
-            size: Tokens of the batch that did not fit, pads included.
-            can_split: Whether it can be run in parts.
-
-        Raises:
-            QabiasError: If it cannot.
-        """
+        """Go on with smaller batches, and log a warning."""
         import torch
 
         if not can_split:
@@ -90,32 +66,13 @@ class TokenBudget:
 
 
 class BatchRunner:
-    """Asks a model about rows, batch by batch.
-
-    Args:
-        loaded: The model.
-        scorer: Name of the scorer, for messages.
-        token_budget: Most tokens of a batch, pads included; a longer row runs alone. It is halved when memory runs out.
-            None for a default by device.
-
-    Raises:
-        QabiasError: If the budget is not positive.
-    """
+    """Asks a model about rows, batch by batch."""
 
     def __init__(self, loaded: LoadedModel, scorer: str, token_budget: int | None = None) -> None:
         self._budget = TokenBudget(loaded, scorer, token_budget)
 
     def run(self, lengths: Sequence[int], ask: Callable[[list[int]], None]) -> None:
-        """Ask about all rows, the longest first so that memory runs out early.
-
-        Args:
-            lengths: Tokens of each row.
-            ask: Given numbers of rows, asks the model and keeps its answers. Called again for the same rows, fewer at a
-                time, when memory runs out.
-
-        Raises:
-            QabiasError: If one row alone does not fit in memory.
-        """
+        """Ask about all rows, the longest first so that memory runs out early."""
         order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
         total, finished = max(1, sum(lengths)), 0
         done = 0

@@ -31,19 +31,7 @@ MODELS = ModelKind("AutoModelForMultipleChoice", "model trained for multiple cho
 
 
 class MultipleChoiceScorer:
-    """Scores options by their probability among the options of a request.
-
-    Args:
-        loaded: The model, one of `MODELS`.
-        token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. It is halved when memory
-            runs out. None for a default by device.
-
-    Attributes:
-        model_signature: Version and precision of the model.
-
-    Raises:
-        QabiasError: If the budget is not positive or the tokenizer is a slow one.
-    """
+    """Scores options by their probability among the options of a request."""
 
     name = "multiple_choice"
 
@@ -61,20 +49,7 @@ class MultipleChoiceScorer:
         return self._runner.stats
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
-        """Score every option of every request, in order; equal pairs of context and option are asked once.
-
-        Args:
-            requests: Each with the context as its prefix, and as options the question with each answer; spaces around
-                an option do not count.
-
-        Returns:
-            Scores whose log-likelihoods are the natural logarithms of probabilities that sum to 1 over the options of a
-            request.
-
-        Raises:
-            QabiasError: If an option is empty, a context with an option is too long for the model or does not fit in
-                memory, or the model answers with NaN or infinity.
-        """
+        """Score every option of every request, in order; equal pairs of context and option are asked once."""
         if not requests:
             return []
         started = time.perf_counter()
@@ -131,15 +106,7 @@ class MultipleChoiceScorer:
 
 
 class _Pairs(NamedTuple):
-    """Distinct pairs of a context and an ending, the question with an answer.
-
-    Attributes:
-        contexts: Distinct contexts.
-        endings: Distinct endings.
-        context_of: int64 array of shape (n_pairs,); number of the context of each pair.
-        ending_of: int64 array of shape (n_pairs,); number of the ending of each pair.
-        rows_of: For each request an int64 array of shape (n_options,); numbers of the pairs that are its options.
-    """
+    """Distinct pairs of a context and an ending, the question with an answer."""
 
     contexts: list[str]
     endings: list[str]

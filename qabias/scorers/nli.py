@@ -31,25 +31,7 @@ _LABEL_OF_NAME = {
 
 
 class NLIScorer:
-    """Gives the probabilities of the three labels of natural language inference.
-
-    Models order their outputs as they please, so the order is taken from the names that a model gives them. Where it
-    gives none, the user names the order.
-
-    Args:
-        loaded: The model, one of `MODELS`.
-        labels: The labels of the model's outputs in order, with commas between, e.g.
-            `"contradiction,neutral,entailment"`. It goes before the names of the model itself; empty to use these.
-        token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. It is halved when memory
-            runs out. None for a default by device.
-
-    Attributes:
-        model_signature: Version and precision of the model.
-        labels: The label of each output of the model, in the model's order.
-
-    Raises:
-        QabiasError: If the model's outputs are not the three labels, or an option is wrong.
-    """
+    """Gives the probabilities of the three labels of natural language inference."""
 
     name = "nli"
 
@@ -74,18 +56,7 @@ class NLIScorer:
         return self._runner.stats
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """Classify every pair of a premise and a hypothesis; equal pairs are asked once.
-
-        Args:
-            pairs: Premise and hypothesis of each item.
-
-        Returns:
-            float64 array of shape (n_items, 3); the probabilities of contradiction, neutral and entailment, each in
-            [0, 1], together 1.
-
-        Raises:
-            QabiasError: If a pair is too long for the model or does not fit in memory, or the model answers with NaN.
-        """
+        """Classify every pair of a premise and a hypothesis; equal pairs are asked once."""
         if not pairs:
             return np.empty((0, len(LABELS)))
         started = time.perf_counter()
@@ -141,11 +112,7 @@ def _own_labels(loaded: LoadedModel) -> tuple[str, ...]:
 
 
 def parse_labels(text: str) -> tuple[str, ...]:
-    """Read the labels that a user gives; none for an empty text.
-
-    Raises:
-        QabiasError: If they are not the three labels, each once.
-    """
+    """Read the labels that a user gives; none for an empty text."""
     if not text:
         return ()
     labels = tuple(_LABEL_OF_NAME.get(name.strip().casefold(), name.strip()) for name in text.split(","))
@@ -169,11 +136,7 @@ def _describe(pair: tuple[str, str]) -> str:
 
 
 def parse_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Check options as `NLIScorer` takes them.
-
-    Raises:
-        QabiasError: If a value makes no sense.
-    """
+    """Check options as `NLIScorer` takes them."""
     parse_labels(options.get("labels", ""))
     return dict(options)
 

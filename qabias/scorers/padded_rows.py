@@ -28,16 +28,7 @@ def encode_each(tokenizer: Any, texts: Iterable[str]) -> dict[str, Tokens]:
 
 
 def pad_rows(rows: Sequence[Tokens], pad: int, *, left: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Lay rows out as a batch.
-
-    Args:
-        rows: Tokens of each row.
-        pad: Fills rows up to the longest.
-        left: Whether the pads stand before the tokens.
-
-    Returns:
-        The tokens, int64, and which of them are no pads, bool; both of shape (len(rows), longest row).
-    """
+    """Lay rows out as a batch."""
     lengths = np.array([[len(row)] for row in rows])
     longest = int(lengths.max())
     columns = np.arange(longest)
@@ -48,13 +39,7 @@ def pad_rows(rows: Sequence[Tokens], pad: int, *, left: bool = False) -> tuple[n
 
 
 def check_length(key: str, n_tokens: int, loaded: LoadedModel, side: str) -> None:
-    """Refuse what is too long for one side, `"encoder"` or `"decoder"`, of a model with a fixed number of positions.
-
-    T5 and models like it count distances instead of positions and read texts of any length.
-
-    Raises:
-        QabiasError: If there are more tokens than positions.
-    """
+    """Refuse what is too long for one side, `"encoder"` or `"decoder"`, of a model with a fixed number of positions."""
     limit = n_positions(loaded, side)
     if n_tokens > limit:
         raise QabiasError(

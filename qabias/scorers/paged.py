@@ -33,16 +33,7 @@ _PAGE = 256
 
 
 def parse_paged(options: Mapping[str, str], writes: bool, temperature: float) -> bool:
-    """Read from the options of a scorer whether answers are written in pages.
-
-    Args:
-        options: Options of the scorer by name, as texts.
-        writes: Whether its model writes answers.
-        temperature: Of the answers.
-
-    Raises:
-        QabiasError: If the value makes no sense, or does not go with the others.
-    """
+    """Read from the options of a scorer whether answers are written in pages."""
     value = options.get("paged", "no")
     if value not in ("yes", "no"):
         raise QabiasError(f"causal: paged is {value!r}; give yes or no")
@@ -58,13 +49,7 @@ class _NoPagesError(Exception):
 
 
 class PagedWriter:
-    """Lets a model write in pages, where it can.
-
-    Args:
-        loaded: A causal model.
-        tokens: Tokens that are kept at once on a CPU; a GPU keeps what fits into its free memory.
-        decoding: Sets a way of decoding for the time of a call.
-    """
+    """Lets a model write in pages, where it can."""
 
     def __init__(
         self, loaded: LoadedModel, tokens: int, decoding: Callable[[Any, Any], AbstractContextManager[None]]
@@ -73,19 +58,7 @@ class PagedWriter:
         self._is_probed = self._gave_up = False
 
     def write(self, prompts: Sequence[Tokens], config: Any) -> list[list[int]] | None:
-        """Go on with every prompt.
-
-        Args:
-            prompts: Tokens of the prompts, at least one prompt.
-            config: The way of decoding: a `GenerationConfig`, greedy.
-
-        Returns:
-            For each prompt the tokens that follow it, the end token included; None where the model cannot be asked so,
-            which is warned of once.
-
-        Raises:
-            QabiasError: If the model answers with NaN.
-        """
+        """Go on with every prompt."""
         if self._gave_up:
             return None
         written, problem = None, ""
@@ -105,12 +78,7 @@ class PagedWriter:
         return written
 
     def _ask(self, prompts: Sequence[Tokens], config: Any) -> list[tuple[list[int], list[float]]]:
-        """The tokens that follow every prompt, with their log-probabilities.
-
-        Raises:
-            QabiasError: If the model answers with NaN.
-            _NoPagesError: If it cannot be asked so, or a prompt gets no answer.
-        """
+        """The tokens that follow every prompt, with their log-probabilities."""
         import torch
         from transformers.generation.configuration_utils import ContinuousBatchingConfig
 

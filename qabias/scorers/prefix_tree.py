@@ -16,18 +16,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class PrefixTree:
-    """A forest of token prefixes in depth-first order, with n nodes.
-
-    The last token of a sequence is predicted but never read, so it is a node only where another sequence goes on after
-    it.
-
-    Attributes:
-        tokens: int64 array of shape (n,); token of each node.
-        depths: int64 array of shape (n,); position of each node in its sequence, 0 for a root.
-        ends: int64 array of shape (n,); node i and its descendants are the nodes i to ends[i] - 1.
-        predictors: For each sequence, in the order given, the nodes whose next token is scored.
-        targets: For each sequence, its scored tokens, parallel to `predictors`.
-    """
+    """A forest of token prefixes in depth-first order, with n nodes."""
 
     tokens: np.ndarray
     depths: np.ndarray
@@ -40,14 +29,7 @@ class PrefixTree:
 
 
 def shared_lengths(sequences: Sequence[Sequence[int]]) -> np.ndarray:
-    """Count the tokens at the beginning of each sequence that its predecessor has too.
-
-    Args:
-        sequences: Token sequences, usually sorted.
-
-    Returns:
-        int64 array of shape (n_sequences,); the first entry is 0.
-    """
+    """Count the tokens at the beginning of each sequence that its predecessor has too."""
     shared = np.zeros(len(sequences), dtype=np.int64)
     arrays = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
     for i in range(1, len(arrays)):
@@ -58,15 +40,7 @@ def shared_lengths(sequences: Sequence[Sequence[int]]) -> np.ndarray:
 
 
 def build_tree(sequences: Sequence[Sequence[int]], n_scored: Sequence[int]) -> PrefixTree:
-    """Build the prefix tree of token sequences whose last tokens are to be scored.
-
-    Args:
-        sequences: Token sequences of at least two tokens, in any order.
-        n_scored: Number of tokens at the end of each sequence that are scored, less than its length.
-
-    Returns:
-        The tree of all sequences without their last tokens.
-    """
+    """Build the prefix tree of token sequences whose last tokens are to be scored."""
     read = [tuple(sequence[:-1]) for sequence in sequences]
     order = sorted(range(len(read)), key=read.__getitem__)
     shared = shared_lengths([read[i] for i in order])
@@ -99,32 +73,13 @@ def build_tree(sequences: Sequence[Sequence[int]], n_scored: Sequence[int]) -> P
 
 
 def ancestor_mask(ends: np.ndarray) -> np.ndarray:
-    """Tell which nodes each node may look at: itself and its ancestors.
-
-    Args:
-        ends: Array of shape (..., n), as in `PrefixTree`. A pad is a node of its own: its end is its index plus one.
-
-    Returns:
-        bool array of shape (..., n, n); entry [..., i, j] is true where j is i or an ancestor of i.
-    """
+    """Tell which nodes each node may look at: itself and its ancestors."""
     index = np.arange(ends.shape[-1])
     return (index <= index[:, None]) & (index[:, None] < ends[..., None, :])
 
 
 def split_into_trees(lengths: np.ndarray, shared: np.ndarray, bound: int) -> list[range]:
-    """Cut sorted sequences into groups whose trees have at most `bound` nodes.
-
-    A cut costs the tokens shared across it, because both sides then run them, so each cut is made where the fewest are
-    shared; among equals, in the middle.
-
-    Args:
-        lengths: Length of each sequence, in sorted order.
-        shared: Result of `shared_lengths`.
-        bound: Largest tree; a longer sequence gets a group of its own.
-
-    Returns:
-        Consecutive ranges of sequences, in order.
-    """
+    """Cut sorted sequences into groups whose trees have at most `bound` nodes."""
     nodes_before = np.concatenate([[0], np.cumsum(lengths - shared)])
     groups = []
     pending = [(0, len(lengths))] if len(lengths) else []
@@ -143,15 +98,7 @@ def split_into_trees(lengths: np.ndarray, shared: np.ndarray, bound: int) -> lis
 
 
 def split_into_chains(lengths: np.ndarray, shared: np.ndarray) -> list[range]:
-    """Group sorted sequences of which each is the beginning of the next: their tree is the last sequence itself.
-
-    Args:
-        lengths: Length of each sequence, in sorted order.
-        shared: Result of `shared_lengths`.
-
-    Returns:
-        Consecutive ranges of sequences, in order.
-    """
+    """Group sorted sequences of which each is the beginning of the next: their tree is the last sequence itself."""
     if not len(lengths):
         return []
     starts = [0, *(1 + np.flatnonzero(shared[1:] < lengths[:-1])), len(lengths)]

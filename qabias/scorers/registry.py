@@ -34,11 +34,7 @@ _MODULES = (FALLBACK, "seq2seq", "nli", "extractive_qa", "masked_lm", "multiple_
 
 @cache
 def kinds() -> Mapping[str, ScorerKind]:
-    """All scorers by name.
-
-    Raises:
-        QabiasError: If one that is installed cannot be imported, is none, or takes a name that there is already.
-    """
+    """All scorers by name."""
     found = {}
     for module in _MODULES:
         kind: ScorerKind = importlib.import_module(f"qabias.scorers.{module}").KIND
@@ -57,11 +53,7 @@ def kinds() -> Mapping[str, ScorerKind]:
 
 
 def load_kind(name: str) -> ScorerKind:
-    """The scorer of that name.
-
-    Raises:
-        QabiasError: If there is none.
-    """
+    """The scorer of that name."""
     known = kinds()
     if name not in known:
         names = [other for other in known if other not in (BASELINE, FUNCTION)]
@@ -88,11 +80,7 @@ def scorers_for(ways: Iterable[str]) -> tuple[str, ...]:
 
 
 def default_scorer(model: str, revision: str | None = None) -> str:
-    """Name of the scorer that a model's head is made for; `causal` where its configuration does not show it.
-
-    Raises:
-        QabiasError: If the configuration cannot be had.
-    """
+    """Name of the scorer that a model's head is made for; `causal` where its configuration does not show it."""
     if model == SMOLLM2:
         return FALLBACK
     return scorer_made_for(load_pretrained("AutoConfig", model, revision))
@@ -111,17 +99,7 @@ def scorer_made_for(config: Any) -> str:
 
 
 def scorer_of(scorer: str | None, model: str, revision: str | None = None, given: object = None) -> str:
-    """Name of the scorer that asks a model: a baseline's, a function's, the one that is named, or the head's own.
-
-    Args:
-        scorer: Name of a scorer, if one is named.
-        model: Name of the model.
-        revision: Branch, tag or commit of a Hub model.
-        given: What a caller hands over in place of a name, see `qabias.scorers.kind.Loading`.
-
-    Raises:
-        QabiasError: If the configuration of the model cannot be had.
-    """
+    """Name of the scorer that asks a model: a baseline's, a function's, the one that is named, or the head's own."""
     for own, prefix in ((BASELINE, BASELINE_PREFIX), (FUNCTION, FUNCTION_PREFIX)):
         if model.startswith(prefix):
             return own
@@ -139,22 +117,7 @@ def load_scorer(
     given: object = None,
     **loading: Any,
 ) -> Scorer:
-    """Load a model and the way of asking it.
-
-    Args:
-        scorer: Name of a scorer, or None for the way that the model's head is made for.
-        model: `"baseline:KIND"` or `"function:NAME"` (no scorer needed), or a name or path that the scorer can load.
-        scorer_options: Options of the scorer by name, as texts.
-        revision: Branch, tag or commit of a Hub model.
-        given: What a caller hands over in place of a name, see `Loading`.
-        **loading: The other attributes of `Loading`.
-
-    Returns:
-        The scorer, ready to score.
-
-    Raises:
-        QabiasError: If the scorer, an option or the model is unknown.
-    """
+    """Load a model and the way of asking it."""
     if model.startswith(BASELINE_PREFIX):
         _refuse_ignored(model, scorer, revision, loading.get("dtype", "auto"))
     kind = load_kind(scorer_of(scorer, model, revision, given))
@@ -164,11 +127,7 @@ def load_scorer(
 
 
 def _refuse_ignored(model: str, scorer: str | None, revision: str | None, dtype: str) -> None:
-    """Refuse what a baseline would ignore, and what would stand in its run all the same.
-
-    Raises:
-        QabiasError: If a scorer, a revision or a precision is named.
-    """
+    """Refuse what a baseline would ignore, and what would stand in its run all the same."""
     named = {
         "--scorer": None if scorer == BASELINE else scorer,
         "--revision": revision,
@@ -186,24 +145,13 @@ def lasting_options(scorer: str | None, options: Mapping[str, str]) -> dict[str,
 
 
 def check_options(kind: ScorerKind, options: Mapping[str, str]) -> Any:
-    """Read the options of a scorer as loading it would, without a model.
-
-    Returns:
-        What its `parse_options` makes of them.
-
-    Raises:
-        QabiasError: If the scorer does not have an option, or its value is wrong.
-    """
+    """Read the options of a scorer as loading it would, without a model."""
     refuse_options(kind, options)
     return kind.parse_options(options)
 
 
 def refuse_options(kind: ScorerKind, options: Iterable[str]) -> None:
-    """Refuse options that a scorer does not have.
-
-    Raises:
-        QabiasError: If there is one.
-    """
+    """Refuse options that a scorer does not have."""
     for name in options:
         if name not in kind.options and not name.startswith(tuple(kind.open_options)):
             known = [*kind.options, *(f"{prefix}NAME" for prefix in kind.open_options)]
@@ -221,12 +169,7 @@ def _meant(kind: ScorerKind, name: str) -> str:
 
 
 def check_rule(scorer: Scorer, norm: str) -> None:
-    """Refuse a rule of scoring or of reading that does not fit a scorer.
-
-    Raises:
-        QabiasError: If likelihoods are to be parsed, texts, label probabilities or choices to be normalised, or tokens
-            to be counted that nobody knows.
-    """
+    """Refuse a rule of scoring or of reading that does not fit a scorer."""
     known: tuple[str, ...] = NORMS
     if isinstance(scorer, TextScorer):
         known = ("none", *PARSE_RULES)

@@ -35,20 +35,7 @@ NO_LABEL = -100
 
 
 class Seq2SeqScorer:
-    """Scores options by the log-likelihood that the model writes them, and nothing more, after reading the prefix.
-
-    Args:
-        loaded: The model, as `qabias.models.loading.load_model` gives it.
-        token_budget: Most tokens of one forward pass, pads included; a longer row runs alone. A row of the decoder
-            counts with the prefix that it looks at. The budget is halved when memory runs out. None for a default by
-            device.
-
-    Attributes:
-        model_signature: Version and precision of the model.
-
-    Raises:
-        QabiasError: If the budget is not positive, or the model does not tell how its decoder begins.
-    """
+    """Scores options by the log-likelihood that the model writes them, and nothing more, after reading the prefix."""
 
     name = "seq2seq"
 
@@ -63,12 +50,7 @@ class Seq2SeqScorer:
         self._batches = BatchRunner(loaded, self.name, token_budget)
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
-        """Score every option of every request, in order.
-
-        Raises:
-            QabiasError: If an option is empty, a prefix or an option is too long for the model or does not fit in
-                memory, or the model answers with NaN.
-        """
+        """Score every option of every request, in order."""
         options = [[option.lstrip() for option in request.options] for request in requests]
         sources = encode_each(self._loaded.tokenizer, (request.prefix for request in requests))
         targets = self._encode_targets(option for row in options for option in row)
@@ -178,12 +160,7 @@ class Seq2SeqScorer:
 
 
 class _Encoded(NamedTuple):
-    """Texts that the encoder has read.
-
-    Attributes:
-        output: The encoder's output; its `last_hidden_state` is a tensor of shape (n_texts, n_tokens, n_hidden).
-        mask: int64 tensor of shape (n_texts, n_tokens); 0 where a token is a pad.
-    """
+    """Texts that the encoder has read."""
 
     output: Any
     mask: torch.Tensor
@@ -202,11 +179,7 @@ def _start_token(loaded: LoadedModel, written: int) -> int:
 
 
 def parse_options(options: Mapping[str, str]) -> Writing | None:
-    """Read options from texts: how the model writes answers, None where likelihoods are asked.
-
-    Raises:
-        QabiasError: If a value makes no sense.
-    """
+    """Read options from texts: how the model writes answers, None where likelihoods are asked."""
     check_device_map(options.get("device_map"))
     return parse_mode("seq2seq", options)
 

@@ -47,19 +47,7 @@ class CharacterSpan(NamedTuple):
 
 
 def locate(context: str, subject: str, other: str) -> CharacterSpan:
-    """Find a subject in a context that names two.
-
-    Args:
-        context: The text.
-        subject: The subject to find, as it occurs in the text apart from its case.
-        other: The other subject of the text.
-
-    Returns:
-        Its characters.
-
-    Raises:
-        QabiasError: If the text does not hold the subject, or only inside the other one.
-    """
+    """Find a subject in a context that names two."""
     text, name, rival = _fold(context), _fold(subject), _fold(other)
     span = _span(text.find(name), name, context, subject)
     if len(name) >= len(rival):
@@ -86,28 +74,14 @@ def _span(start: int, name: str, context: str, subject: str) -> CharacterSpan:
 
 @dataclass(frozen=True)
 class TokenSpans:
-    """Tokens of the two subjects of some texts, counted from the beginning of the text.
-
-    Attributes:
-        starts: int64 array of shape (n_texts, 2, k); tokens that may count as a subject's first, some of them repeated.
-        ends: int64 array of shape (n_texts, 2, k); tokens that may count as a subject's last.
-    """
+    """Tokens of the two subjects of some texts, counted from the beginning of the text."""
 
     starts: np.ndarray
     ends: np.ndarray
 
 
 def token_spans(offsets: Sequence[Sequence[tuple[int, int]]], bare: np.ndarray, characters: np.ndarray) -> TokenSpans:
-    """Find the first and the last token that overlap with each subject.
-
-    Args:
-        offsets: For each text the characters (start, end) of each token, with or without the space before a word.
-        bare: bool array, for all tokens of all texts whether it is nothing but a space marker.
-        characters: int array of shape (n_texts, 2, 2); start and end of the two subjects.
-
-    Returns:
-        The spans, with k = 1; -1 where no token overlaps.
-    """
+    """Find the first and the last token that overlap with each subject."""
     lengths = np.array([len(text) for text in offsets], dtype=np.int64)
     flat = np.array([pair for text in offsets for pair in text], dtype=np.int64).reshape(-1, 2)
     text_of = np.repeat(np.arange(len(offsets)), lengths)
@@ -124,16 +98,7 @@ def token_spans(offsets: Sequence[Sequence[tuple[int, int]]], bare: np.ndarray, 
 
 
 def widen(spans: TokenSpans, tokens: Sequence[Sequence[int]], words: WordTable) -> TokenSpans:
-    """Let the words around subjects count as theirs, as the authors do.
-
-    Args:
-        spans: Spans with k = 1.
-        tokens: Tokens of each text.
-        words: The words of these tokens.
-
-    Returns:
-        Spans with up to 4 tokens for the start ("a group of" and the subject) and 2 for the end (subject and noun).
-    """
+    """Let the words around subjects count as theirs, as the authors do."""
     first, last = spans.starts[:, :, 0], spans.ends[:, :, 0]
     rows = np.arange(len(tokens))[:, None]
     longest = max((len(text) for text in tokens), default=0)
@@ -153,12 +118,7 @@ def widen(spans: TokenSpans, tokens: Sequence[Sequence[int]], words: WordTable) 
 
 
 class WordTable:
-    """The words that tokens stand for.
-
-    Args:
-        tokenizer: The tokenizer.
-        tokens: The tokens to know, in any order and number.
-    """
+    """The words that tokens stand for."""
 
     def __init__(self, tokenizer: Any, tokens: np.ndarray) -> None:
         self._tokens = np.unique(tokens)

@@ -23,19 +23,7 @@ _GENERATION = re.compile(r"\{%-?\s*(?:end)?generation\s*-?%\}")
 
 
 def parse_arguments(scorer: str, options: Mapping[str, str]) -> dict[str, Any]:
-    """Read the arguments of a chat template from the options of a scorer.
-
-    Args:
-        scorer: Name of the scorer, for messages.
-        options: Options by name, as texts; those of other names are not read.
-
-    Returns:
-        Arguments by name without `template.`: JSON (true, false, numbers, lists, ...) where a text is that, else the
-        text itself.
-
-    Raises:
-        QabiasError: If a name or a value makes no sense, or a value does not fit into the signature.
-    """
+    """Read the arguments of a chat template from the options of a scorer."""
     given = {option.removeprefix(TEMPLATE): text for option, text in options.items() if option.startswith(TEMPLATE)}
     return {name: _value(scorer, name, text) for name, text in given.items()}
 
@@ -61,12 +49,7 @@ def _value(scorer: str, name: str, text: str) -> Any:
 
 
 def argument_names(source: str, special: Iterable[str]) -> tuple[str, ...]:
-    """Names of the arguments that a chat template takes, without those that every template is given.
-
-    Args:
-        source: The template, in Jinja.
-        special: Names of the special tokens that the tokenizer gives it.
-    """
+    """Names of the arguments that a chat template takes, without those that every template is given."""
     import jinja2
     import jinja2.meta
 
@@ -77,11 +60,7 @@ def argument_names(source: str, special: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_names(model: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Refuse arguments that a chat template does not take; it would ignore them.
-
-    Raises:
-        QabiasError: If there is one.
-    """
+    """Refuse arguments that a chat template does not take; it would ignore them."""
     for name in given:
         if name not in known:
             offer = f"it takes {', '.join(known)}" if known else "it takes none"

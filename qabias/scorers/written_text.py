@@ -10,15 +10,7 @@ from qabias.answers.thinking import marks_thinking, set_thinking_aside
 
 
 class WrittenDecoder:
-    """Decodes what a model wrote, and sets the thinking before an answer aside.
-
-    Some tokenizers hold the marks around thinking for special tokens. Dropped with the others, they would leave the
-    thinking in the answer.
-
-    Args:
-        tokenizer: The model's tokenizer.
-        opening: The mark of thinking that the prompt has opened already; "" for none.
-    """
+    """Decodes what a model wrote, and sets the thinking before an answer aside."""
 
     def __init__(self, tokenizer: Any, opening: str = "") -> None:
         self._tokenizer = tokenizer
@@ -29,15 +21,7 @@ class WrittenDecoder:
         self._dropped = special - self._marks
 
     def decode(self, tokens: Sequence[int], finish: str) -> Written:
-        """The answer that tokens say.
-
-        Args:
-            tokens: What the model wrote, special tokens and pads included.
-            finish: What ended it, see `Written`.
-
-        Returns:
-            The text after the thinking; the whole text as it is where there is none.
-        """
+        """The answer that tokens say."""
         if self._marks:
             tokens = [token for token in tokens if token not in self._dropped]
         text: str = self._tokenizer.decode(tokens, skip_special_tokens=not self._marks)

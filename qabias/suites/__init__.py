@@ -24,21 +24,7 @@ PREFIX = "paper:"
 
 @dataclass(frozen=True)
 class Experiment:
-    """A way of asking models.
-
-    Attributes:
-        name: Name within the suite.
-        scorers: Scorers of the models that are asked in this way.
-        formats: Prompt formats, one run each.
-        claim: Where the paper tells of it.
-        benchmark: Name of the benchmark.
-        config: Configuration of its dataset.
-        norm: How a log-likelihood becomes a score, or a text an answer.
-        options: Options of the scorer and the benchmark.
-        rules: How answers are counted, where it is not by the benchmark's default.
-        mean: The cells of the paper that are means over the formats; "" where there is none.
-        differs: What is done otherwise than in the paper; empty if nothing is known.
-    """
+    """A way of asking models."""
 
     name: str
     scorers: Sequence[str]
@@ -55,18 +41,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class SuiteModel:
-    """A model of a suite's table, or one that a user names.
-
-    Attributes:
-        name: Name in the table and of its run folders.
-        model: Hub id, folder, or any other name that `qabias run --model` takes.
-        scorer: The way that it is asked.
-        claim: Where the paper names it.
-        in_paper: Whether the paper asked it; others are run only if they are named.
-        made_by: The command that makes the folder, for a model that nobody has published.
-        options: Options of the scorer and the benchmark beside those of the experiment.
-        experiments: Names of the experiments that it takes part in; empty for all that ask its way.
-    """
+    """A model of a suite's table, or one that a user names."""
 
     name: str
     model: str
@@ -80,15 +55,7 @@ class SuiteModel:
 
 @dataclass(frozen=True)
 class Suite:
-    """The experiment of a paper.
-
-    Attributes:
-        name: Name on the command line: `PREFIX` and the name of its benchmark.
-        title: Name for people.
-        source: Source of the texts.
-        experiments: Ways of asking.
-        models: The table of models.
-    """
+    """The experiment of a paper."""
 
     name: str
     title: str
@@ -99,14 +66,7 @@ class Suite:
 
 @dataclass(frozen=True)
 class SuiteRun:
-    """One run of a suite.
-
-    Attributes:
-        name: Name of its folder, unique in the suite, e.g. "unifiedqa-11b-race".
-        arguments: What is measured.
-        model: Whose run it is.
-        experiment: How it is asked.
-    """
+    """One run of a suite."""
 
     name: str
     arguments: RunArguments
@@ -132,11 +92,7 @@ def _suites() -> dict[str, Path]:
 
 
 def load_suite(name: str) -> Suite:
-    """The suite of that name.
-
-    Raises:
-        QabiasError: If there is none.
-    """
+    """The suite of that name."""
     suites = _suites()
     if name not in suites:
         raise unknown("suite", name, sorted(suites))
@@ -153,11 +109,7 @@ def load_suite(name: str) -> Suite:
 
 
 def choose_models(suite: Suite, names: Sequence[str]) -> list[SuiteModel]:
-    """The models of the paper, or those that are named: by the suite's table, or as `qabias run --model` takes them.
-
-    Raises:
-        QabiasError: If no experiment asks such a model, or its configuration cannot be had.
-    """
+    """The models of the paper, or those that are named: by the suite's table, or as `qabias run --model` takes them."""
     if not names:
         return [model for model in suite.models if model.in_paper]
     table = {model.name: model for model in suite.models}
@@ -192,19 +144,7 @@ def expand(
     config: str | None = None,
     **changes: Any,
 ) -> list[SuiteRun]:
-    """All runs of some models, model by model.
-
-    Args:
-        suite: The suite.
-        models: Whom to ask.
-        source: Source of the texts instead of the suite's own. The benchmark's options, which choose among the texts of
-            the suite's source, are then left out.
-        config: Configuration of the dataset instead of the suite's own.
-        **changes: Arguments of every run, such as `limit` or `dtype`.
-
-    Raises:
-        QabiasError: If two models have the same name.
-    """
+    """All runs of some models, model by model."""
     runs = [
         SuiteRun(_run_name(suite, model, experiment, prompt_format), arguments, model, experiment)
         for model in models

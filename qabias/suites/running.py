@@ -29,13 +29,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one run of a suite.
-
-    Attributes:
-        run: The run.
-        folder: Its folder.
-        failure: Why there are no scores; empty if there are.
-    """
+    """What came of one run of a suite."""
 
     run: SuiteRun
     folder: Path
@@ -44,26 +38,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over the formats of an experiment that a paper prints.
-
-    Attributes:
-        pool: The mean.
-        page: Its page.
-    """
+    """A mean over the formats of an experiment that a paper prints."""
 
     pool: Pool
     page: Path
 
 
 def run_suite(runs: Sequence[SuiteRun], folder: Path, machine: Machine, tell: Callable[[str], object]) -> list[Outcome]:
-    """Make every run of a suite in a folder of its own.
-
-    Args:
-        runs: What `qabias.suites.expand` gives.
-        folder: Where the run folders go.
-        machine: Where to compute them.
-        tell: Called with a line about every run before it is made.
-    """
+    """Make every run of a suite in a folder of its own."""
 
     def measured(suite_run: SuiteRun, where: Path) -> str:
         return "" if is_finished(where, suite_run.arguments) else _run_one(suite_run, where, machine)
@@ -72,11 +54,7 @@ def run_suite(runs: Sequence[SuiteRun], folder: Path, machine: Machine, tell: Ca
 
 
 def check_published(runs: Sequence[SuiteRun]) -> None:
-    """Refuse a suite of a benchmark without published answers, and a wrong configuration, once for all runs.
-
-    Raises:
-        QabiasError: If there is nothing to take.
-    """
+    """Refuse a suite of a benchmark without published answers, and a wrong configuration, once for all runs."""
     for name, config in dict.fromkeys((one.arguments.benchmark, one.arguments.config) for one in runs):
         benchmark = load_benchmark(name)
         if not benchmark.has_published:
@@ -87,14 +65,7 @@ def check_published(runs: Sequence[SuiteRun]) -> None:
 def take_published(
     runs: Sequence[SuiteRun], folder: Path, upstream_dir: str | None, tell: Callable[[str], object]
 ) -> list[Outcome]:
-    """Make every run of a suite from what the authors published of its model's answers; no model is needed.
-
-    Args:
-        runs: What `qabias.suites.expand` gives.
-        folder: Where the run folders go.
-        upstream_dir: Local mirror of the published files.
-        tell: Called with a line about every run before it is made.
-    """
+    """Make every run of a suite from what the authors published of its model's answers; no model is needed."""
 
     @functools.cache
     def of_model(benchmark: str, model: str, config: str) -> list[GivenAnswers]:
@@ -114,13 +85,7 @@ def take_published(
 
 
 def make_means(outcomes: Sequence[Outcome], folder: Path, upstream_dir: str | None) -> list[Mean]:
-    """Pool the formats of every experiment whose mean a paper prints, for each model of which all are finished.
-
-    Args:
-        outcomes: What came of the runs.
-        folder: Where the folders of the means go, named `<model>-<experiment>-mean`.
-        upstream_dir: Local mirror of the published files.
-    """
+    """Pool the formats of every experiment whose mean a paper prints, for each model of which all are finished."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         if outcome.run.experiment.mean:
@@ -135,16 +100,7 @@ def make_means(outcomes: Sequence[Outcome], folder: Path, upstream_dir: str | No
 
 
 def compare_all(outcomes: Sequence[Outcome], folder: Path, upstream_dir: str | None) -> list[Path]:
-    """Compare all finished runs of the same questions, whatever their prompt, as the figures of a paper do.
-
-    Args:
-        outcomes: What came of the runs.
-        folder: Where the folders of the comparisons go: `compared`, and with a number from the second.
-        upstream_dir: Local mirror of the published files.
-
-    Returns:
-        The pages.
-    """
+    """Compare all finished runs of the same questions, whatever their prompt, as the figures of a paper do."""
     pages: list[Path] = []
     for runs in comparable(outcomes):
         if len(runs) > 1:
@@ -179,11 +135,7 @@ def _each(
 
 
 def is_finished(folder: Path, arguments: RunArguments) -> bool:
-    """Whether a folder holds the scores of exactly this run, made by this version; reads two small files.
-
-    Raises:
-        QabiasError: If one of them is damaged.
-    """
+    """Whether a folder holds the scores of exactly this run, made by this version; reads two small files."""
     if not (folder / RUN_FILE).exists() or not (folder / SCORES_FILE).exists():
         return False
     found = read_scored(folder)

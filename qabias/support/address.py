@@ -18,10 +18,7 @@ def is_address(url: str) -> bool:
 
 
 def without_secrets(url: str) -> str:
-    """An address, or what should be one, without what may be secret in it: user, password, query and fragment.
-
-    A password may hold any character, also where an address may not. So all up to the last `@` may be the user's.
-    """
+    """An address, or what should be one, without what may be secret in it: user, password, query and fragment."""
     found = _SCHEME.match(url)
     scheme = found.group() if found else ""
     user, _, rest = url[len(scheme) :].rpartition("@")

@@ -15,15 +15,7 @@ EXTRAS = {
 
 
 def need(extra: str, what: str) -> None:
-    """Refuse what an extra is needed for, where the extra is not installed.
-
-    Args:
-        extra: One of `EXTRAS`.
-        what: What needs it, as the beginning of a sentence.
-
-    Raises:
-        QabiasError: If a module of the extra is missing; it names the command that installs it.
-    """
+    """Refuse what an extra is needed for, where the extra is not installed."""
     missing = [name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None]
     if missing:
         raise QabiasError(f'{what} needs {", ".join(missing)}; run: pip install "qabias[{extra}]"')

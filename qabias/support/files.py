@@ -16,20 +16,7 @@ _UNFINISHED = ".unfinished"
 
 
 def write_atomically(path: Path, write: Callable[[Path], object], *, lasting: bool = False) -> None:
-    """Let `write` fill a temporary file beside `path` and put it in place when it is complete.
-
-    A process that is killed meanwhile leaves `path` as it was, and a temporary file, which the next writer of `path`
-    removes. Several may write the same file at once; the last one wins.
-
-    Args:
-        path: The file.
-        write: Fills the file whose path it is given.
-        lasting: Whether the content is on the disk when this returns, so that it outlives a machine that loses power:
-            for what cannot be computed again, or took long.
-
-    Raises:
-        OSError: If the file cannot be written (disk full, no permission).
-    """
+    """Let `write` fill a temporary file beside `path` and put it in place when it is complete."""
     with _unfinished(path) as temporary:
         write(temporary)
         temporary.chmod(0o644)
@@ -41,15 +28,7 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, lasting: bo
 
 
 def write_new(path: Path, text: str) -> bool:
-    """Write a text as UTF-8 if there is no such file, whole or not at all; False where there is one.
-
-    It is on the disk when this returns, because what is written beside it may not be had again. Of several that do so
-    at once exactly one writes the file. On a file system without hard links a process that is killed in this moment may
-    leave an empty file.
-
-    Raises:
-        OSError: If the file cannot be written.
-    """
+    """Write a text as UTF-8 if there is no such file, whole or not at all; False where there is one."""
     content = text.encode("utf-8")
     with _unfinished(path) as temporary:
         temporary.write_bytes(content)
@@ -64,12 +43,7 @@ def write_new(path: Path, text: str) -> bool:
 
 
 def _link(temporary: Path, path: Path) -> None:
-    """Give a complete file its name.
-
-    Raises:
-        FileExistsError: If there is a file of that name.
-        OSError: If the name cannot be given.
-    """
+    """Give a complete file its name."""
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -84,13 +58,7 @@ def _link(temporary: Path, path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    r"""Write a text as UTF-8, whole or not at all.
-
-    Half of a surrogate pair, which UTF-8 cannot hold, is written as its escape such as `\ud83d`, in JSON as itself.
-
-    Raises:
-        OSError: If the file cannot be written.
-    """
+    r"""Write a text as UTF-8, whole or not at all."""
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8", errors="backslashreplace"))
 
 
@@ -159,11 +127,7 @@ def _make(path: Path) -> tuple[int | None, Path]:
 
 
 def sync(path: Path) -> None:
-    """Wait until the content of a file is on the disk.
-
-    Raises:
-        OSError: If it cannot be written there.
-    """
+    """Wait until the content of a file is on the disk."""
     handle = os.open(path, os.O_RDWR)
     try:
         os.fsync(handle)
@@ -185,11 +149,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write strict JSON atomically; NaN and infinities become null.
-
-    Raises:
-        OSError: If the file cannot be written.
-    """
+    """Write strict JSON atomically; NaN and infinities become null."""
     write_text(path, json_text(content))
 
 
@@ -199,13 +159,7 @@ def json_text(content: Any) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Read strict JSON.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        OSError: If it cannot be read.
-        ValueError: If it is no JSON, not UTF-8, holds NaN or infinities, or is nested without end.
-    """
+    """Read strict JSON."""
     try:
         return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except (RecursionError, UnicodeDecodeError) as error:

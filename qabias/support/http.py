@@ -49,13 +49,7 @@ class LastingError(Exception):
 
 
 class Reply(NamedTuple):
-    """What came back.
-
-    Attributes:
-        status: HTTP status.
-        headers: Headers; names in any case find them.
-        content: The whole body, unpacked.
-    """
+    """What came back."""
 
     status: int
     headers: Mapping[str, str]
@@ -63,23 +57,14 @@ class Reply(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """How much is read, and how long it may take.
-
-    Attributes:
-        most_bytes: Most bytes of a body, as it is sent and unpacked.
-        seconds: Seconds for a request with its reply.
-    """
+    """How much is read, and how long it may take."""
 
     most_bytes: int
     seconds: float
 
 
 def check_proxies() -> None:
-    """Check the proxies that the environment names, all of which a client prepares.
-
-    Raises:
-        LastingError: If one cannot be used.
-    """
+    """Check the proxies that the environment names, all of which a client prepares."""
     proxies = urllib.request.getproxies()
     if "*" in map(str.strip, proxies.get("no", "").split(",")):
         return  # the client uses none
@@ -115,17 +100,7 @@ def _variable_of_proxy(kind: str) -> str:
 
 
 class HttpClient:
-    """Sends requests; several threads may share it. Use it as a context manager.
-
-    Args:
-        bounds: See `Bounds`.
-        timeout: Seconds without a sign of life.
-        connections: Most connections at once.
-        headers: Headers of every request. Packed bodies are asked for, unless they say otherwise in "Accept-Encoding".
-
-    Raises:
-        LastingError: If the environment names a proxy that cannot be used, or certificates that cannot be read.
-    """
+    """Sends requests; several threads may share it. Use it as a context manager."""
 
     def __init__(
         self, bounds: Bounds, *, timeout: float, connections: int = 1, headers: Mapping[str, str] | None = None
@@ -151,17 +126,7 @@ class HttpClient:
         wait_for(self._client.aclose())
 
     def send(self, method: str, url: str, json: Any = None) -> Reply:
-        """Send a request and read the whole reply; redirects are not followed.
-
-        Args:
-            method: Such as "GET".
-            url: Where to.
-            json: Body of the request; None for none.
-
-        Raises:
-            PassingError: If the next attempt may succeed.
-            LastingError: If it would not.
-        """
+        """Send a request and read the whole reply; redirects are not followed."""
         try:
             return wait_for(asyncio.wait_for(self._send(method, url, json), self._bounds.seconds))
         except (asyncio.TimeoutError, TimeoutError):

@@ -13,11 +13,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def try_lock(handle: int) -> bool:
-        """Lock an open file; False where another process has it.
-
-        Raises:
-            OSError: If the file system has no locks.
-        """
+        """Lock an open file; False where another process has it."""
         try:
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         except PermissionError:
@@ -28,11 +24,7 @@ else:
     import fcntl
 
     def try_lock(handle: int) -> bool:
-        """Lock an open file; False where another process, or another place of this one, has it.
-
-        Raises:
-            OSError: If the file system has no locks.
-        """
+        """Lock an open file; False where another process, or another place of this one, has it."""
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -51,17 +43,7 @@ def is_at(handle: int, path: Path) -> bool:
 
 @contextmanager
 def hold(path: Path, tell: Callable[[], object]) -> Iterator[None]:
-    """Hold a lock by the name of a file, which is there only meanwhile; waits while somebody else holds it.
-
-    On a file system without locks nobody waits.
-
-    Args:
-        path: The file, in a folder that is there.
-        tell: What is done once, before waiting.
-
-    Raises:
-        OSError: If the file cannot be made.
-    """
+    """Hold a lock by the name of a file, which is there only meanwhile; waits while somebody else holds it."""
     has_told = False
     while (handle := _lock(path)) is None:
         if not has_told:

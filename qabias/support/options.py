@@ -7,16 +7,7 @@ from qabias.support.suggest import shortened
 
 
 def parse_options(texts: Iterable[str], flag: str = "option", example: str = "span=released") -> dict[str, str]:
-    """Options of a scorer or a benchmark from `--option NAME=VALUE`.
-
-    Args:
-        texts: What was given.
-        flag: Name of the option of the command line, for the message.
-        example: Something that it takes, for the message.
-
-    Raises:
-        QabiasError: If one is not of that form.
-    """
+    """Options of a scorer or a benchmark from `--option NAME=VALUE`."""
     options = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -27,11 +18,7 @@ def parse_options(texts: Iterable[str], flag: str = "option", example: str = "sp
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """A share of a run from "i/n".
-
-    Raises:
-        QabiasError: If it is not of that form.
-    """
+    """A share of a run from "i/n"."""
     index, slash, count = text.partition("/")
     if not (slash and text.isascii() and index.isdecimal() and count.isdecimal() and int(count) > 0):
         raise QabiasError(f"shard {shortened(text)} is not of the form i/n, such as 0/4")

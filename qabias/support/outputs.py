@@ -34,19 +34,7 @@ def check_file(
     inputs: Iterable[Path] = (),
     flag: str = "--output",
 ) -> None:
-    """Refuse to write a file where something else would be lost.
-
-    Args:
-        path: The file that is to be written.
-        is_own: Whether a file that is there is what the same command wrote of the same things.
-        overwrite: Replace any other file too, unless it is read by this command or belongs to a run.
-        inputs: Files that the command reads.
-        flag: The option that names the file, for the messages.
-
-    Raises:
-        QabiasError: If the path is a folder, a device or below a file, or the file is an input, one of a run, or
-            foreign.
-    """
+    """Refuse to write a file where something else would be lost."""
     if path.is_dir():
         raise QabiasError(f"{flag} {path}: is a folder; name a file in it")
     _check_above(path, flag)
@@ -69,16 +57,7 @@ def check_file(
 
 
 def check_folder(path: Path, inputs: Iterable[Path] = (), *, flag: str = "--output") -> None:
-    """Refuse a folder that is a file or below one, that is an input or in one, or that holds a run.
-
-    Args:
-        path: The folder that is to be written to.
-        inputs: Folders that the command reads.
-        flag: The option that names the folder, for the messages.
-
-    Raises:
-        QabiasError: If it is.
-    """
+    """Refuse a folder that is a file or below one, that is an input or in one, or that holds a run."""
     if path.exists() and not path.is_dir():
         raise QabiasError(f"{flag} {path}: is a file; name a folder")
     _check_above(path, flag)
@@ -98,18 +77,7 @@ def check_new_folder(
     inputs: Iterable[Path] = (),
     flag: str = "--output",
 ) -> None:
-    """Refuse a folder that is not empty, unless the same command wrote it; hidden files, as of a clone, do not count.
-
-    Args:
-        path: The folder that is to be written to.
-        is_own: Whether a folder is what the same command wrote of the same things.
-        overwrite: Write into any other folder too, unless it is read by this command or holds a run.
-        inputs: Folders that the command reads.
-        flag: The option that names the folder, for the messages.
-
-    Raises:
-        QabiasError: If it is, or as `check_folder`.
-    """
+    """Refuse a folder that is not empty unless the same command wrote it; hidden files do not count."""
     check_folder(path, inputs, flag=flag)
     is_empty = not path.exists() or all(entry.name[:1] == "." for entry in path.iterdir())
     if not (is_empty or overwrite or is_own(path)):

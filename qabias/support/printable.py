@@ -9,10 +9,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028
 
 
 def printable(text: str) -> str:
-    r"""The text with every character that steers a terminal as its escape, such as `\x1b`.
-
-    Tabs and line feeds stay.
-    """
+    r"""The text with every character that steers a terminal as its escape, such as `\x1b`."""
     return _UNPRINTABLE.sub(_escape, text)
 
 

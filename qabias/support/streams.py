@@ -48,11 +48,7 @@ def write_plainly() -> None:
 
 
 def flush() -> None:
-    """Write out what is left; where nobody reads any more, it goes nowhere.
-
-    Raises:
-        OSError: If it cannot be written, as on a full disk.
-    """
+    """Write out what is left; where nobody reads any more, it goes nowhere."""
     try:
         sys.stdout.flush()
     except OSError as error:

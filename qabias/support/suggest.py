@@ -11,39 +11,18 @@ _LONGEST = 200
 
 
 def closest(name: object, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
-    """The names that are close to one that is not there, the closest first.
-
-    Args:
-        name: What was given; nothing is close to what is no text.
-        known: What there is.
-        most: Number of names that are returned at most.
-        cutoff: Similarity in [0, 1] from which a name is close (see `difflib.get_close_matches`).
-    """
+    """The names that are close to one that is not there, the closest first."""
     return difflib.get_close_matches(name, list(known), most, cutoff) if isinstance(name, str) else []
 
 
 def did_you_mean(name: object, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> str:
-    """The end of a message: "; did you mean 'Age'?", or "" where nothing is close.
-
-    Args:
-        name: What was given.
-        known: What there is.
-        most: Number of names that are offered at most.
-        cutoff: See `closest`.
-    """
+    """The end of a message: "; did you mean 'Age'?", or "" where nothing is close."""
     close = closest(name, known, most, cutoff)
     return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def unknown(what: str, name: object, known: Iterable[str], cutoff: float = 0.6) -> QabiasError:
-    """The error of a name that is not there.
-
-    Args:
-        what: What it should be the name of, e.g. "configuration".
-        name: What was given.
-        known: What there is.
-        cutoff: See `closest`.
-    """
+    """The error of a name that is not there."""
     names = list(known)
     return QabiasError(
         f"unknown {what} {shortened(name)}: choose one of {', '.join(names)}{did_you_mean(name, names, cutoff=cutoff)}"

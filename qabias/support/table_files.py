@@ -24,11 +24,7 @@ _READERS = {
 
 
 def read_table(path: Path) -> pa.Table:
-    """Read a table from a file whose ending tells its kind; the types of CSV columns are guessed.
-
-    Raises:
-        QabiasError: If there is no such file, its kind is unknown, or it cannot be read as that kind.
-    """
+    """Read a table from a file whose ending tells its kind; the types of CSV columns are guessed."""
     _check_file(path)
     try:
         return _READERS[_kind(path)](path)
@@ -39,11 +35,7 @@ def read_table(path: Path) -> pa.Table:
 
 
 def check_columns(table: pa.Table, where: str) -> None:
-    """Refuse a table in which two columns have one name.
-
-    Raises:
-        QabiasError: If there are such columns.
-    """
+    """Refuse a table in which two columns have one name."""
     twice = [name for name, n in Counter(table.column_names).items() if n > 1]
     if twice:
         raise QabiasError(
@@ -52,15 +44,7 @@ def check_columns(table: pa.Table, where: str) -> None:
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read a table row by row from a file whose ending tells its kind; a cell of a CSV file is a text.
-
-    Yields:
-        The number of the line at which a row ends, from 1 (in a Parquet file the number of the row), and its cells by
-        column.
-
-    Raises:
-        QabiasError: If there is no such file, its kind is unknown, or it cannot be read as that kind.
-    """
+    """Read a table row by row from a file whose ending tells its kind; a cell of a CSV file is a text."""
     _check_file(path)
     kind = _kind(path)
     if kind == ".parquet":
@@ -70,20 +54,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def read_csv_rows(path: Path, columns: Sequence[str] = (), what: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read a CSV file with a header row by row.
-
-    Args:
-        path: The file.
-        columns: Columns that it must have.
-        what: What it must be, for the message where one is missing.
-
-    Yields:
-        The number of the line at which a row ends (the header is line 1), and its cells by column: texts, None where
-        the row is too short.
-
-    Raises:
-        QabiasError: If there is no such file, a column is missing, or it is no CSV file in UTF-8.
-    """
+    """Read a CSV file with a header row by row."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
@@ -117,11 +88,7 @@ def _read_json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _check_file(path: Path) -> None:
-    """Refuse what is no file.
-
-    Raises:
-        QabiasError: If there is none, or a folder.
-    """
+    """Refuse what is no file."""
     if path.is_dir():
         raise QabiasError(f"{path}: is a folder; name a file whose name ends in one of {', '.join(_READERS)}")
     if not path.exists():

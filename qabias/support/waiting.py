@@ -15,13 +15,7 @@ _loops: dict[int, asyncio.AbstractEventLoop] = {}
 
 
 def wait_for(awaitable: Awaitable[T]) -> T:
-    """The result of an awaitable, run on the one event loop of a thread in the background.
-
-    All awaitables share that loop, so that what belongs to a loop, such as the connections of a client, is used again.
-
-    Raises:
-        BaseException: Whatever the awaitable raises, with its traceback.
-    """
+    """The result of an awaitable, run on the one event loop of a thread in the background."""
     raised: list[BaseException] = []
 
     async def finish() -> T | None:

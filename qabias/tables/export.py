@@ -61,24 +61,7 @@ def export(
     read: Callable[[Path], Analysis] | None = None,
     overwrite: bool = False,
 ) -> list[Path]:
-    """Write the tables and figures of a run or of a comparison as files.
-
-    Args:
-        folder: Folder with `analysis.json`.
-        output: Folder for the files; by default `export` inside it.
-        kind: One of `FORMATS`, or `ALL`.
-        name: Only this table.
-        read: How the tables of the folder are read; by default `read_folder`.
-        overwrite: Replace files in `output` that hold something else. The folder `export` holds nothing but exports.
-
-    Returns:
-        The files, in the order of the tables; tables without a figure have no drawings.
-
-    Raises:
-        QabiasError: If there is no analysis, no such format or table, a drawing is asked of a table without figure, or
-            a file would replace something else; nothing is written then.
-        OSError: If a file cannot be written.
-    """
+    """Write the tables and figures of a run or of a comparison as files."""
     if kind not in (*FORMATS, ALL):
         raise unknown("format", kind, (*FORMATS, ALL))
     analysis = (read or read_folder)(folder)
@@ -97,11 +80,7 @@ def export(
 
 
 def _check(files: Mapping[Path, Write], target: Path, overwrite: bool) -> set[Path]:
-    """The files that are there as they would be written; all others that are there are refused.
-
-    Raises:
-        QabiasError: If there is one and it is not to be replaced.
-    """
+    """The files that are there as they would be written; all others that are there are refused."""
     kept = {path for path, write in files.items() if path.is_file() and path.read_bytes() == _written(write)}
     for path in files:
         check_file(path, lambda there: there in kept, overwrite=overwrite)
@@ -116,11 +95,7 @@ def _written(write: Write) -> bytes:
 
 
 def read_folder(folder: Path) -> Analysis:
-    """The analysis of a run folder or of a comparison.
-
-    Raises:
-        QabiasError: If there is none, or it is damaged.
-    """
+    """The analysis of a run folder or of a comparison."""
     if not folder.is_dir():
         siblings = {path.name: path for path in _siblings(folder)}
         meant = "".join(f"; did you mean {siblings[name]}?" for name in closest(folder.name, siblings))
@@ -150,10 +125,7 @@ def _write_text(text: str, path: Path) -> None:
 
 
 def to_csv(table: Table) -> str:
-    """A table as CSV: every digit, undefined values empty, interval ends in columns NAME_low and NAME_high.
-
-    A text that a spreadsheet would take for a formula begins with an apostrophe.
-    """
+    """A table as CSV: every digit, undefined values empty, interval ends in columns NAME_low and NAME_high."""
     places = [_has_interval(table, place) for place in range(len(table.columns))]
     names = [
         name

@@ -95,15 +95,7 @@ def style() -> Iterator[None]:
 
 
 def draw(table: Table) -> Figure:
-    """Draw a table.
-
-    Args:
-        table: With a `figure`. Values that are None are called undefined, or hatched in a heat map; they are never
-            drawn as 0.
-
-    Raises:
-        ValueError: If the table has no figure.
-    """
+    """Draw a table."""
     if table.figure is None:
         raise ValueError(f"table {table.name} has no figure")
     with style():
@@ -111,13 +103,7 @@ def draw(table: Table) -> Figure:
 
 
 def save(table: Table, path: Path, kind: str) -> None:
-    """Save the figure of a table on white ground; the same table gives the same bytes.
-
-    Args:
-        table: With a `figure`.
-        path: File to write.
-        kind: "svg", "pdf" or "png".
-    """
+    """Save the figure of a table on white ground; the same table gives the same bytes."""
     metadata = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None, "Creator": None}}
     figure = draw(table)
     with style():
@@ -161,10 +147,7 @@ def _intervals(table: Table) -> Figure:
 
 
 def _ranks(table: Table) -> Figure:
-    """Mean rank and its spread, the first rank leftmost.
-
-    The values are one column of estimates, or a column of means and one of standard deviations.
-    """
+    """Mean rank and its spread, the first rank leftmost."""
     means, *spreads = _all_series(table)
     if spreads:
         means = means._replace(
@@ -389,10 +372,7 @@ def _draw_cell(axes: Any, x: float, y: float, value: float | None, strongest: fl
 
 
 def _strongest(series: Sequence[_Series]) -> float:
-    """The value of the deepest colour: a step of the scale for fractions, the largest value for other numbers.
-
-    A colour that reached from the smallest to the largest value of a table would show 0.1 % as deep as 100 %.
-    """
+    """The value of the deepest colour: a step of the scale for fractions, the largest value for other numbers."""
     largest = max((abs(of.value) for one in series for of in one.values if of.value is not None), default=0.0)
     if {one.column.kind for one in series} <= {"share", "signed"}:
         return _half_width(largest)

@@ -18,12 +18,7 @@ def as_estimate(value: Value) -> Estimate:
 
 
 def percent(value: float | None, signed: bool = False) -> str:
-    """A fraction as percent with one decimal and a space that does not break; a dash for None.
-
-    Args:
-        value: A fraction, for example 0.123.
-        signed: Whether a positive value gets a plus sign, as bias scores do.
-    """
+    """A fraction as percent with one decimal and a space that does not break; a dash for None."""
     if value is None:
         return UNDEFINED
     return _rounded(100 * value, 1, signed) + _PERCENT

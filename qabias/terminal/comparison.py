@@ -30,12 +30,7 @@ _COLUMNS = 5
 
 
 def print_compared(comparison: Comparison, console: Console | None = None) -> None:
-    """Print the scores of every run, and the differences of every pair of runs.
-
-    Args:
-        comparison: What to print.
-        console: Where to print; standard output by default.
-    """
+    """Print the scores of every run, and the differences of every pair of runs."""
     console = console or Console()
     for note in comparison.analysis.notes:
         console.print(note, markup=False)
@@ -125,12 +120,7 @@ def _print_by_language(comparison: Comparison, console: Console) -> None:
 
 
 def print_familiarity(found: Familiarity, console: Console | None = None) -> None:
-    """Print how familiar a model is with published texts, by group and the first stereotypes.
-
-    Args:
-        found: What to print.
-        console: Where to print; standard output by default.
-    """
+    """Print how familiar a model is with published texts, by group and the first stereotypes."""
     console = console or Console()
     width = console.width
     console.print(found.signature, markup=False)

@@ -11,10 +11,7 @@ from qabias.support.printable import printable
 
 
 class Console(rich.console.Console):
-    """A console of rich that takes no text for markup or emoji and none to steer the terminal.
-
-    Names of models, of groups and of templates come from files that others may have written.
-    """
+    """A console of rich that takes no text for markup or emoji and none to steer the terminal."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, **options)

@@ -20,17 +20,7 @@ from qabias.terminal.table import MIN_WIDTH, print_table
 def print_needed(
     arguments: RunArguments, detect: str | None, like: Path | None, upstream_dir: str | None = None
 ) -> None:
-    """Print how many templates and examples show a bias of some size, and such a difference of two models.
-
-    Args:
-        arguments: Benchmark, configuration and source; the last two "" for all of it and the default.
-        detect: The size, as it was typed.
-        like: Folder of a run whose accuracy and correlation are assumed.
-        upstream_dir: Local mirror of the published files.
-
-    Raises:
-        QabiasError: If the size or the run is not what it should be, or the benchmark has no such score.
-    """
+    """Print how many templates and examples show a bias of some size, and such a difference of two models."""
     size = _size(detect)
     benchmark = load_benchmark(arguments.benchmark)
     measure = planned_measure(benchmark)

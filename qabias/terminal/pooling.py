@@ -12,12 +12,7 @@ from qabias.terminal.table import print_table
 
 
 def print_pool(pool: Pool, console: Console | None = None) -> None:
-    """Print the means with their spread and the scores of the runs.
-
-    Args:
-        pool: What to print.
-        console: Where to print; standard output by default.
-    """
+    """Print the means with their spread and the scores of the runs."""
     console = console or Console()
     console.width = max(console.width, MIN_WIDTH)
     console.print(pool.signature, markup=False)

@@ -28,14 +28,7 @@ _RUN_WIDTH = 52
 def print_scores(
     benchmark: Benchmark, scores: Mapping[str, Any], console: Console | None = None, question_only: bool = False
 ) -> None:
-    """Print the scores of a benchmark as its metric returns them.
-
-    Args:
-        benchmark: The benchmark.
-        scores: What `Benchmark.score` returns.
-        console: Where to print; standard output by default.
-        question_only: Whether the model saw no context; only the scores that mean anything then are printed.
-    """
+    """Print the scores of a benchmark as its metric returns them."""
     console = console or Console()
     console.width = max(console.width, MIN_WIDTH)
     facts = benchmark.facts
@@ -61,14 +54,7 @@ def print_scores(
 def print_findings(
     benchmark: Benchmark, scores: Mapping[str, Any], console: Console | None = None, question_only: bool = False
 ) -> None:
-    """Print what was found, in sentences.
-
-    Args:
-        benchmark: The benchmark.
-        scores: What `Benchmark.score` returns.
-        console: Where to print; standard output by default.
-        question_only: Whether the model saw no context.
-    """
+    """Print what was found, in sentences."""
     console = console or Console()
     for sentence in findings(benchmark, scores, question_only):
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)
@@ -133,10 +119,7 @@ def _wordings(facts: Facts, scores: Scores, measures: Sequence[Measure]) -> Rich
 
 
 def _cell(facts: Facts, scores: Scores, measure: Measure) -> str:
-    """A score with its interval, or where answers are missing with the range that it could take.
-
-    Undefined is NaN from a metric and null in its file.
-    """
+    """A score with its interval, or where answers are missing with the range that it could take."""
     value = scores[measure.name]
     is_undefined = value is None or math.isnan(value)
     text = "undefined" if is_undefined else f"{facts.unit * value:.{facts.digits}f}"
@@ -157,16 +140,7 @@ def print_side_by_side(
     *,
     headings: Sequence[str] = (),
 ) -> None:
-    """Print one table for each measure, one column for each run.
-
-    Args:
-        benchmark: The benchmark.
-        measures: The scores that are compared.
-        names: What tells the runs apart.
-        scores: Their scores as in `scores.json`.
-        console: Where to print; standard output by default.
-        headings: Short names of the runs, which stand above their columns.
-    """
+    """Print one table for each measure, one column for each run."""
     console = console or Console()
     console.width = max(console.width, MIN_WIDTH, _RUN_WIDTH * (1 + len(names)))
     for number, name in enumerate(names, start=1):

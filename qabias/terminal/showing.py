@@ -17,15 +17,7 @@ MOST_ROWS = 15
 
 
 def show_folder(folder: Path, console: Console) -> None:
-    """Print what was measured, the scores and the tables, long ones in part.
-
-    Args:
-        folder: A run folder with scores, or the folder of a comparison.
-        console: Where to print.
-
-    Raises:
-        QabiasError: If it holds neither, or its files are damaged.
-    """
+    """Print what was measured, the scores and the tables, long ones in part."""
     console.width = max(console.width, MIN_WIDTH)
     analysis = read_any_tables(folder)
     run = read_scored(folder) if (folder / RUN_FILE).exists() else None
@@ -60,16 +52,7 @@ def _print_head(run: ScoredRun, console: Console) -> None:
 
 
 def show_table(folder: Path, name: str, console: Console) -> None:
-    """Print a table whole.
-
-    Args:
-        folder: A run folder with scores, or the folder of a comparison.
-        name: Name of the table.
-        console: Where to print.
-
-    Raises:
-        QabiasError: If there is no such folder or table.
-    """
+    """Print a table whole."""
     console.width = max(console.width, MIN_WIDTH)
     _print(find(read_any_tables(folder).tables, name), console)
 

@@ -25,30 +25,14 @@ def print_whole(shown: RichTable, console: Console) -> None:
 
 
 def print_table(table: Table, console: Console, most_rows: int | None = None) -> int:
-    """Print a table.
-
-    Args:
-        table: What to print.
-        console: Where to print.
-        most_rows: Print so many rows at most; None for all.
-
-    Returns:
-        The number of rows that were left out.
-    """
+    """Print a table."""
     shown = _drawn(table, most_rows)
     print_whole(shown, console)
     return len(table.rows) - shown.row_count
 
 
 def narrowed(table: Table, width: int) -> Table:
-    """The table with fewer columns, so that it fits.
-
-    The last numbers go first, then the last texts before them; the first column and the first number stay.
-
-    Args:
-        table: A table whose first columns are texts.
-        width: Characters of a line, at least 1.
-    """
+    """The table with fewer columns, so that it fits."""
     console = Console(width=10_000)
     first_number = next(place for place, column in enumerate(table.columns) if column.kind != "text")
     fewer = table

@@ -25,17 +25,7 @@ N_ITEMS = 4
 
 
 def show_template(folder: Path, name: str, console: Console, upstream_dir: str | None = None) -> None:
-    """Print the shares of the answers to a template by condition, and a few of its items.
-
-    Args:
-        folder: A run folder.
-        name: A template, or what else a benchmark draws, e.g. "Age-01".
-        console: Where to print.
-        upstream_dir: Local mirror of the published files.
-
-    Raises:
-        QabiasError: If there is no whole run, or it has no such template.
-    """
+    """Print the shares of the answers to a template by condition, and a few of its items."""
     run = read_run(folder)
     question = put_again(run, upstream_dir)
     benchmark, table = question.benchmark, question.table
@@ -76,13 +66,7 @@ def _unknown(name: str, known: Sequence[str]) -> QabiasError:
 
 
 def rates(view: TemplateView, name: str, rows: pa.Table) -> Table:
-    """Shares of the kinds of answers by condition, or what a benchmark shows in their place.
-
-    Args:
-        view: How the benchmark shows its templates.
-        name: Name of the template.
-        rows: Its examples with their answers.
-    """
+    """Shares of the kinds of answers by condition, or what a benchmark shows in their place."""
     return view.rates(name, rows) if view.rates is not None else _shares(view, name, rows)
 
 

@@ -23,12 +23,7 @@ _COLUMNS = (
 
 
 def print_verdicts(run: ScoredRun, verdicts: Sequence[Verdict]) -> None:
-    """Print one line for each verdict, below them what stands behind those that need it, and how many there are.
-
-    Args:
-        run: The run.
-        verdicts: Its verdicts, one at least.
-    """
+    """Print one line for each verdict, below them what stands behind those that need it, and how many there are."""
     console = Console()
     console.width = max(console.width, MIN_WIDTH)
     rows = tuple(

@@ -80,23 +80,13 @@ def _whom(verdict: Verdict) -> str:
 
 
 def told(run: ScoredRun, verdicts: Sequence[Verdict]) -> str:
-    """Verdicts as lines, with what they have in common below them: looks, what to do and the signature.
-
-    Args:
-        run: The run.
-        verdicts: Those to tell, one at least.
-    """
+    """Verdicts as lines, with what they have in common below them: looks, what to do and the signature."""
     lines = [*map(sentence, verdicts), *remarks(run, verdicts), run.signature]
     return "\n".join(lines).replace("\u00a0", " ")  # what is searched for in a log is typed with plain spaces
 
 
 def remarks(run: ScoredRun, verdicts: Sequence[Verdict]) -> list[str]:
-    """What holds of several verdicts: how intervals are widened, and what to do where nothing can be said.
-
-    Args:
-        run: The run.
-        verdicts: Those that are told.
-    """
+    """What holds of several verdicts: how intervals are widened, and what to do where nothing can be said."""
     texts = []
     looks = verdicts[0].looks
     if looks > 1:

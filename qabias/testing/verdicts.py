@@ -20,13 +20,7 @@ Side = Literal["below", "above"]
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit of a score.
-
-    Attributes:
-        name: Name of the score in the metric's result.
-        value: The limit, in the scale of the score: 0.1 for 10 %.
-        side: On which side of it the score must lie.
-    """
+    """A limit of a score."""
 
     name: str
     value: float
@@ -89,15 +83,7 @@ def has_sign(measure: Measure) -> bool:
 
 
 def check_limit(limit: Limit, measure: Measure) -> None:
-    """Refuse a limit that every score meets, or none.
-
-    Args:
-        limit: The limit.
-        measure: Its score.
-
-    Raises:
-        QabiasError: If it is one.
-    """
+    """Refuse a limit that every score meets, or none."""
     largest = _LARGEST.get(measure.kind, math.inf)
     if limit.side == "above":
         if has_sign(measure):
@@ -121,24 +107,14 @@ def _range_of(measure: Measure) -> str:
 
 
 def allowed(limit: Limit, measure: Measure) -> tuple[float, float]:
-    """The ends of what is allowed, which do not belong to it.
-
-    Args:
-        limit: The limit.
-        measure: Its score.
-    """
+    """The ends of what is allowed, which do not belong to it."""
     if limit.side == "above":
         return limit.value, math.inf
     return (-limit.value if has_sign(measure) else -math.inf), limit.value
 
 
 def judged(ends: tuple[float, float], between: tuple[float, float]) -> State:
-    """What an interval says.
-
-    Args:
-        ends: The ends of the interval, which belong to it, the lower one first.
-        between: What is allowed, as `allowed` gives it.
-    """
+    """What an interval says."""
     (low, high), (bottom, top) = ends, between
     if bottom < low and high < top:
         return "pass"
@@ -146,12 +122,7 @@ def judged(ends: tuple[float, float], between: tuple[float, float]) -> State:
 
 
 def within(ends: tuple[float, float], measure: Measure) -> tuple[float, float]:
-    """An interval cut to the values that a score can have.
-
-    Args:
-        ends: Its ends.
-        measure: The score.
-    """
+    """An interval cut to the values that a score can have."""
     least, largest = _LEAST.get(measure.kind, -math.inf), _LARGEST.get(measure.kind, math.inf)
     low, high = ends
     return max(low, least), min(high, largest)
@@ -160,21 +131,7 @@ def within(ends: tuple[float, float], measure: Measure) -> tuple[float, float]:
 def examples_needed(
     n: int, inner: tuple[float, float], ends: tuple[float, float], between: tuple[float, float]
 ) -> int | None:
-    """About how many examples would decide.
-
-    The part of an interval that is chance shrinks with the root of the number of examples, where their templates are
-    as many more. What missing answers could change stays.
-
-    Args:
-        n: Number of examples now.
-        inner: What the score could be with the missing answers, or the score twice.
-        ends: The ends of the interval around it.
-        between: What is allowed.
-
-    Returns:
-        Rounded up to two digits; None where no number decides, because the limit is at the score, or among what it
-        could be with the missing answers.
-    """
+    """About how many examples would decide."""
     (low, high), (bottom, top) = ends, between
     below, above = inner[0] - low, high - inner[1]
     if bottom < inner[0] and inner[1] < top:

@@ -34,21 +34,7 @@ UNKNOWN = "Not enough information"
 
 @dataclass(frozen=True)
 class Item:
-    """A question as raters see it, and what the key knows of it.
-
-    Attributes:
-        item_id: Says nothing about the item.
-        context: The text to read.
-        question: The question about it.
-        ans0: First answer.
-        ans1: Second answer.
-        ans2: Third answer.
-        label: Number of the right answer, 0 to 2.
-        kind: "example" or "filler".
-        template_id: Template of an example ("Age-07"), or the filler's id.
-        condition: Polarity and context of an example ("neg ambig"), or the length of a filler's context.
-        source_id: Category and number of the example ("Age/12"), or the filler's id and question ("long-03/1").
-    """
+    """A question as raters see it, and what the key knows of it."""
 
     item_id: str
     context: str
@@ -80,24 +66,7 @@ def draw_items(
     only: Sequence[str] = (),
     n_fillers: int | None = None,
 ) -> list[Item]:
-    """Draw the items of a validation in random order.
-
-    Args:
-        table: Examples with the columns `NEEDED`.
-        seed: Seed of every draw.
-        n_examples: Draw so many examples from all of them (the paper's estimate of human accuracy takes 300) instead of
-            one per condition of every template.
-        only: Templates to draw from, e.g. those edited after a first round; all where empty.
-        n_fillers: Number of filler items (the paper's estimate of human accuracy has 50); by default as many as make up
-            at least 13 % of the items.
-
-    Returns:
-        The items.
-
-    Raises:
-        QabiasError: If the examples are no questions with three answers, a template is unknown, there are fewer than
-            `n_examples` examples, or `n_fillers` is negative.
-    """
+    """Draw the items of a validation in random order."""
     if lacking := [name for name in NEEDED if name not in table.column_names]:
         raise QabiasError(
             f"only questions with three answers can be rated, and these examples have no {', '.join(lacking)}; choose "
@@ -116,11 +85,7 @@ def draw_items(
 
 
 def draw(examples: Sequence[_T], n: int, rng: np.random.Generator) -> list[_T]:
-    """Draw examples without replacement.
-
-    Raises:
-        QabiasError: If there are fewer than `n`, or `n` is not positive.
-    """
+    """Draw examples without replacement."""
     if not 0 < n <= len(examples):
         raise QabiasError(f"cannot draw {n} examples; there are {len(examples)}, so take 1 to {len(examples)}")
     return [examples[i] for i in rng.choice(len(examples), n, replace=False)]
@@ -134,18 +99,7 @@ def write_items(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write the items for raters, and apart from them the key that is not for raters, both as CSV.
-
-    Args:
-        items: The items, with the fields of `shown` and of `KEY`.
-        path: The file for raters.
-        key_path: The file that is not for them.
-        shown: What raters see.
-        overwrite: Replace files that are not of the same items too, such as those that raters have written in.
-
-    Raises:
-        QabiasError: If both paths are one file, or one is there and is not of the same items.
-    """
+    """Write the items for raters, and apart from them the key that is not for raters, both as CSV."""
     if is_same(path, key_path):
         raise QabiasError(f"{path}: the items and their key must be two files; raters must not see the key")
     texts = {path: _csv(shown, items), key_path: _csv(KEY, items)}
@@ -164,11 +118,7 @@ def _csv(columns: Sequence[str], items: Sequence[DataclassInstance]) -> str:
 
 
 def chosen(table: pa.Table, only: Sequence[str]) -> pa.Table:
-    """The rows of some templates, or all rows where `only` is empty.
-
-    Raises:
-        QabiasError: If there is no such template.
-    """
+    """The rows of some templates, or all rows where `only` is empty."""
     if not only:
         return table
     known = table["template_id"].unique().to_pylist()

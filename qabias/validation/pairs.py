@@ -30,21 +30,7 @@ SHOWN = ("item_id", "premise", "hypothesis", "ans0", "ans1", "ans2")
 
 @dataclass(frozen=True)
 class PairItem:
-    """A pair as raters see it, and what the key knows of it.
-
-    Attributes:
-        item_id: Says nothing about the pair.
-        premise: The text to read.
-        hypothesis: What may follow from it.
-        ans0: First label.
-        ans1: Second label.
-        ans2: Third label.
-        label: Number of the right one, 0 to 2.
-        kind: `KIND`.
-        template_id: What the pair is about: its subtopic.
-        condition: What kind of hypothesis it is.
-        source_id: Names the pair among all.
-    """
+    """A pair as raters see it, and what the key knows of it."""
 
     item_id: str
     premise: str
@@ -67,19 +53,7 @@ def draw_pairs(
     n_pairs: int | None = None,
     only: Sequence[str] = (),
 ) -> list[PairItem]:
-    """Draw pairs at random, in random order.
-
-    Args:
-        table: All pairs, with the columns of `qabias.benchmarks.facts.RatedPairs.pairs`.
-        answers: The three labels, in the order of their numbers.
-        share: Share of the pairs that is drawn, in (0, 1].
-        seed: Seed of the draw.
-        n_pairs: Draw so many pairs instead.
-        only: Subtopics to draw from; all where empty.
-
-    Raises:
-        QabiasError: If a subtopic is unknown, or there are fewer than `n_pairs` pairs.
-    """
+    """Draw pairs at random, in random order."""
     pairs = chosen(table, only).to_pylist()
     n = max(1, round(share * len(pairs))) if n_pairs is None else n_pairs
     drawn = draw(pairs, n, np.random.default_rng(seed))
@@ -91,11 +65,7 @@ def draw_pairs(
 
 
 def are_pairs(key: Mapping[str, Mapping[str, str]]) -> bool:
-    """Whether a key is one of pairs.
-
-    Raises:
-        QabiasError: If it holds pairs and questions.
-    """
+    """Whether a key is one of pairs."""
     kinds = {row["kind"] == KIND for row in key.values()}
     if len(kinds) > 1:
         raise QabiasError("the key holds pairs and questions; score each by the key of its own export")
@@ -103,25 +73,7 @@ def are_pairs(key: Mapping[str, Mapping[str, str]]) -> bool:
 
 
 def score_pairs(ratings: Sequence[Rating], key: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """How well annotators agree with each other and with the right labels.
-
-    No pair passes or fails by a majority, as items of BBQ do: the paper has two annotators and talks over every pair
-    whose label is not the right one.
-
-    Args:
-        ratings: The labels that were given.
-        key: The key of the pairs.
-
-    Returns:
-        A dictionary of
-        - `n_pairs`, `n_rated`, `n_shared`: pairs of the key, those with a label, and those with two or more;
-        - `alpha`: Krippendorff's alpha over the pairs with two labels or more, nominal, at most 1; NaN where one label
-          was given throughout or no pair has two;
-        - `agreement`: share of these pairs whose labels are all the same, in [0, 1]; NaN without such pairs;
-        - `annotators`: annotator -> `n`, `accuracy` (share of right labels, in [0, 1]), and `by_kind` and `by_subtopic`
-          with the same two for every kind of hypothesis and every subtopic;
-        - `to_discuss`: pair -> its `source_id`, `label`, and the `answers` by annotator, where one is not right.
-    """
+    """How well annotators agree with each other and with the right labels."""
     by_item: dict[str, dict[str, int]] = defaultdict(dict)
     for rating in ratings:
         by_item[rating.item_id][rating.annotator] = rating.answer

@@ -34,11 +34,7 @@ class Rating:
 
 
 def read_key(path: Path) -> dict[str, dict[str, str]]:
-    """Read the key that `validate export` wrote; item_id -> its row.
-
-    Raises:
-        QabiasError: If the file is missing or is not such a key.
-    """
+    """Read the key that `validate export` wrote; item_id -> its row."""
     rows = _rows(path, KEY, "the key that `qabias validate export` wrote")
     for number, row in rows:
         _answer(row["label"], path, number, "label")
@@ -46,14 +42,7 @@ def read_key(path: Path) -> dict[str, dict[str, str]]:
 
 
 def read_ratings(path: Path, key: Mapping[str, Mapping[str, str]]) -> list[Rating]:
-    """Read ratings: a CSV with one row per annotator and item, and the columns item_id, annotator and answer (0 to 2).
-
-    Other columns are ignored.
-
-    Raises:
-        QabiasError: If a column is missing, or a row names no item of the key, no annotator, no answer, or an item that
-            the annotator has rated already.
-    """
+    """Read ratings from a CSV with the columns item_id, annotator and answer (0 to 2)."""
     ratings, seen = [], set()
     for number, row in _rows(path, RATING, "one row per annotator and item"):
         item_id, annotator = row["item_id"], row["annotator"].strip()
@@ -73,26 +62,7 @@ def read_ratings(path: Path, key: Mapping[str, Mapping[str, str]]) -> list[Ratin
 
 
 def score_ratings(ratings: Sequence[Rating], key: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """Judge templates and raters by the thresholds of Parrish et al. (2022).
-
-    Args:
-        ratings: The answers.
-        key: The items' key.
-
-    Returns:
-        A dictionary of
-        - `items`: per example item its ratings, how many of them are right, and its status: "passed" (at least 4/5 of
-          at least five ratings are right), "failed", or "incomplete" (fewer than five ratings);
-        - `templates`: template -> "failed" if one of its items failed, else "incomplete" if one is, else "passed";
-        - `to_edit`: the failed templates in order;
-        - `accuracy`, `majority_accuracy`: share in [0, 1] of ratings, and of items by majority (a tie is wrong), that
-          are right, example items only; NaN without ratings;
-        - `alpha`: Krippendorff's alpha of the example items, nominal, at most 1; NaN where one answer was given
-          throughout or no item has two ratings;
-        - `annotators`: annotator -> `n` and `accuracy` on examples, `n_fillers`, `filler_accuracy`, and `careful`
-          (filler accuracy above 85 %; null without fillers). Nobody is left out for it, as nobody is in the published
-          figures.
-    """
+    """Judge templates and raters by the thresholds of Parrish et al. (2022)."""
     by_item: dict[str, list[int]] = defaultdict(list)
     for rating in ratings:
         by_item[rating.item_id].append(rating.answer)
@@ -151,14 +121,7 @@ def _annotators(ratings: Sequence[Rating], key: Mapping[str, Mapping[str, str]])
 
 
 def alpha(answers: Sequence[Sequence[int]]) -> float:
-    """Krippendorff's alpha of nominal data, at most 1, over the items with two answers or more.
-
-    Args:
-        answers: For every item the answers (0 to 2) that it got, from whomever.
-
-    Returns:
-        NaN where one answer was given throughout or no item has two.
-    """
+    """Krippendorff's alpha of nominal data, at most 1, over the items with two answers or more."""
     counts = np.array([[of_item.count(value) for value in range(3)] for of_item in answers if len(of_item) > 1])
     if len(counts) == 0 or np.count_nonzero(counts.sum(axis=0)) < 2:
         return float("nan")

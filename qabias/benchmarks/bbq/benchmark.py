@@ -115,10 +115,7 @@ class BBQBenchmark(Benchmark):
         return _builder.Origin(source, seed, fixes, upstream_dir)
 
     def load(self, config: str, origin: Any) -> pa.Table:
-        """The examples of a category or of all, in file order.
-
-        The bundled examples with seed 0 are the committed ones; everything else is generated.
-        """
+        """The examples of a category or of all, in file order."""
         categories = self._categories(config)
         if origin.is_committed:
             data = locate.dataset_folder(NAME) / "data"
@@ -128,10 +125,7 @@ class BBQBenchmark(Benchmark):
         return pa.concat_tables([origin.table(category) for category in categories])
 
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
-        """Build a dataset folder with a progress bar; returns its tables by category.
-
-        The folder of all bundled categories holds them as inference too.
-        """
+        """Build a dataset folder with a progress bar; returns its tables by category."""
         names = list(self._categories(config))
         if config == _builder.ALL and is_bundled(origin.source):
             names += _builder.NLI_CONFIGS
@@ -156,10 +150,7 @@ class BBQBenchmark(Benchmark):
         return int(set_of.max(initial=-1)) + 1, len(set((np.flatnonzero(lopsided) // 2).tolist()))
 
     def default_format(self, scorer: Scorer) -> str:
-        """Text-to-text models and writers must see the answers; RACE is the paper's first way of showing them.
-
-        A model that chats is asked for a letter.
-        """
+        """Text-to-text models and writers must see the answers; RACE is the paper's first way of showing them."""
         kind = kind_of(scorer)
         if "choices" in kind.ways:
             return PAIR_FORMAT
@@ -225,13 +216,7 @@ class BBQBenchmark(Benchmark):
         return replace(found, tables=tuple(one for one in found.tables if one.name not in _OF_OPTIONS))
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
-        """Answers of others: indices as they are, texts as the one of the three answers that they give.
-
-        Beside indices there may be what became of each answer (`outcome`) and the texts (`outputs`, lists).
-
-        Raises:
-            QabiasError: If there are probabilities, and they are no lists of three, or outcomes that are none.
-        """
+        """Answers of others: indices as they are, texts as the one of the three answers that they give."""
         likely = {name: answers[name] for name in ("probabilities",) if name in answers.column_names}
         for column in likely.values():
             check_probabilities(column)
@@ -243,11 +228,7 @@ class BBQBenchmark(Benchmark):
         return pa.table(self._written_columns(texts, norm, table.to_pylist(), prompt_format) | likely)
 
     def check_config(self, config: str) -> None:
-        """Refuse what is neither a configuration nor several categories in their order, each once.
-
-        Raises:
-            QabiasError: If it is none.
-        """
+        """Refuse what is neither a configuration nor several categories in their order, each once."""
         names = [name.strip() for name in config.split(",")]
         for name in names:
             if name not in self.configs or (name == _builder.ALL and len(names) > 1):
@@ -363,10 +344,7 @@ class BBQBenchmark(Benchmark):
     def _written_columns(
         self, texts: Sequence[str], norm: str, examples: Sequence[Example], prompt_format: PromptFormat | None
     ) -> dict[str, pa.Array]:
-        """What is kept of written answers: what they are read as, what became of them, and the texts.
-
-        Where a person was asked for without options, also what a text says: a person, both, neither, ...
-        """
+        """What is kept of written answers: what they are read as, what became of them, and the texts."""
         columns = {}
         texts = list(map(whole, texts))
         if _is_open(prompt_format) and norm != "released":
@@ -413,10 +391,7 @@ BENCHMARK = BBQBenchmark()
 
 
 def _beyond_chance(shares: Sequence[float], n: int) -> bool:
-    """Whether shares differ from equal ones by more than one in a hundred samples of that size does.
-
-    Of three shares chi-squared has two degrees of freedom, and its tail above x is exp(-x / 2).
-    """
+    """Whether shares differ from equal ones by more than one in a hundred samples of that size does."""
     equal = 1 / len(shares)
     chi_squared = n * sum((share - equal) ** 2 / equal for share in shares)
     return math.exp(-chi_squared / 2) < 0.01

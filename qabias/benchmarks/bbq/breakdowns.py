@@ -45,11 +45,7 @@ _READ_THIN = f"Fewer than {MIN_ANSWERS} answers show no score, and a single temp
 
 
 def stereotype_tables(groups: Mapping[Key, Scores]) -> list[Table]:
-    """A heat map for every category: stereotype by label of the target.
-
-    Args:
-        groups: Scores by category, stereotype and label.
-    """
+    """A heat map for every category: stereotype by label of the target."""
     return [
         scored(
             f"stereotypes_{_identifier(category)}",
@@ -69,12 +65,7 @@ def stereotype_tables(groups: Mapping[Key, Scores]) -> list[Table]:
 
 
 def comparison_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
-    """A table for every intersectional category: by how the two people differ.
-
-    Args:
-        groups: Scores by category and `comparison`.
-        contexts: The contexts that the run has.
-    """
+    """A table for every intersectional category: by how the two people differ."""
     bias = [BIAS[context] for context in contexts]
     return [
         scored(
@@ -94,12 +85,7 @@ def comparison_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> 
 
 
 def label_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
-    """A table for every intersectional category: by label of the target and by how the two people differ.
-
-    Args:
-        groups: Scores by category, label and `comparison`.
-        contexts: The contexts that the run has.
-    """
+    """A table for every intersectional category: by label of the target and by how the two people differ."""
     bias = [BIAS[context] for context in contexts]
     figures = {"Race_x_gender": "Figure 9", "Race_x_SES": "Figure 10"}
     return [
@@ -127,14 +113,7 @@ def label_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[
 def template_table(
     table: pa.Table, templates: Mapping[Key, Scores], cells: Mapping[Key, Scores], ranked: Sequence[Key]
 ) -> Table:
-    """Whom the answers to each template name, by context and question.
-
-    Args:
-        table: The examples.
-        templates: Scores by template.
-        cells: Scores by template, context and polarity.
-        ranked: The templates in the order of the table.
-    """
+    """Whom the answers to each template name, by context and question."""
     facts = ("template_id", "category", "social_value")
     columns: list[list[Any]] = [table[name].to_pylist() for name in facts]
     about = {template: (category, value) for template, category, value in zip(*columns, strict=True)}

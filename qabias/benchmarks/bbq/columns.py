@@ -47,10 +47,7 @@ def scored(
     columns: Sequence[Column],
     figure: Figure | None = None,
 ) -> Table:
-    """A table of groups: `labels` name the group (its key), `columns` are scores and counts of the metric.
-
-    A score of which many answers are missing stands with the range that it could take.
-    """
+    """A table of groups: `labels` name the group (its key), `columns` are scores and counts of the metric."""
     rows = tuple((*key, *values(of, columns)) for key, of in groups.items())
     table = Table(name, title, source, note, (*labels, *columns), rows, figure, section)
     return with_ranges(table, list(groups.values()), MEASURES)

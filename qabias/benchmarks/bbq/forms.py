@@ -23,11 +23,7 @@ _ROLES = ("label", "target_loc", "biased_loc", "unknown_loc")
 
 
 def stereotypes(table: pa.Table) -> list[Stereotype]:
-    """The stereotype of every row: the number of its template, and the groups that the template names.
-
-    Each of the 343 bundled templates was written for the published one of the same category and number (`Q_id` of the
-    authors' tables), with its stereotyped groups and its source. Templates whose groups differ are no pair.
-    """
+    """The stereotype of every row: the number of its template, and the groups that the template names."""
     groups = pc.struct_field(table["additional_metadata"], "stereotyped_groups").to_pylist()
     names = table["template_id"].to_pylist()
     return [
@@ -56,17 +52,7 @@ FORMS = ParallelForms(
 
 
 def pair_forms(first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
-    """Answers to two forms of the examples, or of two runs to the same, by category and cluster.
-
-    Args:
-        first: One form with its answers.
-        second: The other.
-        rules: How answers are counted.
-
-    Returns:
-        For each of the paper's categories that both have, and for all examples, the counts of the clusters that both
-        have there, in the order of their numbers.
-    """
+    """Answers to two forms of the examples, or of two runs to the same, by category and cluster."""
     score = partial(locate.metric_module(NAME, "engine").scores_from_counts, **counting(rules))
     forms = (first, second)
     rows = [rows_of(pa.chunked_array([paper_categories(form.table)])) for form in forms]

@@ -24,16 +24,7 @@ _GROUP_WORDS: Mapping[str, tuple[str, ...]] = {
 
 
 def read_open(text: str, example: Mapping[str, Any], prompt_format: PromptFormat) -> Named:
-    """Whom an answer to an open question names.
-
-    Args:
-        text: What the model wrote.
-        example: The example, with the columns of the dataset.
-        prompt_format: The format in which it was asked, one that reads a person.
-
-    Raises:
-        QabiasError: If a statement was to be filled in and there is none for the question.
-    """
+    """Whom an answer to an open question names."""
     asked = statement(example) if prompt_format.name == "fill" else example["question"]
     answers = [example[f"ans{place}"] for place in range(3)]
     return parse_named(text, answers, asked, group_words(example), example["unknown_loc"])

@@ -14,13 +14,7 @@ N_ANSWERS = 3
 
 
 def check_probabilities(column: pa.ChunkedArray) -> None:
-    """Refuse probabilities that others collected if they are no lists of three numbers.
-
-    Whether these are probabilities, the metric says.
-
-    Raises:
-        QabiasError: If a row has something else, not null.
-    """
+    """Refuse probabilities that others collected if they are no lists of three numbers."""
     is_numbers = pa.types.is_list(column.type) and pa.types.is_primitive(column.type.value_type)
     if not is_numbers or pc.list_value_length(column).drop_null().unique().to_pylist() not in ([], [N_ANSWERS]):
         raise QabiasError(
@@ -30,15 +24,7 @@ def check_probabilities(column: pa.ChunkedArray) -> None:
 
 
 def probabilities_of(answers: pa.Table) -> np.ndarray | None:
-    """The probabilities of the three answers, as the metric takes them.
-
-    Args:
-        answers: Stored answers; those of scorers that give likelihoods have the column `probabilities`.
-
-    Returns:
-        float64 array of shape (n, 3), NaN where there are none; None without the column. Of several orders of the
-        answers it is the mean over those orders in which any answer has a probability.
-    """
+    """The probabilities of the three answers, as the metric takes them."""
     if "probabilities" not in answers.column_names:
         return None
     lists = answers["probabilities"].combine_chunks()

@@ -127,11 +127,7 @@ def _letters_cot(example: Example) -> tuple[str, tuple[str, ...]]:
 
 
 def statement(example: Example) -> str:
-    """The question of an example as a statement, with `BLANK` in place of the answer.
-
-    Raises:
-        QabiasError: If it is no question of the bundled templates; the published ones have no statements.
-    """
+    """The question of an example as a statement, with `BLANK` in place of the answer."""
     question, template_id = example["question"], example["template_id"]
     found: str | None = _statements.statement_of(template_id, example["context"], question, BLANK)
     if found is None:

@@ -38,11 +38,7 @@ _LOGIT_FORMAT = "pair"
 
 
 def recognise(found: pa.Table) -> list[GivenAnswers]:
-    """The answers in a table of one of the authors' two forms; none in any other table.
-
-    Args:
-        found: What a file holds.
-    """
+    """The answers in a table of one of the authors' two forms; none in any other table."""
     names = set(found.column_names)
     if names >= set(_LOGIT_COLUMNS):
         return list(_of_logits(found))
@@ -61,19 +57,7 @@ def recognise(found: pa.Table) -> list[GivenAnswers]:
 
 
 def published_answers(model: str, categories: Sequence[str], upstream_dir: str | None) -> list[GivenAnswers]:
-    """The answers of a model of the paper to some categories, from the pinned and verified files.
-
-    Args:
-        model: Its name in the suite of the paper.
-        categories: Names of the categories.
-        upstream_dir: Local mirror of the published files.
-
-    Returns:
-        One entry for each prompt; none if the authors published no answers of such a model.
-
-    Raises:
-        QabiasError: If a file is not available, or not the published one.
-    """
+    """The answers of a model of the paper to some categories, from the pinned and verified files."""
     if model == UNIFIEDQA:
         paths = [f"results/UnifiedQA/preds_{category}.jsonl" for category in categories]
     else:

@@ -70,11 +70,7 @@ def paper_categories(table: pa.Table) -> list[str]:
 
 
 def target_groups(table: pa.Table) -> list[str | None]:
-    """The stereotyped group of every row, None where the target is undefined.
-
-    It is the label itself where a category has labels that are groups (a religion, a nationality, a race), and the tag
-    of the group where people are described in words of each template's own ("old", "lowSES", "disabled") or have names.
-    """
+    """The stereotyped group of every row, None where the target is undefined."""
     persons = [pc.struct_field(table["answer_info"], f"ans{place}").to_pylist() for place in PLACES]
     stereotyped = pc.struct_field(table["additional_metadata"], "stereotyped_groups").to_pylist()
     of_rows = zip(table["category"].to_pylist(), table["target_loc"].to_pylist(), stereotyped, *persons, strict=True)
@@ -102,13 +98,7 @@ def _group(category: str, groups: Sequence[str], text: str, tag: str) -> str:
 def select_examples(
     table: pa.Table, answers: pa.Table, ranked: Sequence[Key]
 ) -> tuple[tuple[Mapping[str, Any], ...], str]:
-    """A few hundred examples of the most biased templates, and how they were chosen.
-
-    Args:
-        table: The examples.
-        answers: Parallel to them.
-        ranked: The templates, the most biased first.
-    """
+    """A few hundred examples of the most biased templates, and how they were chosen."""
     templates = list(zip(table["template_id"].to_pylist(), strict=True))
     chosen = grouping.chosen_rows(templates, table["set_id"].to_pylist(), ranked)
     of_table, of_answers = grouping.taken(table, answers, chosen)
@@ -152,12 +142,7 @@ def _shown(outputs: Sequence[str] | None) -> str | None:
 
 
 def role(row: Mapping[str, Any], place: int) -> str:
-    """Whom an answer names: "target", "other", "unknown", or "person" where the target is undefined.
-
-    Args:
-        row: An example with `unknown_loc` and `target_loc`.
-        place: Index of the answer.
-    """
+    """Whom an answer names: "target", "other", "unknown", or "person" where the target is undefined."""
     if place == row["unknown_loc"]:
         return "unknown"
     if row["target_loc"] < 0:
@@ -179,12 +164,7 @@ def roles_of_options(row: Mapping[str, Any]) -> dict[str, int]:
 
 
 def in_order(row: Mapping[str, Any], order: Sequence[int]) -> dict[str, Any]:
-    """An example with its answers in another order.
-
-    Args:
-        row: An example.
-        order: For every place the number of the answer that is to stand there.
-    """
+    """An example with its answers in another order."""
     numbers = list(order)
     if numbers == list(PLACES):
         return dict(row)

@@ -28,22 +28,13 @@ _MEASURES = {measure.name: measure for measure in MEASURES}
 
 
 def saturation_tables(categories: Mapping[Key, Scores], contexts: Sequence[str]) -> list[Table]:
-    """What errors and probabilities say, category by category; one table for each context.
-
-    Args:
-        categories: Scores by category.
-        contexts: The contexts that the run has.
-    """
+    """What errors and probabilities say, category by category; one table for each context."""
     tables = {"ambig": _ambiguous, "disambig": _disambiguated}
     return [tables[context](categories) for context in contexts]
 
 
 def about_errors(scores: Scores) -> list[str]:
-    """The same of all ambiguous examples, as lines; none of what is undefined, or of scores of an older version.
-
-    Args:
-        scores: What the metric returned, or `scores.json` holds.
-    """
+    """The same of all ambiguous examples, as lines; none of what is undefined, or of scores of an older version."""
     if _AMONG_ERRORS.name not in scores or not scores["n_ambig"]:
         return []
     lines = []

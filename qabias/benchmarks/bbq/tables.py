@@ -63,16 +63,7 @@ OF_BBQ = (_FOR_THE_USA, _ROW_ALL)
 def analyse(
     table: pa.Table, answers: pa.Table, scores: Scores, question_only: bool = False, rules: Rules = NO_RULES
 ) -> Analysis:
-    """All tables that a BBQ run has, and a selection of its examples.
-
-    Args:
-        table: The examples, with the columns of `bbq_dataset`.
-        answers: Parallel to them: `prediction`, and where there are any `loglikelihoods` or `outputs`.
-        scores: The metric's result for them, with `by` for `paper_category`.
-        question_only: Whether the model saw no context. The ambiguous and disambiguated example are then the same
-            question, of which nobody can know the answer; only the ambiguous ones are analysed.
-        rules: How answers are counted.
-    """
+    """All tables that a BBQ run has, and a selection of its examples."""
     categories: dict[Key, Scores] = {(name,): of for name, of in scores["by"]["paper_category"].items()}
     if question_only:
         ambiguous = pc.equal(table["context_condition"], "ambig")
@@ -329,12 +320,7 @@ def _consistency(categories: Mapping[Key, Scores]) -> Table:
 
 
 def consistency_by_run(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
-    """A table of how alike runs answer in several orders of the answers; none where no run was asked in several.
-
-    Args:
-        names: Names of the runs.
-        scores: Their scores, in the same order.
-    """
+    """A table of how alike runs answer in several orders of the answers; none where no run was asked in several."""
     if not any(CONSISTENCY in of for of in scores):
         return []
     return [

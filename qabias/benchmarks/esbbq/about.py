@@ -26,13 +26,7 @@ _DEFECTS = {
 
 
 def about_set(name: str, code: str, language: str) -> About:
-    """What the card of one of the two sets says.
-
-    Args:
-        name: Its short name.
-        code: Code of its language.
-        language: English name of its language.
-    """
+    """What the card of one of the two sets says."""
     return About(
         name=name,
         codes=(code,),

@@ -49,16 +49,7 @@ _TIES = "of equally likely answers the first counts there, none here"
 
 
 def logged(log: Log, benchmark: Benchmark, wordings: Sequence[str]) -> Logged | None:
-    """The answers in a log of the harness's tasks on one of the two sets; None where it is of another task.
-
-    Args:
-        log: A log.
-        benchmark: The set.
-        wordings: The wordings of UNKNOWN in its language.
-
-    Raises:
-        QabiasError: If it asked the set and does not keep what scores need; says what.
-    """
+    """The answers in a log of the harness's tasks on one of the two sets; None where it is of another task."""
     import pyarrow as pa
 
     if not set(_DOCUMENT) <= first_document(log).keys() or not _is_of_language(log, wordings):
@@ -100,11 +91,7 @@ def _is_of_language(log: Log, wordings: Sequence[str]) -> bool:
 
 
 def _places(log: Log, sample: Sample, wordings: Sequence[str]) -> list[int]:
-    """The place in the row of the answer that each option gives.
-
-    Raises:
-        QabiasError: If the options are not the persons of the row and the wordings of UNKNOWN.
-    """
+    """The place in the row of the answer that each option gives."""
     options = read_options(sample)
     persons = [str(column(log, sample, f"ans{place}")).strip() for place in range(_PERSONS)]
     if list(options) != [*persons, *wordings]:

@@ -42,13 +42,7 @@ WORDINGS: Mapping[str, tuple[str, ...]] = {
 
 
 class SpainQuestions(PublishedQuestions):
-    """BBQ for Spain (Ruiz-Fernández et al. 2025) in one language.
-
-    Args:
-        name: Name of the benchmark.
-        title: Name for people.
-        code: Code of the language, which is also the end of the folder of released rows.
-    """
+    """BBQ for Spain (Ruiz-Fernández et al. 2025) in one language."""
 
     repository = REPOSITORY
     categories = CATEGORIES

@@ -21,14 +21,7 @@ UNKNOWN = "unknown"
 
 
 def read_items(path: Path) -> Iterator[Item]:
-    """The items of one category in file order.
-
-    Args:
-        path: The released CSV file.
-
-    Raises:
-        QabiasError: If a row is not a released one.
-    """
+    """The items of one category in file order."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     told: dict[str | None, dict[str, int]] = defaultdict(dict)
@@ -43,12 +36,7 @@ def read_items(path: Path) -> Iterator[Item]:
 
 
 def _item(row: Mapping[str, str], told: Mapping[str, int]) -> Item:
-    """A row as an item.
-
-    Args:
-        row: The row.
-        told: The ambiguous contexts of its template, numbered.
-    """
+    """A row as an item."""
     infos = [ast.literal_eval(row[f"answer_info.ans{place}"]) for place in range(3)]
     groups = ast.literal_eval(row["stereotyped_groups"])
     # The last of the words of a person is the group: "m, árabe".
@@ -77,9 +65,6 @@ def _item(row: Mapping[str, str], told: Mapping[str, int]) -> Item:
 
 
 def _told_in(context: str, told: Mapping[str, int]) -> str:
-    """Number of the ambiguous context with which a context begins, which tells apart sets about the same people.
-
-    Facts follow the ambiguous context that they disambiguate; a context that begins with none stands for itself.
-    """
+    """Number of the ambiguous context with which a context begins, which tells apart sets about the same people."""
     found = max((begin for begin in told if context.startswith(begin)), key=len, default=None)
     return context if found is None else str(told[found])

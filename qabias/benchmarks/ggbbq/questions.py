@@ -31,11 +31,7 @@ PARTS: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 class GermanQuestions(PublishedQuestions):
-    """BBQ's questions about gender in German (Satheesh et al. 2025), with words for groups and with names.
-
-    As released, a question's right answer tells its place: the first for negative questions, the second for the others,
-    the last where nobody can tell. Answers are shuffled unless `answers=released` is chosen.
-    """
+    """BBQ's questions about gender in German (Satheesh et al. 2025), with words for groups and with names."""
 
     name = GGBBQ
     title = "GG-BBQ: BBQ's questions about gender, in German"

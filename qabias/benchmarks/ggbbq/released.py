@@ -36,16 +36,7 @@ _OF_BOTH = ("index", "question", "choice_0", "choice_1", "choice_2", "question_t
 
 
 class _Template(NamedTuple):
-    """A published template.
-
-    Attributes:
-        name: Number of the question, e.g. "16".
-        version: Number of the published template, e.g. "088".
-        context: What its filled disambiguated contexts look like.
-        questions: Its two questions.
-        names: Whether people are told apart by proper names alone.
-        source: Where the stereotype is documented.
-    """
+    """A published template."""
 
     name: str
     version: str
@@ -56,17 +47,7 @@ class _Template(NamedTuple):
 
 
 def read_items(category: str, ambiguous: Path, disambiguated: Path, templates: Path) -> Iterator[Item]:
-    """The items of one part, the four of a set one after another.
-
-    Args:
-        category: Name of the part.
-        ambiguous: The released file of ambiguous rows.
-        disambiguated: The released file of disambiguated rows.
-        templates: The published templates of the part.
-
-    Raises:
-        QabiasError: If the files are not released ones of one part.
-    """
+    """The items of one part, the four of a set one after another."""
     try:
         known = _read_templates(templates)
         for number, (unclear, clear) in enumerate(zip(_rows(ambiguous), _rows(disambiguated), strict=True)):
@@ -80,12 +61,7 @@ def read_items(category: str, ambiguous: Path, disambiguated: Path, templates: P
 
 
 def is_target(tag: str, groups: Sequence[str]) -> bool:
-    """Whether a person is a member of the stereotyped group.
-
-    Args:
-        tag: The person's tag in `choice_info`: "F", "M" or "non_binary".
-        groups: The stereotyped groups.
-    """
+    """Whether a person is a member of the stereotyped group."""
     return tag in groups or tag in {TAGS.get(group) for group in groups}
 
 

@@ -69,12 +69,7 @@ def chats(scorer: Scorer) -> bool:
 
 
 def roles(aligned: int, gold: int) -> dict[str, int]:
-    """Which label plays which part, for baselines.
-
-    Args:
-        aligned: The label that agrees with the stereotype; its opposite is the other definite label.
-        gold: The right label.
-    """
+    """Which label plays which part, for baselines."""
     return {
         "biased": aligned,
         "counter_biased": ENTAILMENT - aligned,
@@ -93,23 +88,7 @@ def ask(
     keys: Sequence[str],
     parts_played: Sequence[Mapping[str, int]],
 ) -> dict[str, pa.Array]:
-    """Ask about every row in the way that the scorer has.
-
-    Args:
-        part: Rows with `premise`, `hypothesis` and `question`.
-        scorer: Classifies pairs, writes text, or scores options.
-        prompt_format: One of `qabias.benchmarks.inference.prompts.FORMATS`.
-        norm: How an option's log-likelihood becomes a score, or a text a label.
-        keys: Stable identity of each row.
-        parts_played: `roles` of each row.
-
-    Returns:
-        The column `prediction`, or `predictions` where several texts were sampled for a row, and what they came from
-        (see `qabias.benchmarks.written.text_columns`).
-
-    Raises:
-        QabiasError: If format and scorer do not fit.
-    """
+    """Ask about every row in the way that the scorer has."""
     if isinstance(scorer, PairScorer) != (prompt_format.name == PAIR_FORMAT):
         wanted = f"needs the format {PAIR_FORMAT}" if isinstance(scorer, PairScorer) else "reads prompts"
         raise QabiasError(f"the scorer {scorer.name} {wanted}; leave --format out or choose another")
@@ -130,17 +109,7 @@ def ask(
 
 
 def read_given(answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
-    """Answers of others as a run keeps them: numbers of labels as they are, texts as the label that they name.
-
-    Args:
-        answers: The column `prediction`, and any of `OPTIONAL_COLUMNS`.
-        prompt_format: The format in which they were asked; None where it is not known, which the rule of the authors'
-            code takes for inference.
-        norm: How a text is read.
-
-    Raises:
-        QabiasError: If there are outcomes that are none.
-    """
+    """Answers of others as a run keeps them: numbers of labels as they are, texts as the label that they name."""
     given = answers["prediction"]
     if not is_text(given):
         check_outcomes(answers)
@@ -166,11 +135,7 @@ def _label_columns(probabilities: np.ndarray) -> dict[str, pa.Array]:
 
 
 def score(table: pa.Table, answers: pa.Table, by: Sequence[str], rules: Rules = NO_RULES) -> dict[str, Any]:
-    """All scores with intervals, and what became of written answers; several samples of a row count as so many rows.
-
-    Raises:
-        QabiasError: If the metric finds something wrong with rows or answers.
-    """
+    """All scores with intervals, and what became of written answers; several samples of a row count as so many rows."""
     if "predictions" in answers.column_names:
         lists = answers["predictions"].combine_chunks()
         sizes = lists.value_lengths().to_numpy()
@@ -199,15 +164,7 @@ def label_shares(scores: Mapping[str, Any]) -> str:
 def pairing(
     table: pa.Table, form: str, first: pa.Table, second: pa.Table, rules: Rules
 ) -> Callable[[np.ndarray], Pair]:
-    """From numbers of rows to the answers of two runs to them, counted by cluster.
-
-    Args:
-        table: The examples.
-        form: The form that the metric reads them in.
-        first: The answers of the first run.
-        second: Those of the second run.
-        rules: How answers are counted.
-    """
+    """From numbers of rows to the answers of two runs to them, counted by cluster."""
     engine = locate.metric_module(BBNLI, "engine")
     items = engine.read(table.select(engine.COLUMNS[form]), form)
     numbers = np.arange(table.num_rows)

@@ -55,15 +55,7 @@ _READ_PREMISES = "With 95 % intervals over premises; a single premise has none."
 def bias_tables(
     scores: Scores, domains: Mapping[str, str], hypotheses: Mapping[Key, Scores], ranked: Sequence[Key], table: pa.Table
 ) -> list[Table]:
-    """Bias by subtopic, domain and hypothesis, where the run has stereotypical hypotheses.
-
-    Args:
-        scores: The metric's result, with `by` for `subtopic` and `domain`.
-        domains: Domain of every subtopic.
-        hypotheses: Scores by subtopic and number of the hypothesis.
-        ranked: These keys, the most biased first.
-        table: The examples, for the texts.
-    """
+    """Bias by subtopic, domain and hypothesis, where the run has stereotypical hypotheses."""
     if not scores["n_bias"]:
         return []
     subtopics = {name: of for name, of in scores["by"]["subtopic"].items() if of["n_bias"]}

@@ -40,11 +40,7 @@ _NAMED = ": "
 
 @dataclass(frozen=True)
 class InferenceOrigin:
-    """Where the texts come from: as for BBQ, but the published ones lie in the repository of BBNLI.
-
-    Attributes:
-        texts: A `bbq_dataset.builder.Origin`.
-    """
+    """Where the texts come from: as for BBQ, but the published ones lie in the repository of BBNLI."""
 
     texts: Any
 
@@ -79,11 +75,7 @@ class BBQInferenceBenchmark(Benchmark):
     facts = BBQ_NLI_FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> InferenceOrigin:
-        """Check the choice of a source (see `bbq_dataset.builder.Origin`).
-
-        Raises:
-            QabiasError: If there is no such source.
-        """
+        """Check the choice of a source (see `bbq_dataset.builder.Origin`)."""
         if source not in self.sources:
             raise unknown("source", source, self.sources)
         return InferenceOrigin(_builder.Origin(source, seed, fixes, upstream_dir))

@@ -46,13 +46,7 @@ _READ_TEMPLATES = "With 95 % intervals over templates; a single template has non
 
 
 def category_tables(categories: Mapping[str, Scores], original: Mapping[str, Scores], no_side: str) -> list[Table]:
-    """Bias and accuracy by category; the last is all of them.
-
-    Args:
-        categories: Scores of all rows.
-        original: Scores of the rows with a disambiguated context and the names in their original order, if any.
-        no_side: The answer that takes no side, "neutral" or "unknown".
-    """
+    """Bias and accuracy by category; the last is all of them."""
     whole = categories[ALL]
     bias, counts = _of_contexts(whole)
     columns: tuple[Column, ...] = (*bias, *counts, _N_TEMPLATES)
@@ -151,12 +145,7 @@ def _of_contexts(scores: Scores) -> tuple[list[Column], list[Column]]:
 
 
 def order_tables(groups: Mapping[str, Mapping[Key, Scores]], unclear: int) -> list[Table]:
-    """Bias in ambiguous contexts by who is named first and by length of the context, where the run has them.
-
-    Args:
-        groups: Scores by `order` (category, who is first), `length` and `order_and_length` (who is first, length).
-        unclear: Number of rows whose text does not tell who is first.
-    """
+    """Bias in ambiguous contexts by who is named first and by length of the context, where the run has them."""
     if not any(of["n_ambig"] for of in groups["length"].values()):
         return []
     left_out = f" {unclear:,} rows in which the text does not tell who comes first are left out." if unclear else ""
@@ -227,11 +216,7 @@ def _bias_and_counts(cells: Mapping[Key, Scores], keys: Sequence[Key]) -> list[V
 
 
 def statement_tables(groups: Mapping[str, Mapping[Key, Scores]]) -> list[Table]:
-    """Shares of the labels.
-
-    Args:
-        groups: Scores by `answers` (category, context) and `statement` (context, polarity, person).
-    """
+    """Shares of the labels."""
     columns = (*SHARES, N)
     figure = tuple(column.name for column in SHARES)
     by_category = Table(

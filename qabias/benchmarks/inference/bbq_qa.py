@@ -61,11 +61,7 @@ class BBQQuestionsBenchmark(Benchmark):
     facts = BBQ_QA_FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> InferenceOrigin:
-        """Check the choice of a source: those of BBQ as inference.
-
-        Raises:
-            QabiasError: If there is no such source.
-        """
+        """Check the choice of a source: those of BBQ as inference."""
         return INFERENCE.origin(source, seed, fixes, upstream_dir)
 
     def load(self, config: str, origin: Any) -> pa.Table:

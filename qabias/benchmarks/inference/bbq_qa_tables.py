@@ -12,11 +12,7 @@ from qabias.tables.model import Column, Figure, Table, values
 
 
 def question_tables(groups: Mapping[str, Mapping[Key, Scores]]) -> list[Table]:
-    """Shares of the answers.
-
-    Args:
-        groups: Scores by `answers` (category, context) and `question` (context, polarity).
-    """
+    """Shares of the answers."""
     columns = (*PERSON_SHARES, N)
     figure = tuple(column.name for column in PERSON_SHARES)
     by_category = Table(

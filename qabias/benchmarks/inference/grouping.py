@@ -84,18 +84,7 @@ def score(
     groupings: Mapping[str, Sequence[Key | None]],
     rules: Rules,
 ) -> dict[str, dict[Key, Scores]]:
-    """The metric's scores by groups of rows, with the shares of the labels.
-
-    Args:
-        table: The examples.
-        answers: Parallel to them.
-        columns: What the metric reads.
-        groupings: By name the group of every row; None leaves the row out of all groups.
-        rules: How answers are counted.
-
-    Returns:
-        For every grouping the scores by group, in sorted order of the groups.
-    """
+    """The metric's scores by groups of rows, with the shares of the labels."""
     metric = partial(asking.score, rules=rules)
     by = grouping.score(read_columns(table, columns), answers, groupings, metric)["by"]
     return {name: {key: with_shares(of) for key, of in groups.items()} for name, groups in by.items()}
@@ -121,15 +110,7 @@ def examples(
     about: Callable[[Mapping[str, Any]], dict[str, Any]],
     options: Callable[[Mapping[str, Any]], Sequence[str]] = lambda row: LABELS,
 ) -> tuple[tuple[Mapping[str, Any], ...], str]:
-    """Rows and their answers as plain values, and what is to be said of the norm (see `grouping.about_norm`).
-
-    Args:
-        table: The examples.
-        answers: Parallel to them.
-        chosen: Numbers of the rows.
-        about: What is shown of a row.
-        options: The answers that it can have, in the order of their numbers.
-    """
+    """Rows and their answers as plain values, and what is to be said of the norm (see `grouping.about_norm`)."""
     of_table, of_answers = grouping.taken(table, answers, chosen)
     shown = tuple(
         {**about(row), **_answer(answer, options(row))} for row, answer in zip(of_table, of_answers, strict=True)

@@ -32,26 +32,7 @@ _BY_WORDS = "Gender_identity"
 
 
 def from_inference(rows: pa.Table) -> pa.Table:
-    """The questions about the contexts of some rows of BBQ as inference.
-
-    Args:
-        rows: Rows of one configuration with the columns of the inference form of `bbq_dataset`, whole sets.
-
-    Returns:
-        For every context its negative and its non-negative question, in the order of the rows. Beside columns that
-        keep their meaning:
-
-        - `example_id`: number of the question in the configuration, from 0;
-        - `scene_id`: what is `set_id` there: the people, the words and all contexts of them;
-        - `set_id`: the contexts of a scene that have the names in one order, in one length;
-        - `context`: the premise;
-        - `ans0`, `ans1`: the people as the texts name them, the one first whom the context names first; `ans2`:
-          `UNKNOWN`;
-        - `label`, `target_loc`, `biased_loc`, `unknown_loc`: places of the right answer, of the target, of the answer
-          that agrees with the stereotype (the target in a negative question, else the other person), of `UNKNOWN`;
-        - `named_first`: "target" or "nontarget", null where the context does not tell;
-        - `target_groups`, `nontarget_groups`: all targets and non-targets of the template.
-    """
+    """The questions about the contexts of some rows of BBQ as inference."""
     asked = rows.filter(pc.equal(rows["statement_about"], "target"))
     first = named_first(asked)
     # Where the context does not tell, the slots do: the target's is the first one in most templates.
@@ -101,16 +82,7 @@ def named_first(table: pa.Table) -> list[str | None]:
 
 
 def read_answer(text: str, rule: str, row: Mapping[str, Any]) -> int:
-    """Place of the answer that a text gives.
-
-    Args:
-        text: What the model wrote.
-        rule: "none" for the strict reader (`parse_person`), "released" for the rule of the authors' script.
-        row: A question.
-
-    Returns:
-        0 to 2, or `NO_ANSWER` where the strict reader finds none; the released rule counts that as unknown.
-    """
+    """Place of the answer that a text gives."""
     if rule == "released":
         groups = row["target_groups"], row["nontarget_groups"]
         places = row["target_loc"], 1 - row["target_loc"]

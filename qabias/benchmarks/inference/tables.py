@@ -41,14 +41,7 @@ from qabias.tables.model import ALL, Analysis, Column, Table
 
 
 def analyse_bbnli(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
-    """All tables that a BBNLI run has, and a selection of its pairs.
-
-    Args:
-        table: The examples, with the columns of `bbnli_dataset`.
-        answers: Parallel to them: `prediction` or `predictions`, and what they came from.
-        scores: The metric's result for them, with `by` for `subtopic` and `domain`.
-        rules: How answers are counted.
-    """
+    """All tables that a BBNLI run has, and a selection of its pairs."""
     names = ("subtopic", "kind", "stance", "hypothesis_id")
     subtopic, kind, stance, number = (list(map(str, table[name].to_pylist())) for name in names)
     hypotheses: list[Key | None] = [
@@ -79,14 +72,7 @@ def analyse_bbnli(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rul
 
 
 def analyse_bbq_nli(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
-    """All tables that a run of BBQ as inference has, and a selection of its sets.
-
-    Args:
-        table: The examples, with the columns of the inference form of `bbq_dataset`.
-        answers: Parallel to them: `prediction` or `predictions`, and what they came from.
-        scores: The metric's result for them, with `by` for `category`.
-        rules: How answers are counted.
-    """
+    """All tables that a run of BBQ as inference has, and a selection of its sets."""
     form = _Form(BBQ_COLUMNS, "neutral", SHARES, bbq_example, lambda row: LABELS)
     names = ("context_condition", "question_polarity", "statement_about")
     context, polarity, person = (table[name].to_pylist() for name in names)
@@ -96,14 +82,7 @@ def analyse_bbq_nli(table: pa.Table, answers: pa.Table, scores: Scores, rules: R
 
 
 def analyse_bbq_qa(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
-    """All tables that a run of BBQ's questions has, and a selection of its sets.
-
-    Args:
-        table: The examples, with the columns of `questions.from_inference`.
-        answers: Parallel to them: `prediction` or `predictions`, and what they came from.
-        scores: The metric's result for them, with `by` for `category`.
-        rules: How answers are counted.
-    """
+    """All tables that a run of BBQ's questions has, and a selection of its sets."""
     form = _Form(QUESTION_COLUMNS, "unknown", PERSON_SHARES, question_example, answers_of)
     context, polarity = (table[name].to_pylist() for name in ("context_condition", "question_polarity"))
     question: list[Key | None] = list(zip(context, polarity, strict=True))
@@ -112,15 +91,7 @@ def analyse_bbq_qa(table: pa.Table, answers: pa.Table, scores: Scores, rules: Ru
 
 
 class _Form(NamedTuple):
-    """What tells the two forms of BBQ apart.
-
-    Attributes:
-        columns: What the metric reads.
-        no_side: The answer that takes no side.
-        shares: Columns of the shares of the answers.
-        about: What is shown of an example.
-        options: The answers that it can have.
-    """
+    """What tells the two forms of BBQ apart."""
 
     columns: Sequence[str]
     no_side: str

@@ -20,15 +20,7 @@ _FOLDERS = ("", "data", "ynklab/JBBQ_data", "ynklab/JBBQ_data/data")
 
 
 def folder_of(upstream_dir: str | None) -> Path:
-    """The folder of the files `CATEGORY.jsonl`.
-
-    Args:
-        upstream_dir: That folder, one of the files in it, the folder above with the name `data` for it, or a mirror of
-            published files with the folder in `ynklab/JBBQ_data`. Default: `QABIAS_UPSTREAM`.
-
-    Raises:
-        QabiasError: If none is named, or it holds none of the files.
-    """
+    """The folder of the files `CATEGORY.jsonl`."""
     given = upstream_dir or os.environ.get("QABIAS_UPSTREAM")
     if not given:
         raise QabiasError(f"JBBQ may not be passed on: {ASK}, and name its folder with --upstream-dir")
@@ -47,11 +39,7 @@ def file_of(folder: Path, category: str) -> Path:
 
 
 def digest_of(folder: Path) -> str:
-    """SHA-256, in hexadecimal digits, of the names and contents of all files of JBBQ that a folder holds.
-
-    Raises:
-        QabiasError: If one cannot be read.
-    """
+    """SHA-256, in hexadecimal digits, of the names and contents of all files of JBBQ that a folder holds."""
     digest = hashlib.sha256()
     for category in CATEGORIES:
         file = file_of(folder, category)

@@ -65,11 +65,7 @@ def says_unknown(text: str, tag: str) -> bool:
 
 
 class JapaneseQuestions(PublishedQuestions):
-    """BBQ in Japanese (Yanaka et al. 2025); its answers stand in all orders as its authors send them.
-
-    It has one source, the user's files, of which nothing could be checked here: who is a member of the stereotyped
-    group is read by rules that others have found to hold, and where a rule finds none or two, the target is undefined.
-    """
+    """BBQ in Japanese (Yanaka et al. 2025); its answers stand in all orders as its authors send them."""
 
     name = JBBQ
     title = "JBBQ: BBQ in Japanese"
@@ -89,21 +85,13 @@ class JapaneseQuestions(PublishedQuestions):
         return self._language
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None, **options: str) -> SetOrigin:
-        """Find the user's files; in place of a commit stands a digest of their content.
-
-        Raises:
-            QabiasError: If there is no such source, or no files.
-        """
+        """Find the user's files; in place of a commit stands a digest of their content."""
         self.check_source(source, fixes)
         folder = folder_of(upstream_dir)
         return SetOrigin(source, digest_of(folder), seed, str(folder), {}, ())
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
-        """The rows of one category.
-
-        Raises:
-            QabiasError: If the user has no file of it, or it is not in BBQ's form.
-        """
+        """The rows of one category."""
         path = file_of(folder_of(origin.upstream_dir), category)
         if not path.is_file():
             raise QabiasError(f"{path}: no such file; choose a configuration whose file is there, or {ASK}")

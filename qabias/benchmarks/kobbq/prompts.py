@@ -26,13 +26,7 @@ _PLACES = {"a": 0, "b": 1, "c": 2}
 
 
 class Prompt(NamedTuple):
-    """A published prompt.
-
-    Attributes:
-        text: The text with slots `{context}`, `{question}`, `{a}`, `{b}` and `{c}`, in either case.
-        labels: The labels of the three answers, in the case in which they are shown.
-        unknown: What the answer that nobody can tell says in it.
-    """
+    """A published prompt."""
 
     text: str
     labels: tuple[str, str, str]
@@ -40,10 +34,7 @@ class Prompt(NamedTuple):
 
 
 class PublishedPrompts:
-    """The five prompts, read from the published file when one is first needed.
-
-    The file is verified, so that it is the same wherever it comes from.
-    """
+    """The five prompts, read from the published file when one is first needed."""
 
     def __init__(self) -> None:
         self._upstream_dir: str | None = None
@@ -54,11 +45,7 @@ class PublishedPrompts:
         self._upstream_dir = upstream_dir or self._upstream_dir
 
     def prompt(self, number: int) -> Prompt:
-        """A prompt by its number in the file, from 1 on.
-
-        Raises:
-            QabiasError: If the file cannot be had, or is not the published one.
-        """
+        """A prompt by its number in the file, from 1 on."""
         if not self._prompts:
             path = fetch(REPOSITORY, PATH, upstream_dir=self._upstream_dir)
             with path.open(encoding="utf-8", newline="") as file:
@@ -71,11 +58,7 @@ PROMPTS = PublishedPrompts()
 
 
 def formats(prompts: PublishedPrompts = PROMPTS) -> Mapping[str, PromptFormat]:
-    """The formats `kobbq_1` to `kobbq_5` and the set `five` of them, by name.
-
-    Args:
-        prompts: Where they have their texts from.
-    """
+    """The formats `kobbq_1` to `kobbq_5` and the set `five` of them, by name."""
     five = tuple(
         PromptFormat(
             f"kobbq_{number}",

@@ -26,12 +26,7 @@ CITATION = (
 
 
 class KoreanQuestions(PublishedQuestions):
-    """KoBBQ: Korean Bias Benchmark for Question Answering (Jin et al. 2024).
-
-    The option `part` chooses the test samples, one of every version of every template (2,280), or all (76,048). The
-    texts are as released: 12 of the ambiguous test samples say word for word what the other version of their template
-    says, with the answers exchanged. They are kept, because the published scores count them.
-    """
+    """KoBBQ: Korean Bias Benchmark for Question Answering (Jin et al. 2024)."""
 
     name = NAME
     title = TITLE

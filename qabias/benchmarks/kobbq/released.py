@@ -26,17 +26,7 @@ _SAMPLE_ID = re.compile(r"(.+)-(\d+)([a-z])-(\d+)-(amb|dis)-(bsd|cnt)")
 
 
 class SampleId(NamedTuple):
-    """What the id of a sample says.
-
-    Attributes:
-        category: Category in lower case.
-        template: Number of the template in its category, three digits.
-        version: Version of the template. The facts of a disambiguated context agree with the stereotype in b and d and
-            contradict it in a and c; c and d are of other groups than a and b.
-        sample: Number of the people and words that are put into the template.
-        context: "amb" or "dis".
-        question: "bsd", which asks for the person of whom the stereotype is held, or "cnt", which asks for the other.
-    """
+    """What the id of a sample says."""
 
     category: str
     template: str
@@ -47,18 +37,7 @@ class SampleId(NamedTuple):
 
 
 def read_items(samples: Path, templates: Path, category: str) -> list[Item]:
-    """The items of one category; those of a set are neighbours, and sets stand as they first appear in the file.
-
-    A set is the four samples of a template, a version and a number: two contexts with two questions.
-
-    Args:
-        samples: The file of samples.
-        templates: The file of templates.
-        category: One of `CATEGORIES`.
-
-    Raises:
-        QabiasError: If a line is no sample, or its template is not among the templates.
-    """
+    """The items of one category; those of a set are neighbours, and sets stand as they first appear in the file."""
     template_of = {(row["Category"].lower(), int(row["ID"]), row["version"]): row for row in _rows(templates)}
     sets: dict[str, list[Item]] = {}
     for number, row in enumerate(_rows(samples), start=2):

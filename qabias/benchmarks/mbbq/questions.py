@@ -36,13 +36,7 @@ _OF_LANGUAGE: Mapping[str, Sequence[str]] = {
 
 
 class FourLanguages(PublishedQuestions):
-    """MBBQ: Multilingual Bias Benchmark for Question Answering (Neplenbroek et al. 2024).
-
-    Its configurations are the categories of a language (`nl_Age`) and of its control set, whose people have names that
-    tell no group (`nl_Age_control`); the six of a language together (`nl`, `nl_control`); and `all`, the four languages
-    without the control sets, because a bias score over both would be of neither. UNKNOWN stands in all three places, so
-    the answers are in their released order where no other is asked for.
-    """
+    """MBBQ: Multilingual Bias Benchmark for Question Answering (Neplenbroek et al. 2024)."""
 
     name = NAME
     title = TITLE
@@ -74,11 +68,7 @@ class FourLanguages(PublishedQuestions):
         return names
 
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
-        """The released rows of one category of one language, or of its control set.
-
-        A template has one name in all languages and in the control set, e.g. "Age-07", because what it says in four
-        languages is no four independent questions.
-        """
+        """The released rows of one category of one language, or of its control set."""
         language, _, name = category.partition("_")
         path = fetch(self.repository, f"data/{name}_{language}.jsonl", upstream_dir=origin.upstream_dir)
         items = read_items(path, category, control=name.endswith(CONTROL))

@@ -27,16 +27,7 @@ _TAGS = {word: gender for gender, words in _WORDS.items() for word in words} | {
 
 
 def read_items(path: Path, category: str, control: bool) -> Iterator[Item]:
-    """The items of one file in its order.
-
-    Args:
-        path: The released file.
-        category: What the items' category is called.
-        control: Whether the people have names that tell no group.
-
-    Raises:
-        QabiasError: If a line is not a released row.
-    """
+    """The items of one file in its order."""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
         try:
             yield _item(json.loads(line), category, number // ITEMS_PER_SET, control)

@@ -50,16 +50,7 @@ ORDERS = ("shuffled", "released")
 
 @dataclass(frozen=True)
 class SetOrigin:
-    """Where the texts of a set come from.
-
-    Attributes:
-        source: Name of the source.
-        commit: Commit of the published files.
-        seed: Seed of what is drawn.
-        upstream_dir: Local mirror of the published files.
-        options: The options of the benchmark by name, defaults included.
-        changed: The options that are not the default, as the signature names them.
-    """
+    """Where the texts of a set come from."""
 
     source: str
     commit: str
@@ -74,24 +65,12 @@ class SetOrigin:
         return "+".join((f"{self.source}@{self.commit[:7]}", *self.changed))
 
     def shuffle(self, *parts: object) -> StableRandom | None:
-        """What draws the order of the answers; None where they stay as they are released.
-
-        Args:
-            *parts: What the draws belong to.
-        """
+        """What draws the order of the answers; None where they stay as they are released."""
         return StableRandom(*parts, self.seed) if self.options.get("answers") == ORDERS[0] else None
 
 
 class PublishedQuestions(BBQBenchmark):
-    """A published set of BBQ's form.
-
-    Attributes:
-        repository: Where its authors published it, as `owner/name`; its files are pinned and verified.
-        categories: Its categories: every configuration has some of them.
-        lopsided: Whether a set may ask more questions of one polarity than of the other, as it was released.
-        names: Whose names and signs of scores its paper uses, as BBQ's metric calls them; "" for BBQ's own.
-        about: What the card of its dataset folder says of it.
-    """
+    """A published set of BBQ's form."""
 
     sources: Sequence[str] = (RELEASE,)
     asks: Mapping[str, str] = MappingProxyType({"options": "", "letter": "letters", "write": "letters"})
@@ -117,29 +96,17 @@ class PublishedQuestions(BBQBenchmark):
 
     @abstractmethod
     def table(self, category: str, origin: SetOrigin) -> pa.Table:
-        """The examples of one category, with the columns of BBQ.
-
-        Raises:
-            QabiasError: If its files cannot be had, or are not as published.
-        """
+        """The examples of one category, with the columns of BBQ."""
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None, **options: str) -> SetOrigin:
-        """Check the choice of a source.
-
-        Raises:
-            QabiasError: If there is no such source, or fixes are asked for.
-        """
+        """Check the choice of a source."""
         self.check_source(source, fixes)
         chosen = {name: options.get(name, values[0]) for name, values in self.options.items()}
         changed = tuple(f"{name}={value}" for name, value in chosen.items() if value != self.options[name][0])
         return SetOrigin(source, self.commit(), seed, upstream_dir, chosen, changed)
 
     def check_source(self, source: str, fixes: bool) -> None:
-        """Refuse what is no source, and fixes, of which there are none for these texts.
-
-        Raises:
-            QabiasError: If there is no such source, or fixes are asked for.
-        """
+        """Refuse what is no source, and fixes, of which there are none for these texts."""
         check_source(source, self.sources, fixes)
         if fixes:
             raise QabiasError(f"{self.name}: the published texts are taken as they are; leave out --fixes")
@@ -220,11 +187,7 @@ class PublishedQuestions(BBQBenchmark):
         return self.categories if config == ALL else (config,)
 
     def check_config(self, config: str) -> None:
-        """Refuse what is neither a configuration nor several in their order that have no category in common.
-
-        Raises:
-            QabiasError: If it is none.
-        """
+        """Refuse what is neither a configuration nor several in their order that have no category in common."""
         names = [name.strip() for name in config.split(",")]
         for name in names:
             if name not in self.configs:
@@ -264,14 +227,7 @@ def set_formats(benchmark: PublishedQuestions) -> Mapping[str, PromptFormat]:
 
 
 def set_facts(name: str, title: str, citation: str, **changes: Any) -> Facts:
-    """What a set says of itself: the facts of BBQ, without what is of BBQ's paper or texts alone.
-
-    Args:
-        name: Name of the benchmark.
-        title: Name for people, above the scores.
-        citation: Whom to cite, in HTML.
-        **changes: What else differs.
-    """
+    """What a set says of itself: the facts of BBQ, without what is of BBQ's paper or texts alone."""
     measures = tuple(replace(measure, source="") for measure in FACTS.measures)
     caption = f"{title} in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes"
     own_tables = tuple(table for table in FACTS.own_tables if table != "question_only")

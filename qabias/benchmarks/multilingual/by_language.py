@@ -18,14 +18,7 @@ _COST = Column("accuracy_cost", "Cost of non-alignment", "signed")
 
 
 def by_language(table: pa.Table, answers: pa.Table, languages: Sequence[str], rules: Rules) -> list[Table]:
-    """Bias scores and accuracies of every language; no table where there is one language.
-
-    Args:
-        table: The examples.
-        answers: The answers, parallel to them.
-        languages: The language of every example.
-        rules: How answers are counted.
-    """
+    """Bias scores and accuracies of every language; no table where there is one language."""
     if len(set(languages)) < 2:
         return []
     groups = score(table, answers, {"language": [(language,) for language in languages]}, rules)["by"]["language"]

@@ -35,23 +35,12 @@ _UNKNOWN = 2
 
 
 def is_target(category: str, text: str, info: str, groups: Sequence[str]) -> bool:
-    """Whether a person is a member of the stereotyped group: by the group tag, or by the label that names them.
-
-    Args:
-        category: Category of the template; it makes no difference.
-        text: The label that names the person.
-        info: The person's group tag.
-        groups: The stereotyped groups.
-    """
+    """Whether a person is a member of the stereotyped group: by the group tag, or by the label that names them."""
     return info in groups or text in groups
 
 
 def read_words(folder: Path) -> Vocabulary:
-    """The labels of a folder; none where it has no `vocabulary/labels.csv`.
-
-    Raises:
-        QabiasError: If the file lacks a column or overlaps with an unknown label.
-    """
+    """The labels of a folder; none where it has no `vocabulary/labels.csv`."""
     path = folder / LABELS
     labels: Mapping[str, Any] = _vocabulary.read_labels(path) if path.exists() else {}
     vocabulary: Vocabulary = _vocabulary.Vocabulary(labels, ())
@@ -59,15 +48,7 @@ def read_words(folder: Path) -> Vocabulary:
 
 
 def read_own(folder: Path, categories: Sequence[str]) -> dict[str, list[Template]]:
-    """The templates of every category of a folder, checked.
-
-    Args:
-        folder: Folder with `templates/CATEGORY.yaml`.
-        categories: Names of the categories.
-
-    Raises:
-        QabiasError: If a file is missing or wrong; the message names file, template and field.
-    """
+    """The templates of every category of a folder, checked."""
     form = _template.Form(
         categories=tuple(categories),
         is_target=is_target,
@@ -86,20 +67,7 @@ def read_own(folder: Path, categories: Sequence[str]) -> dict[str, list[Template
 def rows_of_templates(
     templates: Sequence[Template], words: Vocabulary, unknown: Sequence[str], parts: Sequence[object], code: str
 ) -> Iterator[Row]:
-    """The examples of one category.
-
-    Every template has draws of its own, so that a change of one leaves the examples of the others as they are.
-
-    Args:
-        templates: The versions of its templates; those of one template are neighbours.
-        words: The labels.
-        unknown: Wordings of the answer that nobody can tell; one is drawn for every set.
-        parts: What the draws belong to: name of the benchmark and seed.
-        code: Code of the language, for the capitals at the start of sentences.
-
-    Raises:
-        QabiasError: If nobody can fill a template.
-    """
+    """The examples of one category."""
     example_id = 0
     for template_id, versions in groupby(templates, lambda template: template.template_id):
         random = StableRandom(*parts, template_id)

@@ -47,15 +47,7 @@ _NOT_SAID = {"source_datasets": None, "annotations_creators": None, "language_cr
 
 @dataclass(frozen=True)
 class FolderOrigin:
-    """Where the tables of a folder come from.
-
-    Attributes:
-        dataset: Name of the set on the command line.
-        source: Name of the source.
-        version: Source, commit and what is not the default.
-        seed: Seed of what is drawn.
-        table: The examples of a category.
-    """
+    """Where the tables of a folder come from."""
 
     dataset: str
     source: str
@@ -65,13 +57,7 @@ class FolderOrigin:
 
 
 class SetFolder(DatasetFolder[FolderOrigin]):
-    """The folder of a set: one table per category.
-
-    Args:
-        about: What its card says of it.
-        groups: The categories of every configuration, the one of all examples last.
-        language: The language of a category.
-    """
+    """The folder of a set: one table per category."""
 
     def __init__(self, about: About, groups: Mapping[str, Sequence[str]], language: Callable[[str], Language]):
         super().__init__(Path(__file__).parent)

@@ -12,11 +12,7 @@ LanguageOf = Callable[[Example], Language]
 
 
 def formats_in(language_of: LanguageOf) -> Mapping[str, PromptFormat]:
-    """The formats `qa` and `letters` in the words of a language, by name.
-
-    Args:
-        language_of: The language of an example.
-    """
+    """The formats `qa` and `letters` in the words of a language, by name."""
 
     def qa(example: Example) -> tuple[str, tuple[str, ...]]:
         words = language_of(example)

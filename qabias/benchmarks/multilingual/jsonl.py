@@ -39,22 +39,7 @@ def says_unknown(text: str, tag: str) -> bool:
 def read_items(
     path: Path, category: str, is_target: IsTarget = in_groups, is_unknown: IsUnknown = says_unknown
 ) -> Iterator[Item]:
-    """The items of one file, in its order.
-
-    A template has the number of its question, in all of its versions, as in BBQ. A set holds neighbours of one version
-    with the same `answer_info`, every kind of context and question once; the answers themselves may differ, as in
-    Basque, which declines them. The files do not say whether people have names alone, so that every item has the label
-    type "label".
-
-    Args:
-        path: The file.
-        category: Its category.
-        is_target: Whether a person is a member of the stereotyped group.
-        is_unknown: Whether an answer says that nobody can tell.
-
-    Raises:
-        QabiasError: If it cannot be read, is empty, or a line is not in BBQ's form.
-    """
+    """The items of one file, in its order."""
     last: tuple[str, str, _Infos] | None = None
     kinds: set[tuple[bool, bool]] = set()
     number = 0

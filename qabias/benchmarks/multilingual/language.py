@@ -66,17 +66,7 @@ _PROMPT_KEYS = ("question", "answer", "letters", "gap")
 
 @dataclass(frozen=True)
 class Language:
-    """A language.
-
-    Attributes:
-        code: ISO 639-1 code, e.g. "nl".
-        name: Its English name.
-        question: What stands before a question.
-        answer: What stands before an answer.
-        letters: Sentence that asks for the letter of an answer and nothing else.
-        gap: What stands between these words and what follows them: a space, or nothing where the language has none.
-        phrases: What is needed to read its written answers.
-    """
+    """A language."""
 
     code: str
     name: str
@@ -89,11 +79,7 @@ class Language:
 
 @cache
 def load_language(code: str) -> Language:
-    """The language of that code.
-
-    Raises:
-        QabiasError: If this package does not have it.
-    """
+    """The language of that code."""
     known = sorted(path.stem for path in FOLDER.glob("*.yaml"))
     if code not in known:
         raise unknown("language", code, known)
@@ -101,11 +87,7 @@ def load_language(code: str) -> Language:
 
 
 def read_language(path: Path) -> Language:
-    """A language from its file; the name of the file is its code.
-
-    Raises:
-        QabiasError: If the file cannot be read, or lacks something.
-    """
+    """A language from its file; the name of the file is its code."""
     try:
         content: dict[str, Any] = yaml.safe_load(read_utf8(path))
         prompts = content["prompts"]

@@ -24,22 +24,12 @@ _READ = (
 
 
 def with_names(rules: Rules, names: str) -> Rules:
-    """The rules of the metric with its option `names`, where answers are counted as the papers count them.
-
-    Args:
-        rules: How answers are counted.
-        names: Whose names the set uses, as the metric calls them; "" for none.
-    """
+    """The rules of the metric with its option `names`, where answers are counted as the papers count them."""
     return {**rules, "names": names} if names and rules.get("unparsed", "exclude") == "exclude" else rules
 
 
 def names_table(groups: Mapping[str, Scores], names: str) -> Table:
-    """The scores under the names of the paper: groups by scores.
-
-    Args:
-        groups: The scores by group, as the metric returns them with the option `names`.
-        names: Its value.
-    """
+    """The scores under the names of the paper: groups by scores."""
     named = measures_of(names)
     columns = [Column(measure.name, measure.title, measure.kind) for measure in named]
     rows = tuple((group, *values(of, columns)) for group, of in groups.items())
@@ -58,12 +48,7 @@ def names_table(groups: Mapping[str, Scores], names: str) -> Table:
 
 
 def in_names(scores: Scores, names: str) -> str:
-    """The same of all examples in one line; "" of scores without them.
-
-    Args:
-        scores: What the metric returned, or `scores.json` holds.
-        names: The value of the metric's option `names`.
-    """
+    """The same of all examples in one line; "" of scores without them."""
     found = tiles([one for one in measures_of(names) if one.name in scores], scores)
     texts = []
     for tile in found:
@@ -74,11 +59,7 @@ def in_names(scores: Scores, names: str) -> str:
 
 
 def measures_of(names: str) -> list[Measure]:
-    """The scores of a paper: what they are here is their note.
-
-    Args:
-        names: The value of the metric's option `names`.
-    """
+    """The scores of a paper: what they are here is their note."""
     ours = {measure.name: measure for measure in MEASURES}
     found = []
     for name in locate.metric_module(BBQ, "engine").NAMES[names]:

@@ -19,41 +19,14 @@ UNDEFINED = -1
 
 
 class Answer(NamedTuple):
-    """An answer.
-
-    Attributes:
-        text: What it says.
-        group: The group of the person that it names, as the set calls it; "unknown" where it names nobody.
-    """
+    """An answer."""
 
     text: str
     group: str
 
 
 class Item(NamedTuple):
-    """A question as a set publishes it.
-
-    Attributes:
-        category: Category, as the set calls it.
-        template: What tells its template from others of the category.
-        set: What tells the items of one context and people from others of the template.
-        negative: Whether it asks for the person of whom the stereotype is held; else for the other one.
-        ambiguous: Whether the context leaves open who it was.
-        context: Context.
-        question: Question.
-        answers: The three answers.
-        right: Number of the right one.
-        target: Number of the answer that names the member of the stereotyped group; `UNDEFINED` where none, or more
-            than one, does.
-        unknown: Number of the answer that says that nobody can tell.
-        stereotype: The stereotype in a few words.
-        groups: The groups of whom it is held.
-        label_type: "name" where people are told apart by proper names alone, else "label".
-        comparison: How the two people differ, in sets that say so.
-        subcategory: Finer category, in sets that have them.
-        version: Version of the template.
-        source: Where the stereotype is documented.
-    """
+    """A question as a set publishes it."""
 
     category: str
     template: str
@@ -78,14 +51,7 @@ class Item(NamedTuple):
 def rows_of(
     items: Iterable[Item], shuffle: StableRandom | None = None, wording: Callable[[], str] | None = None
 ) -> Iterator[Row]:
-    """The rows of the items of a category, in their order.
-
-    Args:
-        items: The items of one category; those of a set are neighbours.
-        shuffle: Draws the order of the answers of every set, the same for all of its items; None leaves them as they
-            are.
-        wording: Draws what the answer that nobody can tell says, for every set; None leaves it as it is.
-    """
+    """The rows of the items of a category, in their order."""
     numbers: dict[str, int] = {}
     set_id, last, order = "", None, list(PLACES)
     said: str | None = None

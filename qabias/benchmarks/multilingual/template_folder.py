@@ -43,15 +43,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 class TemplateQuestions(PublishedQuestions):
-    """A folder of templates.
-
-    Args:
-        folder: The folder.
-        digest: Digest of its files, 40 hexadecimal digits.
-
-    Raises:
-        QabiasError: If a file is missing or wrong; the message names file, template and field.
-    """
+    """A folder of templates."""
 
     sources: Sequence[str] = (TEMPLATES,)
     options: Mapping[str, Sequence[str]] = MappingProxyType({})
@@ -87,11 +79,7 @@ class TemplateQuestions(PublishedQuestions):
 
 
 def load(folder: Path) -> TemplateQuestions:
-    """The benchmark of a folder; it is read anew when a file in it has changed.
-
-    Raises:
-        QabiasError: If there is no such folder, or a file of it is missing or wrong.
-    """
+    """The benchmark of a folder; it is read anew when a file in it has changed."""
     if not (folder / BENCHMARK_FILE).is_file():
         raise QabiasError(
             f"{folder}: no folder of templates: {folder / BENCHMARK_FILE} does not exist (looked for in {Path.cwd()}); "
@@ -102,11 +90,7 @@ def load(folder: Path) -> TemplateQuestions:
 
 
 def digest_of(folder: Path) -> str:
-    """SHA-1 of the files of a folder with their names, 40 hexadecimal digits.
-
-    Raises:
-        QabiasError: If a file cannot be read.
-    """
+    """SHA-1 of the files of a folder with their names, 40 hexadecimal digits."""
     paths = [folder / BENCHMARK_FILE, folder / LANGUAGE_FILE, folder / LABELS, *(folder / TEMPLATES).glob("*.yaml")]
     digest = hashlib.sha1(usedforsecurity=False)
     for path in sorted(path for path in paths if path.exists()):

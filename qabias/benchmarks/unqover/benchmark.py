@@ -89,10 +89,7 @@ class UnQoverBenchmark(Benchmark):
         return _builder.Origin(source, seed, fixes, upstream_dir, subjects)
 
     def load(self, config: str, origin: Any) -> pa.Table:
-        """The examples of a set or of all four, in file order, with the column `set`; texts are dictionaries.
-
-        The bundled examples are the committed ones; everything else is generated.
-        """
+        """The examples of a set or of all four, in file order, with the column `set`; texts are dictionaries."""
         tables = []
         names = self._sets(config)
         if origin.subjects is not None and not all(name.endswith(_builder.MLM) for name in names):
@@ -130,11 +127,7 @@ class UnQoverBenchmark(Benchmark):
         return CHOOSE if isinstance(scorer, TextScorer) else next(iter(FORMATS))
 
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
-        """The eight scores of every row: of both subjects, in both orders, to both questions.
-
-        Of answers that a model writes also what became of them, and the texts (see `written`). Of shares of pairs also
-        in how many of the four questions both subjects have a probability of 0: their shares are 0.5 and 0.5 then.
-        """
+        """The eight scores of every row: of both subjects, in both orders, to both questions."""
         ways = kind_of(scorer).ways
         masked = "masked" in part.column_names
         if masked != ("masks" in ways):
@@ -163,13 +156,7 @@ class UnQoverBenchmark(Benchmark):
         }
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
-        """All measures by set.
-
-        Rows without a score are left out. The subjects that a masked model does not know as one token are named; of
-        written answers there are the outcomes, and the range that every score could take with those that are missing;
-        of shares of pairs the number of questions in which neither subject has any probability; parts that an older
-        version wrote have none, because it left such rows without a score.
-        """
+        """All measures by set."""
         given = {name: _numbers(answers, name) for name in self.answer_columns}
         known = ~np.isnan(np.stack(list(given.values()))).any(axis=0)
         if RUN in table.column_names:  # a row is scored in all runs or in none

@@ -23,12 +23,7 @@ _NAMES = ("mu", *_ERRORS)
 
 
 def findings(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:
-    """The sentence about a run.
-
-    Args:
-        benchmark: The benchmark.
-        scores: What its `score` returned, or the same read from `scores.json`.
-    """
+    """The sentence about a run."""
     sets: Mapping[str, Scores] = scores["sets"]
     unsaid = _unsaid(benchmark, scores)
     stated = {name: of for name, of in sets.items() if name not in unsaid}

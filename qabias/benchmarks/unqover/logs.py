@@ -23,19 +23,7 @@ _REFERENCES = (
 
 
 def logged(log: Log, benchmark: Benchmark, hints: Mapping[str, str], sets: Sequence[str]) -> Logged | None:
-    """The answers in a log of one of the tasks; None where it is of another task.
-
-    The score of a subject is the probability of its text, as in a run with the norm "none".
-
-    Args:
-        log: A log.
-        benchmark: UnQover.
-        hints: What the caller says was asked.
-        sets: Its sets.
-
-    Raises:
-        QabiasError: If it is one, and does not keep what scores need.
-    """
+    """The answers in a log of one of the tasks; None where it is of another task."""
     import pyarrow as pa
 
     asked = own_task(log, benchmark, hints, _DOCUMENT)
@@ -68,17 +56,7 @@ def logged(log: Log, benchmark: Benchmark, hints: Mapping[str, str], sets: Seque
 
 
 def _add(rows: dict[tuple[str, int], dict[str, Any]], log: Log, sample: Sample, sets: Sequence[str]) -> None:
-    """Put the answer to one question into the row that it is about.
-
-    Args:
-        rows: The rows so far, by set and number.
-        log: The log.
-        sample: The question.
-        sets: The sets of the benchmark.
-
-    Raises:
-        QabiasError: If it is no question about a row of a set, or one that was answered before.
-    """
+    """Put the answer to one question into the row that it is about."""
     if len(sample.loglikelihoods) != 2:
         raise QabiasError(f"{log.called}: {sample.where}: it has no log-likelihoods of two subjects")
     number, example_id = column(log, sample, "number"), column(log, sample, "example_id")

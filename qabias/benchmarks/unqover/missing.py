@@ -44,11 +44,7 @@ class Subjects(NamedTuple):
 
 
 def nothing_scored(table: pa.Table) -> dict[str, Any]:
-    """The scores of a set of which no row has all four answers: undefined, as the metric names them.
-
-    Args:
-        table: The examples of the set; those of several runs are told apart by the column `RUN`.
-    """
+    """The scores of a set of which no row has all four answers: undefined, as the metric names them."""
     undefined = float("nan")
     names = [measure.name for measure in MEASURES]
     counts = dict.fromkeys(("n", "n_subjects", "n_attributes", "n_templates"), 0)
@@ -66,19 +62,7 @@ def nothing_scored(table: pa.Table) -> dict[str, Any]:
 
 
 def about_written(table: pa.Table, answers: pa.Table, known: np.ndarray, rules: Rules) -> dict[str, Any]:
-    """What became of the written answers to a set, and what its scores could be with the missing ones.
-
-    Args:
-        table: The examples of the set; those of several runs one after the other, told apart by the column `RUN`.
-        answers: Their eight scores and the column `outcomes`, parallel to them.
-        known: Shape (n,), whether a row is scored.
-        rules: How answers are counted.
-
-    Returns:
-        `outcomes`, the number of answers of each; `n_declined`, those among the answered that say that nobody can know,
-        or name neither; `unparsed_share`, the share of the rows that are left out; where there are any, `range` as
-        `possible_ranges` gives it, the mean over runs.
-    """
+    """What became of the written answers to a set, and what its scores could be with the missing ones."""
     scores = _stacked(answers)
     given = answers["outcomes"].combine_chunks().flatten()
     counts = {pair["values"]: pair["counts"] for pair in given.value_counts().to_pylist()}
@@ -103,14 +87,7 @@ def about_classes(
 
 
 def written_facts(outcomes: Mapping[str, int], n_declined: int, n_left_out: int, n_rows: int) -> dict[str, str]:
-    """What a report says first of written answers; label to text.
-
-    Args:
-        outcomes: Number of answers of each outcome.
-        n_declined: Answers that say that nobody can know, or name neither.
-        n_left_out: Rows that lack an answer.
-        n_rows: All rows.
-    """
+    """What a report says first of written answers; label to text."""
     n_answers = sum(outcomes.values())
     lost = {name: n for name, n in outcomes.items() if n and name not in (ANSWERED, REFUSED)}
     of_each = f" ({', '.join(f'{n:,} {name}' for name, n in lost.items())})" if lost else ""
@@ -148,17 +125,7 @@ def _subjects(table: pa.Table) -> Subjects:
 
 
 def possible_ranges(scores: Floats, of: Subjects, rules: Rules) -> dict[str, list[float]]:
-    """What the headline scores of all rows could be, whatever the missing answers had been.
-
-    Args:
-        scores: Shape (n_rows, 2 subjects, 4 questions): 1 for the subject that an answer chooses and else 0, NaN where
-            it is missing. At least one row.
-        of: Whom and what the rows are about.
-        rules: How answers are counted.
-
-    Returns:
-        For each score [low, high].
-    """
+    """What the headline scores of all rows could be, whatever the missing answers had been."""
     comparative = _comparative(scores)
     signs = Bounds(*(np.sign(end) for end in comparative))
     gamma, eta = (_of_cells(of, bounds) for bounds in (comparative, signs))
@@ -185,10 +152,7 @@ def _comparative(scores: Floats) -> Bounds:
 
 
 def _of_cells(of: Subjects, rows: Bounds) -> Bounds:
-    """The absolute mean of each subject with each attribute, shape (n_subjects, n_attributes); -1 where there is none.
-
-    The second subject of a row has the first one's value with the other sign.
-    """
+    """Absolute mean per subject and attribute, shape (n_subjects, n_attributes); -1 if undefined."""
     n_subjects, n_attributes = int(max(of.first.max(), of.second.max())) + 1, int(of.attribute.max()) + 1
     first, second = (subject * n_attributes + of.attribute for subject in (of.first, of.second))
 

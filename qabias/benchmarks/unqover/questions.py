@@ -102,18 +102,7 @@ def ask_masks(part: pa.Table, scorer: MaskScorer) -> np.ndarray:
 
 
 def shares_of_pairs(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The share of each subject in what the two have together.
-
-    Where both have a probability of 0 there is nothing to divide, as with a masked model that keeps its ten likeliest
-    tokens: the two are even then, 0.5 to 0.5.
-
-    Args:
-        scores: Probabilities of shape (n_rows, 2, 4), NaN of a subject that the model does not know.
-
-    Returns:
-        The shares, NaN where the probability is, and for every row in how many of its questions neither subject has any
-        probability, of shape (n_rows,).
-    """
+    """The share of each subject in what the two have together."""
     together = np.nansum(scores, axis=1, keepdims=True)
     has_none = together == 0
     shares = np.where(has_none & ~np.isnan(scores), 0.5, scores / np.where(has_none, 1, together))

@@ -62,13 +62,7 @@ class Contents(NamedTuple):
 
 
 def set_contents(name: str, table: pa.Table, scored: np.ndarray) -> Contents:
-    """Subjects, attributes and numbers of rows of a set.
-
-    Args:
-        name: Name of the set.
-        table: The examples of the set.
-        scored: Shape (n,), whether a row has scores.
-    """
+    """Subjects, attributes and numbers of rows of a set."""
     coded = {
         name: codes_and_values(table[name])
         for name in ("subject1", "subject2", "cluster1", "cluster2", "attribute", "attribute_class")
@@ -104,13 +98,7 @@ def _given(names: Mapping[str, str]) -> dict[str, str]:
 
 
 def tables_of_set(name: str, scores: Scores, contents: Contents) -> list[Table]:
-    """All tables of a set.
-
-    Args:
-        name: Name of the set.
-        scores: The metric's result for it.
-        contents: What its scored rows are about.
-    """
+    """All tables of a set."""
     plain = name.removesuffix(_MASKED)
     title = plain.capitalize() + (", masked sentences" if name != plain else "")
     tables = [

@@ -45,13 +45,7 @@ _READ_INTERVALS = (
 
 
 def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
-    """All tables that an UnQover run has, and a selection of its rows.
-
-    Args:
-        table: The examples, with the columns of `unqover_dataset` and `set`.
-        answers: Parallel to them: the eight scores; NaN where there is none. Of written answers also the texts.
-        scores: What `UnQoverBenchmark.score` returns for them: `sets`, from name to the metric's result.
-    """
+    """All tables that an UnQover run has, and a selection of its rows."""
     sets: Mapping[str, Scores] = scores["sets"]
     there = set(pc.unique(table["set"]).to_pylist())
     names = [name for name in sets if name in there]
@@ -75,11 +69,7 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
 
 
 def comparative_scores(answers: pa.Table) -> np.ndarray:
-    """C(subject1, subject2) of every row (Eq. 6), by the metric's own function; NaN where a score is.
-
-    Args:
-        answers: The eight scores.
-    """
+    """C(subject1, subject2) of every row (Eq. 6), by the metric's own function; NaN where a score is."""
     engine = locate.metric_module(NAME, "engine")
     columns = {name: answers[name].to_numpy().astype(np.float64) for name in engine.SCORE_COLUMNS}
     comparative: np.ndarray = engine.comparative_scores(columns)

@@ -45,28 +45,14 @@ _OTHER_LETTER = re.compile(r"^\W*[C-Z]\W*[).:]\s+")
 
 
 class Read(NamedTuple):
-    """What a text is read as.
-
-    Attributes:
-        place: Which of the two subjects it chooses, 0 for the one that the context names first; `NOBODY` for neither,
-            `qabias.answers.NO_ANSWER` where that is not known.
-        outcome: One of `qabias.answers.outcomes.OUTCOMES`.
-    """
+    """What a text is read as."""
 
     place: int
     outcome: str
 
 
 def ask_texts(part: pa.Table, scorer: TextScorer, prompt_format: PromptFormat) -> dict[str, pa.Array]:
-    """Let a model write its answers to the four questions about every row.
-
-    Returns:
-        The eight scores of every row, and of its four questions in the order of `ASKED` the outcomes, the texts, and
-        what the model thought where a server gives that.
-
-    Raises:
-        QabiasError: If the scorer draws several samples of an answer.
-    """
+    """Let a model write its answers to the four questions about every row."""
     if scorer.samples > 1:
         raise QabiasError(f"{NAME}: a question has one answer; leave samples out")
     asked = list(questions_of(part))
@@ -91,14 +77,7 @@ def ask_texts(part: pa.Table, scorer: TextScorer, prompt_format: PromptFormat) -
 
 
 def read(text: str, subjects: Sequence[str], reasons_first: bool = False) -> Read:
-    """Which of two subjects a text chooses.
-
-    Args:
-        text: What the model wrote; a `qabias.answers.outcomes.Written` also says why it ended.
-        subjects: The two subjects in the order of the prompt.
-        reasons_first: Whether the prompt asks for reasons before the answer: what a text that was cut off has said
-            about the evidence is then no answer yet.
-    """
+    """Which of two subjects a text chooses."""
     place = parse_choice(text, subjects, LETTERS)
     became = outcome(text, place)
     said = set_thinking_aside(text)

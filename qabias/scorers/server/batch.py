@@ -41,12 +41,7 @@ class _NotThereError(Exception):
 
 
 class Reply(NamedTuple):
-    """What a batch gave for a request.
-
-    Attributes:
-        status: HTTP status; 0 where the request was not even sent.
-        content: Body of the answer, or what is said of the failure.
-    """
+    """What a batch gave for a request."""
 
     status: int
     content: Any
@@ -58,23 +53,14 @@ class Reply(NamedTuple):
 
 
 class Results(NamedTuple):
-    """What result files hold.
-
-    Attributes:
-        replies: What was given for every request, by `custom_id`; of several for one, the first answer.
-        unreadable: Lines that hold no result, such as a torn last one, as "FILE:LINE".
-    """
+    """What result files hold."""
 
     replies: dict[str, Reply]
     unreadable: list[str]
 
 
 def read_results(paths: Iterable[Path]) -> Results:
-    """Read result files, those of errors too; the order of files and lines does not matter.
-
-    Raises:
-        QabiasError: If a file cannot be read.
-    """
+    """Read result files, those of errors too; the order of files and lines does not matter."""
     found = Results({}, [])
     for path in paths:
         try:
@@ -104,12 +90,7 @@ def _read_result(line: bytes) -> tuple[str, Reply]:
 
 
 class RequestFiles:
-    """Writes requests into numbered files in the limits of a service, each file whole or not at all.
-
-    Args:
-        folder: Folder of the files.
-        stem: What their names begin with; files of that name from before are removed.
-    """
+    """Writes requests into numbered files in the limits of a service, each file whole or not at all."""
 
     def __init__(self, folder: Path, stem: str) -> None:
         self._folder = folder
@@ -119,11 +100,7 @@ class RequestFiles:
         self._written: list[tuple[Path, int]] = []
 
     def add(self, name: str, body: Body) -> None:
-        """Add a request.
-
-        Raises:
-            ValueError: If it holds a number that is not finite, which JSON does not have.
-        """
+        """Add a request."""
         line = {"custom_id": name, "method": "POST", "url": f"/v1/{PATH}", "body": body}
         self._add_line(json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
@@ -134,11 +111,7 @@ class RequestFiles:
         self._n_bytes += len(line)
 
     def close(self) -> list[tuple[Path, int]]:
-        """Write what is left.
-
-        Returns:
-            All files, each with its number of requests.
-        """
+        """Write what is left."""
         if self._lines:
             self._write()
         if not self._written:
@@ -159,16 +132,7 @@ class RequestFiles:
 
 
 class BatchClient(Asker):
-    """Takes answers from the journal and from result files; writes the requests that have none into request files.
-
-    Args:
-        journal: File that keeps the answers; request files lie in the folder `FOLDER` beside it.
-        what: `WRITE` or `READ`.
-        results: Files to read.
-
-    Raises:
-        QabiasError: If there is no journal, or a file cannot be read.
-    """
+    """Takes answers from the journal and from result files; writes the requests that have none into request files."""
 
     is_alone = True
 
@@ -210,11 +174,7 @@ class BatchClient(Asker):
         self._requests.add(name, body)
 
     def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
-        """The answer that a file has for a request.
-
-        Raises:
-            RefusedError: If the request failed.
-        """
+        """The answer that a file has for a request."""
         reply = self._results.replies.get(request_hash(body))
         if reply is None:
             raise _NotThereError

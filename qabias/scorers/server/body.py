@@ -35,16 +35,7 @@ _OWN = {
 
 
 def parse_body(options: Mapping[str, str], may_set_temperature: bool) -> dict[str, Any]:
-    """The fields that options of the form `body.NAME` put into every request.
-
-    Args:
-        options: Options by name, others too.
-        may_set_temperature: Whether nothing else sets the temperature.
-
-    Raises:
-        QabiasError: If a name is none, is a field of qabias' own or stands in the way of another, or a value does not
-            fit into the one line of a signature or holds a number that is not finite.
-    """
+    """The fields that options of the form `body.NAME` put into every request."""
     body: dict[str, Any] = {}
     for name in sorted(name for name in options if name.startswith(PREFIX)):
         field, value = name.removeprefix(PREFIX), options[name]

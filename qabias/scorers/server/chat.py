@@ -37,18 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class ServerScorer:
-    """What all ways of asking a server have in common.
-
-    Args:
-        model: Name that the server knows the model by.
-        client: Asks the server.
-        body: Fields that go into every request beside those of the scorer.
-
-    Attributes:
-        model_signature: Empty: a server does not say what it runs.
-        settings: What stands in the signature beside the options.
-        new_tokens: Most tokens that a request generates.
-    """
+    """What all ways of asking a server have in common."""
 
     name = "server"
     model_signature = ""
@@ -92,19 +81,7 @@ class ServerScorer:
 
 
 class ServerChatScorer(ServerScorer):
-    """Lets a model behind a server write answers.
-
-    Args:
-        model: Name that the server knows the model by.
-        client: Asks the server.
-        max_new_tokens: Most tokens of an answer; None for what `allow` says.
-        token_field: What the server calls that limit.
-        temperature: See `ServerOptions`.
-        body: See `ServerScorer`.
-
-    Attributes:
-        samples: 1.
-    """
+    """Lets a model behind a server write answers."""
 
     samples = 1
 
@@ -131,13 +108,7 @@ class ServerChatScorer(ServerScorer):
             self.settings = self._settings()
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
-        """One answer to every prompt, in order, with why it ended and what a server gives as the thinking before it.
-
-        One without text (a filter, or thoughts only) is empty.
-
-        Raises:
-            QabiasError: If the server refuses, fails for good or does not answer as it should.
-        """
+        """One answer to every prompt, in order, with why it ended and what a server gives as the thinking before it."""
         fields = {self._token_field: self.new_tokens, **temperature_field(self._temperature), **self._body}
         bodies = [chat_body(self._model, prompt, fields) for prompt in prompts]
         return [(_written(answer),) for answer in self._client.ask(bodies, self._ask_one)]
@@ -173,14 +144,7 @@ def is_filtered(error: RefusedError) -> bool:
 
 
 def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
-    """What is kept of an answer: the text, why it ended, and the thinking that a server gives apart from it.
-
-    Args:
-        answer: What `/chat/completions` answered.
-
-    Raises:
-        ModeError: If it is no answer of a chat.
-    """
+    """What is kept of an answer: the text, why it ended, and the thinking that a server gives apart from it."""
     try:
         choice = answer["choices"][0]
         message = choice["message"]

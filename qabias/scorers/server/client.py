@@ -71,15 +71,7 @@ _log = logging.getLogger(__name__)
 
 
 class Patience(NamedTuple):
-    """How often and how long a request is repeated.
-
-    In all a server may be away for a minute and a half on average, three minutes at most.
-
-    Attributes:
-        first_wait: Most seconds before the second attempt; the limit doubles with every attempt.
-        longest_wait: Most seconds before any attempt, unless the server asks for more.
-        attempts: Most attempts.
-    """
+    """How often and how long a request is repeated."""
 
     first_wait: float = 0.5
     longest_wait: float = 60.0
@@ -90,12 +82,7 @@ PATIENCE = Patience()
 
 
 class RefusedError(QabiasError):
-    """The server does not take the request as it is.
-
-    Attributes:
-        status: HTTP status.
-        code: What the server calls the reason; "" where it does not say.
-    """
+    """The server does not take the request as it is."""
 
     def __init__(self, message: str, status: int, code: str = "") -> None:
         super().__init__(message)
@@ -112,11 +99,7 @@ class NoChoiceError(QabiasError):
 
 
 class GaveUpError(QabiasError):
-    """Every attempt failed.
-
-    Attributes:
-        is_doubtful: Whether the failure may be that of a server which cannot be asked in this way.
-    """
+    """Every attempt failed."""
 
     def __init__(self, message: str, is_doubtful: bool) -> None:
         super().__init__(message)
@@ -132,13 +115,7 @@ class _Kind(Enum):
 
 
 class _RepeatedError(Exception):
-    """A failure that may be over at the next attempt.
-
-    Attributes:
-        wait: The server's own wish in seconds.
-        kind: Its kind.
-        advice: What to do if it is not over, where there is something; begins with "; ".
-    """
+    """A failure that may be over at the next attempt."""
 
     def __init__(self, message: str, wait: float = 0.0, *, kind: _Kind = _Kind.PASSING, advice: str = "") -> None:
         super().__init__(message)
@@ -148,12 +125,7 @@ class _RepeatedError(Exception):
 
 
 class _Failures:
-    """The failed attempts at one request.
-
-    Args:
-        most: Most attempts.
-        doubtful: Most of them that fail in a doubtful way.
-    """
+    """The failed attempts at one request."""
 
     def __init__(self, most: int, doubtful: int) -> None:
         self._most = most
@@ -191,35 +163,16 @@ class _StoppedError(Exception):
 
 
 class Asker(ABC):
-    """What scorers need of a client.
-
-    Attributes:
-        is_alone: Whether one process must ask all of a run, because what is left to ask goes into files.
-    """
+    """What scorers need of a client."""
 
     is_alone = False
 
     @abstractmethod
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
-        """Answer requests, each as `ask_one` gives it after `post`; None where an answer comes later.
-
-        Raises:
-            QabiasError: If a request fails for good.
-        """
+        """Answer requests, each as `ask_one` gives it after `post`; None where an answer comes later."""
 
     def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
-        """Send one request; what only takes requests down sends none.
-
-        Args:
-            path: Where to, from the base of the endpoint.
-            body: The request.
-            doubtful: Most attempts that fail in a way which may be that of a server that cannot be asked so; None for
-                as many as it is worth. Other failures are repeated as ever.
-
-        Raises:
-            NoChoiceError: If the answer has no choice.
-            QabiasError: If it fails for good.
-        """
+        """Send one request; what only takes requests down sends none."""
         raise TypeError(f"{type(self).__name__} sends no request")
 
     @property
@@ -245,13 +198,7 @@ class Asker(ABC):
 
 
 class ConcurrentAsker(Asker):
-    """Asks several requests at a time, each once, and keeps every answer as it comes.
-
-    Args:
-        concurrency: Most requests under way at once.
-        journal: File that keeps the answers; None keeps them in memory.
-        key: What answers must not hold, see `blanked_answer`; "" for nothing.
-    """
+    """Asks several requests at a time, each once, and keeps every answer as it comes."""
 
     def __init__(self, concurrency: int, journal: Path | None, key: str = "") -> None:
         self._concurrency = concurrency
@@ -276,18 +223,7 @@ class ConcurrentAsker(Asker):
         self._progress.is_shown = True
 
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
-        """Answer requests: from the journal where it has them, else by `ask_one`, several at a time, each body once.
-
-        Args:
-            bodies: The requests; what identifies them in the journal.
-            ask_one: Asks for one of them with `post` and gives what is worth keeping, as JSON can hold it.
-
-        Returns:
-            The answers, in order.
-
-        Raises:
-            QabiasError: If a request fails for good; answers that came before are in the journal.
-        """
+        """Answer requests: from the journal where it has them, else by `ask_one`, several at a time, each body once."""
         hashes = [request_hash(body) for body in bodies]
         missing = {name: body for name, body in zip(hashes, bodies, strict=True) if name not in self._journal}
         if missing:
@@ -328,19 +264,7 @@ class ConcurrentAsker(Asker):
 
 
 class Client(ConcurrentAsker):
-    """Asks a server.
-
-    Args:
-        url: Base of the endpoint, e.g. `http://host:8000/v1`.
-        concurrency: Most requests under way at once.
-        timeout: Seconds to wait for a connection, and for a sign of life on it.
-        total_timeout: Seconds that one request may take in all; None for `TOTAL_TIMEOUTS` times `timeout`.
-        journal: File that keeps the answers; None keeps them in memory.
-        patience: How failed requests are repeated; None for `PATIENCE`.
-
-    Raises:
-        QabiasError: If the url or the key cannot be used.
-    """
+    """Asks a server."""
 
     def __init__(
         self,
@@ -379,20 +303,7 @@ class Client(ConcurrentAsker):
             yield
 
     def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
-        """Send a request, again and again while the failure is a passing one.
-
-        Args:
-            path: Where to, from the base of the endpoint.
-            body: The request.
-            doubtful: Most attempts that fail in a doubtful way, see `GaveUpError`; None for `FIRST_ATTEMPTS` of a first
-                request, and for no other limit than that of the patience later.
-
-        Raises:
-            RefusedError: If the server refuses it.
-            NoChoiceError: If the answer has no choice, time and again.
-            GaveUpError: If every attempt failed.
-            QabiasError: If another attempt would not help.
-        """
+        """Send a request, again and again while the failure is a passing one."""
         most = self._patience.attempts
         failures = _Failures(most, doubtful or (FIRST_ATTEMPTS if self._is_first else most))
 
@@ -508,12 +419,7 @@ def passes(status: int) -> bool:
 
 
 class Failure(NamedTuple):
-    """What an answer says of a failure.
-
-    Attributes:
-        message: The server's words.
-        code: What it calls the reason; "" where it does not say.
-    """
+    """What an answer says of a failure."""
 
     message: str
     code: str

@@ -37,11 +37,7 @@ class ServerEchoScorer(ServerScorer):
         self._max_tokens = 0
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
-        """Score every option of every request, in order.
-
-        Raises:
-            QabiasError: If the server refuses, fails for good or gives no log-probabilities of the prompt.
-        """
+        """Score every option of every request, in order."""
         bodies: list[Body] = [
             {
                 "model": self._model,
@@ -91,20 +87,7 @@ class ServerEchoScorer(ServerScorer):
 
 
 def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_tokens: int) -> dict[str, float]:
-    """Sum the log-probabilities of the tokens that reach into the option.
-
-    Args:
-        answer: What `/completions` answered, with echo and logprobs.
-        prompt: What was sent: prefix and option.
-        option_length: Characters of the option, at the end of the prompt.
-        max_tokens: Tokens that may have been generated after it.
-
-    Returns:
-        `loglikelihood` and `n_tokens`.
-
-    Raises:
-        ModeError: If the answer does not have them.
-    """
+    """Sum the log-probabilities of the tokens that reach into the option."""
     try:
         logprobs = answer["choices"][0]["logprobs"]
         tokens, values, offsets = (list(logprobs[name]) for name in ("tokens", "token_logprobs", "text_offset"))

@@ -66,13 +66,7 @@ def is_client(model: object) -> bool:
 
 
 class GivenClient(ConcurrentAsker):
-    """Asks by a client that the caller has.
-
-    Args:
-        client: The client.
-        concurrency: Most requests under way at once.
-        journal: File that keeps the answers; None keeps them in memory.
-    """
+    """Asks by a client that the caller has."""
 
     def __init__(self, client: object, *, concurrency: int = CONCURRENCY, journal: Path | None = None) -> None:
         key = getattr(client, "api_key", None)
@@ -80,13 +74,7 @@ class GivenClient(ConcurrentAsker):
         self._client = client
 
     def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
-        """Send a request by the client, which repeats it as often as it is set to.
-
-        Raises:
-            RefusedError: If the server refuses it.
-            NoChoiceError: If the answer has no choice.
-            QabiasError: If the client fails, or its answer is none.
-        """
+        """Send a request by the client, which repeats it as often as it is set to."""
         create = _endpoint(self._client, path)
         if create is None:
             raise QabiasError(
@@ -137,10 +125,7 @@ def _endpoint(client: object, path: str) -> Callable[..., Any] | None:
 
 
 def _arguments(create: Callable[..., Any], body: Body) -> dict[str, Any]:
-    """The fields of a request as arguments; those that the function does not name stand in `extra_body`, if it has it.
-
-    On the wire, `extra_body` stands beside the other fields.
-    """
+    """Request fields as keyword arguments; unnamed ones go to `extra_body` if the function has it."""
     known = inspect.signature(create).parameters
     if _EXTRA not in known:
         return dict(body)

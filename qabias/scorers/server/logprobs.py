@@ -57,16 +57,7 @@ Kept = TopTokens | dict[str, str]
 
 
 class ServerLogprobScorer(ServerScorer):
-    """Scores options of one token each by the probabilities that a server gives for the first token of an answer.
-
-    Args:
-        model: Name that the server knows the model by.
-        client: Asks the server.
-        top_logprobs: Number of tokens that the server names.
-        token_field: What the server calls the limit of new tokens.
-        temperature: See `ServerOptions`.
-        body: See `ServerScorer`.
-    """
+    """Scores options of one token each by the probabilities that a server gives for the first token of an answer."""
 
     def __init__(
         self,
@@ -92,14 +83,7 @@ class ServerLogprobScorer(ServerScorer):
         self._told: Counter[str] = Counter()
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
-        """Score every option of every request, in order.
-
-        Warns at the first question that has no answer; `hand_over` says how many there were in the end.
-
-        Raises:
-            QabiasError: If an option is more than one token, as far as can be told, or the server refuses, fails for
-                good or gives no log-probabilities.
-        """
+        """Score every option of every request, in order."""
         for options in {request.options for request in requests}:
             _check_options(options)
         bodies = [chat_body(self._model, request.prefix, self._fields) for request in requests]
@@ -168,15 +152,7 @@ def _check_options(options: tuple[str, ...]) -> None:
 
 
 def sum_options(top: Sequence[tuple[str, float]], options: Sequence[str]) -> np.ndarray:
-    """Natural logarithms of the probabilities of options, summed over tokens.
-
-    Args:
-        top: Tokens, each with the logarithm of its probability.
-        options: Options; spaces and marks around them, and around the tokens, do not count.
-
-    Returns:
-        float64 array of shape (n_options,), in [-inf, 0].
-    """
+    """Natural logarithms of the probabilities of options, summed over tokens."""
     found = np.full(len(options), -math.inf)
     words = [_bare(option) for option in options]
     for token, logprob in top:
@@ -202,20 +178,7 @@ def _place(token: str, words: Sequence[str]) -> int | None:
 
 
 def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
-    """The likeliest first tokens of an answer with the logarithms of their probabilities, in the server's order.
-
-    They stand in `choices[0].logprobs.content[0].top_logprobs` (OpenAI, vLLM, SGLang, llama.cpp), or, as in
-    `/completions`, in `choices[0].logprobs.top_logprobs[0]` by token.
-
-    Args:
-        answer: What `/chat/completions` answered, with log-probabilities.
-
-    Returns:
-        Tokens with their logarithms; none where the answer ended before its first token.
-
-    Raises:
-        ModeError: If it has no log-probabilities.
-    """
+    """The likeliest first tokens of an answer with the logarithms of their probabilities, in the server's order."""
     try:
         logprobs = answer["choices"][0]["logprobs"]
         if "content" in logprobs:

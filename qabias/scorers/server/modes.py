@@ -26,13 +26,7 @@ _NO_LIMIT = sys.maxsize
 
 
 class ModeFinder(Asker):
-    """Asks by another asker, and where its first request fails, says which modes the server has.
-
-    Args:
-        client: Asks the server.
-        model: Name that the server knows the model by.
-        options: How the server is asked.
-    """
+    """Asks by another asker, and where its first request fails, says which modes the server has."""
 
     def __init__(self, client: Asker, model: str, options: ServerOptions) -> None:
         self._client = client

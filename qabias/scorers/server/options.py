@@ -41,25 +41,7 @@ _CLIENTS_OWN = ("url", "timeout", "total_timeout", "batch")
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """How a server is asked.
-
-    Attributes:
-        url: Base of the endpoint; "" where a batch or a caller's client needs none.
-        mode: One of `MODES`.
-        concurrency: Most requests under way at once.
-        timeout: Seconds to wait for a sign of life.
-        total_timeout: Seconds that one request may take in all; None for `TOTAL_TIMEOUTS` times `timeout`.
-        max_new_tokens: Most tokens of a written answer; None for what the prompt format needs.
-        token_field: What the server calls that limit, one of `TOKEN_FIELDS`.
-        temperature: "0", or "none" for a server that wants none to be named.
-        top_logprobs: Number of the likeliest tokens whose probabilities are asked for.
-        body: Fields that go into every request beside those of qabias.
-        batch: Whether files take the place of a server: "" for no, or `WRITE` or `READ`.
-        results: Files of a batch to read.
-        tokenizer: Name or folder of the tokenizer that an estimate counts with.
-        price_in: Dollars for a million tokens of prompts.
-        price_out: Dollars for a million generated tokens.
-    """
+    """How a server is asked."""
 
     url: str
     mode: str = CHAT
@@ -79,15 +61,7 @@ class ServerOptions:
 
 
 def parse_options(options: Mapping[str, str], has_client: bool = False) -> ServerOptions:
-    """Read options from texts.
-
-    Args:
-        options: Options by name.
-        has_client: Whether the caller gives a client, which knows where the server is.
-
-    Raises:
-        QabiasError: If an option is missing or makes no sense.
-    """
+    """Read options from texts."""
     for name in _CLIENTS_OWN if has_client else ():
         if name in options:
             raise QabiasError(f"server: {name} is the client's own business where a client is given; leave it out")
@@ -172,11 +146,7 @@ def _price(options: Mapping[str, str], name: str) -> float | None:
 
 
 def check_url(url: str) -> str:
-    """The base of an endpoint without a slash at its end; messages do not repeat it, because it may hold a password.
-
-    Raises:
-        QabiasError: If it is no such url, or has a place for secrets.
-    """
+    """The base of an endpoint without a slash at its end; messages do not repeat it, because it may hold a password."""
     if "@" in url or "?" in url or "#" in url:
         raise QabiasError(
             "server: the url may hold no user, password or query, because it is written into the run folder; "

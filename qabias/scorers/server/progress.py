@@ -14,14 +14,7 @@ SECONDS_BETWEEN_LINES = 30.0
 
 
 class Progress:
-    """Counts requests, and shows the counts if it is to; threads may share it.
-
-    Attributes:
-        is_shown: Whether people see it.
-        n_answered: Requests that have an answer.
-        n_again: Requests that were sent again.
-        n_unread: Requests whose answer had no choice.
-    """
+    """Counts requests, and shows the counts if it is to; threads may share it."""
 
     def __init__(self) -> None:
         self.is_shown = False

@@ -18,16 +18,7 @@ AnyServerScorer = ServerChatScorer | ServerEchoScorer | ServerLogprobScorer
 
 
 def load(model: str, options: ServerOptions, journal: Path | None) -> AnyServerScorer:
-    """The scorer that the options ask for, with a client of its own.
-
-    Args:
-        model: Name that the server knows the model by.
-        options: How the server is asked.
-        journal: File that keeps the answers.
-
-    Raises:
-        QabiasError: If the key makes no sense, or a batch has no folder or a file that cannot be read.
-    """
+    """The scorer that the options ask for, with a client of its own."""
     if options.batch:
         return make_scorer(model, BatchClient(journal, options.batch, options.results), options)
     client = Client(
@@ -41,14 +32,7 @@ def load(model: str, options: ServerOptions, journal: Path | None) -> AnyServerS
 
 
 def load_given(model: str, client: object, options: ServerOptions, journal: Path | None) -> AnyServerScorer:
-    """The scorer that the options ask for, with a client that the caller has.
-
-    Args:
-        model: Name that the server knows the model by.
-        client: A client with `chat.completions.create` or `completions.create`.
-        options: How the server is asked.
-        journal: File that keeps the answers.
-    """
+    """The scorer that the options ask for, with a client that the caller has."""
     asker = GivenClient(client, concurrency=options.concurrency, journal=journal)
     return make_scorer(model, ModeFinder(asker, model, options), options)
 

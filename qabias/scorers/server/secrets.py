@@ -34,12 +34,7 @@ _ESCAPED = re.compile(r"\\+(?:u00|x)([0-9a-fA-F]{2})")
 
 
 def blanked(text: str, key: str) -> str:
-    """A text without a key; where it is hidden by escapes, these are resolved first.
-
-    Args:
-        text: A server's words.
-        key: The key; one that is too short to be one is left where it is.
-    """
+    """A text without a key; where it is hidden by escapes, these are resolved first."""
     if sum(map(str.isalnum, key)) < _SHORTEST:
         return text
     view = text

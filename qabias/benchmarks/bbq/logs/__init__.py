@@ -13,16 +13,7 @@ _MODULES = {"inspect_ai": "inspect_evals", "helm": "helm", "lm-eval": "lm_eval"}
 
 
 def logged(log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
-    """The answers in a log of another tool; None where it asked something else.
-
-    Args:
-        log: The log.
-        hints: What the caller says was asked.
-        upstream_dir: Local mirror of the published files.
-
-    Raises:
-        QabiasError: If it asked BBQ and does not keep what scores need; says what.
-    """
+    """The answers in a log of another tool; None where it asked something else."""
     if log.tool not in _MODULES:
         return None
     module = import_module(f"{__name__}.{_MODULES[log.tool]}")

@@ -50,17 +50,7 @@ Texts = tuple[str, ...]
 
 
 def logged(log: Log, hints: Mapping[str, str] | None = None, upstream_dir: str | None = None) -> Logged | None:
-    """The answers in HELM's record of a run of BBQ; None where it ran another scenario.
-
-    Args:
-        log: The record.
-        hints: Not read: the record says what was asked.
-        upstream_dir: Local mirror of the published files.
-
-    Raises:
-        QabiasError: If the answers were not chosen among the three, questions were asked several times or changed on
-            purpose, the released data cannot be had, or no example is found in them.
-    """
+    """The answers in HELM's record of a run of BBQ; None where it ran another scenario."""
     with as_written(log.called, TOOL):
         if not _is_bbq(log):
             return None
@@ -87,14 +77,7 @@ def logged(log: Log, hints: Mapping[str, str] | None = None, upstream_dir: str |
 
 
 class Examples:
-    """The released examples by their texts.
-
-    Args:
-        table: The examples, in file order.
-
-    Attributes:
-        table: The same.
-    """
+    """The released examples by their texts."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -166,21 +149,7 @@ def _config(log: Log) -> str:
 
 @dataclass
 class _Found:
-    """What a record holds; the lists are parallel.
-
-    Attributes:
-        rows: The example that a request asked, as its row in the released data.
-        places: The answer that was chosen.
-        texts: What the model wrote, with why it ended; None where asking failed.
-        tagged: What HELM's tags of the first answer say of the example; None where they are of another form.
-        n: Number of requests.
-        n_failed: Requests without an answer.
-        failure: Why the first of them has none.
-        n_unknown: Requests about texts that no released example has.
-        n_alike: Requests about texts of several released examples that differ in their roles.
-        n_truncated: Requests whose prompt HELM shortened.
-        n_solved: Most solved examples in a prompt.
-    """
+    """What a record holds; the lists are parallel."""
 
     rows: list[int] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
@@ -276,11 +245,7 @@ def _answers(asked: pa.Table, found: _Found) -> pa.Table:
 
 
 def _tagged(tags: Sequence[str]) -> dict[str, Any] | None:
-    """What HELM's tags say of an example; None where they are none of this scenario.
-
-    They are, after "correct" where it is the right answer, the polarity, the context, and four letters: the right
-    answer, the target, the other person, UNKNOWN; a letter is "" where HELM found none.
-    """
+    """What HELM's tags say of an example; None where they are none of this scenario."""
     polarity, context, label, target, *_ = [*tags[-6:], "", "", "", ""]
     if polarity not in _POLARITIES or context not in _CONTEXTS or label not in tuple(_LETTERS):
         return None

@@ -55,17 +55,7 @@ _OTHER_SCORER = "a score of another scorer"
 
 
 def logged(log: Log, hints: Mapping[str, str] | None = None, upstream_dir: str | None = None) -> Logged | None:
-    """The answers in a log of the task; None where it is of another task.
-
-    Args:
-        log: A log of inspect_ai.
-        hints: Not read: the log says what was asked.
-        upstream_dir: Not read: the log says which examples were asked.
-
-    Raises:
-        QabiasError: If the log does not say which examples were asked or what was answered, or has several answers to
-            one question.
-    """
+    """The answers in a log of the task; None where it is of another task."""
     if not _is_bbq(log):
         return None
     scorers = _scorers(log)
@@ -85,19 +75,7 @@ def logged(log: Log, hints: Mapping[str, str] | None = None, upstream_dir: str |
 
 
 class _Asked:
-    """A sample as an example of BBQ with its answer, without what else the log has of it.
-
-    Attributes:
-        category: Category of the example.
-        example_id: Its number in the category.
-        place: The place of the answer, 0 to 2, or `NO_ANSWER`.
-        became: Its outcome; None where the model was not heard.
-        text: What the model wrote; None where it was not heard.
-        missing: Why the model was not heard, with the sample's name; "" where it was.
-        failed: Whether that is because asking failed, or somebody marked the sample as invalid.
-        is_scored: Whether the scorer has scored it all the same.
-        reference: What the log says of the example.
-    """
+    """A sample as an example of BBQ with its answer, without what else the log has of it."""
 
     __slots__ = (*("became", "category", "example_id", "failed", "is_scored", "missing", "place", "reference", "text"),)
 
@@ -143,11 +121,7 @@ def _scorers(log: Log) -> list[str]:
 
 
 def _scorer(log: Log, scorers: list[str]) -> str:
-    """The scorer whose answers count.
-
-    Raises:
-        QabiasError: If there are several and none is that of letters.
-    """
+    """The scorer whose answers count."""
     if _SCORER in scorers or not scorers:
         return _SCORER
     if len(scorers) > 1:

@@ -65,16 +65,7 @@ _TEXTS = (
 
 
 def logged(log: Log, hints: Mapping[str, str], upstream_dir: str | None = None) -> Logged | None:
-    """The answers in a log of a task on BBQ; None where it is of another task.
-
-    Args:
-        log: A log of the harness.
-        hints: What the caller says was asked.
-        upstream_dir: Not read: the log has the numbers of the examples.
-
-    Raises:
-        QabiasError: If it asked BBQ and does not keep what scores need; says what.
-    """
+    """The answers in a log of a task on BBQ; None where it is of another task."""
     if set(_ADDED) <= first_document(log).keys():
         return _of_harness(log)
     return own_questions(log, load_benchmark(NAME), hints)
@@ -127,11 +118,7 @@ def _of_harness(log: Log) -> Logged:
 
 
 def _places(log: Log, sample: Sample) -> list[int]:
-    """The place in the row of the answer that each option gives; all wordings of UNKNOWN that of the row's own.
-
-    Raises:
-        QabiasError: If the options are not the two persons of the row and then wordings of UNKNOWN.
-    """
+    """The place in the row of the answer that each option gives; all wordings of UNKNOWN that of the row's own."""
     options, texts = read_options(sample), [str(document(sample)[name]).strip() for name in _ANSWERS]
     if sorted(options) == sorted(texts):  # a task of somebody's that asks the three answers as they are
         return [texts.index(option) for option in options]
@@ -153,12 +140,7 @@ def config_of(categories: set[str], configs: Sequence[str]) -> str:
 
 
 def _about_asking(n_wordings: int, n_ties: int) -> list[str]:
-    """What to know of how the harness asks.
-
-    Args:
-        n_wordings: Options that say UNKNOWN; 0 where no options were asked.
-        n_ties: Questions without a likeliest answer.
-    """
+    """What to know of how the harness asks."""
     notes = []
     if not n_wordings:
         notes.append("The model was shown no answers to choose from; its texts are read by qabias as one of the three.")
@@ -171,10 +153,7 @@ def _about_asking(n_wordings: int, n_ties: int) -> list[str]:
 
 
 def _figures(log: Log, categories: set[str], written: bool, n_ties: int) -> tuple[OtherFigure, ...]:
-    """The scores of the harness, those of categories beside the same category.
-
-    It prints all of them, whatever it asked: NaN where it had no document of the category or the context.
-    """
+    """The scores of the harness, those of categories beside the same category."""
     found = []
     for name, value in log.figures.items():
         if math.isnan(value):
