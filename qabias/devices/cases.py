@@ -49,7 +49,6 @@ def _tiny() -> list[tuple[Way, Shape]]:
     return [
         (ways.CAUSAL, of.TINY_CAUSAL),
         (ways.CAUSAL_WRITTEN, of.TINY_CAUSAL),
-        (ways.CAUSAL_PAGED, of.TINY_CAUSAL),
         (ways.SEQ2SEQ, of.TINY_T5),
         (ways.SEQ2SEQ_WRITTEN, of.TINY_T5),
         (ways.SPANS, of.TINY_ENCODERS["bert"]),
@@ -63,7 +62,6 @@ def _small() -> list[tuple[Way, Shape]]:
     return [
         (ways.CAUSAL, of.SMALL_CAUSAL),
         (ways.CAUSAL_WRITTEN, of.SMALL_CAUSAL),
-        (ways.CAUSAL_PAGED, of.SMALL_CAUSAL),
         (ways.SEQ2SEQ, of.SMALL_T5),
         (ways.SEQ2SEQ_WRITTEN, of.SMALL_T5),
         *((way, of.SMALL_ENCODER) for way in ways.HEADS),
@@ -76,7 +74,6 @@ def _published() -> list[tuple[Way, Shape]]:
         (ways.CAUSAL, of.SMALL_CAUSAL),
         (ways.CAUSAL, of.MIDDLE_CAUSAL),
         (ways.CAUSAL_WRITTEN, of.SMALL_CAUSAL),
-        (ways.CAUSAL_PAGED, of.SMALL_CAUSAL),
         (ways.SPANS, large["bert"]),
         (ways.CHOICES, large["deberta"]),
         (ways.PAIRS, large["roberta"]),
@@ -84,7 +81,6 @@ def _published() -> list[tuple[Way, Shape]]:
         (ways.SEQ2SEQ, of.LARGE_T5),
         (ways.CAUSAL, of.LARGE_CAUSAL),
         (ways.CAUSAL_WRITTEN, of.MIDDLE_CAUSAL),
-        (ways.CAUSAL_PAGED, of.MIDDLE_CAUSAL),
         (ways.SEQ2SEQ_WRITTEN, of.LARGE_T5),
     ]
     rest = [(way, shape) for shape in large.values() for way in ways.HEADS if (way, shape) not in first]

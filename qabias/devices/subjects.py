@@ -46,7 +46,6 @@ _NAMES = dict(enumerate(LABELS))
 _LABELLED = {"num_labels": len(LABELS), "id2label": _NAMES, "label2id": {name: i for i, name in _NAMES.items()}}
 CAUSAL = Way("causal", "causal", "options", "AutoModelForCausalLM")
 CAUSAL_WRITTEN = Way("causal, written", "causal", "texts", "AutoModelForCausalLM", _WRITE)
-CAUSAL_PAGED = Way("causal, in pages", "causal", "texts", "AutoModelForCausalLM", {**_WRITE, "paged": "yes"})
 SEQ2SEQ = Way("seq2seq", "seq2seq", "options", "AutoModelForSeq2SeqLM")
 SEQ2SEQ_WRITTEN = Way("seq2seq, written", "seq2seq", "texts", "AutoModelForSeq2SeqLM", _WRITE)
 SPANS = Way("extractive_qa", "extractive_qa", "spans", "AutoModelForQuestionAnswering")
@@ -54,7 +53,7 @@ MASKS = Way("masked_lm", "masked_lm", "masks", "AutoModelForMaskedLM")
 CHOICES = Way("multiple_choice", "multiple_choice", "choices", "AutoModelForMultipleChoice")
 PAIRS = Way("nli", "nli", "pairs", "AutoModelForSequenceClassification", config=_LABELLED)
 HEADS = (SPANS, MASKS, CHOICES, PAIRS)
-WAYS = (CAUSAL, CAUSAL_WRITTEN, CAUSAL_PAGED, SEQ2SEQ, SEQ2SEQ_WRITTEN, *HEADS)
+WAYS = (CAUSAL, CAUSAL_WRITTEN, SEQ2SEQ, SEQ2SEQ_WRITTEN, *HEADS)
 
 
 @cache

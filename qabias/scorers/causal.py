@@ -37,7 +37,6 @@ from qabias.scorers.chat import ChatTemplate, chat_template, without_spaces
 from qabias.scorers.generation import MODES, WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.scorers.memory import TokenBudget
-from qabias.scorers.paged import PAGED_OPTION, parse_paged
 from qabias.scorers.template_arguments import TEMPLATE, parse_arguments
 from qabias.support.progress import tell, within
 from qabias.support.suggest import did_you_mean, first_line
@@ -228,7 +227,6 @@ class CausalOptions(NamedTuple):
     arguments: Mapping[str, Any]
     layout: Layout
     writing: Writing | None
-    paged: bool = False
 
 
 def parse_options(options: Mapping[str, str]) -> CausalOptions:
@@ -248,8 +246,7 @@ def parse_options(options: Mapping[str, str]) -> CausalOptions:
         raise QabiasError("causal: layout is for likelihoods; leave it out, or mode=generate")
     check_device_map(options.get("device_map"))
     layout = _check_layout(options.get("layout", LAYOUTS[0]))
-    paged = parse_paged(options, writing is not None, writing.temperature if writing else 0.0)
-    return CausalOptions(cast(Chat, chat), system, arguments, layout, writing, paged)
+    return CausalOptions(cast(Chat, chat), system, arguments, layout, writing)
 
 
 def _check_layout(layout: str) -> Layout:
@@ -267,8 +264,9 @@ def _load(loading: Loading) -> Scorer:
     if options.writing is None:
         _warn_of_thinking(loaded.name, template)
         return CausalScorer(loaded, token_budget=budget, layout=options.layout, template=template)
-    writing = {**options.writing._asdict(), "paged": options.paged}
-    return GenerationScorer(loaded, name="causal", seed=loading.seed, token_budget=budget, template=template, **writing)
+    return GenerationScorer(
+        loaded, name="causal", seed=loading.seed, token_budget=budget, template=template, **options.writing._asdict()
+    )
 
 
 def _warn_of_thinking(model: str, template: ChatTemplate | None) -> None:
@@ -292,7 +290,6 @@ KIND = ScorerKind(
         "system": "system message of the chat, one line",
         "layout": "how options are laid out: tree, flat, or auto",
         **WRITTEN_OPTIONS,
-        **PAGED_OPTION,
         **DEVICE_MAP_OPTION,
     },
     open_options={TEMPLATE: "argument of the chat template, e.g. template.enable_thinking=false"},
@@ -300,5 +297,5 @@ KIND = ScorerKind(
     asks=asks_of_writers({"chat": "auto"}) | {"letter": {"chat": "auto"}},
     parse_options=parse_options,
     auto_class=CAUSAL.auto_class,
-    passing_options=(*DEVICE_MAP_OPTION, *PAGED_OPTION),
+    passing_options=(*DEVICE_MAP_OPTION,),
 )

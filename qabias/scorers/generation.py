@@ -25,9 +25,8 @@ from qabias.answers.outcomes import Written
 from qabias.errors import QabiasError
 from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.kind import ASKS
-from qabias.scorers.memory import BatchRunner, default_budget
+from qabias.scorers.memory import BatchRunner
 from qabias.scorers.padded_rows import Tokens, check_length, encode_each, n_positions, pad_rows
-from qabias.scorers.paged import PagedWriter
 from qabias.scorers.written_text import WrittenDecoder
 
 if TYPE_CHECKING:
@@ -128,7 +127,6 @@ class GenerationScorer:
         seed: int = 0,
         token_budget: int | None = None,
         template: ChatTemplate | None = None,
-        paged: bool = False,
     ) -> None:
         if name not in NAMES:
             raise QabiasError(f"generation: unknown kind of model {name!r}; choose one of {', '.join(NAMES)}")
@@ -147,8 +145,6 @@ class GenerationScorer:
         self._config = _decoding(loaded, max_new_tokens or self._limit(_DEFAULT_TOKENS))
         self._ends = [] if self._config.eos_token_id is None else np.atleast_1d(self._config.eos_token_id).tolist()
         self._batches = BatchRunner(loaded, "generation", token_budget)
-        tokens = token_budget or default_budget(loaded.device == "cpu")
-        self._pages = PagedWriter(loaded, tokens, _set_aside) if paged else None
 
     @property
     def settings(self) -> dict[str, str]:
@@ -211,10 +207,6 @@ class GenerationScorer:
     ) -> dict[tuple[str, str], Written]:
         """Answer distinct pairs of prompt and stream of noise."""
         answers: dict[tuple[str, str], Written] = {}
-        if self._pages is not None and rows:
-            written = self._pages.write([encoded[prompt] for prompt, _ in rows], self._config)
-            if written is not None:
-                return dict(zip(rows, map(self._decode, written), strict=True))
 
         def ask(chosen: list[int]) -> None:
             batch = [rows[i] for i in chosen]

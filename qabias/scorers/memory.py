@@ -24,20 +24,14 @@ LOGITS_PER_BATCH = 2**27
 _log = logging.getLogger(__name__)
 
 
-def default_budget(on_cpu: bool, *, encoder: bool = False) -> int:
-    """Most tokens of a batch where nobody says how many."""
-    if on_cpu:
-        return CPU_TOKEN_BUDGET
-    return ENCODER_GPU_TOKEN_BUDGET if encoder else GPU_TOKEN_BUDGET
-
-
 class TokenBudget:
     """Most tokens of a batch of one scorer, halved when memory runs out."""
 
     def __init__(self, loaded: LoadedModel, scorer: str, tokens: int | None = None, *, encoder: bool = False) -> None:
         if tokens is not None and tokens < 1:
             raise QabiasError(f"{scorer}: token budget {tokens} is less than one token")
-        self.tokens = tokens or default_budget(loaded.device == "cpu", encoder=encoder)
+        on_gpu = ENCODER_GPU_TOKEN_BUDGET if encoder else GPU_TOKEN_BUDGET
+        self.tokens = tokens or (CPU_TOKEN_BUDGET if loaded.device == "cpu" else on_gpu)
         self._scorer, self._name, self._device = scorer, loaded.name, loaded.device
 
     def fits(self, run: Callable[[], object]) -> bool:
