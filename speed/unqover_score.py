@@ -48,7 +48,7 @@ from qabias.models.loading import LoadedModel
 from qabias.scorers.base import SpanQuestions
 from qabias.scorers.encoder_runner import EncoderRunner
 from qabias.scorers.extractive_qa import ExtractiveQAScorer, SpanRows
-from qabias.scorers.memory import default_budget
+from qabias.scorers.memory import CPU_TOKEN_BUDGET, ENCODER_GPU_TOKEN_BUDGET
 from qabias.scorers.spans import locate as locate_span
 from speed.clock import take_turns, time_of
 from speed.options import add_threads, make_parser, threads_of, verdict
@@ -61,7 +61,7 @@ QUICK_ROWS = 20_000
 BLOCK = 8
 LOOP_BATCH = 4 * BLOCK
 TOLERANCE = 1e-5
-CPU_BUDGET, GPU_BUDGET = default_budget(True, encoder=True), default_budget(False, encoder=True)
+CPU_BUDGET, GPU_BUDGET = CPU_TOKEN_BUDGET, ENCODER_GPU_TOKEN_BUDGET
 # BERT-base: parameters outside the embeddings; a GPU of this peak in bfloat16, and how much of it a model reaches.
 BERT_BASE_PARAMETERS = 85e6
 GPU_FLOPS = 400e12

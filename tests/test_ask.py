@@ -16,10 +16,10 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
 from qabias.runs.folder import default_folder
 from qabias.runs.signature import signature_fields
-from qabias.scorers.base import LimitedScorer, SettledScorer
+from qabias.scorers.base import ConfiguredScorer, GeneratingScorer
 from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.generation import THINKING_TOKENS, GenerationScorer
-from qabias.scorers.kind import ASKS
+from qabias.scorers.kind import ASK_METHODS
 from qabias.scorers.registry import kinds
 
 from .test_chat import TEMPLATE, chat_model
@@ -34,13 +34,13 @@ SERVER = {"url": "http://localhost:1/v1"}
 def test_every_word_of_a_benchmark_names_one_of_its_formats():
     for name in ("bbq", "unqover", "bbnli", "bbq_nli", "bbq_qa"):
         benchmark = load_benchmark(name)
-        assert set(benchmark.asks) <= set(ASKS)
+        assert set(benchmark.asks) <= set(ASK_METHODS)
         for word, prompt_format in benchmark.asks.items():
-            assert not prompt_format or word in (benchmark.formats[prompt_format].asks or ASKS)
+            assert not prompt_format or word in (benchmark.formats[prompt_format].asks or ASK_METHODS)
         for prompt_format in benchmark.formats.values():
             assert set(prompt_format.asks) <= set(benchmark.asks)
     for kind in kinds().values():
-        assert set(kind.asks) <= set(ASKS)
+        assert set(kind.asks) <= set(ASK_METHODS)
         assert all(set(options) <= set(kind.options) for options in kind.asks.values())
 
 
@@ -151,16 +151,16 @@ def test_a_model_may_write_what_the_format_needs_and_more_if_it_thinks(template,
     loaded.model.config.max_position_embeddings = 100_000
     loaded.tokenizer.model_max_length = 100_000
     scorer = GenerationScorer(loaded, name="causal", max_new_tokens=given, template=ChatTemplate(loaded))
-    assert isinstance(scorer, LimitedScorer)
-    assert isinstance(scorer, SettledScorer)
-    scorer.allow(needed)
+    assert isinstance(scorer, GeneratingScorer)
+    assert isinstance(scorer, ConfiguredScorer)
+    scorer.limit_new_tokens(needed)
     assert scorer.settings["max_new_tokens"] == str(allowed)
 
 
 def test_half_of_few_positions_is_left_to_the_prompt():
     loaded = chat_model()
     scorer = GenerationScorer(loaded, name="causal")
-    scorer.allow(THINKING_TOKENS)
+    scorer.limit_new_tokens(THINKING_TOKENS)
     assert scorer.settings["max_new_tokens"] == str(loaded.model.config.max_position_embeddings // 2)
 
 

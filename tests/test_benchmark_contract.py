@@ -182,7 +182,7 @@ def test_the_facts_are_whole(case):
             check_arguments(asked, RunArguments(asked.name, config=experiment.config, norm=experiment.norm))
             assert experiment.config in asked.configs
             assert set(experiment.formats) <= set(asked.formats)
-            assert set(experiment.scorers) <= set(scorers_for(asked.ways))
+            assert set(experiment.scorers) <= set(scorers_for(asked.interfaces))
 
 
 def test_a_format_without_context_has_facts_and_the_other_way_round(case):
@@ -466,7 +466,7 @@ def test_formats_are_versioned_and_pure(case):
         assert one.version >= 1
         assert one.description
         if not has_text(one, questions[0]):
-            assert not all(kinds()[scorer].reads_prompt for scorer in scorers_for(benchmark.ways))
+            assert not all(kinds()[scorer].reads_prompt for scorer in scorers_for(benchmark.interfaces))
             continue
         for question in questions:
             given = dict(question)
@@ -510,14 +510,14 @@ FAKES = {
 def test_every_scorer_that_fits_has_a_format_and_answers_in_it(case):
     benchmark = case.benchmark
     table = sample(benchmark, case.table, SMALL, 0)
-    names = scorers_for(benchmark.ways)
+    names = scorers_for(benchmark.interfaces)
     assert "baseline" in names
     n_answered = 0
     for name in names:
         kind = kinds()[name]
         assert benchmark.whole_config(kind) in benchmark.configs
         assert benchmark.units_per_part(kind) >= 1
-        for way in set(kind.ways) & set(benchmark.ways):
+        for way in set(kind.interfaces) & set(benchmark.interfaces):
             scorer = SimpleNamespace(name=name, model_signature="", **FAKES.get(way, {}))
             prompt_format = benchmark.formats[benchmark.default_format(scorer)]
             if way in FAKES:

@@ -11,7 +11,7 @@ import pytest
 
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
-from qabias.scorers.kind import WAYS, Loading, ScorerKind
+from qabias.scorers.kind import INTERFACES, Loading, ScorerKind
 from qabias.scorers.registry import (
     GROUP,
     check_options,
@@ -53,7 +53,7 @@ def parse_toy(options):
 LONGEST = ScorerKind(
     name="longest",
     about="the longest answer",
-    ways=("options",),
+    interfaces=("options",),
     load=lambda loading: LongestAnswer(**parse_toy(loading.options)),
     options={"unit": "letters or words"},
     parse_options=parse_toy,
@@ -89,15 +89,15 @@ def test_a_description_is_whole(name):
     kind = load_kind(name)
     assert kind.name == name
     assert kind.about
-    assert kind.ways
-    assert set(kind.ways) <= set(WAYS)
+    assert kind.interfaces
+    assert set(kind.interfaces) <= set(INTERFACES)
     assert set(kind.passing_options) <= set(kind.options)
     assert all(kind.options.values())
     assert (kind.auto_class == "") == (name in ("server", "function", "baseline"))
 
 
 def test_every_way_has_a_scorer_and_every_head_one():
-    assert all(scorers_for([way]) for way in WAYS)
+    assert all(scorers_for([way]) for way in INTERFACES)
     heads = [head for kind in kinds().values() for head in kind.heads]
     assert len(set(heads)) == len(heads) > 0
     assert scorers_for(["pairs", "masks"]) == ("nli", "masked_lm")
@@ -198,7 +198,7 @@ def test_a_rule_fits_what_a_scorer_gives():
 
 def test_a_scorer_that_is_not_registered_has_the_way_that_its_methods_show():
     kind = kind_of(LongestAnswer())
-    assert (kind.name, kind.ways, kind.has_lengths) == ("longest", ("options",), True)
+    assert (kind.name, kind.interfaces, kind.has_lengths) == ("longest", ("options",), True)
     assert kind_of(load_scorer(None, "baseline:random")) is load_kind("baseline")
 
 
@@ -232,7 +232,7 @@ def test_an_installed_scorer_may_tell_its_models_by_their_configuration(install,
     [
         ({"longest": "no description"}, "is no ScorerKind with the name 'longest'"),
         ({"shortest": LONGEST}, "is no ScorerKind with the name 'shortest'"),
-        ({"longest": replace(LONGEST, ways=("telepathy",))}, "ways among"),
+        ({"longest": replace(LONGEST, interfaces=("telepathy",))}, "ways among"),
         ({"causal": replace(LONGEST, name="causal")}, "two scorers have the name 'causal'"),
     ],
 )

@@ -325,7 +325,7 @@ def test_equal_requests_are_written_once(tmp_path):
     assert client.is_waiting()
     assert not client.is_waiting()
     scorer.generate(["b", "c"], ["4", "5"])
-    assert "3 requests without an answer" in client.hand_over()
+    assert "3 requests without an answer" in client.write_requests()
     texts = [line["body"]["messages"][0]["content"] for line in requests_in(tmp_path / "run")]
     assert texts == ["a", "b", "c"]
 

@@ -9,7 +9,7 @@ from qabias.measuring.run import run
 from qabias.planning.server import estimate_run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
-from qabias.scorers.base import LimitedScorer, Request, SettledScorer
+from qabias.scorers.base import ConfiguredScorer, GeneratingScorer, Request
 from qabias.scorers.registry import load_scorer
 from qabias.scorers.server.body import parse_body
 
@@ -136,12 +136,12 @@ def test_an_answer_has_four_times_the_room_that_its_format_needs(serve, tmp_path
 def test_a_number_that_is_given_stays(serve):
     server = serve()
     scorer = chat(server)
-    assert isinstance(scorer, LimitedScorer)
-    assert isinstance(scorer, SettledScorer)
-    scorer.allow(100)
+    assert isinstance(scorer, GeneratingScorer)
+    assert isinstance(scorer, ConfiguredScorer)
+    scorer.limit_new_tokens(100)
     assert (scorer.new_tokens, scorer.settings["max_new_tokens"]) == (400, "400")
     given = load_scorer("server", "m", scorer_options={"url": server.url, "max_new_tokens": "7"})
-    given.allow(100)
+    given.limit_new_tokens(100)
     assert (given.new_tokens, given.settings["max_new_tokens"]) == (7, "7")
 
 

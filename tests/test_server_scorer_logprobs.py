@@ -175,10 +175,10 @@ def test_letters_that_together_hold_less_than_half_are_no_answer(serve):
         warnings.simplefilter("error")
         asked_one.score([Request("says A", LETTERS), Request("thinks", LETTERS)])
     with pytest.warns(UserWarning, match="after 4 of 6 prompts"):
-        assert asked_one.hand_over() == ""
+        assert asked_one.write_requests() == ""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        asked_one.hand_over()
+        asked_one.write_requests()
 
 
 def test_an_answer_that_ends_at_once_names_no_token():

@@ -77,7 +77,7 @@ def test_every_run_of_a_suite_can_be_asked(name):
     for run in expand(suite, suite.models):
         benchmark = load_benchmark(run.arguments.benchmark)
         assert run.arguments.scorer in kinds()
-        assert run.arguments.scorer in scorers_for(benchmark.ways)
+        assert run.arguments.scorer in scorers_for(benchmark.interfaces)
         assert run.arguments.format in benchmark.formats
         assert run.arguments.config in benchmark.configs
         assert run.arguments.source in benchmark.sources

@@ -50,7 +50,7 @@ class Benchmark(Protocol):
         sources: Sources of the texts, the default first.
         formats: Prompt formats by name.
         norms: Ways of making an option's log-likelihood a score or a text an answer, the default first.
-        ways: Ways of asking that it has (see `qabias.scorers.kind.WAYS`); every scorer that has one of them can answer.
+        interfaces: Ways of asking that it has (see `qabias.scorers.kind.INTERFACES`); scorers that have one fit.
         key: Columns that identify an example.
         answer_columns: Columns of the answers to an example that `score` needs, where others have asked the model.
         optional_columns: Columns that such answers may have beside these.
@@ -60,7 +60,7 @@ class Benchmark(Protocol):
         has_published: Whether its authors published answers of the models of their paper.
         class_labels: Names of the classes of columns that hold their numbers, by column.
         pools: Whether `score` and `analyse` take the answers of several runs at once.
-        asks: How it can be asked (see `qabias.scorers.kind.ASKS`): the format of each word, "" for the one that fits.
+        asks: How it can be asked (`qabias.scorers.kind.ASK_METHODS`): the format of each, "" for the one that fits.
         orders: In how many orders of their answers its questions can be asked, see `qabias.benchmarks.orders`.
         metric_version: Version of its metric, as the signature in a result of it names it; None where it names none.
         options: Options that choose its texts, each with its values, the default first. `origin` takes each of them as
@@ -78,7 +78,7 @@ class Benchmark(Protocol):
     sources: Sequence[str]
     formats: Mapping[str, PromptFormat]
     norms: Sequence[str]
-    ways: Sequence[str]
+    interfaces: Sequence[str]
     key: Sequence[str]
     answer_columns: Sequence[str]
     optional_columns: Sequence[str] = ()

@@ -30,7 +30,7 @@ class PromptFormat:
         lists_answers: Whether the prompt lists the answers, so that their order can be changed.
         reads: How a written answer is read: `"choice"` as one of the listed answers, `"person"` as whom it names.
         sources: Sources of texts that have what it asks with; empty for all of them.
-        asks: Ways of asking that it is made for, see `qabias.scorers.kind.ASKS`; empty for any.
+        asks: Ways of asking that it is made for, see `qabias.scorers.kind.ASK_METHODS`; empty for any.
         orders: Orders of the answers in which every question is asked, see `qabias.benchmarks.orders`.
         wordings: The formats of a set, each asked by itself; the scores of a run are means over them.
     """

@@ -17,7 +17,7 @@ from qabias.errors import QabiasError
 from qabias.scorers.registry import FUNCTION
 
 _ASKED_IN_WORDS = "write"
-"""The word of `qabias.scorers.kind.ASKS` for a model that writes its answer."""
+"""The word of `qabias.scorers.kind.ASK_METHODS` for a model that writes its answer."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class _Texts:
 
 def written_format(benchmark: Benchmark, name: str | None = None, orders: int = 1) -> PromptFormat:
     """The prompt format in which a model that writes in the form of a chat is asked."""
-    if "texts" not in benchmark.ways:
+    if "texts" not in benchmark.interfaces:
         raise QabiasError(f"{benchmark.name}: it cannot be asked in words, so a model that only writes has no answers")
     prompt_format = choose_format(benchmark.formats, name or _fitting(benchmark))
     if prompt_format.wordings:

@@ -14,7 +14,7 @@ def list_() -> None:
         echo(f"{name}: {benchmark.title}")
         echo(f"  configurations: {', '.join(benchmark.configs)}")
         echo(f"  sources:        {', '.join(benchmark.sources)}")
-        echo(f"  scorers:        {', '.join(scorers_for(benchmark.ways))}")
+        echo(f"  scorers:        {', '.join(scorers_for(benchmark.interfaces))}")
         echo(f"  --ask:          {', '.join(benchmark.asks)}")
         echo(f"  norms:          {', '.join(benchmark.norms)}")
         if len(benchmark.orders) > 1:

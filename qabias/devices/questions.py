@@ -66,7 +66,7 @@ def questions(scorer: str, way: str, limit: int) -> Any:
         (
             found
             for found in map(load_benchmark, benchmark_names())
-            if way in found.ways and is_bundled(found.sources[0])
+            if way in found.interfaces and is_bundled(found.sources[0])
         ),
         None,
     )

@@ -91,7 +91,9 @@ def _tokenizer(kind: str, size: int, scorer: str, way: str) -> Any:
 
 def make_scorer(way: Way, loaded: LoadedModel, token_budget: int | None = None) -> Any:
     """The scorer of a way of asking with a model in memory, as a run makes it."""
-    return load_scorer(way.scorer, loaded.name, scorer_options=way.options, given=loaded, token_budget=token_budget)
+    return load_scorer(
+        way.scorer, loaded.name, scorer_options=way.options, handed_over=loaded, token_budget=token_budget
+    )
 
 
 def answers(scorer: Any, way: Way, items: Any) -> Any:

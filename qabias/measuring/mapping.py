@@ -40,7 +40,9 @@ def make_parser(description: str | None, benchmark: Benchmark, config: str) -> a
     parser.add_argument("--dataset", default=str(folder), help="folder or Hub id")
     parser.add_argument("--config", default=config, choices=configs, metavar="NAME", help=", ".join(configs))
     parser.add_argument(
-        "--scorer", choices=scorers_for(benchmark.ways), help="way of asking; by default what the model's head is for"
+        "--scorer",
+        choices=scorers_for(benchmark.interfaces),
+        help="way of asking; by default what the model's head is for",
     )
     parser.add_argument("--format", help="prompt format; by default what fits the scorer")
     parser.add_argument("--norm", default="none", help="how a log-likelihood becomes a score, or a text an answer")

@@ -39,7 +39,7 @@ from qabias.runs.other_tool import other_figures, read_other_tool
 from qabias.runs.question import Examples, Question, load_examples, put, put_again
 from qabias.runs.scored import write_scores
 from qabias.runs.turns import turn
-from qabias.scorers.base import PatientScorer, Scorer, TellingScorer
+from qabias.scorers.base import BatchScorer, ProgressScorer, Scorer
 from qabias.scorers.registry import lasting_options, load_scorer, scorer_of
 from qabias.tables.model import Analysis, write_analysis
 
@@ -91,7 +91,7 @@ def run(
             machine = replace(machine, device=processes.device)
         arguments, folder, scorer, question = prepare(arguments, examples, machine, given, output)
         share, n_shares = processes.share(*machine.shard)
-        if n_shares > 1 and isinstance(scorer, PatientScorer) and scorer.is_alone:
+        if n_shares > 1 and isinstance(scorer, BatchScorer) and scorer.needs_single_process:
             raise QabiasError(
                 "a batch is written and read by one process for the whole run, because every share would replace the "
                 "request files of the others; leave out --shard and the launcher, or the batch"
@@ -100,7 +100,7 @@ def run(
     run_file = processes.on_first(begin)
     with turn(folder, machine.shard, processes):
         _ask_missing(run_file, question, scorer, range(share, len(question.parts), n_shares), machine)
-        note = scorer.hand_over() if isinstance(scorer, PatientScorer) else ""
+        note = scorer.write_requests() if isinstance(scorer, BatchScorer) else ""
         return replace(processes.on_first(partial(finish, run_file, question)), note=note)
 
 
@@ -111,7 +111,7 @@ def _ask_missing(run: RunFile, question: Question, scorer: Scorer, mine: range, 
         missing = [number for number in mine if not is_there(run, question, number)]
     n_mine, n_missing = (sum(question.parts[number].num_rows for number in numbers) for numbers in (mine, missing))
     is_shown = machine.shows_progress and processes.rank == 0
-    if isinstance(scorer, TellingScorer) and is_shown:
+    if isinstance(scorer, ProgressScorer) and is_shown:
         scorer.show_progress()
     stream = sys.stderr if is_shown else None
     with processes.apart(), closing(RunProgress(run.benchmark, n_mine, n_mine - n_missing, stream)) as progress:
@@ -150,7 +150,7 @@ def prepare(
         token_budget=machine.token_budget,
         scorer_options=options,
         journal=folder / "requests.jsonl",
-        given=given,
+        handed_over=given,
     )
     return Prepared(arguments, folder, scorer, put(examples, arguments, scorer))
 
@@ -164,7 +164,7 @@ def answer_part(run: RunFile, question: Question, number: int, scorer: Scorer) -
     """Ask a part of a run and write its answers, unless the scorer is still waiting for them."""
     part = question.parts[number]
     answers = question.benchmark.answer(part, scorer, question.format_of(part), run.arguments.norm)
-    if not (isinstance(scorer, PatientScorer) and scorer.is_waiting()):
+    if not (isinstance(scorer, BatchScorer) and scorer.is_waiting()):
         write_part(run, number, question.benchmark, part, answers)
 
 

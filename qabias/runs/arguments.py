@@ -174,7 +174,7 @@ def check_scorer(benchmark: Benchmark, scorer: str) -> None:
     Raises:
         QabiasError: If it cannot.
     """
-    known = scorers_for(benchmark.ways)
+    known = scorers_for(benchmark.interfaces)
     if scorer not in known:
         raise QabiasError(
             f"{benchmark.name} cannot be asked by the scorer {scorer}; choose one of {', '.join(known)} and a model "

@@ -7,7 +7,7 @@ from dataclasses import replace
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_scorer
-from qabias.scorers.kind import ASKS
+from qabias.scorers.kind import ASK_METHODS
 from qabias.scorers.registry import load_kind, scorer_of
 from qabias.support.suggest import unknown
 
@@ -15,8 +15,8 @@ from qabias.support.suggest import unknown
 def asked(arguments: RunArguments, word: str, given: object = None) -> RunArguments:
     """The arguments with what a word chooses; a format that fits it and options that were given go before it."""
     benchmark = load_benchmark(arguments.benchmark)
-    if word not in ASKS:
-        raise unknown("way of asking", word, ASKS)
+    if word not in ASK_METHODS:
+        raise unknown("way of asking", word, ASK_METHODS)
     scorer = scorer_of(arguments.scorer, arguments.model, arguments.revision, given)
     check_scorer(benchmark, scorer)
     kind = load_kind(scorer)

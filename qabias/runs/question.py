@@ -17,7 +17,7 @@ from qabias.runs.arguments import RunArguments, check_scorer
 from qabias.runs.folder import RunFile, cut_parts, read_keys
 from qabias.runs.sampling import sample
 from qabias.runs.signature import format_name, make_signature, signature_fields
-from qabias.scorers.base import LimitedScorer, Scorer, TextScorer
+from qabias.scorers.base import GeneratingScorer, Scorer, TextScorer
 from qabias.scorers.registry import kind_of
 from qabias.support.version import __version__
 
@@ -128,8 +128,8 @@ def fitting_format(benchmark: Benchmark, scorer: Scorer, name: str | None, order
             f"{benchmark.name}: the format {prompt_format.name} asks for a written answer; use --ask write, reason, "
             "fill or open (see `qabias list`), or choose another format"
         )
-    if isinstance(scorer, LimitedScorer):
-        scorer.allow(prompt_format.new_tokens)
+    if isinstance(scorer, GeneratingScorer):
+        scorer.limit_new_tokens(prompt_format.new_tokens)
     return prompt_format
 
 

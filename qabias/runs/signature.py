@@ -7,7 +7,7 @@ from qabias.benchmarks import Origin, PromptFormat
 from qabias.building.origin import is_bundled
 from qabias.runs.arguments import RunArguments
 from qabias.runs.coverage import coverage_field
-from qabias.scorers.base import Scorer, SettledScorer
+from qabias.scorers.base import ConfiguredScorer, Scorer
 from qabias.support.version import __version__
 
 COLLECTED = "answers"
@@ -20,7 +20,7 @@ _ESCAPE = re.compile(r"%(?:([0-9A-F]{2})|u([0-9A-F]{4}))")
 
 def make_signature(arguments: RunArguments, origin: Origin, prompt_format: PromptFormat, scorer: Scorer) -> str:
     """One line that pins what was measured; two scores may be compared where it says so."""
-    settings = scorer.settings if isinstance(scorer, SettledScorer) else {}
+    settings = scorer.settings if isinstance(scorer, ConfiguredScorer) else {}
     # What the benchmark's own options choose stands in the version of the origin.
     options = {**settings, **arguments.scorer_options}
     fields = {

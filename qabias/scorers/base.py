@@ -91,7 +91,7 @@ class Scorer(Protocol):
 
 
 @runtime_checkable
-class SettledScorer(Protocol):
+class ConfiguredScorer(Protocol):
     """A scorer with settings beside its options, which have a say in the answers.
 
     Attributes:
@@ -105,16 +105,16 @@ class SettledScorer(Protocol):
 
 
 @runtime_checkable
-class LimitedScorer(Protocol):
+class GeneratingScorer(Protocol):
     """A scorer that writes texts of a limited length."""
 
-    def allow(self, new_tokens: int) -> None:
+    def limit_new_tokens(self, new_tokens: int) -> None:
         """Choose the most tokens of an answer, for a prompt format that needs so many; an option goes before it."""
         ...
 
 
 @runtime_checkable
-class TellingScorer(Scorer, Protocol):
+class ProgressScorer(Scorer, Protocol):
     """A scorer that can show people how far its requests are."""
 
     def show_progress(self) -> None:
@@ -123,15 +123,15 @@ class TellingScorer(Scorer, Protocol):
 
 
 @runtime_checkable
-class PatientScorer(Protocol):
+class BatchScorer(Protocol):
     """A scorer whose answers may come later, in files.
 
     Attributes:
-        is_alone: Whether one process must ask all of a run, because what is left to ask goes into files.
+        needs_single_process: Whether one process must ask all of a run, because what is left to ask goes into files.
     """
 
     @property
-    def is_alone(self) -> bool:
+    def needs_single_process(self) -> bool:
         """See above."""
         ...
 
@@ -139,7 +139,7 @@ class PatientScorer(Protocol):
         """Whether a question since the last call has no answer yet; what was given for it is to be thrown away."""
         ...
 
-    def hand_over(self) -> str:
+    def write_requests(self) -> str:
         """Write down what is left to ask, and say it to people; "" where nothing is to be said."""
         ...
 

@@ -87,7 +87,7 @@ def _load(loading: Loading) -> BaselineScorer:
 KIND = ScorerKind(
     name="baseline",
     about="answers by a rule, without a model",
-    ways=("options",),
+    interfaces=("options",),
     load=_load,
     asks={"options": {}, "letter": {}},
     many_at_once=True,

@@ -283,7 +283,7 @@ def _warn_of_thinking(model: str, template: ChatTemplate | None) -> None:
 KIND = ScorerKind(
     name="causal",
     about="log-likelihoods of options after a text, or written answers, of a causal language model",
-    ways=("options", "texts"),
+    interfaces=("options", "texts"),
     load=_load,
     options={
         "chat": "ask by the model's chat template: yes, no, or auto for models that have one",

@@ -308,7 +308,7 @@ def _load(loading: Loading) -> ExtractiveQAScorer:
 KIND = ScorerKind(
     name="extractive_qa",
     about="probabilities of two subjects as the answering span of a context",
-    ways=("spans",),
+    interfaces=("spans",),
     load=_load,
     options={
         "span": "tokens that count as a subject: exact, or released for those of the authors' code",

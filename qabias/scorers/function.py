@@ -20,7 +20,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request, Scorer
 from qabias.scorers.journal import Journal, request_hash
-from qabias.scorers.kind import ASKS, Loading, ScorerKind
+from qabias.scorers.kind import ASK_METHODS, Loading, ScorerKind
 from qabias.scorers.registry import FUNCTION, FUNCTION_PREFIX
 from qabias.support.progress import tell
 from qabias.support.waiting import wait_for
@@ -183,7 +183,7 @@ def _type(value: object) -> str:
 
 def _load(loading: Loading) -> Scorer:
     name = loading.model.removeprefix(FUNCTION_PREFIX)
-    if not callable(loading.given):
+    if not callable(loading.handed_over):
         raise QabiasError(
             f"model {loading.model!r}: a function is given from Python: qabias.run(..., model=FUNCTION, name={name!r})"
         )
@@ -198,21 +198,21 @@ def _load(loading: Loading) -> Scorer:
         raise QabiasError(f"function {name!r}: what it computes with is its own; leave out {names}")
     options = parse_options(loading.options)
     if options.mode == SCORE:
-        return FunctionOptionScorer(name, loading.given, options.batch, loading.journal)
-    return FunctionTextScorer(name, loading.given, options.batch, loading.journal)
+        return FunctionOptionScorer(name, loading.handed_over, options.batch, loading.journal)
+    return FunctionTextScorer(name, loading.handed_over, options.batch, loading.journal)
 
 
 KIND = ScorerKind(
     name=FUNCTION,
     about="answers or log-likelihoods that a function gives, from Python only",
-    ways=("options", "texts"),
+    interfaces=("options", "texts"),
     load=_load,
     options={
         "mode": "generate for answers to prompts, score for log-likelihoods of options",
         "batch": "most prompts of one call",
     },
     default_mode=GENERATE,
-    asks={word: {"mode": SCORE if word in ("options", "letter") else GENERATE} for word in ASKS},
+    asks={word: {"mode": SCORE if word in ("options", "letter") else GENERATE} for word in ASK_METHODS},
     parse_options=parse_options,
     passing_options=("batch",),
     chats=True,

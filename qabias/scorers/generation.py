@@ -24,7 +24,7 @@ import numpy as np
 from qabias.answers.outcomes import Written
 from qabias.errors import QabiasError
 from qabias.scorers.chat import ChatTemplate
-from qabias.scorers.kind import ASKS
+from qabias.scorers.kind import ASK_METHODS
 from qabias.scorers.memory import BatchRunner
 from qabias.scorers.padded_rows import Tokens, check_length, encode_each, n_positions, pad_rows
 from qabias.scorers.written_text import WrittenDecoder
@@ -61,8 +61,8 @@ class Writing(NamedTuple):
 
 
 def asks_of_writers(options: Mapping[str, str] = MappingProxyType({})) -> dict[str, dict[str, str]]:
-    """How a model that writes can be asked: the options of each word of `qabias.scorers.kind.ASKS`."""
-    return {ASKS[0]: {}} | {word: {**options, "mode": "generate"} for word in ASKS[2:]}
+    """How a model that writes can be asked: the options of each word of `qabias.scorers.kind.ASK_METHODS`."""
+    return {ASK_METHODS[0]: {}} | {word: {**options, "mode": "generate"} for word in ASK_METHODS[2:]}
 
 
 _TYPES: dict[str, tuple[Callable[[str], float], str]] = {
@@ -156,7 +156,7 @@ class GenerationScorer:
         }
         return settings | ({"thinking": "yes"} if self._thinks else {})
 
-    def allow(self, new_tokens: int) -> None:
+    def limit_new_tokens(self, new_tokens: int) -> None:
         """Choose the most tokens of an answer, unless they were given; a model that thinks gets `THINKING_TOKENS`."""
         if not self._is_limited:
             self._config.max_new_tokens = self._limit(new_tokens)

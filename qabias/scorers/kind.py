@@ -14,7 +14,7 @@ from qabias.models.memory import check_head, config_of
 if TYPE_CHECKING:
     from qabias.scorers.base import Scorer
 
-WAYS = ("options", "texts", "choices", "pairs", "spans", "masks")
+INTERFACES = ("options", "texts", "choices", "pairs", "spans", "masks")
 """Ways of asking, each with a Protocol in `qabias.scorers.base`.
 
     options   how likely each option is after a text (`OptionScorer`)
@@ -26,7 +26,7 @@ WAYS = ("options", "texts", "choices", "pairs", "spans", "masks")
 """
 
 
-ASKS = ("options", "letter", "write", "reason", "fill", "open")
+ASK_METHODS = ("options", "letter", "write", "reason", "fill", "open")
 """How a model may be asked, in one word.
 
     options  the likelihood of each answer's text
@@ -51,7 +51,7 @@ class Loading:
         token_budget: Tokens of a batch; None for the scorer's default.
         seed: Of random baselines and sampled answers.
         journal: File that keeps what a server or a function answers.
-        given: What a caller hands over in place of a name: a model in memory, or what a scorer of its own takes.
+        handed_over: What a caller hands over in place of a name: a model in memory, or what a scorer of its own takes.
     """
 
     model: str
@@ -62,7 +62,7 @@ class Loading:
     token_budget: int | None = None
     seed: int = 0
     journal: Path | None = None
-    given: object = None
+    handed_over: object = None
 
     def load_model(self, models: ModelKind) -> LoadedModel:
         """Load the model, which must be one of a kind, over several devices where the option `device_map` says so.
@@ -72,11 +72,11 @@ class Loading:
         Raises:
             QabiasError: See `qabias.models.loading.load_model`; also if a model in memory is to be changed.
         """
-        if isinstance(self.given, LoadedModel):
+        if isinstance(self.handed_over, LoadedModel):
             self._refuse_changes()
-            check_kind(models, self.model, config_of(self.given))
-            check_head(models, self.given)
-            return self.given
+            check_kind(models, self.model, config_of(self.handed_over))
+            check_head(models, self.handed_over)
+            return self.handed_over
         return load_model(
             models,
             self.model,
@@ -108,12 +108,12 @@ class ScorerKind:
     Attributes:
         name: Name on the command line and in signatures.
         about: One line for people.
-        ways: Which of `WAYS` it has; a benchmark that has one of them can be asked by it.
+        interfaces: Which of `INTERFACES` it has; a benchmark that has one of them can be asked by it.
         load: Loads a model and the way of asking it.
         options: Options by name, each with one line for people.
         open_options: Options of which only the beginning of the name is fixed, such as `template.`, each with one line
             for people.
-        asks: Which of `ASKS` it has, each with the options that it sets.
+        asks: Which of `ASK_METHODS` it has, each with the options that it sets.
         default_mode: What the option `mode` is where it is not given; "" for a scorer that has none.
         parse_options: Reads known options from texts; raises `QabiasError` where a value is wrong. It needs no model,
             so that a plan refuses what a run refuses.
@@ -132,11 +132,11 @@ class ScorerKind:
 
     name: str
     about: str
-    ways: tuple[str, ...]
+    interfaces: tuple[str, ...]
     load: Callable[[Loading], Scorer]
     options: Mapping[str, str] = field(default_factory=dict)
     open_options: Mapping[str, str] = field(default_factory=dict)
-    asks: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: {ASKS[0]: {}})
+    asks: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: {ASK_METHODS[0]: {}})
     default_mode: str = ""
     parse_options: Callable[[Mapping[str, str]], Any] = dict
     auto_class: str = ""

@@ -318,7 +318,7 @@ def _load(loading: Loading) -> MaskedLMScorer:
 KIND = ScorerKind(
     name="masked_lm",
     about="probabilities of two subjects at the mask of a sentence",
-    ways=("masks",),
+    interfaces=("masks",),
     load=_load,
     options={
         "topk": "give 0 to subjects that are not among so many likeliest tokens; all for none",

@@ -156,7 +156,7 @@ def _load(loading: Loading) -> MultipleChoiceScorer:
 KIND = ScorerKind(
     name="multiple_choice",
     about="probabilities among the options of a question, of a model trained for multiple choice",
-    ways=("choices",),
+    interfaces=("choices",),
     load=_load,
     auto_class=MODELS.auto_class,
     heads=("ForMultipleChoice",),

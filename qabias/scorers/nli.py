@@ -149,7 +149,7 @@ def _load(loading: Loading) -> NLIScorer:
 KIND = ScorerKind(
     name="nli",
     about="probabilities of contradiction, neutral and entailment of a classifier of sentence pairs",
-    ways=("pairs",),
+    interfaces=("pairs",),
     load=_load,
     options={"labels": "the labels of the model's outputs in order, with commas between, for a model that names none"},
     parse_options=parse_options,

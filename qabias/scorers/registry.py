@@ -19,7 +19,7 @@ from qabias.errors import QabiasError
 from qabias.models.loading import SMOLLM2, LoadedModel, architectures, load_pretrained
 from qabias.models.memory import config_of
 from qabias.scorers.base import PairScorer, Scorer, TextScorer
-from qabias.scorers.kind import WAYS, Loading, ScorerKind
+from qabias.scorers.kind import INTERFACES, Loading, ScorerKind
 from qabias.support.suggest import closest, did_you_mean
 
 GROUP = "qabias.scorers"
@@ -44,8 +44,10 @@ def kinds() -> Mapping[str, ScorerKind]:
             kind = entry.load()
         except Exception as error:  # somebody else's module raises whatever it likes
             raise QabiasError(f"the scorer {entry.name} ({entry.value}) cannot be imported: {error!r}") from error
-        if not isinstance(kind, ScorerKind) or kind.name != entry.name or not set(kind.ways) <= set(WAYS):
-            raise QabiasError(f"{entry.value} is no ScorerKind with the name {entry.name!r} and ways among {WAYS}")
+        if not isinstance(kind, ScorerKind) or kind.name != entry.name or not set(kind.interfaces) <= set(INTERFACES):
+            raise QabiasError(
+                f"{entry.value} is no ScorerKind with the name {entry.name!r} and ways among {INTERFACES}"
+            )
         if kind.name in found:
             raise QabiasError(f"two scorers have the name {kind.name!r}; {entry.value} is one of them")
         found[kind.name] = kind
@@ -76,7 +78,7 @@ def kind_of(scorer: Scorer) -> ScorerKind:
 def scorers_for(ways: Iterable[str]) -> tuple[str, ...]:
     """Names of the scorers that have one of some ways of asking."""
     wanted = set(ways)
-    return tuple(name for name, kind in kinds().items() if wanted & set(kind.ways))
+    return tuple(name for name, kind in kinds().items() if wanted & set(kind.interfaces))
 
 
 def default_scorer(model: str, revision: str | None = None) -> str:
@@ -98,13 +100,13 @@ def scorer_made_for(config: Any) -> str:
     return FALLBACK
 
 
-def scorer_of(scorer: str | None, model: str, revision: str | None = None, given: object = None) -> str:
+def scorer_of(scorer: str | None, model: str, revision: str | None = None, handed_over: object = None) -> str:
     """Name of the scorer that asks a model: a baseline's, a function's, the one that is named, or the head's own."""
     for own, prefix in ((BASELINE, BASELINE_PREFIX), (FUNCTION, FUNCTION_PREFIX)):
         if model.startswith(prefix):
             return own
-    if scorer is None and isinstance(given, LoadedModel):
-        return scorer_made_for(config_of(given))
+    if scorer is None and isinstance(handed_over, LoadedModel):
+        return scorer_made_for(config_of(handed_over))
     return scorer or default_scorer(model, revision)
 
 
@@ -114,16 +116,16 @@ def load_scorer(
     *,
     scorer_options: Mapping[str, str] | None = None,
     revision: str | None = None,
-    given: object = None,
+    handed_over: object = None,
     **loading: Any,
 ) -> Scorer:
     """Load a model and the way of asking it."""
     if model.startswith(BASELINE_PREFIX):
         _refuse_ignored(model, scorer, revision, loading.get("dtype", "auto"))
-    kind = load_kind(scorer_of(scorer, model, revision, given))
+    kind = load_kind(scorer_of(scorer, model, revision, handed_over))
     options = dict(scorer_options or {})
     refuse_options(kind, options)
-    return kind.load(Loading(model, options, revision, given=given, **loading))
+    return kind.load(Loading(model, options, revision, handed_over=handed_over, **loading))
 
 
 def _refuse_ignored(model: str, scorer: str | None, revision: str | None, dtype: str) -> None:
@@ -133,9 +135,9 @@ def _refuse_ignored(model: str, scorer: str | None, revision: str | None, dtype:
         "--revision": revision,
         "--dtype": None if dtype == "auto" else dtype,
     }
-    given = [f"{flag} {value}" for flag, value in named.items() if value is not None]
-    if given:
-        raise QabiasError(f"{model} asks no model, so that {', '.join(given)} would be ignored; leave it out")
+    ignored = [f"{flag} {value}" for flag, value in named.items() if value is not None]
+    if ignored:
+        raise QabiasError(f"{model} asks no model, so that {', '.join(ignored)} would be ignored; leave it out")
 
 
 def lasting_options(scorer: str | None, options: Mapping[str, str]) -> dict[str, str]:

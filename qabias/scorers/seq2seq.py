@@ -197,7 +197,7 @@ def _load(loading: Loading) -> Scorer:
 KIND = ScorerKind(
     name="seq2seq",
     about="log-likelihoods of options, or written answers, of a text-to-text model such as T5",
-    ways=("options", "texts"),
+    interfaces=("options", "texts"),
     load=_load,
     options={**WRITTEN_OPTIONS, **DEVICE_MAP_OPTION},
     default_mode=MODES[0],

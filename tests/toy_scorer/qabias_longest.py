@@ -53,7 +53,7 @@ def load(loading: Loading) -> LengthScorer:
 KIND = ScorerKind(
     name="longest",
     about="prefers the longest option, without a model",
-    ways=("options",),
+    interfaces=("options",),
     load=load,
     options={"prefer": "longest or shortest"},
     parse_options=parse_options,

@@ -86,7 +86,7 @@ class BBQBenchmark(Benchmark):
     sources: Sequence[str] = _builder.SOURCES
     formats: Mapping[str, PromptFormat] = FORMATS
     norms: Sequence[str] = (*NORMS, *PARSE_RULES)
-    ways: Sequence[str] = ("options", "choices", "texts")
+    interfaces: Sequence[str] = ("options", "choices", "texts")
     key = ("category", "example_id")
     class_labels = MappingProxyType({"label": ("ans0", "ans1", "ans2")})
     answer_columns = ("prediction",)
@@ -152,7 +152,7 @@ class BBQBenchmark(Benchmark):
     def default_format(self, scorer: Scorer) -> str:
         """Text-to-text models and writers must see the answers; RACE is the paper's first way of showing them."""
         kind = kind_of(scorer)
-        if "choices" in kind.ways:
+        if "choices" in kind.interfaces:
             return PAIR_FORMAT
         writes = isinstance(scorer, TextScorer)
         if writes and kind.chats:

@@ -37,7 +37,7 @@ from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, PairScorer, Request, Scorer, TextScorer
 from qabias.scorers.registry import check_rule, kind_of
 
-WAYS = ("options", "texts", "pairs")
+INTERFACES = ("options", "texts", "pairs")
 RULES: Mapping[str, Sequence[str]] = MappingProxyType(
     {"denominator": ("paper", "released"), "unparsed": ("wrong", "exclude")}
 )

@@ -21,7 +21,7 @@ from qabias.benchmarks.facts import ALL, Measure, Scores
 from qabias.benchmarks.harness_logs import own_answers
 from qabias.benchmarks.inference import BBNLI, asking
 from qabias.benchmarks.inference.facts import BBNLI_FACTS
-from qabias.benchmarks.inference.prompts import ASKS, FORMATS
+from qabias.benchmarks.inference.prompts import ASK_METHODS, FORMATS
 from qabias.benchmarks.logged import Logged
 from qabias.benchmarks.pairs import Pair
 from qabias.benchmarks.prompt_format import PromptFormat
@@ -50,14 +50,14 @@ class BBNLIBenchmark(Benchmark):
     sources: Sequence[str] = _builder.SOURCES
     formats: Mapping[str, PromptFormat] = FORMATS
     norms: Sequence[str] = (*NORMS, *PARSE_RULES)
-    ways: Sequence[str] = asking.WAYS
+    interfaces: Sequence[str] = asking.INTERFACES
     key = ("example_id",)
     class_labels = MappingProxyType({"label": LABELS})
     answer_columns = ("prediction",)
     optional_columns = asking.OPTIONAL_COLUMNS
     stored_columns = asking.STORED_COLUMNS
     rules: Mapping[str, Sequence[str]] = asking.RULES
-    asks: Mapping[str, str] = ASKS
+    asks: Mapping[str, str] = ASK_METHODS
     pools = True
     metric_version = asking.METRIC_VERSION
     facts = BBNLI_FACTS

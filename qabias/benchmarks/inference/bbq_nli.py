@@ -21,7 +21,7 @@ from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.benchmarks.facts import ALL, Measure, Scores
 from qabias.benchmarks.inference import BBQ_NLI, asking
 from qabias.benchmarks.inference.facts import BBQ_NLI_FACTS
-from qabias.benchmarks.inference.prompts import ASKS, FORMATS, INSTRUCTED_FORMATS, NLI_FORMATS
+from qabias.benchmarks.inference.prompts import ASK_METHODS, FORMATS, INSTRUCTED_FORMATS, NLI_FORMATS
 from qabias.benchmarks.pairs import Pair
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules
@@ -62,14 +62,14 @@ class BBQInferenceBenchmark(Benchmark):
         name: FORMATS[name] for name in (*NLI_FORMATS, *INSTRUCTED_FORMATS, asking.PAIR_FORMAT)
     }
     norms: Sequence[str] = (*NORMS, *PARSE_RULES)
-    ways: Sequence[str] = asking.WAYS
+    interfaces: Sequence[str] = asking.INTERFACES
     key = ("category", "example_id")
     class_labels = MappingProxyType({"label": LABELS})
     answer_columns = ("prediction",)
     optional_columns = asking.OPTIONAL_COLUMNS
     stored_columns = asking.STORED_COLUMNS
     rules: Mapping[str, Sequence[str]] = asking.RULES
-    asks: Mapping[str, str] = ASKS
+    asks: Mapping[str, str] = ASK_METHODS
     pools = True
     metric_version = asking.METRIC_VERSION
     facts = BBQ_NLI_FACTS

@@ -49,7 +49,7 @@ class BBQQuestionsBenchmark(Benchmark):
     sources: Sequence[str] = INFERENCE.sources
     formats: Mapping[str, PromptFormat] = PERSON_FORMATS
     norms: Sequence[str] = (*NORMS, *PARSE_RULES)
-    ways: Sequence[str] = ("options", "texts")
+    interfaces: Sequence[str] = ("options", "texts")
     key = ("category", "example_id")
     answer_columns = ("prediction",)
     optional_columns = asking.OPTIONAL_COLUMNS

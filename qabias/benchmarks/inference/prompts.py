@@ -216,10 +216,10 @@ PERSON_FORMATS = {
 INSTRUCTED = INSTRUCTED_FORMATS[0]
 """The format of models that chat and write."""
 
-ASKS: Mapping[str, str] = MappingProxyType(
+ASK_METHODS: Mapping[str, str] = MappingProxyType(
     {"options": "", "letter": INSTRUCTED, "write": INSTRUCTED, "reason": INSTRUCTED_FORMATS[1]}
 )
 """How inference can be asked in one word, each with its format; the "letter" is the word yes, no or maybe."""
 
-PERSON_ASKS: Mapping[str, str] = MappingProxyType({word: ASKS[word] for word in ("options", "write", "reason")})
+PERSON_ASKS: Mapping[str, str] = MappingProxyType({word: ASK_METHODS[word] for word in ("options", "write", "reason")})
 """How the questions of BBQ can be asked; their answers have no letters."""

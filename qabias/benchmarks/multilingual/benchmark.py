@@ -74,7 +74,7 @@ class PublishedQuestions(BBQBenchmark):
 
     sources: Sequence[str] = (RELEASE,)
     asks: Mapping[str, str] = MappingProxyType({"options": "", "letter": "letters", "write": "letters"})
-    ways: Sequence[str] = ("options", "texts")
+    interfaces: Sequence[str] = ("options", "texts")
     has_published = False
     repository: str
     categories: Sequence[str]

@@ -69,7 +69,7 @@ class UnQoverBenchmark(Benchmark):
     sources: Sequence[str] = _builder.SOURCES
     formats: Mapping[str, PromptFormat] = FORMATS
     norms: Sequence[str] = NORMS
-    ways: Sequence[str] = ("spans", "masks", "options", "texts")
+    interfaces: Sequence[str] = ("spans", "masks", "options", "texts")
     key = ("set", "example_id")
     answer_columns = tuple(f"s{subject}_{name}" for name in ASKED for subject in (1, 2))
     optional_columns = ("outcomes", "outputs")
@@ -128,7 +128,7 @@ class UnQoverBenchmark(Benchmark):
 
     def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
         """The eight scores of every row: of both subjects, in both orders, to both questions."""
-        ways = kind_of(scorer).ways
+        ways = kind_of(scorer).interfaces
         masked = "masked" in part.column_names
         if masked != ("masks" in ways):
             form = "questions: leave _mlm out of" if masked else "masked sentences: add _mlm to"
@@ -324,7 +324,7 @@ class UnQoverBenchmark(Benchmark):
 
     def whole_config(self, kind: ScorerKind) -> str:
         """All sets, as masked sentences for a model that fills masks."""
-        return ALL_MASKED if "masks" in kind.ways else ALL_SETS
+        return ALL_MASKED if "masks" in kind.interfaces else ALL_SETS
 
     def _sets(self, config: str) -> Sequence[str]:
         self.check_config(config)

@@ -3,7 +3,7 @@
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel
 from qabias.scorers.base import Scorer
-from qabias.scorers.kind import ASKS, Loading, ScorerKind
+from qabias.scorers.kind import ASK_METHODS, Loading, ScorerKind
 from qabias.scorers.server.body import PREFIX
 from qabias.scorers.server.options import parse_options
 
@@ -11,20 +11,20 @@ from qabias.scorers.server.options import parse_options
 def _load(loading: Loading) -> Scorer:
     if loading.revision is not None or loading.dtype != "auto":
         raise QabiasError("server: revision and dtype are the server's to choose; leave them out")
-    if isinstance(loading.given, LoadedModel):
+    if isinstance(loading.handed_over, LoadedModel):
         raise QabiasError(f"server: model {loading.model!r} is in memory here; choose a scorer that asks it, or none")
     from qabias.scorers.server.scorer import load, load_given
 
-    if loading.given is not None:
+    if loading.handed_over is not None:
         options = parse_options(loading.options, has_client=True)
-        return load_given(loading.model, loading.given, options, loading.journal)
+        return load_given(loading.model, loading.handed_over, options, loading.journal)
     return load(loading.model, parse_options(loading.options), loading.journal)
 
 
 KIND = ScorerKind(
     name="server",
     about="written answers, or probabilities of letters or texts, of a model behind an OpenAI-compatible server",
-    ways=("options", "texts"),
+    interfaces=("options", "texts"),
     load=_load,
     options={
         "url": "base of the endpoint, e.g. http://host:8000/v1",
@@ -43,7 +43,8 @@ KIND = ScorerKind(
     },
     open_options={PREFIX: "field of every request, JSON or text, dots lead into objects"},
     default_mode="chat",
-    asks={"options": {"mode": "echo"}, "letter": {"mode": "logprobs"}} | {word: {"mode": "chat"} for word in ASKS[2:]},
+    asks={"options": {"mode": "echo"}, "letter": {"mode": "logprobs"}}
+    | {word: {"mode": "chat"} for word in ASK_METHODS[2:]},
     parse_options=parse_options,
     passing_options=("url", "concurrency", "timeout", "total_timeout", "batch", "tokenizer", "price_in", "price_out"),
     chats=True,

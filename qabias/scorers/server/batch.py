@@ -134,7 +134,7 @@ class RequestFiles:
 class BatchClient(Asker):
     """Takes answers from the journal and from result files; writes the requests that have none into request files."""
 
-    is_alone = True
+    needs_single_process = True
 
     def __init__(self, journal: Path | None, what: str = WRITE, results: Sequence[Path] = ()) -> None:
         if journal is None:
@@ -190,7 +190,7 @@ class BatchClient(Asker):
         was_waiting, self._is_waiting = self._is_waiting, False
         return was_waiting
 
-    def hand_over(self) -> str:
+    def write_requests(self) -> str:
         """Write the last request file, and say what was read, what is missing and what to do."""
         files = self._requests.close()
         lines = [f"  {path} ({n:,} requests, {path.stat().st_size / 1e6:.1f} MB)" for path, n in files]

@@ -50,17 +50,17 @@ class ServerScorer:
         self._body = dict(body)
 
     @property
-    def is_alone(self) -> bool:
+    def needs_single_process(self) -> bool:
         """Whether one process must ask all of a run, because what is left to ask goes into files."""
-        return self._client.is_alone
+        return self._client.needs_single_process
 
     def is_waiting(self) -> bool:
         """Whether a question since the last call has no answer yet, because files bring it."""
         return self._client.is_waiting()
 
-    def hand_over(self) -> str:
+    def write_requests(self) -> str:
         """Write down what is left to ask, and say it to people; "" where nothing is."""
-        return self._client.hand_over()
+        return self._client.write_requests()
 
     def show_progress(self) -> None:
         """Show people how many requests are answered, sent again and unread."""
@@ -101,7 +101,7 @@ class ServerChatScorer(ServerScorer):
         self.new_tokens = max_new_tokens or ROOM_TO_THINK * _NEW_TOKENS
         self.settings = self._settings()
 
-    def allow(self, new_tokens: int) -> None:
+    def limit_new_tokens(self, new_tokens: int) -> None:
         """Choose the most tokens of an answer, unless they were given: `ROOM_TO_THINK` times what a format needs."""
         if not self._is_limited:
             self.new_tokens = ROOM_TO_THINK * new_tokens

@@ -165,7 +165,7 @@ class _StoppedError(Exception):
 class Asker(ABC):
     """What scorers need of a client."""
 
-    is_alone = False
+    needs_single_process = False
 
     @abstractmethod
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
@@ -192,7 +192,7 @@ class Asker(ABC):
         """Whether `ask` has left an answer out since the last call; a server answers at once."""
         return False
 
-    def hand_over(self) -> str:
+    def write_requests(self) -> str:
         """Write down what is left to ask, and say it to people; "" where nothing is."""
         return ""
 

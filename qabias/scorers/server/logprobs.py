@@ -92,10 +92,10 @@ class ServerLogprobScorer(ServerScorer):
         self._warn([loss for loss in _LOST if not self._told[loss]])
         return scores
 
-    def hand_over(self) -> str:
-        """See `ServerScorer.hand_over`; warns of the questions without an answer that came after the first warning."""
+    def write_requests(self) -> str:
+        """See `ServerScorer.write_requests`; warns of what was lost since the first warning."""
         self._warn(_LOST)
-        return super().hand_over()
+        return super().write_requests()
 
     def _ask_one(self, body: Body) -> Kept:
         try:

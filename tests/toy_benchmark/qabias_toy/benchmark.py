@@ -48,7 +48,7 @@ class ToyBenchmark(Benchmark):
     sources: Sequence[str] = ("bundled",)
     formats: Mapping[str, PromptFormat] = FORMATS
     norms: Sequence[str] = NORMS
-    ways: Sequence[str] = ("options", "texts")
+    interfaces: Sequence[str] = ("options", "texts")
     key: Sequence[str] = ("example_id",)
     answer_columns: Sequence[str] = ("prediction",)
     facts: Facts = FACTS
