@@ -53,7 +53,7 @@ def filled(tmp_path):
 @pytest.fixture
 def page(filled):
     """A function that writes the report of a made-up run and reads it."""
-    from qabias.report import write_report_of
+    from qabias.report.writing import write_report_of
 
     from . import report_pages
 

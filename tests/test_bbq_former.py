@@ -22,7 +22,7 @@ from qabias.errors import QabiasError
 from qabias.hub.contents import dataset_push
 from qabias.measuring.forms import run_forms
 from qabias.measuring.run import run
-from qabias.report import write_report_of
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import read_run
 from qabias.runs.question import load_examples_of

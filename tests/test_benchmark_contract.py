@@ -27,6 +27,7 @@ from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.measuring.run import run
 from qabias.report.prompts import with_prompts
+from qabias.report.template import rates, show_template
 from qabias.runs.arguments import RunArguments, check_arguments
 from qabias.runs.folder import read_all_answers
 from qabias.runs.question import load_examples, put_again
@@ -40,8 +41,7 @@ from qabias.support.arrow import codes_and_values, plain
 from qabias.support.files import strict
 from qabias.tables.model import KINDS as COLUMN_KINDS
 from qabias.tables.model import Analysis, Estimate, read_analysis
-from qabias.terminal.console import Console
-from qabias.terminal.template import rates, show_template
+from qabias.tables.terminal import Console
 
 from . import jbbq_files
 from .conftest import ROOT

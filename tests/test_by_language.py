@@ -12,7 +12,7 @@ from qabias.comparison import compare
 from qabias.comparison.languages import OTHER_QUESTIONS
 from qabias.errors import QabiasError
 from qabias.measuring.run import run
-from qabias.report import write_combined_report
+from qabias.report.writing import write_combined_report
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import read_all_answers, read_run
 from qabias.runs.question import load_examples_of

@@ -10,7 +10,7 @@ from qabias.comparison.comparable import are_question_only, read_runs, run_names
 from qabias.comparison.paired import Answers
 from qabias.comparison.paired_tests import holm
 from qabias.errors import QabiasError
-from qabias.report import write_comparison
+from qabias.report.writing import write_comparison
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import RunFile
 from qabias.runs.scored import ScoredRun

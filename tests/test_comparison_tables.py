@@ -13,7 +13,7 @@ from qabias.comparison import compare, measures_of, read_runs
 from qabias.comparison.joined import MOST_ROWS, SECTION, joined_tables
 from qabias.comparison.paired import Answers
 from qabias.measuring.run import run
-from qabias.report import write_comparison
+from qabias.report.writing import write_comparison
 from qabias.runs.arguments import RunArguments
 from qabias.tables.model import Analysis, Column, Figure, Table, find, read_analysis
 

@@ -18,11 +18,11 @@ from qabias import cli
 from qabias.cli.failures import FAULT, INTERRUPTED
 from qabias.errors import QabiasError
 from qabias.measuring.run import run
+from qabias.report import terminal
 from qabias.runs.arguments import RunArguments
 from qabias.runs.signature import signature_fields
 from qabias.support.stored import SEAL
 from qabias.support.streams import PLAIN, write_plainly
-from qabias.terminal import showing
 
 from .conftest import ROOT
 
@@ -54,7 +54,7 @@ def raises(monkeypatch, error):
     def show(*_):
         raise error
 
-    monkeypatch.setattr(showing, "show_folder", show)
+    monkeypatch.setattr(terminal, "show_folder", show)
 
 
 def test_a_fault_is_one_line_that_names_its_place_and_exit_code_70(called, monkeypatch):
@@ -112,7 +112,7 @@ def test_a_warning_is_one_line_without_source(called, monkeypatch):
     def show(*_):
         warnings.warn("this is\nodd", stacklevel=1)
 
-    monkeypatch.setattr(showing, "show_folder", show)
+    monkeypatch.setattr(terminal, "show_folder", show)
     assert called("show", "x") == (0, "", "qabias: warning: this is odd\n")
 
 

@@ -19,13 +19,13 @@ from qabias.comparison.paired_tests import differences, holm
 from qabias.errors import QabiasError
 from qabias.measuring.forms import run_forms
 from qabias.measuring.run import run
+from qabias.report.compared import print_compared
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import read_answers, read_run
 from qabias.runs.question import put_again
 from qabias.tables.formatting import show
 from qabias.tables.model import find, read_analysis
-from qabias.terminal.comparison import print_compared
-from qabias.terminal.console import Console
+from qabias.tables.terminal import Console
 
 from .compared_runs import called, changed, refused
 

@@ -20,7 +20,7 @@ from qabias.comparison.outcomes import (
 from qabias.hub.results import headlines, model_index, result_files
 from qabias.measuring.run import run
 from qabias.pooling import pool
-from qabias.report import write_comparison, write_pool
+from qabias.report.writing import write_comparison, write_pool
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.runs.scored import read_scored

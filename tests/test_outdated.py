@@ -13,7 +13,7 @@ from qabias.cli import app
 from qabias.comparison import compare
 from qabias.hub.results import headlines, model_index
 from qabias.measuring.run import run
-from qabias.report import write_report_of
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.outdated import about_outdated
 from qabias.runs.scored import read_scored, read_tables

@@ -17,10 +17,10 @@ from qabias.errors import QabiasError
 from qabias.measuring.collected import collect
 from qabias.measuring.run import run, score_run
 from qabias.pooling import pool
+from qabias.report.template import show_template
+from qabias.report.terminal import print_scores
 from qabias.runs.arguments import RunArguments
-from qabias.terminal.console import Console
-from qabias.terminal.scores import print_scores
-from qabias.terminal.template import show_template
+from qabias.tables.terminal import Console
 
 from .test_chat import folders as folders
 

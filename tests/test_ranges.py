@@ -20,11 +20,11 @@ from qabias.hub.results import headlines
 from qabias.measuring.run import run
 from qabias.measuring.wordings import with_wordings
 from qabias.pooling import pool
+from qabias.report.terminal import print_scores
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.tables.model import Analysis, Column, Estimate, Table, find, read_analysis
-from qabias.terminal.console import Console
-from qabias.terminal.scores import print_scores
+from qabias.tables.terminal import Console
 
 from .test_outcomes_shown import invoke
 from .test_unqover_written import Writer

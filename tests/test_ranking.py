@@ -14,7 +14,7 @@ from qabias.comparison.neighbours import Neighbours
 from qabias.comparison.paired_tests import differences, holm
 from qabias.comparison.ranking import N_DRAWS, distances, joint, places, weights
 from qabias.comparison.ranking_tables import RANKING
-from qabias.report import write_comparison
+from qabias.report.writing import write_comparison
 from qabias.tables.model import Estimate, find
 
 from .compared_runs import called, changed

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qabias.benchmarks import load_benchmark
-from qabias.report import write_combined_report, write_report_of
 from qabias.report.page import FOLDED, Chapter, comparison_intro, render_chapters
+from qabias.report.writing import write_combined_report, write_report_of
 from qabias.tables import figures
 from qabias.tables.model import FIGURES, Analysis
 

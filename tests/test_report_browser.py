@@ -10,8 +10,8 @@ import subprocess
 import pytest
 
 from qabias.measuring.run import run
-from qabias.report import write_combined_report, write_report_of
 from qabias.report.page import FOLDED
+from qabias.report.writing import write_combined_report, write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.tables.model import Analysis
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from qabias.errors import QabiasError
-from qabias.report import write_report_of
+from qabias.report.writing import write_report_of
 from qabias.support.stored import SEAL
 from qabias.tables.model import Analysis
 

@@ -6,7 +6,7 @@ import pytest
 
 from qabias.errors import QabiasError
 from qabias.measuring.run import run
-from qabias.report import write_report_of
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.scorers.baseline import BaselineScorer
 from qabias.tables.model import Analysis, read_analysis

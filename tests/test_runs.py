@@ -23,7 +23,7 @@ from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.errors import QabiasError
 from qabias.measuring.predictions import join_answers
 from qabias.measuring.run import run, score_run
-from qabias.report import write_report_of
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.sampling import sample
 from qabias.scorers.base import OptionScores

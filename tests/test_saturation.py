@@ -17,15 +17,14 @@ from qabias.comparison import compare
 from qabias.hub.results import model_index
 from qabias.measuring.run import run, score_run
 from qabias.pooling import pool
+from qabias.report.compared import print_compared
+from qabias.report.terminal import print_scores, show_folder
 from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
 from qabias.runs.scored import read_scored
 from qabias.tables.formatting import percent
 from qabias.tables.model import Estimate, find, read_analysis
-from qabias.terminal.comparison import print_compared
-from qabias.terminal.console import Console
-from qabias.terminal.scores import print_scores
-from qabias.terminal.showing import show_folder
+from qabias.tables.terminal import Console
 
 from .compared_runs import called, changed, refused
 from .conftest import ROOT

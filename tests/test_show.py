@@ -14,10 +14,10 @@ from qabias import cli
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.tables import analyse
 from qabias.measuring.run import run
+from qabias.report.template import rates
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.tables.model import Analysis, Column, Table, find, read_analysis, write_analysis
-from qabias.terminal.template import rates
 
 RUNS = {
     "bbq": {"config": "Age", "limit": 120},

@@ -8,11 +8,11 @@ import pytest
 
 from qabias.benchmarks import load_benchmark
 from qabias.comparison import measures_of
+from qabias.report.terminal import print_scores, print_side_by_side
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.runs.scored import is_question_only
-from qabias.terminal.console import Console
-from qabias.terminal.scores import print_scores, print_side_by_side
+from qabias.tables.terminal import Console
 
 BENCHMARK = load_benchmark("bbq")
 

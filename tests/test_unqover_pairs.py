@@ -8,7 +8,7 @@ import pytest
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.unqover.questions import ASKED, shares_of_pairs
 from qabias.measuring.run import run
-from qabias.report import write_report_of
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.scored import read_scored
 

@@ -26,14 +26,13 @@ from qabias.errors import QabiasError
 from qabias.hub.results import headlines
 from qabias.measuring.run import run
 from qabias.pooling import pool
+from qabias.report.template import show_template
+from qabias.report.terminal import print_pool, print_scores
 from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
 from qabias.runs.scored import read_scored
 from qabias.tables.model import find, read_analysis
-from qabias.terminal.console import Console
-from qabias.terminal.pooling import print_pool
-from qabias.terminal.scores import print_scores
-from qabias.terminal.template import show_template
+from qabias.tables.terminal import Console
 
 from .loopback_server import digest
 from .loopback_server import serve as serve

@@ -17,7 +17,7 @@ from qabias.errors import QabiasError
 if TYPE_CHECKING:
     from qabias.comparison import Comparison
     from qabias.tables.model import Analysis
-    from qabias.terminal.console import Console
+    from qabias.tables.terminal import Console
 
 
 class ComparedResults(Tabled):
@@ -70,7 +70,7 @@ class ComparedResults(Tabled):
         Raises:
             QabiasError: If the folder holds a run or something else that would be lost, or the page cannot be written.
         """
-        from qabias.report import write_comparison
+        from qabias.report.writing import write_comparison
 
         return write_comparison(self._comparison, Path(folder), overwrite=overwrite)
 
@@ -80,7 +80,7 @@ class ComparedResults(Tabled):
         return comparison_card(self._comparison)
 
     def _print(self, console: Console) -> None:
-        from qabias.terminal.comparison import print_compared
+        from qabias.report.compared import print_compared
 
         print_compared(self._comparison, console)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import datasets
     import pandas
 
-    from qabias.terminal.console import Console
+    from qabias.tables.terminal import Console
 
 
 class Result(Tabled):
@@ -186,7 +186,7 @@ class Result(Tabled):
         Raises:
             QabiasError: If the page cannot be written, would replace something else, or be removed with the result.
         """
-        from qabias.report import write_report
+        from qabias.report.writing import write_report
 
         if path is None and self.scratch is not None:
             raise QabiasError(
@@ -239,7 +239,7 @@ class Result(Tabled):
         return run_card(self._run, self._analysis, coverage_of(self._run.arguments))
 
     def _print(self, console: Console) -> None:
-        from qabias.terminal.scores import print_findings, print_scores
+        from qabias.report.terminal import print_findings, print_scores
 
         run = self._run
         for line in filter(None, (run.left_out, coverage_of(run.arguments))):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
-    from qabias.terminal.console import Console
+    from qabias.tables.terminal import Console
 
 
 class Tabled(ABC):
@@ -62,7 +62,7 @@ class Tabled(ABC):
         return draw(table)
 
     def __str__(self) -> str:
-        from qabias.terminal.console import Console
+        from qabias.tables.terminal import Console
 
         text = io.StringIO()
         # In a notebook rich would show the tables itself and leave the text empty, and a kernel asks for colours.

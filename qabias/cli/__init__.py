@@ -10,9 +10,9 @@ from qabias.cli.commands import Commands
 from qabias.cli.failures import EXIT_USER_ERROR as EXIT_USER_ERROR
 from qabias.cli.failures import INTERRUPTED, check_readable, fail, say_interrupted, warn_in_one_line
 from qabias.support import streams
+from qabias.support.printable import echo
 from qabias.support.processor import wait_passively
 from qabias.support.version import __version__
-from qabias.terminal.echo import echo
 
 _FIRST = default_name()
 

@@ -16,7 +16,7 @@ from qabias.cli.options import (
     UpstreamDir,
     parse_options,
 )
-from qabias.terminal.echo import echo
+from qabias.support.printable import echo
 
 
 def build(

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from qabias.errors import QabiasError
+from qabias.support.printable import echo
 from qabias.support.suggest import unknown
-from qabias.terminal.echo import echo
 
 FAILED = 1
 """Exit code where figures are wrong."""

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from qabias.cli.options import Overwrite, UpstreamDir
-from qabias.terminal.echo import echo
+from qabias.support.printable import echo
 
 
 def compare(
@@ -29,8 +29,8 @@ def compare(
     other, ranked, without figures and paired differences.
     """
     from qabias.comparison import compare_runs, read_runs
-    from qabias.report import check_comparison_output, write_comparison
-    from qabias.terminal.comparison import print_compared
+    from qabias.report.compared import print_compared
+    from qabias.report.writing import check_comparison_output, write_comparison
 
     runs = read_runs(folders)
     if output is not None:

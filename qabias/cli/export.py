@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from qabias.cli.options import Overwrite
-from qabias.terminal.echo import echo
+from qabias.support.printable import echo
 
 
 def export(

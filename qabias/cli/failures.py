@@ -8,8 +8,8 @@ from pathlib import Path
 
 from qabias.errors import QabiasError
 from qabias.runs.distributed import SharedError, is_first
+from qabias.support.printable import echo
 from qabias.support.suggest import first_line
-from qabias.terminal.echo import echo
 
 EXIT_USER_ERROR, FAULT, INTERRUPTED = 2, 70, 130
 """Exit codes: a mistake that the user can fix, one of this program, and Ctrl-C."""

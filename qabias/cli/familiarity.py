@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from qabias.cli.options import Config, Fixes, Overwrite, Seed, UpstreamDir
-from qabias.terminal.echo import echo
+from qabias.support.printable import echo
 
 
 def familiarity(
@@ -56,8 +56,8 @@ def familiarity(
     """Measure how much likelier a causal language model finds published texts than parallel ones."""
     from qabias.benchmarks import load_benchmark
     from qabias.measuring.familiarity import measure_familiarity
+    from qabias.report.compared import print_familiarity
     from qabias.runs.arguments import Machine, RunArguments
-    from qabias.terminal.comparison import print_familiarity
 
     arguments = RunArguments(
         benchmark=benchmark,

@@ -1,6 +1,6 @@
 """`qabias list`: what there is to choose from."""
 
-from qabias.terminal.echo import echo
+from qabias.support.printable import echo
 
 
 def list_() -> None:

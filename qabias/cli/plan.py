@@ -9,7 +9,7 @@ import typer
 
 from qabias.cli.options import Overwrite, UpstreamDir, parse_options, refuse_others
 from qabias.cli.suite import SUITE_PREFIX, split_names
-from qabias.terminal.echo import echo
+from qabias.support.printable import echo
 
 
 def _option(text: str, *names: str) -> Any:
@@ -50,11 +50,11 @@ def plan(
     upstream_dir: UpstreamDir = None,
 ) -> None:
     """Show the tokens of a run, its time and cost at a known speed, or what a bias takes, without starting it."""
+    from qabias.report.needed import print_needed
     from qabias.runs.arguments import Machine, RunArguments
     from qabias.support.extras import need
     from qabias.support.files import strict, write_json
     from qabias.support.outputs import check_file, json_like
-    from qabias.terminal.needed import print_needed
 
     is_suite = target.startswith(SUITE_PREFIX)
     named = model or ("" if is_suite or parameters else "smollm2")

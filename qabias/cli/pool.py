@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from qabias.cli.options import Overwrite, UpstreamDir
-from qabias.terminal.echo import echo
+from qabias.support.printable import echo
 
 
 def pool(
@@ -26,9 +26,9 @@ def pool(
 ) -> None:
     """Take the mean of several runs of the same questions: prompts, formats or seeds, with their spread."""
     from qabias.pooling import pool as pool_runs
-    from qabias.report import write_pool
+    from qabias.report.terminal import print_pool
+    from qabias.report.writing import write_pool
     from qabias.support.outputs import check_folder
-    from qabias.terminal.pooling import print_pool
 
     if output is not None:
         check_folder(output)

@@ -9,14 +9,14 @@ from typing import Any
 from qabias.benchmarks import Benchmark
 from qabias.measuring.forms import FormsResult
 from qabias.measuring.run import RunResult
+from qabias.report.compared import print_compared
+from qabias.report.terminal import print_findings, print_scores
 from qabias.runs.distributed import is_first
 from qabias.runs.folder import REPORT_FILE
 from qabias.runs.scored import is_question_only, scores_content
 from qabias.support.files import write_json
 from qabias.support.outputs import check_file, json_with
-from qabias.terminal.comparison import print_compared
-from qabias.terminal.echo import echo
-from qabias.terminal.scores import print_findings, print_scores
+from qabias.support.printable import echo
 
 
 def print_result(result: RunResult) -> None:

@@ -10,7 +10,7 @@ import typer
 from qabias.benchmarks.registry import default_name, default_source
 from qabias.cli.options import Fixes, Sample, Seed, Source, UpstreamDir
 from qabias.errors import QabiasError
-from qabias.terminal.echo import echo
+from qabias.support.printable import echo
 
 if TYPE_CHECKING:
     from qabias.hub.changes import Push as Planned

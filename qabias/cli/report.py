@@ -7,7 +7,7 @@ import typer
 
 from qabias.cli.options import Overwrite
 from qabias.errors import QabiasError
-from qabias.terminal.echo import echo
+from qabias.support.printable import echo
 
 
 def report(
@@ -18,7 +18,7 @@ def report(
     overwrite: Overwrite = False,
 ) -> None:
     """Write the report of a run again, or one report of several runs."""
-    from qabias.report import write_combined_report, write_report_of
+    from qabias.report.writing import write_combined_report, write_report_of
 
     if len(folders) == 1:
         echo(str(write_report_of(folders[0], output, overwrite=overwrite)))

@@ -8,7 +8,7 @@ import typer
 
 from qabias.cli.options import Overwrite, Sample
 from qabias.errors import QabiasError
-from qabias.terminal.echo import echo
+from qabias.support.printable import echo
 
 
 def results(

@@ -21,8 +21,8 @@ from qabias.cli.options import (
     refuse_others,
 )
 from qabias.errors import QabiasError
+from qabias.support.printable import echo
 from qabias.support.suggest import missing
-from qabias.terminal.echo import echo
 
 if TYPE_CHECKING:
     pass

@@ -13,7 +13,7 @@ from qabias.measuring.collected import refused, write_collected
 from qabias.measuring.logged import CollectedLog, collect_log, find_logs, folder_name
 from qabias.measuring.run import scores_of
 from qabias.runs.other_tool import other_figures
-from qabias.terminal.echo import echo
+from qabias.support.printable import echo
 
 _MOST_NAMED = 50
 
@@ -105,8 +105,7 @@ def _print_paths(what: str, paths: Sequence[Path]) -> None:
 
 def _print_other(collected: CollectedLog, scores: Mapping[str, object]) -> None:
     """Print the tool's own figures beside ours."""
-    from qabias.terminal.console import Console
-    from qabias.terminal.table import print_table
+    from qabias.tables.terminal import Console, print_table
 
     table = other_figures(collected.other, scores)
     if table is not None:

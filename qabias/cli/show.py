@@ -21,9 +21,9 @@ def show(
 ) -> None:
     """Show what a run found: scores and tables, or the answers to one template."""
     from qabias.errors import QabiasError
-    from qabias.terminal.console import Console
-    from qabias.terminal.showing import show_folder, show_table
-    from qabias.terminal.template import show_template
+    from qabias.report.template import show_template
+    from qabias.report.terminal import show_folder, show_table
+    from qabias.tables.terminal import Console
 
     if template is not None and table is not None:
         raise QabiasError("give --template or --table, not both")

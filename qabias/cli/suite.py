@@ -8,7 +8,7 @@ import typer
 
 from qabias.cli.options import given_names
 from qabias.errors import QabiasError
-from qabias.terminal.echo import echo
+from qabias.support.printable import echo
 
 if TYPE_CHECKING:
     from qabias.runs.arguments import Machine
@@ -43,10 +43,10 @@ def split_names(texts: Sequence[str]) -> list[str]:
 
 def run_paper(context: typer.Context, machine: "Machine") -> None:
     """Make the runs of a suite, print their scores side by side and what failed."""
+    from qabias.report.terminal import print_pool
     from qabias.runs.distributed import is_first
     from qabias.suites import choose_models, expand, load_suite
     from qabias.suites.running import check_published, compare_all, make_means, run_suite, take_published
-    from qabias.terminal.pooling import print_pool
 
     given = {name: context.params[name] for name in given_names(context)}
     suite = load_suite(context.params["benchmark"])
@@ -83,8 +83,8 @@ def run_paper(context: typer.Context, machine: "Machine") -> None:
 def _print_outcomes(outcomes: "Sequence[Outcome]", folder: Path) -> None:
     from qabias.comparison import measures_of
     from qabias.comparison.comparable import are_question_only, differing_fields, run_names
+    from qabias.report.terminal import print_scores, print_side_by_side
     from qabias.suites.running import comparable
-    from qabias.terminal.scores import print_scores, print_side_by_side
 
     for scored in comparable(outcomes):
         benchmark = scored[0].benchmark

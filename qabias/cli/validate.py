@@ -11,7 +11,7 @@ import typer
 from qabias.benchmarks.registry import default_name
 from qabias.cli.options import Config, Fixes, Overwrite, Seed, Source, UpstreamDir
 from qabias.errors import QabiasError
-from qabias.terminal.echo import echo
+from qabias.support.printable import echo
 
 if TYPE_CHECKING:
     import pyarrow as pa

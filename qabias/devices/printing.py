@@ -10,8 +10,7 @@ from qabias.devices.check import Check, Row
 from qabias.devices.outcome import FAILS, NOT_MEASURED, Outcome, gib
 from qabias.support.version import __version__
 from qabias.tables.model import Column, Table, Value
-from qabias.terminal.console import Console
-from qabias.terminal.table import MIN_WIDTH, print_table
+from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
 _COLUMNS = (
     Column("scorer", "scorer", "text"),

@@ -16,7 +16,7 @@ from qabias.benchmarks import Benchmark, load_benchmark, loadable_benchmarks
 from qabias.comparison import Comparison, compare
 from qabias.errors import QabiasError
 from qabias.measuring.run import RunResult, run
-from qabias.report import write_comparison
+from qabias.report.writing import write_comparison
 from qabias.runs.arguments import HERE, Machine, RunArguments
 from qabias.runs.distributed import is_first
 from qabias.runs.folder import default_folder

@@ -21,7 +21,7 @@ from qabias.benchmarks.scoring import Rules, check_rules
 from qabias.errors import QabiasError
 from qabias.measuring.progress import RunProgress
 from qabias.measuring.wordings import with_wordings
-from qabias.report import write_report
+from qabias.report.writing import write_report
 from qabias.runs.arguments import HERE, Machine, RunArguments, check_arguments
 from qabias.runs.distributed import launched_processes
 from qabias.runs.folder import (

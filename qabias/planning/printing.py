@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from qabias.planning.plan import PlannedRun
 from qabias.tables.model import Column, Table
-from qabias.terminal.console import Console
-from qabias.terminal.table import MIN_WIDTH, print_table
+from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
 _TITLE = "What it takes (tokens with pads, ± standard error)"
 _WORK = {"texts": "texts", "tokens": "tokens run", "written": "decoded, at most", "tokens_alone": "one by one, no pads"}

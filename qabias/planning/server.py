@@ -15,7 +15,7 @@ from qabias.scorers.journal import request_hash
 from qabias.scorers.server import KIND
 from qabias.scorers.server.client import Asker, Body
 from qabias.scorers.server.scorer import make_scorer
-from qabias.terminal.echo import echo
+from qabias.support.printable import echo
 
 BYTES_PER_TOKEN = 4
 _ROUGH = f"{BYTES_PER_TOKEN} bytes to a token, a rough guess: give --option tokenizer=NAME_OR_FOLDER"

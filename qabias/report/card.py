@@ -15,11 +15,11 @@ from markupsafe import Markup
 from qabias.benchmarks.facts import counted
 from qabias.comparison import Comparison
 from qabias.comparison.tables import RUNS_TABLE
-from qabias.report import headline_of
 from qabias.report.headline import make_head
 from qabias.report.page import environment, lay_out, read_template
 from qabias.report.palette import card_palette
 from qabias.report.svg import inline_svg
+from qabias.report.writing import headline_of
 from qabias.runs.scored import ScoredRun
 from qabias.tables.model import Analysis, Table
 

@@ -17,7 +17,7 @@ from qabias.errors import QabiasError
 from qabias.measuring.collected import collect, write_collected
 from qabias.measuring.run import run
 from qabias.pooling import Pool, pool
-from qabias.report import write_comparison, write_pool
+from qabias.report.writing import write_comparison, write_pool
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import RUN_FILE, SCORES_FILE
 from qabias.runs.scored import ScoredRun, read_scored

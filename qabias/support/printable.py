@@ -1,6 +1,7 @@
 """Foreign texts for a terminal: what would steer it is shown, not done."""
 
 import re
+import sys
 
 # Control characters except tab and line feed (an escape sequence moves the cursor or sets the title of a window, a
 # carriage return overwrites a line), separators of lines, marks that turn the direction of a text around, and halves of
@@ -13,6 +14,13 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(_escape, text)
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print a line in which nothing steers the terminal."""
+    stream = sys.stderr if err else sys.stdout
+    stream.write(f"{printable(text)}\n")
+    stream.flush()
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

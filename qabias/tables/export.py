@@ -13,8 +13,8 @@ from qabias.support.files import write_atomically
 from qabias.support.outputs import check_file, check_folder
 from qabias.support.printable import printable
 from qabias.support.suggest import closest, unknown
-from qabias.tables.formatting import show, show_interval
-from qabias.tables.model import Analysis, Column, Estimate, Table, Value, find, read_analysis
+from qabias.tables.formatting import cells
+from qabias.tables.model import Analysis, Estimate, Table, Value, find, read_analysis
 
 TEXTS = ("csv", "md", "latex")
 DRAWINGS = ("svg", "pdf", "png")
@@ -207,17 +207,6 @@ def latex(text: str) -> str:
 
 def _latex_row(texts: Sequence[str]) -> str:
     return f"{' & '.join(map(latex, texts))} \\\\"
-
-
-def cells(table: Table, row: Sequence[Value]) -> list[str]:
-    """The values of a row as people read them, with their intervals."""
-    return [cell(value, column) for value, column in zip(row, table.columns, strict=True)]
-
-
-def cell(value: Value, column: Column) -> str:
-    """A value as people read it, with its interval."""
-    interval = show_interval(value, column.kind)
-    return f"{show(value, column.kind)} {interval}".strip()
 
 
 _TEXT = {"csv": to_csv, "md": to_markdown, "latex": to_latex}

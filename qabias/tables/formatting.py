@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from qabias.tables.model import Estimate, Value
+from collections.abc import Sequence
+
+from qabias.tables.model import Column, Estimate, Table, Value
 
 UNDEFINED = "—"
 
@@ -40,6 +42,17 @@ def show_interval(value: Value, kind: str) -> str:
     if low is None or high is None:
         return ""
     return f"[{', '.join(_show_number(end, kind).removesuffix(_PERCENT) for end in (low, high))}]"
+
+
+def cells(table: Table, row: Sequence[Value]) -> list[str]:
+    """The values of a row as people read them, with their intervals."""
+    return [cell(value, column) for value, column in zip(row, table.columns, strict=True)]
+
+
+def cell(value: Value, column: Column) -> str:
+    """A value as people read it, with its interval."""
+    interval = show_interval(value, column.kind)
+    return f"{show(value, column.kind)} {interval}".strip()
 
 
 def _show_number(number: float, kind: str) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from qabias.runs.scored import ScoredRun
 from qabias.tables.model import Column, Table
-from qabias.terminal.console import Console
-from qabias.terminal.table import MIN_WIDTH, print_table
+from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 from qabias.testing.telling import WORDS, about, limit_in_words, remarks, value_in_words
 from qabias.testing.verdicts import Verdict
 

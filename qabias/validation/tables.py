@@ -8,7 +8,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from qabias.terminal.console import Console
+from qabias.tables.terminal import Console
 from qabias.validation.pairs import PUBLISHED_ALPHA
 from qabias.validation.ratings import FILLER_ACCURACY, PUBLISHED
 

@@ -13,10 +13,9 @@ from qabias.comparison.forms import STEREOTYPES_TABLE
 from qabias.comparison.outcomes import with_ranges_in_cells
 from qabias.comparison.ranking_tables import RANKING
 from qabias.comparison.tables import DIFFERENCES, RUNS_TABLE
+from qabias.report.terminal import print_side_by_side
 from qabias.tables.model import Table
-from qabias.terminal.console import Console
-from qabias.terminal.scores import print_side_by_side
-from qabias.terminal.table import MIN_WIDTH, narrowed, print_table
+from qabias.tables.terminal import MIN_WIDTH, Console, narrowed, print_table
 
 MOST_ROWS = 10
 """Rows of the tables of single stereotypes, and of many runs, that are printed."""

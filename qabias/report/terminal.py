@@ -1,4 +1,4 @@
-"""Scores in the terminal."""
+"""Scores, pools and whole folders in the terminal: the same numbers as in the report."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -15,10 +16,16 @@ from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import meaningful
 from qabias.benchmarks.facts import NONE_FOUND, WORDINGS, Facts, Scores, found_from, possible_range
 from qabias.benchmarks.findings import findings, in_one, listed
-from qabias.comparison.outcomes import with_ranges_in_cells
+from qabias.comparison.outcomes import OUTCOMES_TABLE, with_ranges_in_cells
 from qabias.comparison.tables import score_tables
-from qabias.terminal.console import Console
-from qabias.terminal.table import MIN_WIDTH, print_table, print_whole
+from qabias.pooling import Pool
+from qabias.runs.folder import RUN_FILE
+from qabias.runs.scored import ScoredRun, check_complete, read_any_tables, read_scored
+from qabias.tables.model import Table, find
+from qabias.tables.terminal import MIN_WIDTH, Console, print_table, print_whole
+
+MOST_ROWS = 15
+"""Rows of a table that are printed where the whole folder is shown."""
 
 _HEADING_WIDTH = 24
 # A column of scores and one of examples, below a heading.
@@ -156,3 +163,72 @@ def print_side_by_side(
         # An undefined score is an estimate without a value.
         rows = tuple(tuple("not asked" if value is None else value for value in row) for row in table.rows)
         print_table(with_ranges_in_cells(replace(table, title=title, rows=rows)), console)
+
+
+def print_pool(pool: Pool, console: Console | None = None) -> None:
+    """Print the means with their spread and the scores of the runs."""
+    console = console or Console()
+    console.width = max(console.width, MIN_WIDTH)
+    console.print(pool.signature, markup=False)
+    if pool.claim:
+        console.print(pool.claim, markup=False)
+    for label, text in pool.benchmark.sample_facts(pool.scores).items():
+        console.print(f"{label}: {text}", markup=False)
+    for note in pool.analysis.notes:
+        console.print(note, markup=False)
+    names = {f"pooled_{measure.name}" for measure in pool.measures}
+    for table in pool.analysis.tables:
+        if table.name == OUTCOMES_TABLE:
+            print_table(table, console)
+        if table.name in names:
+            print_table(with_ranges_in_cells(replace(table, title=f"{table.title} [95 % interval]")), console)
+    print_findings(pool.benchmark, pool.scores, console, pool.is_question_only)
+
+
+def show_folder(folder: Path, console: Console) -> None:
+    """Print what was measured, the scores and the tables, long ones in part."""
+    console.width = max(console.width, MIN_WIDTH)
+    analysis = read_any_tables(folder)
+    run = read_scored(folder) if (folder / RUN_FILE).exists() else None
+    if run is not None:
+        _print_head(run, console)
+    for note in analysis.notes:
+        console.print(note, markup=False)
+    for table in analysis.tables:
+        _print_with_note(table, console, MOST_ROWS, f"qabias show {folder} --table {table.name}")
+    examples = f"; {len(analysis.examples)} examples are in its report" if analysis.examples else ""
+    console.print(
+        f"{len(analysis.tables)} tables: {', '.join(table.name for table in analysis.tables)}{examples}", markup=False
+    )
+    if run is not None:
+        print_findings(run.benchmark, run.scores, console, run.is_question_only)
+
+
+def _print_head(run: ScoredRun, console: Console) -> None:
+    check_complete(run)
+    facts = {
+        "signature": run.signature,
+        "model": run.arguments.model,
+        "revision": run.arguments.revision,
+        "date": run.file.created,
+        "qabias": run.file.qabias_version,
+    }
+    for name, value in facts.items():
+        if value:
+            # A line feed in a name would begin a line that looks like one of this program.
+            console.print(f"{name:<11}{' '.join(value.split())}", markup=False, soft_wrap=True, highlight=False)
+    print_scores(run.benchmark, run.scores, console, run.is_question_only)
+
+
+def show_table(folder: Path, name: str, console: Console) -> None:
+    """Print a table whole."""
+    console.width = max(console.width, MIN_WIDTH)
+    _print_with_note(find(read_any_tables(folder).tables, name), console)
+
+
+def _print_with_note(table: Table, console: Console, most_rows: int | None = None, whole: str = "") -> None:
+    n_left_out = print_table(with_ranges_in_cells(table), console, most_rows)
+    if n_left_out:
+        console.print(f"… and {n_left_out:,} more rows: {whole}", markup=False, soft_wrap=True, highlight=False)
+    about = " ".join(filter(None, (table.source and f"[{table.source}]", table.note)))
+    console.print(about, markup=False, highlight=False)

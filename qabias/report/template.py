@@ -17,8 +17,7 @@ from qabias.runs.folder import read_all_answers, read_run
 from qabias.runs.question import put_again
 from qabias.support.suggest import did_you_mean
 from qabias.tables.model import Column, Table, Value
-from qabias.terminal.console import Console
-from qabias.terminal.table import MIN_WIDTH, print_table
+from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
 N_ITEMS = 4
 """Items of a template that are printed."""

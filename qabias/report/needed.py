@@ -13,8 +13,7 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.runs.scored import read_scored
 from qabias.tables.model import Column, Table
-from qabias.terminal.console import Console
-from qabias.terminal.table import MIN_WIDTH, print_table
+from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
 
 def print_needed(

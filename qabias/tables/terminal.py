@@ -1,19 +1,33 @@
-"""A table in the terminal."""
+"""Tables in the terminal, on a console that shows every text as it is."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import rich.console
 from rich import box
 from rich.measure import Measurement
 from rich.table import Table as RichTable
+from rich.text import Text
 
-from qabias.tables.export import cells
+from qabias.support.printable import printable
+from qabias.tables.formatting import cells
 from qabias.tables.model import Table
-from qabias.terminal.console import Console
 
 MIN_WIDTH = 152
 """Columns of the terminal at least: numbers are worth more than a narrow window, so tables are never cut."""
+
+
+class Console(rich.console.Console):
+    """A console of rich that takes no text for markup or emoji and none to steer the terminal."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """A text as rich prints it; every text of a table passes here as well."""
+        return super().render_str(printable(text), **options)
 
 
 def print_whole(shown: RichTable, console: Console) -> None:

@@ -1,0 +1,221 @@
+"""The report of a run, of several, or of a comparison: one HTML file that needs no network.
+
+A report says how far its numbers carry. `headline` says what comes first, `prompts` what the model read, `checks`
+refuses numbers that cannot be; `page` makes the HTML, with the figures of `qabias.tables.figures`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from qabias.benchmarks.findings import findings
+from qabias.building.origin import is_bundled
+from qabias.comparison import Comparison
+from qabias.comparison.comparable import are_question_only, run_names
+from qabias.comparison.languages import names_by_language
+from qabias.errors import QabiasError
+from qabias.pooling import Pool, pool_content
+from qabias.report.checks import check_analysis
+from qabias.report.headline import headline_table, make_head, revision
+from qabias.report.page import SIGNATURES, Chapter, comparison_intro, is_page_of, render_chapters, run_intro
+from qabias.report.prompts import with_prompts
+from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
+from qabias.runs.scored import ScoredRun, read_scored, read_tables, scores_content
+from qabias.support.files import strict, write_atomically, write_json
+from qabias.support.outputs import Own, check_file, check_folder, json_with, none_is_own
+from qabias.support.stored import write_sealed_json
+from qabias.tables.model import Analysis, Table, as_read, write_analysis
+
+POOL_PAGE = "pool.html"
+
+
+def write_report(run: ScoredRun, analysis: Analysis, output: Path | None = None, *, overwrite: bool = False) -> Path:
+    """Write the report of a run and return its path."""
+    if output is not None:
+        check_file(output, is_page_of([run.signature]), overwrite=overwrite)
+    chapter = _chapter(run, analysis)
+    return _write(render_chapters(chapter.title, [chapter]), output or run.folder / REPORT_FILE)
+
+
+def write_report_of(folder: Path, output: Path | None = None, *, overwrite: bool = False) -> Path:
+    """Write the report of a run folder and return its path."""
+    run = read_scored(folder)
+    return write_report(run, read_tables(run), output, overwrite=overwrite)
+
+
+def write_combined_report(folders: Sequence[Path], output: Path, *, overwrite: bool = False) -> Path:
+    """Write one report of several runs, with a list of contents, and return its path."""
+    runs = [read_scored(folder) for folder in folders]
+    check_file(output, is_page_of([run.signature for run in runs]), overwrite=overwrite)
+    chapters = [_chapter(run, read_tables(run)) for run in runs]
+    return _write(render_chapters(f"Report of {len(chapters)} runs", chapters, _overview(runs, chapters)), output)
+
+
+def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> dict[int, Table]:
+    """The headline scores of all runs: for each benchmark or family a table, by the place of its first run."""
+    places: dict[str, list[int]] = {}
+    for place, run in enumerate(runs):
+        places.setdefault(run.benchmark.family or run.benchmark.name, []).append(place)
+    tables = {}
+    for of in places.values():
+        shown = [runs[place] for place in of]
+        benchmark = shown[0].benchmark
+        tiles = [chapters[place].tiles for place in of]
+        languages = dict.fromkeys(run.benchmark.language(run.arguments.config) for run in shown)
+        by_language = len(languages) > 1
+        names = names_by_language(shown) if by_language else run_names(shown)
+        title = f"By language: {', '.join(languages)}" if by_language else benchmark.title
+        tables[of[0]] = headline_table(title, benchmark.facts.clusters[0], names, tiles)
+    return tables
+
+
+def check_comparison_output(folder: Path, runs: Sequence[ScoredRun], *, overwrite: bool = False) -> None:
+    """Refuse to write a comparison where something else would be lost."""
+    page = folder / COMPARISON_FILE
+    own = is_page_of([run.signature for run in runs])
+    _check_pages(folder, page, own, (ANALYSIS_FILE,), overwrite)
+
+
+def check_pool_output(folder: Path, pool: Pool, *, overwrite: bool = False) -> None:
+    """Refuse to write a pool where something else would be lost."""
+    own = json_with("runs", signature=pool.signature)
+    _check_pages(folder, folder / POOL_FILE, own, (SCORES_FILE, ANALYSIS_FILE, POOL_PAGE), overwrite)
+
+
+def _check_pages(folder: Path, mark: Path, is_own: Own, others: Sequence[str], overwrite: bool) -> None:
+    """The same of several files, whose owner the first of them shows."""
+    check_folder(folder)
+    is_theirs = mark.exists() and is_own(mark)
+    check_file(mark, is_own, overwrite=overwrite)
+    for name in others:
+        check_file(folder / name, (lambda _: True) if is_theirs else none_is_own, overwrite=overwrite)
+
+
+def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = False) -> Path:
+    """Write `analysis.json` and `compare.html`; returns the path of the page."""
+    check_comparison_output(folder, comparison.runs, overwrite=overwrite)
+    runs = comparison.runs
+    title = f"{len(runs)} runs of {' and '.join(dict.fromkeys(run.benchmark.name for run in runs))}"
+    if comparison.are_forms:
+        title = f"{runs[0].arguments.model} on two forms of {comparison.benchmark.name}"
+    if comparison.is_by_language:
+        title = f"{runs[0].arguments.model} by language"
+    head = {f"Run {number}": name for number, name in enumerate(comparison.names, start=1)}
+    mixed = comparison.mixed
+    if comparison.are_many:
+        head = {"Runs": f"{len(runs):,}"}
+        mixed = {name: list(dict.fromkeys(values)) for name, values in mixed.items()}
+    marked = {f"MIXED: {name}": ", ".join(values) for name, values in mixed.items()}
+    chapter = Chapter(
+        title=title,
+        head={**head, **marked},
+        intro=comparison_intro(
+            comparison.benchmark,
+            [run.benchmark for run in runs],
+            comparison.are_forms,
+            comparison.is_by_language,
+        ),
+        analysis=as_read(comparison.analysis),
+        kicker="Comparison",
+        findings=comparison.findings,
+        by_run=comparison.by_run,
+        headlines=[] if comparison.are_many else [headline_of(comparison)],  # which the tables by run hold
+        appendix={SIGNATURES: dict(zip(comparison.names, (run.signature for run in runs), strict=True))},
+    )
+    # The page first: it shows whose the tables are, also after a kill between the two.
+    page = _write(render_chapters(title, [chapter]), folder / COMPARISON_FILE)
+    write_analysis(comparison.analysis, folder / ANALYSIS_FILE)
+    return page
+
+
+def headline_of(comparison: Comparison) -> Table:
+    """The headline scores of the runs of a comparison: runs by scores."""
+    benchmark, question_only = comparison.benchmark, are_question_only(comparison.runs)
+    tiles = [benchmark.tiles(strict(of), question_only) for of in comparison.scores]
+    return headline_table("Headline scores", benchmark.facts.clusters[0], comparison.names, tiles)
+
+
+def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
+    """Write `pool.json`, `scores.json`, `analysis.json` and `pool.html`; returns the path of the page."""
+    check_pool_output(folder, pool, overwrite=overwrite)
+    write_json(folder / POOL_FILE, pool_content(pool))
+    write_sealed_json(folder / SCORES_FILE, scores_content(pool.benchmark, pool.signature, pool.scores))
+    title = f"Mean of {len(pool.runs)} runs of {pool.benchmark.name}"
+    head = {f"Run {number}": name for number, name in enumerate(pool.names, start=1)}
+    marked = {f"MIXED: {name}": ", ".join(values) for name, values in pool.mixed.items()}
+    chapter = Chapter(
+        title=title,
+        head={
+            **({"Answers to": pool.claim} if pool.claim else {}),
+            **head,
+            **marked,
+            **pool.benchmark.sample_facts(strict(pool.scores)),
+        },
+        intro=run_intro(pool.benchmark),
+        analysis=write_analysis(pool.analysis, folder / ANALYSIS_FILE),
+        kicker=pool.benchmark.title,
+        signature=pool.signature,
+        tiles=pool.benchmark.tiles(strict(pool.scores), pool.is_question_only),
+        findings=findings(pool.benchmark, pool.scores, pool.is_question_only),
+        appendix={SIGNATURES: dict(zip(pool.names, (run.signature for run in pool.runs), strict=True))},
+        bundled=is_bundled(pool.runs[0].arguments.source),
+    )
+    return _write(render_chapters(title, [chapter]), folder / POOL_PAGE)
+
+
+def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
+    check_analysis(run.folder / ANALYSIS_FILE, analysis)
+    facts, tiles, found = make_head(run)
+    arguments = asdict(run.arguments)
+    versions = {name: _plain(value) for name, value in run.file.versions.items()}
+    pinned = {"Revision": revision(run)} if revision(run) else {}
+    made = {
+        **pinned,
+        "Measured": f"{_readable_time(run.file.created)}, with qabias {run.file.qabias_version}",
+        "Libraries": ", ".join(f"{name} {version}" for name, version in versions.items()),
+    }
+    return Chapter(
+        title=run.arguments.model or "unnamed model",
+        head={**made, **facts},
+        intro=run_intro(run.benchmark),
+        analysis=with_prompts(analysis, run),
+        kicker=run.benchmark.title,
+        signature=run.signature,
+        tiles=tiles,
+        findings=found,
+        appendix={
+            "Arguments": {name: _plain(value) for name, value in arguments.items()},
+            "Versions": {"qabias": run.file.qabias_version, **versions},
+        },
+        bundled=is_bundled(run.arguments.source),
+    )
+
+
+def _write(html: str, report: Path) -> Path:
+    # JSON can spell half of a surrogate pair, which UTF-8 cannot hold; it must not cost the report.
+    content = html.encode("utf-8", errors="replace")
+    try:
+        write_atomically(report, lambda temporary: temporary.write_bytes(content))
+    except OSError as error:
+        raise QabiasError(f"cannot write {report}: {error}") from error
+    return report
+
+
+def _readable_time(text: str) -> str:
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    # Without a time zone there is nothing to convert from.
+    if moment.tzinfo is None:
+        return moment.strftime("%Y-%m-%d %H:%M")
+    return moment.astimezone(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,1 +1,0 @@
-"""Scores, tables, templates and comparisons in the terminal."""
