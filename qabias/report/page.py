@@ -21,9 +21,9 @@ from markupsafe import Markup
 
 from qabias.benchmarks import Benchmark
 from qabias.benchmarks.facts import Tile
+from qabias.report import examples
 from qabias.report.palette import page_palette
 from qabias.report.svg import inline_svg
-from qabias.report import examples
 from qabias.support.outputs import Own
 from qabias.tables.formatting import UNDEFINED, as_estimate, show, show_interval
 from qabias.tables.model import ALL, Analysis, Column, Table, Value
