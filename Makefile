@@ -3,9 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-# The slow tests (real model, virtual environments) run in CI; `make test SLOW=1` runs them here.
-SLOW ?= $(if $(CI),1,)
-# Processes that share the tests, file by file. Each computes with one thread, so that they do not wait for each other.
+# Processes that share the tests. Each computes with one thread, so they do not wait for each other.
 JOBS ?= 2
 # CI compares with lm-evaluation-harness as well.
 EXTRAS ?= $(if $(CI),test$(COMMA)bench,test)
@@ -19,11 +17,12 @@ QUICK ?=
 SPEED := callback_overhead causal_vs_lm_eval compare_many inspect_logs peers plan_from_sample plan_vs_run report_speed servers share_of_dense unqover_generate unqover_score
 SIMULATIONS := coverage power checks
 
-.PHONY: help demo test check format data docs notebook bench simulate campaign compat clean
+.PHONY: help demo test test-all check format data docs notebook bench simulate campaign compat clean
 
 help:
 	@echo "make demo    install, measure SmolLM2 on a sample of every benchmark, write a report"
-	@echo "make test    install, run the tests (SLOW=1 for all of them) in JOBS=2 processes"
+	@echo "make test    install, run the fast tests in JOBS=2 processes, in under 5 minutes"
+	@echo "make test-all  the slow tests too: real model, virtual environments, every architecture"
 	@echo "make check   ruff and mypy"
 	@echo "make format  ruff format and safe fixes"
 	@echo "make data    rebuild the committed Parquet files and the dataset cards"
@@ -49,13 +48,16 @@ demo: $(INSTALLED)
 	$(BIN)/qabias run bbq --model smollm2 --limit $(DEMO_BBQ) --output runs/demo-bbq
 	$(BIN)/qabias report runs/demo-bbq runs/demo-unqover runs/demo-bbnli-nli runs/demo-bbnli-qa --output runs/demo/report.html
 
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(if $(CI),--durations=30)
+
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile -m "not $(if $(SLOW),campaign,slow)" \
-		$(if $(CI),--durations=30)
+	$(PYTEST)
+
+test-all: $(INSTALLED)
+	$(PYTEST) -m "not campaign"
 
 campaign: $(INSTALLED)
-	OMP_NUM_THREADS=1 QABIAS_CAMPAIGN=$(if $(QUICK),quick,full) $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal \
-		-m campaign tests/campaign
+	QABIAS_CAMPAIGN=$(if $(QUICK),quick,full) $(PYTEST) -m campaign tests/campaign
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .
