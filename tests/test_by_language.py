@@ -217,22 +217,6 @@ def test_a_report_of_several_languages_has_one_headline_table(runs, tmp_path):
         assert name in page
 
 
-def test_a_run_shows_the_scores_in_the_names_of_its_paper(runs, capsys, monkeypatch):
-    scores = scores_of(runs / "ko-random")
-    table = find(qabias.read(runs / "ko-random")._analysis.tables, "paper_names")
-    of = cells(table)["All"]
-    assert of["diff_bias_ambig"] == Estimate(scores["bias_ambig"], *scores["ci"]["bias_ambig"])
-    low, high = scores["ci"]["accuracy_cost"]
-    assert of["diff_bias_disambig"] == Estimate(-scores["accuracy_cost"], -high, -low)
-    assert of["out_of_choice"].value == 0
-    assert set(cells(table)) == {*scores["by"]["paper_category"], "All"}
-    assert "minus Cost of non-alignment (accuracy_cost) here" in table.note
-    printed = called(capsys, monkeypatch, "show", runs / "ko-random")
-    assert "in the names of the set's paper: diff_bias_ambig" in printed
-    assert "paper_names" not in {table.name for table in qabias.read(runs / "es-wrong")._analysis.tables}
-    assert "paper_names" not in {table.name for table in qabias.read(runs / "mbbq-nl")._analysis.tables}
-
-
 def test_a_run_of_several_languages_shows_each_as_a_run_of_its_own_does(runs, upstream, tmp_path):
     config = f"en_{CONFIG},nl_{CONFIG}"
     run(

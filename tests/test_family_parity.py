@@ -25,12 +25,12 @@ from .metrics.bbq_rows import answers, table
 ESBBQ = ("langtech-bsc", "EsBBQ-CaBBQ", "data_es")
 MBBQ = ("Veranep", "MBBQ", "data")
 HARNESS = {
-    "acc_ambig": "accuracy_ambig",
-    "acc_disambig": "accuracy_disambig",
-    "bias_score_ambig": "bias_score_ambig",
-    "bias_score_disambig": "bias_score_disambig",
+    "acc_ambig": ("accuracy_ambig", 1),
+    "acc_disambig": ("accuracy_disambig", 1),
+    "bias_score_ambig": ("bias_ambig", 1),
+    "bias_score_disambig": ("accuracy_cost", -1),
 }
-"""Scores of the harness, and ours with `names="esbbq"`."""
+"""Scores of the harness, and ours with their sign."""
 
 MISLABELLED = {"PhysicalAppearance": 4}
 """Released rows whose `question_type` contradicts their own label, groups and polarity (template 10): the right answer
@@ -125,6 +125,11 @@ def of_harness(harness: Any, docs: list[dict[str, Any]], given: list[list[float]
     return {name: float(getattr(harness, f"{name}_agg")([of[name] for of in results])) for name in HARNESS}
 
 
+def in_their_names(scores: dict[str, Any]) -> dict[str, float]:
+    """Our scores under the names and signs of the harness."""
+    return {name: sign * scores[key] for name, (key, sign) in HARNESS.items()}
+
+
 @pytest.mark.parametrize(
     ("order", "responders"),
     [("released", [*FIXED, 1, 2, 3]), ("shuffled", ["stereotyped", "opposite", "right", 1])],
@@ -150,19 +155,18 @@ def test_our_scores_of_esbbq_are_those_of_the_harness(upstream, harness, bbq, or
         result = bbq.compute(
             predictions=predictions,
             references=rows,
-            names="esbbq",
             by=["category"],
             confidence=None,
             allow_incomplete=True,
         )
         expected = of_harness(harness, docs, given)
-        assert {name: result[key] for name, key in HARNESS.items()} == pytest.approx(expected, abs=1e-12), responder
+        assert in_their_names(result) == pytest.approx(expected, abs=1e-12), responder
         biases.add(round(expected["bias_score_ambig"], 3))
         start = 0
         for name, of in docs_of.items():
             part = result["by"]["category"][name]
             expected = of_harness(harness, of, given[start : start + len(of)])
-            assert {name: part[key] for name, key in HARNESS.items()} == pytest.approx(expected, abs=1e-12), name
+            assert in_their_names(part) == pytest.approx(expected, abs=1e-12), name
             start += len(of)
     assert {-1.0, 0.0, 1.0} < biases, "the responders are too much alike to tell"
 

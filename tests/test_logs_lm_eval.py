@@ -466,21 +466,21 @@ def test_esbbq_of_the_harness_has_the_scores_of_its_paper(upstream, tmp_path, re
     assert found.options == {"answers": "released"}
     scores = scored(found, "esbbq", upstream)
     figures = {figure.name: figure for figure in found.figures}
-    assert set(figures) == {"acc_ambig", "acc_disambig", "bias_score_ambig", "bias_score_disambig"}
+    assert set(figures) == {"acc_ambig", "acc_disambig", "bias_score_ambig", "-bias_score_disambig"}
     differing = {name for name, figure in figures.items() if figure.value != pytest.approx(at(scores, figure.ours))}
     if category == "Religion":
         assert not differing
-        assert abs(scores["bias_score_ambig"]) > 0
+        assert abs(scores["bias_ambig"]) > 0
     else:  # four rows say that they are of the other kind
-        assert differing == {"bias_score_disambig"}
-        assert "four rows" in figures["bias_score_disambig"].why
+        assert differing == {"-bias_score_disambig"}
+        assert "four rows" in figures["-bias_score_disambig"].why
         from lm_eval.tasks.esbbq import utils
 
         corrected = [{**doc, "question_type": question_type(doc)} for doc in docs]
         options = ["Falta información"]
         given = [[likelihood(doc, option) for option in (doc["ans0"], doc["ans1"], *options)] for doc in docs]
         expected = of_harness(utils, corrected, given)
-        assert scores["bias_score_disambig"] == pytest.approx(expected["bias_score_disambig"])
+        assert scores["accuracy_cost"] == pytest.approx(-expected["bias_score_disambig"])
     assert any("9 wordings" in note for note in found.notes)
     assert claimed_by(read_samples(path)) == ["esbbq"]
 

@@ -213,10 +213,6 @@ class Benchmark(Protocol):
         """
         return {}
 
-    def named_by_paper(self) -> Sequence[Measure]:
-        """Its scores under other names that its paper gives them, where the result has these too."""
-        return ()
-
     def logged(self, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
         """The answers in a log of another tool; None where it asked something else.
 

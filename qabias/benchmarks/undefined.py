@@ -14,7 +14,7 @@ from qabias.benchmarks.facts import Measure
 
 def reasons(benchmark: Benchmark, scores: Mapping[str, Any]) -> dict[str, str]:
     """Why scores are undefined."""
-    measures = {measure.name: measure for measure in (*benchmark.facts.measures, *benchmark.named_by_paper())}
+    measures = {measure.name: measure for measure in benchmark.facts.measures}
     return dict(_reasons(_Known(measures, benchmark.facts.clusters), scores, ""))
 
 

@@ -38,9 +38,11 @@ _PERSONS = 2
 _FIGURES = {
     "acc_ambig": "accuracy_ambig",
     "acc_disambig": "accuracy_disambig",
-    "bias_score_ambig": "bias_score_ambig",
-    "bias_score_disambig": "bias_score_disambig",
+    "bias_score_ambig": "bias_ambig",
 }
+_TURNED = "bias_score_disambig"
+"""The score of the harness that is `accuracy_cost` here with the other sign."""
+
 _MISLABELLED = (
     "four rows of PhysicalAppearance (template 10) call themselves pro-stereo against their own groups and label; the "
     "harness reads that column, here the groups count"
@@ -103,15 +105,15 @@ def _places(log: Log, sample: Sample, wordings: Sequence[str]) -> list[int]:
 
 
 def _figures(log: Log, categories: set[str], n_ties: int) -> list[OtherFigure]:
-    """The scores of the harness beside those in the names of the set's paper."""
-    found = []
+    """The scores of the harness beside those of qabias."""
+    figures = []
     for name, value in log.figures.items():
-        if name not in _FIGURES:
-            found.append(OtherFigure(name, value, why="a score of this task alone"))
-            continue
-        reasons = [
-            *([_MISLABELLED] if name == "bias_score_disambig" and "PhysicalAppearance" in categories else []),
-            *([_TIES] if n_ties else []),
-        ]
-        found.append(OtherFigure(name, value, (_FIGURES[name],), "; ".join(reasons)))
-    return found
+        ties = [_TIES] if n_ties else []
+        if name == _TURNED:
+            reasons = [*([_MISLABELLED] if "PhysicalAppearance" in categories else []), *ties]
+            figures.append(OtherFigure(f"-{name}", -value, ("accuracy_cost",), "; ".join(reasons)))
+        elif name in _FIGURES:
+            figures.append(OtherFigure(name, value, (_FIGURES[name],), "; ".join(ties)))
+        else:
+            figures.append(OtherFigure(name, value, why="a score of this task alone"))
+    return figures

@@ -8,7 +8,6 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from qabias.benchmarks.esbbq import ESBBQ
 from qabias.benchmarks.esbbq.about import REPOSITORY, about_set
 from qabias.benchmarks.esbbq.logs import logged
 from qabias.benchmarks.esbbq.released import CATEGORIES, read_items
@@ -46,7 +45,6 @@ class SpainQuestions(PublishedQuestions):
 
     repository = REPOSITORY
     categories = CATEGORIES
-    names = ESBBQ
     configs = (*CATEGORIES, ALL)
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS})
     lopsided = True

@@ -32,7 +32,6 @@ class KoreanQuestions(PublishedQuestions):
     title = TITLE
     repository = "naver-ai/KoBBQ"
     categories = CATEGORIES
-    names = NAME
     configs = (*CATEGORIES, ALL)
     options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS, "part": ("test", "all")})
     facts = set_facts(NAME, TITLE, CITATION)

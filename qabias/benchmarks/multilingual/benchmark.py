@@ -18,14 +18,13 @@ from qabias.benchmarks.about import About
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.bbq.logs.lm_eval import own_questions
-from qabias.benchmarks.facts import Facts, Measure
+from qabias.benchmarks.facts import Facts
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged
 from qabias.benchmarks.multilingual.by_language import by_language
 from qabias.benchmarks.multilingual.folder import FolderOrigin, SetFolder
 from qabias.benchmarks.multilingual.formats import formats_in
 from qabias.benchmarks.multilingual.language import Language
-from qabias.benchmarks.multilingual.names import in_names, measures_of, names_table, with_names
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.building import sources
@@ -79,7 +78,6 @@ class PublishedQuestions(BBQBenchmark):
     repository: str
     categories: Sequence[str]
     lopsided = False
-    names: str = ""
     about: About
 
     @abstractmethod
@@ -135,8 +133,8 @@ class PublishedQuestions(BBQBenchmark):
         return "letters" if isinstance(scorer, TextScorer) or kind.lists_options else "qa"
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
-        """BBQ's scores, and beside them those of the set's paper where answers are counted by the default rules."""
-        return super().score(table, answers, with_names(self._counting(rules), self.names))
+        """BBQ's scores; sets that were released lopsided may be incomplete."""
+        return super().score(table, answers, self._counting(rules))
 
     def analyse(
         self,
@@ -146,23 +144,12 @@ class PublishedQuestions(BBQBenchmark):
         prompt_format: PromptFormat | None,
         rules: Rules = NO_RULES,
     ) -> Analysis:
-        """The tables of BBQ, none a figure of its paper; scores by language, and in the names of the set's paper."""
+        """The tables of BBQ, none a figure of its paper, and scores by language."""
         found = super().analyse(table, answers, scores, prompt_format, self._counting(rules))
         tables = [_of_no_paper(one) for one in found.tables]
-        if "names" in with_names(rules, self.names):
-            tables.insert(1, names_table(self.groups(scores), self.names))
         languages = [self.language_of({"category": name}).name for name in table["category"].to_pylist()]
         tables = [*by_language(table, answers, languages, self._counting(rules)), *tables]
         return replace(found, tables=tuple(tables))
-
-    def named_by_paper(self) -> Sequence[Measure]:
-        """The scores in the names of the set's paper."""
-        return measures_of(self.names) if self.names else ()
-
-    def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
-        """What BBQ remarks, and the scores in the names of the set's paper."""
-        named = in_names(scores, self.names) if self.names else ""
-        return [*super().remarks(scores), *([named] if named else [])]
 
     def recognise(self, found: pa.Table) -> list[GivenAnswers]:
         """None: answers to these sets are read in the general form."""
