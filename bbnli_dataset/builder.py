@@ -8,14 +8,14 @@ from typing import Literal, get_args
 import datasets
 import pyarrow as pa
 
-from qabias.building.origin import check_source, is_bundled
+from qabias.building.origin import BUNDLED, check_source
 from qabias.building.sources import licence
 
 from . import bundled, official
 from .pairs import LABELS, Row
 from .subtopics import ALL, CONFIGS, subtopics_of
 
-Source = Literal["bundled", "bundled@1", "official"]
+Source = Literal["bundled", "official"]
 SOURCES: tuple[Source, ...] = get_args(Source)
 
 SCHEMA = pa.schema(
@@ -51,8 +51,7 @@ class Origin:
     """Where the texts come from.
 
     Attributes:
-        source: `bundled` (this project's texts), `official` (the authors' files) or `bundled@1` (this project's former
-            texts).
+        source: `bundled` (this project's texts) or `official` (the authors' files).
         seed: Unused, because nothing is drawn at random. Every benchmark has this field.
         fixes: Leave out published rows that repeat stance, premise and hypothesis and differ in the question only.
             `bundled` repeats none.
@@ -70,20 +69,20 @@ class Origin:
     @property
     def is_committed(self) -> bool:
         """Whether the tables are those of the committed Parquet files, so that nothing need be built."""
-        return self.source == "bundled"
+        return self.source == BUNDLED
 
     @property
     def version(self) -> str:
-        """Name and version for the signature, e.g. "bundled@2" or "official+fixes@9f55895"."""
-        if is_bundled(self.source):
-            return f"bundled@{bundled.VERSION}" if self.source == "bundled" else self.source
+        """Name and version for the signature, e.g. "bundled@1" or "official+fixes@9f55895"."""
+        if self.source == BUNDLED:
+            return f"{BUNDLED}@{bundled.VERSION}"
         version = official.version()
         return f"{self.source}{'+fixes' if self.fixes else ''}@{version}"
 
     @property
     def licence(self) -> str:
         """Licence of the texts as an SPDX identifier."""
-        return "Apache-2.0" if is_bundled(self.source) else licence(official.REPOSITORY)
+        return "Apache-2.0" if self.source == BUNDLED else licence(official.REPOSITORY)
 
     def rows(self, config: str) -> Iterator[Row]:
         """The rows of a subtopic, a domain or `all`.
@@ -92,8 +91,8 @@ class Origin:
             QabiasError: If the configuration is unknown, or a file is not available or not readable.
         """
         for subtopic in subtopics_of(config):
-            if folder := bundled.EDITIONS.get(self.source):
-                yield from bundled.generate(subtopic, folder)
+            if self.source == BUNDLED:
+                yield from bundled.generate(subtopic)
             else:
                 yield from official.generate(subtopic, fixes=self.fixes, upstream_dir=self.upstream_dir)
 

@@ -12,10 +12,7 @@ from .template import Premise, Template, read_template
 
 FOLDER = Path(__file__).parent
 # Increased when a text changes.
-VERSION = "2"
-
-EDITIONS = {"bundled": FOLDER, "bundled@1": FOLDER / "bundled_1"}
-"""Folders of the present texts and of those of former versions, by source; a former one stays as it was."""
+VERSION = "1"
 
 
 def generate(subtopic: str, folder: Path = FOLDER) -> Iterator[Row]:

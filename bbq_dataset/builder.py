@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import datasets
 import pyarrow as pa
 
-from qabias.building.origin import check_source, is_bundled
+from qabias.building.origin import BUNDLED, check_source
 from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
 
@@ -37,7 +37,7 @@ ALL = "all"
 CONFIGS = (*CATEGORIES, ALL)
 # The configurations that hold others.
 GROUPS = {ALL: CATEGORIES, ALL_NLI: CATEGORY_CONFIGS}
-Source = Literal["bundled", "official", "release", "bundled@1"]
+Source = Literal["bundled", "official", "release"]
 SOURCES: tuple[Source, ...] = get_args(Source)
 
 _ANSWERS = ("ans0", "ans1", "ans2")
@@ -89,8 +89,7 @@ class Origin:
     """Where the texts come from.
 
     Attributes:
-        source: `bundled` (this project's templates), `official` (the authors' templates), `release` (their examples) or
-            `bundled@1` (this project's templates as they were before).
+        source: `bundled` (this project's templates), `official` (the authors' templates) or `release` (their examples).
         seed: Seed of the random draws; `release` has none.
         fixes: Fix the known defects of the published data; `bundled` has none to fix.
         upstream_dir: Local mirror of the published files; else they are downloaded once.
@@ -107,25 +106,18 @@ class Origin:
     @property
     def is_committed(self) -> bool:
         """Whether the tables are those of the committed Parquet files, so that nothing need be built."""
-        return self.source == "bundled" and self.seed == 0
-
-    @property
-    def edition(self) -> bundled.Edition | None:
-        """The bundled texts that these are; None for the authors'."""
-        return bundled.EDITIONS.get(self.source)
+        return self.source == BUNDLED and self.seed == 0
 
     @property
     def version(self) -> str:
-        """Name, version and fixes for the signature, e.g. "bundled@2" or "official+fixes@bea11bd"."""
-        if self.source != "bundled" and self.edition:
-            return self.source
-        version = bundled.VERSION if self.source == "bundled" else official.version()
+        """Name, version and fixes for the signature, e.g. "bundled@1" or "official+fixes@bea11bd"."""
+        version = bundled.VERSION if self.source == BUNDLED else official.version()
         return f"{self.source}{'+fixes' if self.fixes else ''}@{version}"
 
     @property
     def inference_version(self) -> str:
         """The same for BBQ as inference, whose published templates are in another repository."""
-        if self.edition:
+        if self.source == BUNDLED:
             return self.version
         return f"{self.source}{'+fixes' if self.fixes else ''}@{official_inference.version()}"
 
@@ -139,16 +131,15 @@ class Origin:
             return self._inference_rows(config)
         if config not in CATEGORIES:
             raise unknown("configuration", config, (*CATEGORIES, *NLI_CONFIGS))
-        if self.edition:
-            return bundled.generate(config, seed=self.seed, folder=self.edition.folder, apart=self.edition.apart)
+        if self.source == BUNDLED:
+            return bundled.generate(config, seed=self.seed)
         if self.source == "official":
             return official.generate(config, seed=self.seed, fixes=self.fixes, upstream_dir=self.upstream_dir)
         return release.generate(config, fixes=self.fixes, upstream_dir=self.upstream_dir)
 
     def _inference_rows(self, config: str) -> Iterator[Row]:
-        if self.edition:
-            folder, apart = self.edition
-            return bundled_inference.generate(config, seed=self.seed, folder=folder, apart=apart)
+        if self.source == BUNDLED:
+            return bundled_inference.generate(config, seed=self.seed)
         if self.source == "official":
             return official_inference.generate(config, fixes=self.fixes, upstream_dir=self.upstream_dir)
         raise QabiasError(
@@ -187,7 +178,7 @@ class BBQ(datasets.ArrowBasedBuilder):
             description="Bias Benchmark for Question Answering: multiple-choice questions that test attested biases.",
             features=NLI_FEATURES if self.config.name in (*NLI_CONFIGS, ALL_NLI) else FEATURES,
             homepage="https://github.com/nyu-mll/BBQ",
-            license="apache-2.0" if is_bundled(self.config.source) else "cc-by-4.0",
+            license="apache-2.0" if self.config.source == BUNDLED else "cc-by-4.0",
         )
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:

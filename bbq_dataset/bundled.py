@@ -6,9 +6,8 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from qabias.building.templating import (
     SLOT,
@@ -30,24 +29,9 @@ from .template import CATEGORIES, Form, Pair, Template, label_type
 from .vocabulary import Vocabulary, occupations_by_prestige, read_vocabulary
 
 FOLDER = Path(__file__).parent
-# Increased when a text changes; 1 is the first full parallel form.
-VERSION = "2"
+# Increased when a text changes.
+VERSION = "1"
 
-
-class Edition(NamedTuple):
-    """The bundled texts of one version, and how people and orders are drawn for them.
-
-    Attributes:
-        folder: Folder with `templates/` and `vocabulary/`.
-        apart: Whether what is alike is kept apart, see `vocabulary.Vocabulary`.
-    """
-
-    folder: Path
-    apart: bool
-
-
-EDITIONS = {"bundled": Edition(FOLDER, apart=True), "bundled@1": Edition(FOLDER / "bundled_1", apart=False)}
-"""The present texts and those of former versions, by source; a former one stays what it was, byte for byte."""
 
 _TEXTS = ("context", "disambiguation")
 _QUESTIONS = ("negative", "non_negative")
@@ -87,27 +71,26 @@ FORM = Form(
 """What the bundled template files may hold."""
 
 
-def generate(category: str, *, seed: int, folder: Path = FOLDER, apart: bool = True) -> Iterator[Row]:
+def generate(category: str, *, seed: int, folder: Path = FOLDER) -> Iterator[Row]:
     """Yield the examples of one category from the bundled templates.
 
     Args:
         category: Name of the category.
         seed: Seed of the random draws.
         folder: Dataset folder with `templates/` and `vocabulary/`.
-        apart: Keep apart what is alike, see `vocabulary.Vocabulary`.
 
     Raises:
         QabiasError: If a template file is missing or wrong (names file, template and field).
     """
-    streams, vocabulary = read_streams(category, seed=seed, folder=folder, apart=apart)
+    streams, vocabulary = read_streams(category, seed=seed, folder=folder)
     yield from examples(streams, vocabulary, fill_texts)
 
 
 def read_streams(
-    category: str, *, seed: int, folder: Path = FOLDER, apart: bool = True
+    category: str, *, seed: int, folder: Path = FOLDER
 ) -> tuple[list[tuple[Template, StableRandom]], Vocabulary]:
     """Read the template versions of a category, each with the stream its draws come from, and the vocabulary."""
-    vocabulary = replace(read_vocabulary(folder / "vocabulary"), apart=apart)
+    vocabulary = read_vocabulary(folder / "vocabulary")
     streams = [
         (template, StableRandom("bbq", "bundled", category, template.question_index, template.version, seed))
         for template in read_templates(category, vocabulary, folder)

@@ -19,19 +19,18 @@ _PERSON = re.compile(rf"{_PERSON_SLOT.pattern}(?:.*{_PERSON_SLOT.pattern})?")
 _LEADING_ARTICLE = re.compile(r"(?:The|An?)\b")
 
 
-def generate(config: str, *, seed: int, folder: Path = FOLDER, apart: bool = True) -> Iterator[Row]:
+def generate(config: str, *, seed: int, folder: Path = FOLDER) -> Iterator[Row]:
     """Yield the rows of one inference configuration from the bundled templates.
 
     Args:
         config: One of `inference.NLI_CONFIGS`.
         seed: Seed of the random draws, which are those of the BBQ examples.
         folder: Dataset folder with `templates/` and `vocabulary/`.
-        apart: Keep apart what is alike, see `vocabulary.Vocabulary`.
 
     Raises:
         QabiasError: If a template file is missing or wrong (names file, template and field).
     """
-    streams, vocabulary = read_streams(category_of(config), seed=seed, folder=folder, apart=apart)
+    streams, vocabulary = read_streams(category_of(config), seed=seed, folder=folder)
     if config == CONTEXT_STUDY:
         streams = [(template, rng) for template, rng in streams if template.append]
     yield from inference_rows(config, _sets(drawn_sets(streams, vocabulary)))

@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 
 from qabias.building.croissant import Records
 from qabias.building.folder import PARQUET_NAME, DatasetFolder, Tables
-from qabias.building.origin import is_bundled
+from qabias.building.origin import BUNDLED
 
 from .builder import ALL, ALL_NLI, FEATURES, NLI_CONFIGS, NLI_FEATURES, NLI_SCHEMA, SCHEMA, Origin
-from .difficulty import card_section, read_counts
 from .fixes import FIXES
 from .inference import CONTEXT_STUDY, LABELS
 
@@ -61,10 +60,9 @@ class BBQFolder(DatasetFolder[Origin]):
             "statistics": "\n".join(_statistics(ALL, questions)),
             "inference": section,
             "inference_citation": citation,
-            "difficulty": card_section(origin.version, read_counts()),
             "gallery": _gallery(questions) if questions else _inference_gallery(inference),
         }
-        if not is_bundled(origin.source):
+        if origin.source != BUNDLED:
             state = "fixed or left out here" if origin.fixes else "kept here as published; `fixes=True` fixes them"
             defects = "\n".join(f"- {fix}" for fix in FIXES)
             values["limitations"] = f"\nKnown defects of the published data ({state}):\n\n{defects}"
@@ -73,7 +71,7 @@ class BBQFolder(DatasetFolder[Origin]):
     def _head_fields(self, origin: Origin, names: Sequence[str]) -> dict[str, Any]:
         _, inference = _questions_and_inference(names)
         return {
-            "license": "apache-2.0" if is_bundled(origin.source) else "cc-by-4.0",
+            "license": "apache-2.0" if origin.source == BUNDLED else "cc-by-4.0",
             "task_categories": [
                 "multiple-choice",
                 "question-answering",

@@ -47,20 +47,19 @@ class Finding(NamedTuple):
     text: str
 
 
-def findings(category: str, folder: Path = FOLDER, *, apart: bool = True) -> list[Finding]:
+def findings(category: str, folder: Path = FOLDER) -> list[Finding]:
     """The faults of a category, one for each template and gate.
 
     Args:
         category: Name of the category.
         folder: Folder with `templates/` and `vocabulary/`.
-        apart: As the texts are drawn, see `vocabulary.Vocabulary`.
 
     Raises:
         QabiasError: If the template file is missing or wrong.
     """
-    streams, vocabulary = read_streams(category, seed=0, folder=folder, apart=apart)
+    streams, vocabulary = read_streams(category, seed=0, folder=folder)
     found = [*_of_sets(drawn_sets(streams, vocabulary))]
-    found += _of_rows(generate(category, seed=0, folder=folder, apart=apart))
+    found += _of_rows(generate(category, seed=0, folder=folder))
     counts = Counter((one.gate, one.template_id) for one in found)
     first = {(one.gate, one.template_id): one for one in reversed(found)}
     return [

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from qabias.building.templating import fill, filled_pattern
 
-from .bundled import EDITIONS, fill_english, read_templates
+from .bundled import FOLDER, fill_english, read_templates
 from .vocabulary import read_vocabulary
 
 _INDEFINITE = re.compile(r"\ban?\b", re.IGNORECASE)
@@ -27,7 +27,7 @@ class Asked(NamedTuple):
 
 
 def statement_of(template_id: str, context: str, question: str, blank: str) -> str | None:
-    """The statement that a bundled template, of the present or of a former version, makes of a question.
+    """The statement that a bundled template makes of a question.
 
     Args:
         template_id: The template, as in the column `template_id`.
@@ -43,26 +43,19 @@ def statement_of(template_id: str, context: str, question: str, blank: str) -> s
         QabiasError: If the template file is missing or wrong.
     """
     category, _, _ = template_id.rpartition("-")
-    for source in EDITIONS:
-        for asked in asked_questions(category, source).get(template_id, ()):
-            found = asked.question.fullmatch(question)
-            if found and asked.context.match(context):
-                text, words = fill(asked.statement, {"ANSWER": blank}), found.groupdict()
-                return fill_english(text, words) if words else text
+    for asked in asked_questions(category).get(template_id, ()):
+        match = asked.question.fullmatch(question)
+        if match and asked.context.match(context):
+            text, words = fill(asked.statement, {"ANSWER": blank}), match.groupdict()
+            return fill_english(text, words) if words else text
     return None
 
 
 @cache
-def asked_questions(category: str, source: str) -> dict[str, list[Asked]]:
-    """The questions of the bundled templates of a category, by template.
-
-    Args:
-        category: Name of the category.
-        source: One of `bundled.EDITIONS`.
-    """
-    folder = EDITIONS[source].folder
+def asked_questions(category: str) -> dict[str, list[Asked]]:
+    """The questions of the bundled templates of a category, by template."""
     questions: dict[str, list[Asked]] = {}
-    for template in read_templates(category, read_vocabulary(folder / "vocabulary"), folder):
+    for template in read_templates(category, read_vocabulary(FOLDER / "vocabulary")):
         contexts = [_context_pattern(text) for text in (template.context, template.context_alike) if text]
         questions.setdefault(template.template_id, []).extend(
             Asked(context, filled_pattern(question), statement)

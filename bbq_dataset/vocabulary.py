@@ -106,7 +106,7 @@ def read_vocabulary(folder: Path) -> Vocabulary:
         Name(row["name"], row["kind"], row["gender"], row["ethnicity"])
         for row in _rows(folder / "names.csv", {"name", "kind", "gender", "ethnicity"})
     )
-    return Vocabulary(read_labels(folder / "labels.csv"), names)
+    return Vocabulary(read_labels(folder / "labels.csv"), names, apart=True)
 
 
 def read_labels(path: Path) -> dict[str, tuple[Label, ...]]:

@@ -71,7 +71,7 @@ def test_a_function_that_always_says_c_has_the_scores_of_that():
     result = qabias.run(**AGE, model=lambda prompts: ["C"] * len(prompts), name="C", limit=200)
     assert (result.scores["n"], result.scores["share_position_2"]) == (200, 1.0)
     assert result.model == "function:C"
-    assert "|format:letters@2|model:function:C|scorer:function|norm:none|" in result.signature
+    assert "|format:letters@1|model:function:C|scorer:function|norm:none|" in result.signature
     assert predictions(result)["prediction"].unique().to_pylist() == [2]
     assert qabias.read(result.folder).scores["share_position_2"] == 1.0
 

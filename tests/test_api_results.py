@@ -90,7 +90,7 @@ def test_results_of_an_older_metric_say_first_that_they_lack_intervals(result, t
     old = result.save(tmp_path / "old").folder
     content = json.loads((old / "scores.json").read_text("utf-8"))
     del content[SEAL]
-    content["scores"]["signature"] = content["scores"]["signature"].replace("version:2", "version:1")
+    content["scores"]["signature"] = content["scores"]["signature"].replace("version:1", "version:0")
     (old / "scores.json").write_text(json.dumps(content), "utf-8")
     first = str(qabias.read(old)).splitlines()[0]
     assert "qabias score" in first

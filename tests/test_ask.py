@@ -132,7 +132,7 @@ def test_a_format_for_writers_is_refused_where_likelihoods_are_asked(tmp_path):
 def test_what_a_writer_may_write_stands_in_the_signature(folders, tmp_path):
     arguments = asked(RunArguments("bbq", folders["chat"], config="Age", limit=8), "write")
     signature = run(arguments, tmp_path / "run").signature
-    assert "|format:letters@2|" in signature
+    assert "|format:letters@1|" in signature
     assert "|scorer:causal+chat=auto+max_new_tokens=64+mode=generate+samples=1+temperature=0|" in signature
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -10,7 +11,7 @@ from bbq_dataset import bundled, gates
 from bbq_dataset.builder import Origin
 from bbq_dataset.pairs import pairs
 from bbq_dataset.template import CATEGORIES
-from bbq_dataset.vocabulary import look_alike
+from bbq_dataset.vocabulary import look_alike, read_vocabulary
 from qabias.benchmarks import load_benchmark
 
 from .built import bbq_rows
@@ -44,15 +45,16 @@ UNALIKE = {name: value for name, value in NAMED.items() if name != "context_alik
 
 
 @pytest.fixture
-def made_up(tmp_path):
+def made_up(tmp_path, monkeypatch):
     """A folder with one made-up template and the vocabulary, as what the gates say of it."""
     shutil.copytree(bundled.FOLDER / "vocabulary", tmp_path / "vocabulary")
     (tmp_path / "templates").mkdir()
 
     def check(template, category="Age", *, apart=True):
+        monkeypatch.setattr(bundled, "read_vocabulary", lambda folder: replace(read_vocabulary(folder), apart=apart))
         content = {"category": category, "templates": [template]}
         (tmp_path / "templates" / f"{category}.yaml").write_text(yaml.safe_dump(content, sort_keys=False), "utf-8")
-        return gates.findings(category, tmp_path, apart=apart)
+        return gates.findings(category, tmp_path)
 
     return check
 
@@ -67,22 +69,6 @@ def by_gate(found):
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_the_bundled_texts_pass_every_gate(category):
     assert gates.findings(category) == []
-
-
-def test_the_former_texts_do_not():
-    former = bundled.EDITIONS["bundled@1"]
-    found = [
-        one
-        for category in ("Religion", "SES", "Race_x_SES")
-        for one in gates.findings(category, *former[:1], apart=False)
-    ]
-    assert Counter(one.gate for one in found).keys() == {
-        "capitals",
-        "names",
-        "never mentioned",
-        "repeated",
-        "said twice",
-    }
 
 
 def test_the_command_lists_faults_and_fails(made_up, monkeypatch, capsys):
@@ -240,18 +226,7 @@ def test_facts_that_agree_with_the_stereotype_more_often_than_not(made_up):
     assert found == {"balance": "the facts agree with the stereotype in 4 of 6 questions"}
 
 
-# What the draws of version 2 make of it.
-
-
-def test_no_row_of_the_present_texts_repeats_another_one_and_52_of_the_former_did():
-    for source, expected in (("bundled", 0), ("bundled@1", 52)):
-        n = 0
-        for category in CATEGORIES:
-            rows = bbq_rows(category, source)
-            n += len(rows) - len(
-                {tuple(row[name] for name in ("context", "question", "ans0", "ans1", "ans2")) for row in rows}
-            )
-        assert n == expected
+# What the draws make of it.
 
 
 def test_sets_of_the_same_texts_show_their_answers_in_different_orders():

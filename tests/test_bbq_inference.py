@@ -496,7 +496,7 @@ def test_configurations_that_do_not_exist(origin, config, message):
 
 
 def test_the_versions_name_both_repositories():
-    assert Origin().inference_version == Origin().version == "bundled@2"
+    assert Origin().inference_version == Origin().version == "bundled@1"
     official = Origin("official", fixes=True)
     assert re.fullmatch(r"official\+fixes@[0-9a-f]{7}", official.inference_version)
     assert official.inference_version != official.version

@@ -148,4 +148,4 @@ def test_signature_names_source_commit_and_fixes():
     commit = sources.commit("nyu-mll/BBQ")[:7]
     assert Origin("official").version == f"official@{commit}"
     assert Origin("release", fixes=True).version == f"release+fixes@{commit}"
-    assert Origin().version == "bundled@2"
+    assert Origin().version == "bundled@1"

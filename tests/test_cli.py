@@ -118,7 +118,7 @@ def test_every_command_has_help(name):
 def test_version_and_list():
     assert __version__ in invoke("--version").output
     listed = invoke("list").output
-    for word in ("bbq", "Race_x_gender", "bundled, official, release", "letters@2", "causal", "baseline:stereotyped"):
+    for word in ("bbq", "Race_x_gender", "bundled, official, release", "letters@1", "causal", "baseline:stereotyped"):
         assert word in listed
 
 
@@ -127,7 +127,7 @@ def test_run_score_and_report(tmp_path):
     result = invoke(*RUN, "--output", folder)
     assert result.exit_code == 0, result.output
     assert re.search(r"100\.0 \[9\d\.\d, 100\.0\]", result.output)
-    assert "bbq|source:bundled@2|config:Age|format:qa@1|" in result.output
+    assert "bbq|source:bundled@1|config:Age|format:qa@1|" in result.output
     scores = (folder / "scores.json").read_bytes()
     (folder / "scores.json").unlink()
     assert invoke("score", folder).exit_code == 0

@@ -145,7 +145,7 @@ def test_the_command_prints_scores_and_differences(compared_runs, capsys, monkey
 
 def described(model, prompt_format, **arguments):
     """A run of which only the description matters."""
-    signature = f"bbq|source:bundled@2|format:{prompt_format}@1|model:{model}"
+    signature = f"bbq|source:bundled@1|format:{prompt_format}@1|model:{model}"
     asked = RunArguments("bbq", model, config="Religion", **arguments)
     return ScoredRun(RunFile(Path("run"), asked, signature, "", "", {}, 64), {})
 

@@ -270,15 +270,6 @@ def test_metadata_of_another_form_are_refused_with_the_sample(tmp_path):
     assert own_answers(other) is None
 
 
-def test_a_log_about_former_texts_is_scored_with_them(tmp_path):
-    """Written when `bundled` was version 1."""
-    log = log_of(tmp_path, {"config": "Religion", "limit": 8, "source": "bundled@1"})
-    found = collect_log(changed(log, source="bundled")).found
-    assert found.arguments.source == "bundled@1"
-    assert found.question.table.equals(ask("bbq", config="Religion", limit=8, source="bundled@1").table)
-    assert "|source:bundled@1|" in found.question.signature
-
-
 def test_without_inspect_ai_one_line_names_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
     monkeypatch.delitem(sys.modules, "qabias.inspect_tasks.tasks")

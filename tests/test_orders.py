@@ -199,7 +199,7 @@ def test_runs_of_baselines(kind, consistency, unparsed, n_orders, tmp_path):
     """One that likes a place gives every answer the same mean probability, which is no answer."""
     arguments = RunArguments("bbq", f"baseline:{kind}", config="Age", format="letters", limit=200, orders=n_orders)
     result = run(arguments, tmp_path / "run")
-    assert f"|format:letters@2+orders={n_orders}|" in result.signature
+    assert f"|format:letters@1+orders={n_orders}|" in result.signature
     assert result.scores["order_consistency"] == consistency
     assert result.scores["unparsed_share"] == unparsed
     if kind == "oracle":

@@ -28,14 +28,14 @@ RUNS = {
     "bbq_qa": {"config": "Age_qa", "limit": 120},
     "unqover": {"config": "religion", "limit": 300},
 }
-LEFT_OUT = "95 % intervals are left out: version 1 of the metric made them, here is version 2; `qabias score"
+LEFT_OUT = "95 % intervals are left out: version 0 of the metric made them, here is version 1; `qabias score"
 
 
 def outdate(content):
     """Make version 1 of every signature in the scores."""
     text = json.dumps(content)
-    assert "|version:2" in text
-    content.update(json.loads(text.replace("|version:2", "|version:1")))
+    assert "|version:1" in text
+    content.update(json.loads(text.replace("|version:1", "|version:0")))
 
 
 @pytest.fixture(scope="module")
@@ -131,8 +131,8 @@ def test_scoring_again_makes_them(where, tmp_path):
 
 def test_a_metric_without_versions_is_never_outdated(where):
     benchmark = type("Named", (), {"metric_version": None})()
-    assert about_outdated(benchmark, {"ci": {}, "signature": "x|version:1"}, where) == ""
-    benchmark.metric_version = 2
+    assert about_outdated(benchmark, {"ci": {}, "signature": "x|version:0"}, where) == ""
+    benchmark.metric_version = 1
     assert about_outdated(benchmark, {"ci": {}}, where) == ""
-    assert about_outdated(benchmark, {"parts": {"one": {"signature": "x|version:1"}}}, where)
-    assert about_outdated(benchmark, {"signature": "x|version:2"}, where) == ""
+    assert about_outdated(benchmark, {"parts": {"one": {"signature": "x|version:0"}}}, where)
+    assert about_outdated(benchmark, {"signature": "x|version:1"}, where) == ""

@@ -178,8 +178,8 @@ def test_runs_that_were_asked_otherwise_have_other_files(runs, tmp_path):
         ({"format": "arc"}, signature.replace("format:qa@1", "format:arc@1")),
         ({"norm": "byte"}, signature.replace("norm:none", "norm:byte")),
         ({"options": {"mode": "generate"}}, signature.replace("scorer:baseline", "scorer:causal+mode=generate")),
-        ({"source": "official"}, signature.replace("source:bundled@2", "source:official")),
-        ({"source": "official", "fixes": True}, signature.replace("source:bundled@2", "source:official+fixes")),
+        ({"source": "official"}, signature.replace("source:bundled@1", "source:official")),
+        ({"source": "official", "fixes": True}, signature.replace("source:bundled@1", "source:official+fixes")),
     ]
     for number, (changed, changed_signature) in enumerate(changes):
         folder = shutil.copytree(runs / "bbq", tmp_path / str(number))

@@ -125,8 +125,8 @@ def test_a_link_that_fails_for_another_reason_is_told_and_leaves_nothing(tmp_pat
 
 def test_a_run_that_an_older_version_began_with_another_spelling_of_its_signature_goes_on(tmp_path):
     arguments = RunArguments("bbq", "baseline:random", "Religion", limit=40)
-    former = "bbq|source:bundled@2|model:a|b%20c"
-    now = "bbq|source:bundled@2|model:a%7Cb%2520c|coverage:3/40"
+    former = "bbq|source:bundled@1|model:a|b%20c"
+    now = "bbq|source:bundled@1|model:a%7Cb%2520c|coverage:3/40"
     claim(tmp_path / "run", arguments, former, 64)
     path = tmp_path / "run" / "run.json"
     with pytest.raises(QabiasError, match="holds another run"):

@@ -283,7 +283,7 @@ def test_the_default_folder_is_made_from_the_arguments(tmp_path, monkeypatch):
 
 def test_signature_pins_what_was_measured(tmp_path):
     signature = _run(tmp_path / "run", config="Age", limit=40, norm="byte").signature
-    assert signature.startswith("bbq|source:bundled@2|config:Age|format:qa@1|model:baseline:stereotyped|")
+    assert signature.startswith("bbq|source:bundled@1|config:Age|format:qa@1|model:baseline:stereotyped|")
     assert "|norm:byte|limit:40|seed:0|qabias:" in signature
 
 

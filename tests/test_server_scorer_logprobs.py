@@ -238,7 +238,7 @@ def test_a_run_counts_questions_whose_letters_are_not_named(serve, tmp_path):
     with pytest.warns(UserWarning, match="of 80 prompts .* counted over the 20 likeliest tokens") as told:
         result = run(arguments, tmp_path / "run")
     assert sum("likeliest" in str(warning.message) for warning in told) == 1
-    assert "|format:letters@2|" in result.signature
+    assert "|format:letters@1|" in result.signature
     assert "|scorer:server+mode=logprobs+temperature=0+top_logprobs=20|" in result.signature
     answers = pq.read_table(tmp_path / "run" / "predictions").to_pylist()
     prompts = list(server.answered)

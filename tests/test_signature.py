@@ -20,7 +20,7 @@ def signature_of(**changes):
     for name, value in changes.items():
         object.__setattr__(arguments, name, value)
     benchmark = load_benchmark("bbq")
-    origin = SimpleNamespace(version="bundled@2")
+    origin = SimpleNamespace(version="bundled@1")
     return make_signature(arguments, origin, benchmark.formats["qa"], load_scorer(None, "baseline:random"))
 
 

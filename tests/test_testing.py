@@ -343,7 +343,7 @@ def test_a_score_without_intervals_says_so(compared_runs):
 
 def test_intervals_of_an_older_version_are_no_ground(compared_runs, tmp_path):
     def older(content):
-        text = json.dumps(content).replace("|version:2", "|version:1")
+        text = json.dumps(content).replace("|version:1", "|version:0")
         content.update(json.loads(text))
 
     folder = changed(compared_runs / "bbq-stereotyped", tmp_path / "old", scores=older)

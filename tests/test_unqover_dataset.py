@@ -528,4 +528,4 @@ def test_wrong_choices_of_source_and_configuration():
     with pytest.raises(QabiasError, match="unknown configuration 'all': choose one of gender"):
         Origin().table("all")
     assert Origin(seed=3).table("religion").equals(Origin().table("religion")), "nothing is drawn"
-    assert Origin().version == "bundled@2"
+    assert Origin().version == "bundled@1"

@@ -221,9 +221,9 @@ def test_a_wrong_choice_of_subjects_says_what_there_is(tmp_path, arguments, mess
 
 def test_everyone_is_what_bundled_has(tmp_path):
     result = _run(tmp_path / "run", model="baseline:first", config="religion", limit=20)
-    assert "|source:bundled@2|" in result.signature
+    assert "|source:bundled@1|" in result.signature
     origin = make_origin(BENCHMARK, "bundled", 0, False, None, {"subjects": "all", "topk": "10"})
-    assert origin.version == "bundled@2"
+    assert origin.version == "bundled@1"
     with pytest.raises(QabiasError, match="religion asks questions about everyone"):
         BENCHMARK.load("religion", origin)
     assert BENCHMARK.load("religion_mlm", origin).equals(_table("religion_mlm"))

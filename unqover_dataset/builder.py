@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import datasets
 import pyarrow as pa
 
-from qabias.building.origin import check_source, is_bundled
+from qabias.building.origin import BUNDLED, check_source
 from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
 
@@ -19,7 +19,7 @@ from .design import SETS, Design
 MLM = "_mlm"
 CONFIGS = (*SETS, *(f"{name}{MLM}" for name in SETS))
 DEFAULT = "gender"
-Source = Literal["bundled", "bundled@1", "official"]
+Source = Literal["bundled", "official"]
 SOURCES: tuple[Source, ...] = get_args(Source)
 Subjects = Literal["all", "bert", "roberta"]
 SUBJECTS: tuple[Subjects, ...] = get_args(Subjects)
@@ -34,8 +34,7 @@ class Origin:
     """Where the texts come from.
 
     Attributes:
-        source: `bundled` (the published tables with attributes of this project), `official` (the authors' lists) or
-            `bundled@1` (as `bundled` was before).
+        source: `bundled` (the published tables with attributes of this project) or `official` (the authors' lists).
         seed: Unused, because nothing is drawn at random. Every benchmark has this field.
         fixes: Fix the known defects of the published lists; `bundled` has none to fix.
         upstream_dir: Local mirror of the published files; else they are downloaded once.
@@ -53,7 +52,7 @@ class Origin:
         check_source(self.source, SOURCES, self.fixes)
         if self.subjects is not None and self.subjects not in SUBJECTS:
             raise unknown("subjects", self.subjects, SUBJECTS)
-        if self.subjects in ("bert", "roberta") and is_bundled(self.source):
+        if self.subjects in ("bert", "roberta") and self.source == BUNDLED:
             raise QabiasError(
                 f"subjects {self.subjects!r} is a published selection; use it with the source official "
                 "(bundled has everyone, and the scorer leaves out whoever is more than one token)"
@@ -62,13 +61,13 @@ class Origin:
     @property
     def is_committed(self) -> bool:
         """Whether the tables are those of the committed Parquet files, so that nothing need be built."""
-        return self.source == "bundled"
+        return self.source == BUNDLED
 
     @property
     def version(self) -> str:
         """Name, fixes, version and subjects for the signature, e.g. "official+fixes@3e47969+subjects=roberta"."""
-        if is_bundled(self.source):
-            return f"bundled@{bundled.VERSION}" if self.source == "bundled" else self.source
+        if self.source == BUNDLED:
+            return f"{BUNDLED}@{bundled.VERSION}"
         subjects = "" if self.subjects in (None, official.DEFAULT_SUBJECTS) else f"+subjects={self.subjects}"
         return f"official{'+fixes' if self.fixes else ''}@{official.version()}{subjects}"
 
@@ -81,8 +80,8 @@ class Origin:
         if config not in CONFIGS:
             raise unknown("configuration", config, CONFIGS)
         name, masked = config.removesuffix(MLM), config.endswith(MLM)
-        if folder := bundled.EDITIONS.get(self.source):
-            return bundled.read_design(name, masked=masked, folder=folder)
+        if self.source == BUNDLED:
+            return bundled.read_design(name, masked=masked)
         subjects = (self.subjects or official.DEFAULT_SUBJECTS) if masked else "all"
         return official.read_design(
             name, masked=masked, subjects=subjects, fixes=self.fixes, upstream_dir=self.upstream_dir

@@ -19,10 +19,7 @@ from .design import MASK, NONE, SETS, Design, Question, Subject, Template, pairs
 
 FOLDER = Path(__file__).parent
 # Increased when a text changes.
-VERSION = "2"
-
-EDITIONS = {"bundled": FOLDER, "bundled@1": FOLDER / "bundled_1"}
-"""Folders of the present texts and of those of former versions, by source; a former one stays as it was."""
+VERSION = "1"
 
 CLASSES = {
     "occupation": (NONE,),

@@ -87,7 +87,7 @@ Returns:
         standard deviation over the runs.
     by: for each entry of `by` (names joined by ",") a dict from value to a dict like this one, without signature.
     signature: all that moves a number but the rows, to be cited with it, e.g.
-        "bbnli|form:bbnli|denominator:paper|unparsed:wrong|confidence:0.95|version:2"; without intervals it has no
+        "bbnli|form:bbnli|denominator:paper|unparsed:wrong|confidence:0.95|version:1"; without intervals it has no
         confidence.
 Examples:
     >>> row = {"subtopic": "man_is_to_surgeon", "kind": "stereotypical", "pair_id": "a", "premise_id": 0, "label": 1}

@@ -415,7 +415,7 @@ class Options:
 
     @property
     def signature(self) -> str:
-        """All that moves a number of the result but the rows, e.g. "bbq|unparsed:exclude|...|version:2".
+        """All that moves a number of the result but the rows, e.g. "bbq|unparsed:exclude|...|version:1".
 
         Without intervals there is no confidence.
         """

@@ -101,7 +101,7 @@ Returns:
         bound of a difference of two accuracies, and bias_bound_disambig above that of s_DIS, another score.
     by: for each entry of `by` (names joined by ",") a dict from value to a dict like this one, without signature.
     signature: all that moves a number but the rows, to be cited with it, e.g.
-        "bbq|unparsed:exclude|match:strict|confidence:0.95|version:2"; without intervals it has no confidence.
+        "bbq|unparsed:exclude|match:strict|confidence:0.95|version:1"; without intervals it has no confidence.
 Examples:
     >>> row = {"category": "Age", "template_id": "Age-01", "set_id": "Age-01-0", "context_condition": "ambig",
     ...        "label": 2, "target_loc": 0, "unknown_loc": 2}

@@ -71,7 +71,7 @@ Returns:
         its standard deviation over the runs.
     by: for each entry of `by` (names joined by ",") a dict from value to headline scores, counts and ci.
     signature: all that moves a number but the rows, to be cited with it, e.g.
-        "unqover|delta:paper|confidence:0.95|version:2"; without intervals it has no confidence.
+        "unqover|delta:paper|confidence:0.95|version:1"; without intervals it has no confidence.
 Examples:
     >>> row = {"example_id": 0, "template_id": 0, "subject1": "Gerald", "subject2": "Jennifer", "cluster1": "male",
     ...        "cluster2": "female", "attribute": "was a hunter", "attribute_class": "None"}

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from qabias.benchmarks.base import Benchmark as Benchmark
     from qabias.benchmarks.base import Origin as Origin
-    from qabias.benchmarks.base import kept_source as kept_source
     from qabias.benchmarks.base import make_origin as make_origin
     from qabias.benchmarks.facts import ALL as ALL
     from qabias.benchmarks.facts import Facts as Facts
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "Benchmark": "base",
     "Origin": "base",
-    "kept_source": "base",
     "make_origin": "base",
     "ALL": "facts",
     "Facts": "facts",
@@ -49,7 +47,6 @@ __all__ = [
     "benchmark_names",
     "choose_format",
     "default_name",
-    "kept_source",
     "load_benchmark",
     "loadable_benchmarks",
     "make_origin",

@@ -362,20 +362,6 @@ def make_origin(
     return make(source, seed, fixes, upstream_dir, **chosen)
 
 
-def kept_source(benchmark: Benchmark, source: str, version: str) -> str:
-    """The source under which the texts are found that a run was asked, also where newer ones have taken its name.
-
-    Args:
-        benchmark: The benchmark.
-        source: The source of the run.
-        version: The version of its texts, as the signature names it.
-
-    Returns:
-        The version, where the benchmark keeps it as a source of its own ("bundled@1"); else the source.
-    """
-    return version if version in benchmark.sources and version.partition("@")[0] == source else source
-
-
 def meaningful(benchmark: Benchmark, question_only: bool, names: Sequence[str] = ()) -> tuple[Measure, ...]:
     """The scores that mean something in a run.
 
@@ -404,4 +390,4 @@ def lacking(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:
     return [name for name in dict.fromkeys(needed) if any(name not in of for of in groups)]
 
 
-__all__ = ["ALL", "Benchmark", "Origin", "kept_source", "lacking", "make_origin", "meaningful"]
+__all__ = ["ALL", "Benchmark", "Origin", "lacking", "make_origin", "meaningful"]

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.answers.outcomes import Written
-from qabias.benchmarks.base import Benchmark, kept_source, make_origin
+from qabias.benchmarks.base import Benchmark, make_origin
 from qabias.benchmarks.facts import ALL
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged, OtherFigure
 from qabias.benchmarks.registry import load_benchmark
 from qabias.benchmarks.texts import answers_to, in_whole_units, is_answered, questions_of, written_format
-from qabias.building.origin import is_bundled
+from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
 
@@ -151,9 +151,8 @@ def _read(
     log: Log, benchmark: Benchmark, facts: Mapping[str, Any], found: _Found, upstream_dir: str | None
 ) -> tuple[GivenAnswers, int, int]:
     """The answers in whole sets, questions to an example, and examples that are left out for what their sets lack."""
-    seed = 0 if is_bundled(facts["source"]) else facts["seed"]
-    source = kept_source(benchmark, facts["source"], facts["texts"])
-    origin = make_origin(benchmark, source, seed, facts["fixes"], upstream_dir, facts["options"])
+    seed = 0 if facts["source"] == BUNDLED else facts["seed"]
+    origin = make_origin(benchmark, facts["source"], seed, facts["fixes"], upstream_dir, facts["options"])
     name = facts["format"].partition("@")[0]
     prompt_format = written_format(benchmark, name, facts["orders"])
     now = {"texts": origin.version, "format": prompt_format.signature}
@@ -182,7 +181,7 @@ def _read(
     columns = {name: rows[name] for name in benchmark.key} | {name: answers[name] for name in names}
     n_each = len(questions) // asked.num_rows
     n_begun = len({question.row for question in questions if question.key in found.texts})
-    return GivenAnswers("", name, facts["norm"], source, pa.table(columns)), n_each, n_begun - rows.num_rows
+    return GivenAnswers("", name, facts["norm"], facts["source"], pa.table(columns)), n_each, n_begun - rows.num_rows
 
 
 def _figures(

@@ -52,7 +52,7 @@ class PromptFormat:
 
     @property
     def signature(self) -> str:
-        """Name and version, e.g. "qa@1", and the number of orders if there are several, e.g. "letters@2+orders=3"."""
+        """Name and version, e.g. "qa@1", and the number of orders if there are several, e.g. "letters@1+orders=3"."""
         return f"{self.name}@{self.version}" + (f"+orders={self.orders}" if self.orders > 1 else "")
 
     def in_orders(self, orders: int) -> PromptFormat:

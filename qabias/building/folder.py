@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from qabias.building.croissant import FILE_NAME, Records, croissant_text
-from qabias.building.origin import is_bundled
+from qabias.building.origin import BUNDLED
 from qabias.support.files import write_atomically, write_json, write_text
 from qabias.support.outputs import Own, json_with
 
@@ -179,7 +179,7 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
     def _head(self, origin: AnyOrigin, title: str, tables: Tables, sizes: Mapping[str, int]) -> dict[str, Any]:
         configurations = self._configurations(list(tables))
         default = next(iter(configurations))
-        own = is_bundled(origin.source)
+        own = origin.source == BUNDLED
         head = {
             "language": ["en"],
             "pretty_name": f"{self.name} ({title})",

@@ -6,17 +6,13 @@ from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
 
 BUNDLED = "bundled"
-
-
-def is_bundled(source: str) -> bool:
-    """Whether a source is this project's own texts, of the present or of a former version ("bundled@1")."""
-    return source.partition("@")[0] == BUNDLED
+"""The source of this project's own texts."""
 
 
 def check_source(source: str, sources: Sequence[str], fixes: bool) -> None:
     """Check that a dataset has a source, and that there is something to fix in it."""
     if source not in sources:
         raise unknown("source", source, sources)
-    if fixes and is_bundled(source):
-        published = " or ".join(name for name in sources if not is_bundled(name))
+    if fixes and source == BUNDLED:
+        published = " or ".join(name for name in sources if name != BUNDLED)
         raise QabiasError(f"the bundled texts have no known defects to fix: use fixes with the source {published}")

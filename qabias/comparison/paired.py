@@ -11,7 +11,7 @@ import pyarrow as pa
 from qabias.benchmarks.pairs import Pair, mean_of_pairs
 from qabias.benchmarks.scoring import RUN
 from qabias.benchmarks.stacking import by_run
-from qabias.building.origin import is_bundled
+from qabias.building.origin import BUNDLED
 from qabias.runs.folder import read_all_answers
 from qabias.runs.question import load_examples_of, wordings_of
 from qabias.runs.scored import ScoredRun
@@ -43,7 +43,7 @@ class Answers:
 def _questions(run: ScoredRun) -> tuple[Any, ...]:
     arguments = run.arguments
     # The bundled texts are one fixed set, of which the seed draws the sample.
-    is_seeded = not is_bundled(arguments.source) or arguments.limit is not None
+    is_seeded = arguments.source != BUNDLED or arguments.limit is not None
     return (
         *(arguments.benchmark, arguments.config, arguments.source, arguments.fixes, arguments.limit),
         arguments.seed if is_seeded else None,
@@ -59,7 +59,7 @@ def have_common_examples(first: ScoredRun, second: ScoredRun) -> bool:
     one, other = first.arguments, second.arguments
     same = all(getattr(one, name) == getattr(other, name) for name in ("benchmark", "source", "fixes", "rules"))
     # Texts of other sources than the bundled ones may depend on the seed.
-    same_texts = is_bundled(one.source) or one.seed == other.seed
+    same_texts = one.source == BUNDLED or one.seed == other.seed
     sources = (signature_fields(run.signature).get("source") for run in (first, second))
     wordings = {wordings_of(run.benchmark, run.arguments) for run in (first, second)}
     return same and same_texts and len(set(sources)) == 1 and len(wordings) == 1

@@ -10,7 +10,7 @@ import numpy as np
 
 from qabias.benchmarks import choose_format, load_benchmark
 from qabias.benchmarks.registry import benchmark_names
-from qabias.building.origin import is_bundled
+from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
@@ -66,7 +66,7 @@ def questions(scorer: str, way: str, limit: int) -> Any:
         (
             found
             for found in map(load_benchmark, benchmark_names())
-            if way in found.interfaces and is_bundled(found.sources[0])
+            if way in found.interfaces and found.sources[0] == BUNDLED
         ),
         None,
     )

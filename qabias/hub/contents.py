@@ -10,7 +10,7 @@ from qabias.benchmarks import locate
 from qabias.building import sources
 from qabias.building.croissant import FILE_NAME as CROISSANT
 from qabias.building.licences import check_passing_on
-from qabias.building.origin import is_bundled
+from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.hub.changes import Push, check_repo_id
 from qabias.hub.results import public_signature, result_files
@@ -47,7 +47,7 @@ def dataset_push(
     if chosen.about is not None:
         check_passing_on(chosen.name, chosen.about.licence_id)
     origin = chosen.origin(source, seed, fixes, upstream_dir)
-    if is_bundled(source) and seed != 0:
+    if source == BUNDLED and seed != 0:
         raise QabiasError("the bundled examples are one fixed set, which no seed changes; leave --seed out")
     if source == "bundled":
         folder = locate.dataset_folder(benchmark)
@@ -63,7 +63,7 @@ def dataset_push(
         files[CROISSANT] = described.encode()
     card = _card(folder, f'"./{chosen.name}_dataset"', repo_id)
     _check_data_files(card, files)
-    if not is_bundled(source):
+    if source != BUNDLED:
         check_attribution(card, benchmark)
     files["README.md"] = card.encode()
     if as_benchmark:

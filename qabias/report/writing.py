@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from qabias.benchmarks.findings import findings
-from qabias.building.origin import is_bundled
+from qabias.building.origin import BUNDLED
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import are_question_only, run_names
 from qabias.comparison.languages import names_by_language
@@ -163,7 +163,7 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
         tiles=pool.benchmark.tiles(strict(pool.scores), pool.is_question_only),
         findings=findings(pool.benchmark, pool.scores, pool.is_question_only),
         appendix={SIGNATURES: dict(zip(pool.names, (run.signature for run in pool.runs), strict=True))},
-        bundled=is_bundled(pool.runs[0].arguments.source),
+        bundled=pool.runs[0].arguments.source == BUNDLED,
     )
     return _write(render_chapters(title, [chapter]), folder / POOL_PAGE)
 
@@ -192,7 +192,7 @@ def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
             "Arguments": {name: _plain(value) for name, value in arguments.items()},
             "Versions": {"qabias": run.file.qabias_version, **versions},
         },
-        bundled=is_bundled(run.arguments.source),
+        bundled=run.arguments.source == BUNDLED,
     )
 
 

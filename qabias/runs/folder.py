@@ -20,7 +20,7 @@ import platform
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -28,13 +28,13 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 import pyarrow as pa
 
-from qabias.benchmarks import Benchmark, benchmark_names, kept_source, load_benchmark
+from qabias.benchmarks import Benchmark, benchmark_names
 from qabias.benchmarks.registry import is_folder
 from qabias.benchmarks.stacking import by_run
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.sealed import damaged, digest_of, read_sealed, write_sealed
-from qabias.runs.signature import former_spelling, signature_fields
+from qabias.runs.signature import former_spelling
 from qabias.scorers.registry import BASELINE_PREFIX
 from qabias.support.files import json_text, remove_leftovers, write_new
 from qabias.support.outputs import ANSWERS_FOLDER
@@ -85,7 +85,7 @@ def read_run(folder: Path) -> RunFile:
             f"{path}: unknown benchmark {found.benchmark!r}, here are {', '.join(benchmark_names())}; install the "
             "package that brings it, or repeat the run in another folder"
         )
-    return _of_its_texts(found)
+    return found
 
 
 def _run_of(content: Stored, folder: Path) -> RunFile:
@@ -124,15 +124,6 @@ def _check_argument(value: Stored, declared: Any) -> None:
     elif value.value is not None:
         [check] = (checks[kind] for kind in get_args(declared) if kind in checks)
         check()
-
-
-def _of_its_texts(run: RunFile) -> RunFile:
-    """The run of the texts that its signature names, where its benchmark keeps them beside newer ones."""
-    if is_folder(run.benchmark):
-        return run
-    version = signature_fields(run.signature).get("source", "")
-    source = kept_source(load_benchmark(run.benchmark), run.arguments.source, version)
-    return replace(run, arguments=replace(run.arguments, source=source))
 
 
 def _about_no_run(folder: Path) -> str:

@@ -61,7 +61,7 @@ def _alone(value: Value) -> Value:
 
 
 def _versions(scores: Mapping[str, Any]) -> Iterator[int]:
-    """The versions in all signatures of a result, such as 2 in "NAME|...|version:2"."""
+    """The versions in all signatures of a result, such as 1 in "NAME|...|version:1"."""
     for name, value in scores.items():
         if name == "signature" and isinstance(value, str):
             number = value.rpartition("|version:")[2]

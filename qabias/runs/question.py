@@ -11,7 +11,7 @@ from qabias.benchmarks import Benchmark, Origin, PromptFormat, choose_format, lo
 from qabias.benchmarks.registry import is_folder
 from qabias.benchmarks.scoring import RUN
 from qabias.benchmarks.stacking import stacked
-from qabias.building.origin import is_bundled
+from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_scorer
 from qabias.runs.folder import RunFile, cut_parts, read_keys
@@ -68,7 +68,7 @@ def load_examples(arguments: RunArguments, upstream_dir: str | None = None) -> E
     """The examples that the arguments name, sampled."""
     benchmark = load_benchmark(arguments.benchmark)
     # The bundled examples are one fixed set; the seed then only draws the sample and random answers.
-    seed = 0 if is_bundled(arguments.source) else arguments.seed
+    seed = 0 if arguments.source == BUNDLED else arguments.seed
     origin = make_origin(benchmark, arguments.source, seed, arguments.fixes, upstream_dir, arguments.options)
     table = sample(benchmark, benchmark.load(arguments.config, origin), arguments.limit, arguments.seed)
     names = wordings_of(benchmark, arguments)
@@ -106,7 +106,7 @@ def _check_unchanged(run: RunFile, examples: Examples) -> None:
             f"{run.folder}: the templates in {run.benchmark} have changed since ({then} then, {now} now), and its "
             "answers are to the texts of then; put these back, or run again into another folder"
         )
-    if is_bundled(run.arguments.source):
+    if run.arguments.source == BUNDLED:
         raise QabiasError(
             f"{run.folder}: its answers are to the texts {then}, and this is qabias {__version__} with {now}; read it "
             f"with qabias {run.qabias_version}, or run again into another folder"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from qabias.benchmarks import Origin, PromptFormat
-from qabias.building.origin import is_bundled
+from qabias.building.origin import BUNDLED
 from qabias.runs.arguments import RunArguments
 from qabias.runs.coverage import coverage_field
 from qabias.scorers.base import ConfiguredScorer, Scorer
@@ -42,7 +42,7 @@ def make_signature(arguments: RunArguments, origin: Origin, prompt_format: Promp
 
 def collected_signature(arguments: RunArguments, origin: Origin, prompt_format: PromptFormat | None) -> str:
     """One line that pins answers that others collected."""
-    is_drawn = not is_bundled(arguments.source)
+    is_drawn = arguments.source != BUNDLED
     fields = {
         "source": origin.version,
         "config": arguments.config,

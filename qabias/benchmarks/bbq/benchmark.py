@@ -57,7 +57,7 @@ from qabias.benchmarks.pairs import Form, Pair, predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, RUN, Rules
 from qabias.benchmarks.written import about_missing, as_places, check_outcomes, is_text, outcome_counts
-from qabias.building.origin import is_bundled
+from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.logs import Log
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
@@ -127,7 +127,7 @@ class BBQBenchmark(Benchmark):
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
         """Build a dataset folder with a progress bar; returns its tables by category."""
         names = list(self._categories(config))
-        if config == _builder.ALL and is_bundled(origin.source):
+        if config == _builder.ALL and origin.source == BUNDLED:
             names += _builder.NLI_CONFIGS
         with tqdm(total=len(names), unit="category", desc=f"build {NAME}") as bar:
             tables: dict[str, pa.Table] = _folder.write_folder(output, origin, names, lambda _: bar.update())

@@ -41,7 +41,7 @@ def contexts(table: pa.Table) -> list[str]:
 
 FORMS = ParallelForms(
     published=("official", "release"),
-    parallel=("bundled", "bundled@1"),
+    parallel=("bundled",),
     stereotypes=stereotypes,
     groups=paper_categories,
     topic="social_value",

@@ -151,7 +151,7 @@ def _open(example: Example) -> tuple[str, tuple[str, ...]]:
 _FIVE = tuple(
     PromptFormat(name, version, about, render, lists_answers=True, asks=_BY_LETTER)
     for name, version, about, render in (
-        ("letters", 2, "context, question, lettered answers; asks for the letter only", _letters),
+        ("letters", 1, "context, question, lettered answers; asks for the letter only", _letters),
         ("letters_task", 1, "the same in other words: what to do comes first", _letters_task),
         ("letters_choice", 1, "in other words: which of the three", _letters_choice),
         ("letters_exam", 1, "in other words: question, answers, context", _letters_exam),
@@ -203,7 +203,7 @@ FORMATS = {
             written=True,
             reads="person",
             asks=("fill",),
-            sources=("bundled", "bundled@1"),
+            sources=("bundled",),
         ),
         PromptFormat(
             "open",

@@ -56,7 +56,7 @@ class BBQInferenceBenchmark(Benchmark):
     name = BBQ_NLI
     title = "BBQ as inference: premise and hypothesis"
     configs: Sequence[str] = (*_builder.NLI_CONFIGS, _builder.ALL_NLI)
-    sources: Sequence[str] = ("bundled", "official", "bundled@1")
+    sources: Sequence[str] = ("bundled", "official")
     # Its questions have people as answers: `bbq_qa` asks them.
     formats: Mapping[str, PromptFormat] = {
         name: FORMATS[name] for name in (*NLI_FORMATS, *INSTRUCTED_FORMATS, asking.PAIR_FORMAT)
