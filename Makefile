@@ -33,7 +33,7 @@ help:
 	@echo "make notebook  run docs/notebooks/tour.ipynb anew and write it with its outputs"
 	@echo "make compat  load the datasets with datasets 2.14, 3, 4 and 5"
 
-$(INSTALLED): setup.py setup.cfg pyproject.toml constraints.txt
+$(INSTALLED): setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$(EXTRAS)]"

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
 
 import datasets
 import pyarrow as pa
@@ -15,8 +14,7 @@ from . import bundled, official
 from .pairs import LABELS, Row
 from .subtopics import ALL, CONFIGS, subtopics_of
 
-Source = Literal["bundled", "official"]
-SOURCES: tuple[Source, ...] = get_args(Source)
+SOURCES = ("bundled", "official")
 
 SCHEMA = pa.schema(
     [
@@ -58,7 +56,7 @@ class Origin:
         upstream_dir: Local mirror of the published files; else they are downloaded once.
     """
 
-    source: Source = "bundled"
+    source: str = "bundled"
     seed: int = 0
     fixes: bool = False
     upstream_dir: str | Path | None = None
@@ -105,7 +103,7 @@ class Origin:
 class BBNLIConfig(datasets.BuilderConfig):
     """A subtopic, a domain or `all` of BBNLI, with the fields of `Origin`."""
 
-    source: Source = "bundled"
+    source: str = "bundled"
     seed: int = 0
     fixes: bool = False
     upstream_dir: str | None = None

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
 
 import datasets
 import pyarrow as pa
@@ -37,8 +36,7 @@ ALL = "all"
 CONFIGS = (*CATEGORIES, ALL)
 # The configurations that hold others.
 GROUPS = {ALL: CATEGORIES, ALL_NLI: CATEGORY_CONFIGS}
-Source = Literal["bundled", "official", "release"]
-SOURCES: tuple[Source, ...] = get_args(Source)
+SOURCES = ("bundled", "official", "release")
 
 _ANSWERS = ("ans0", "ans1", "ans2")
 _STRINGS = pa.list_(pa.string())
@@ -95,7 +93,7 @@ class Origin:
         upstream_dir: Local mirror of the published files; else they are downloaded once.
     """
 
-    source: Source = "bundled"
+    source: str = "bundled"
     seed: int = 0
     fixes: bool = False
     upstream_dir: str | Path | None = None
@@ -155,7 +153,7 @@ class Origin:
 class BBQConfig(datasets.BuilderConfig):
     """A category (or `all`) of BBQ, or of BBQ as inference, with the fields of `Origin`."""
 
-    source: Source = "bundled"
+    source: str = "bundled"
     seed: int = 0
     fixes: bool = False
     upstream_dir: str | None = None

@@ -22,10 +22,10 @@ from typing import Any
 import yaml
 from typer.testing import CliRunner
 
-from bbq_dataset.template import CATEGORIES
 from qabias.benchmarks import load_benchmark
 from qabias.cli import app
 from qabias.errors import QabiasError
+from qabias.share.bbq_dataset.template import CATEGORIES
 from qabias.tables.formatting import as_estimate
 from qabias.tables.model import Table, find, read_analysis
 

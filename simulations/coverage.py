@@ -24,11 +24,11 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from metrics.bbnli import summary as bbnli
-from metrics.bbq import scores as bbq
-from metrics.bbq import summary as bbq_summary
-from metrics.bbq.intervals import Interval, of_difference, student
-from metrics.unqover import scores as unqover_scores
+from qabias.share.metrics.bbnli import summary as bbnli
+from qabias.share.metrics.bbq import scores as bbq
+from qabias.share.metrics.bbq import summary as bbq_summary
+from qabias.share.metrics.shared.intervals import Interval, of_difference, student
+from qabias.share.metrics.unqover import scores as unqover_scores
 from simulations import models, unqover
 from simulations.worlds import Floats, World
 

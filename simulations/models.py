@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from metrics.bbnli import scores as bbnli
-from metrics.bbnli import summary
-from metrics.bbq import scores as bbq
+from qabias.share.metrics.bbnli import scores as bbnli
+from qabias.share.metrics.bbnli import summary
+from qabias.share.metrics.bbq import scores as bbq
 from simulations.worlds import Floats, Integers, World
 
 LEANING = 0.2

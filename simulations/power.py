@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrics.bbq import summary as bbq
-from metrics.bbq.intervals import POWER, detectable, limits
 from qabias.comparison.detectable import detectable_difference
-from qabias.support.intervals import Interval, Moves, Spread, of_difference
+from qabias.share.metrics.bbq import summary as bbq
+from qabias.share.metrics.bbq.intervals import POWER, detectable, limits
+from qabias.share.metrics.shared.intervals import Interval, Moves, Spread, of_difference
 from simulations import models
 from simulations.worlds import Floats, World
 

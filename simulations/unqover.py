@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metrics.unqover import scores as unqover
+from qabias.share.metrics.unqover import scores as unqover
 from simulations.worlds import Floats, World
 
 SUBJECTS, ATTRIBUTES = 5, 6

@@ -26,10 +26,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from qabias.building.templating import repair_articles
+from qabias.share.unqover_dataset import columns
+from qabias.share.unqover_dataset.builder import SOURCES, Origin
+from qabias.share.unqover_dataset.design import SETS, Design
 from speed.options import make_parser
-from unqover_dataset import columns
-from unqover_dataset.builder import SOURCES, Origin
-from unqover_dataset.design import SETS, Design
 
 WHOLE = ("ethnicity", "religion")
 VOWELS = tuple("aeiouAEIOU")

@@ -5,9 +5,9 @@ import re
 
 import pyarrow as pa
 
-import bbq_dataset.builder
-import unqover_dataset.builder
-from unqover_dataset.columns import batches
+from qabias.share.bbq_dataset.builder import Origin as BbqOrigin
+from qabias.share.unqover_dataset.builder import Origin as UnqoverOrigin
+from qabias.share.unqover_dataset.columns import batches
 
 # Parrish et al. 2022, Table 3: examples by category.
 BBQ_TABLE_3 = {
@@ -30,13 +30,13 @@ UNQOVER_TABLE_1 = {"gender": 1_372_000, "nationality": 1_154_232, "ethnicity": 7
 @functools.cache
 def bbq_rows(config, source="bundled", upstream=None, fixes=False):
     """The rows of a category or of a configuration of BBQ as inference. No test may change them."""
-    return list(bbq_dataset.builder.Origin(source, fixes=fixes, upstream_dir=upstream).rows(config))
+    return list(BbqOrigin(source, fixes=fixes, upstream_dir=upstream).rows(config))
 
 
 @functools.cache
 def unqover_table(config, source="bundled", upstream=None):
     """The examples of a configuration of UnQover, texts dictionary-encoded."""
-    return unqover_dataset.builder.Origin(source, upstream_dir=upstream).table(config)
+    return UnqoverOrigin(source, upstream_dir=upstream).table(config)
 
 
 def unqover_rows(table: pa.Table):

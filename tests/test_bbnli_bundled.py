@@ -10,12 +10,12 @@ import datasets
 import pytest
 import yaml
 
-from bbnli_dataset import bundled
-from bbnli_dataset.builder import BBNLI, CONFIGS, FEATURES, Origin
-from bbnli_dataset.pairs import LABELS
-from bbnli_dataset.subtopics import COGNITIVE_BIASES, DOMAINS, SUBTOPICS, domain_of, subtopics_of
 from qabias.building.templating import repair_articles
 from qabias.errors import QabiasError
+from qabias.share.bbnli_dataset import bundled
+from qabias.share.bbnli_dataset.builder import BBNLI, CONFIGS, FEATURES, Origin
+from qabias.share.bbnli_dataset.pairs import LABELS
+from qabias.share.bbnli_dataset.subtopics import COGNITIVE_BIASES, DOMAINS, SUBTOPICS, domain_of, subtopics_of
 
 from .built import word_runs
 from .conftest import ROOT

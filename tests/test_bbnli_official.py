@@ -9,11 +9,11 @@ from collections import Counter, defaultdict
 import jinja2
 import pytest
 
-from bbnli_dataset.builder import BBNLI, FEATURES, SCHEMA, Origin
-from bbnli_dataset.folder import write_folder
-from bbnli_dataset.pairs import LABELS
-from bbnli_dataset.subtopics import SUBTOPICS, domain_of
 from qabias.errors import QabiasError
+from qabias.share.bbnli_dataset.builder import BBNLI, FEATURES, SCHEMA, Origin
+from qabias.share.bbnli_dataset.folder import write_folder
+from qabias.share.bbnli_dataset.pairs import LABELS
+from qabias.share.bbnli_dataset.subtopics import SUBTOPICS, domain_of
 
 # Premises, stereotypical and test hypotheses; published rows, of them stereotypical and test; different texts in the
 # pro form (and as many in the anti form), of them stereotypical and test; different texts in either form.

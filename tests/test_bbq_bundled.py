@@ -9,14 +9,14 @@ import datasets
 import pytest
 import yaml
 
-from bbq_dataset import bundled, bundled_inference
-from bbq_dataset.builder import ALL_NLI, BBQ, CATEGORIES, CONFIGS, FEATURES, NLI_CONFIGS, Origin
-from bbq_dataset.pairs import pairs
-from bbq_dataset.statements import statement_of
-from bbq_dataset.template import UNKNOWN_ANSWERS
-from bbq_dataset.vocabulary import read_vocabulary
 from qabias.building.templating import StableRandom, repair_articles, slots_of
 from qabias.errors import QabiasError
+from qabias.share.bbq_dataset import bundled, bundled_inference
+from qabias.share.bbq_dataset.builder import ALL_NLI, BBQ, CATEGORIES, CONFIGS, FEATURES, NLI_CONFIGS, Origin
+from qabias.share.bbq_dataset.pairs import pairs
+from qabias.share.bbq_dataset.statements import statement_of
+from qabias.share.bbq_dataset.template import UNKNOWN_ANSWERS
+from qabias.share.bbq_dataset.vocabulary import read_vocabulary
 
 from .built import BBQ_TABLE_3, bbq_rows, word_runs
 from .conftest import ROOT

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from bbq_dataset import bundled, gates
-from bbq_dataset.builder import Origin
-from bbq_dataset.pairs import pairs
-from bbq_dataset.template import CATEGORIES
-from bbq_dataset.vocabulary import look_alike, read_vocabulary
 from qabias.benchmarks import load_benchmark
+from qabias.share.bbq_dataset import bundled, gates
+from qabias.share.bbq_dataset.builder import Origin
+from qabias.share.bbq_dataset.pairs import pairs
+from qabias.share.bbq_dataset.template import CATEGORIES
+from qabias.share.bbq_dataset.vocabulary import look_alike, read_vocabulary
 
 from .built import bbq_rows
 

@@ -12,8 +12,10 @@ import jinja2
 import pytest
 import yaml
 
-from bbq_dataset import bundled, bundled_inference
-from bbq_dataset.builder import (
+from qabias.building.templating import capitalize_sentences, repair_articles
+from qabias.errors import QabiasError
+from qabias.share.bbq_dataset import bundled, bundled_inference
+from qabias.share.bbq_dataset.builder import (
     ALL_NLI,
     BBQ,
     CATEGORIES,
@@ -21,11 +23,9 @@ from bbq_dataset.builder import (
     NLI_FEATURES,
     Origin,
 )
-from bbq_dataset.fixes import FIXES, fix_feminine
-from bbq_dataset.folder import write_folder
-from bbq_dataset.vocabulary import read_vocabulary
-from qabias.building.templating import capitalize_sentences, repair_articles
-from qabias.errors import QabiasError
+from qabias.share.bbq_dataset.fixes import FIXES, fix_feminine
+from qabias.share.bbq_dataset.folder import write_folder
+from qabias.share.bbq_dataset.vocabulary import read_vocabulary
 
 from .built import bbq_rows, word_runs
 from .conftest import ROOT

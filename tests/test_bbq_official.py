@@ -10,10 +10,10 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from bbq_dataset import official
-from bbq_dataset.builder import CATEGORIES, Origin
-from bbq_dataset.folder import write_folder
 from qabias.errors import QabiasError
+from qabias.share.bbq_dataset import official
+from qabias.share.bbq_dataset.builder import CATEGORIES, Origin
+from qabias.share.bbq_dataset.folder import write_folder
 
 from .built import BBQ_TABLE_3, bbq_rows
 

@@ -11,8 +11,6 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from bbq_dataset.bundled import FOLDER
-from bbq_dataset.template import CATEGORIES
 from qabias.answers.named import BLANK, Named
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.benchmarks.bbq.open_answers import group_words, read_open
@@ -24,6 +22,8 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
 from qabias.runs.question import load_examples
 from qabias.runs.scored import read_scored
+from qabias.share.bbq_dataset.bundled import FOLDER
+from qabias.share.bbq_dataset.template import CATEGORIES
 from qabias.tables.model import read_analysis
 
 from .built import bbq_rows

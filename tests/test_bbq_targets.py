@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from bbq_dataset.builder import CATEGORIES, Origin
-from bbq_dataset.examples import biased_location
-from bbq_dataset.targets import is_target, target_location
+from qabias.share.bbq_dataset.builder import CATEGORIES, Origin
+from qabias.share.bbq_dataset.examples import biased_location
+from qabias.share.bbq_dataset.targets import is_target, target_location
 
 from .built import bbq_rows
 

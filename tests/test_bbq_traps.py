@@ -10,10 +10,10 @@ import evaluate
 import numpy as np
 import pytest
 
-from bbq_dataset import release
-from bbq_dataset.builder import CATEGORIES
 from qabias.benchmarks.bbq.prompts import FORMATS, statement
 from qabias.building import sources
+from qabias.share.bbq_dataset import release
+from qabias.share.bbq_dataset.builder import CATEGORIES
 
 from .built import bbq_rows
 from .conftest import ROOT

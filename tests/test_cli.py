@@ -303,7 +303,7 @@ def test_what_a_metric_refuses_is_one_line(fails, tmp_path, benchmark):
 
 
 def test_a_broken_template_is_one_line(fails, monkeypatch, tmp_path):
-    from bbq_dataset import bundled
+    from qabias.share.bbq_dataset import bundled
 
     def broken(category, *, seed, folder, apart):
         (tmp_path / "templates").mkdir()

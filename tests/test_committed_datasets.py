@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bbnli_dataset.subtopics import SUBTOPICS
-from bbq_dataset.builder import CATEGORIES, NLI_CONFIGS, NLI_SCHEMA, SCHEMA
-from unqover_dataset.builder import CONFIGS
-from unqover_dataset.columns import batches
+from qabias.share.bbnli_dataset.subtopics import SUBTOPICS
+from qabias.share.bbq_dataset.builder import CATEGORIES, NLI_CONFIGS, NLI_SCHEMA, SCHEMA
+from qabias.share.unqover_dataset.builder import CONFIGS
+from qabias.share.unqover_dataset.columns import batches
 
 from .built import bbq_rows, unqover_table
 from .conftest import ROOT
@@ -23,7 +23,7 @@ def tables_of(name):
     if name == "unqover":
         return {config: unqover_table(config) for config in CONFIGS}
     if name == "bbnli":
-        origin = importlib.import_module("bbnli_dataset.builder").Origin()
+        origin = importlib.import_module("qabias.share.bbnli_dataset.builder").Origin()
         return {subtopic: origin.table(subtopic) for subtopic in SUBTOPICS}
     schemas = {**dict.fromkeys(CATEGORIES, SCHEMA), **dict.fromkeys(NLI_CONFIGS, NLI_SCHEMA)}
     return {config: pa.Table.from_pylist(bbq_rows(config), schema=schema) for config, schema in schemas.items()}

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from metrics.bbq import summary as bbq
-from metrics.bbq.intervals import Moves, Spread, detectable, student
 from qabias import cli
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.facts import detectable as detectable_of
@@ -22,6 +20,8 @@ from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.runs.scored import read_scored
+from qabias.share.metrics.bbq import summary as bbq
+from qabias.share.metrics.shared.intervals import Moves, Spread, detectable, student
 from simulations import models, power
 from simulations.worlds import World
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 from huggingface_hub import DatasetCard, constants
@@ -106,7 +107,7 @@ def dataset_files(benchmark, repository):
 @functools.cache
 def described_in_croissant(benchmark, card):
     origin = load_benchmark(benchmark).origin("bundled", 0, False, None)
-    return locate.dataset_module(benchmark, "folder").croissant(origin, card).encode()
+    return import_module(f"qabias.share.{benchmark}_dataset.folder").croissant(origin, card).encode()
 
 
 @pytest.mark.parametrize("benchmark", NAMES)

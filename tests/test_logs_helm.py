@@ -8,12 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from qabias.benchmarks import load_benchmark, locate
+from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.logs import helm as bbq_helm
 from qabias.benchmarks.scoring import compute
 from qabias.errors import QabiasError
 from qabias.logs.recognise import logs_in, read_log
 from qabias.measuring.predictions import check_references, join_answers
+from qabias.share.metrics.bbq.computing import Computing
 
 from .built import bbq_rows
 from .helm_files import LETTERS, figures_of, state_of, write_run
@@ -50,7 +51,7 @@ def answered(rows, choose):
 def scores_of(found, table):
     asked, answers = join_answers(BBQ, table, found.given.answers, "a run of HELM")
     given = answers["prediction"].to_pylist()
-    return compute(locate.metric_module("bbq", "engine").Computing(), asked, given, {"allow_incomplete": True}), asked
+    return compute(Computing(), asked, given, {"allow_incomplete": True}), asked
 
 
 def figure(found, name):

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qabias.benchmarks import load_benchmark, locate
+from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.pairs import pair_of_counts
 from qabias.comparison import measures_of
 from qabias.comparison.paired_tests import UNDEFINED, differences, holm, p_value
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
+from qabias.share.metrics.bbq import scores as bbq_scores
+from qabias.share.metrics.unqover.scores import SCORE_COLUMNS
 from qabias.support.arrow import column_codes
 
 MEAN = {"mean": 2.0}
 """The score that is compared, and how far apart two of it can be."""
-
-bbq_scores = locate.metric_module("bbq", "scores")
 
 
 def mean(counts):
@@ -170,7 +170,7 @@ def loaded(name, limit=120):
 def random_answers(name, n, rng):
     if name != "unqover":
         return pa.table({"prediction": pa.array(rng.integers(-1, 3, n), pa.int8())})
-    columns = locate.metric_module("unqover", "scores").SCORE_COLUMNS
+    columns = SCORE_COLUMNS
     return pa.table({column: pa.array(rng.random(n), pa.float32()) for column in columns})
 
 

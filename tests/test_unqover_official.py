@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from qabias.errors import QabiasError
-from unqover_dataset.builder import CONFIGS, SUBJECTS, UnQover
-from unqover_dataset.builder import Origin as AnyOrigin
-from unqover_dataset.columns import batches
-from unqover_dataset.fixes import FIXES
+from qabias.share.unqover_dataset.builder import CONFIGS, SUBJECTS, UnQover
+from qabias.share.unqover_dataset.builder import Origin as AnyOrigin
+from qabias.share.unqover_dataset.columns import batches
+from qabias.share.unqover_dataset.fixes import FIXES
 
 from .built import UNQOVER_TABLE_1, unqover_rows, unqover_table
 from .conftest import ROOT
@@ -236,7 +236,7 @@ def test_fixes_fix_what_they_list_and_nothing_else(make, tables):
 
 
 def test_every_list_of_fixes_is_in_the_version_and_the_card(make, tmp_path):
-    from unqover_dataset.folder import write_folder
+    from qabias.share.unqover_dataset.folder import write_folder
 
     write_folder(tmp_path, make(fixes=True), ["religion"])
     card = (tmp_path / "README.md").read_text("utf-8")
@@ -297,8 +297,8 @@ def test_the_builder_takes_the_fields_of_the_origin(upstream, tmp_path):
 
 GENERATE = """
 import pathlib
-from unqover_dataset.builder import Origin
-from unqover_dataset.design import SETS
+from qabias.share.unqover_dataset.builder import Origin
+from qabias.share.unqover_dataset.design import SETS
 tables = [Origin(source).table(name) for source in ("bundled", "official") for name in SETS]
 assert sum(table.num_rows for table in tables) == 2 * 2_638_232
 print(pathlib.Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])

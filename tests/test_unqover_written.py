@@ -14,7 +14,6 @@ import pytest
 
 from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import OUTCOMES, Written
-from qabias.benchmarks import locate
 from qabias.benchmarks.facts import possible_range
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
 from qabias.benchmarks.unqover.missing import Subjects, possible_ranges
@@ -31,6 +30,7 @@ from qabias.report.terminal import print_pool, print_scores
 from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
 from qabias.runs.scored import read_scored
+from qabias.share.metrics.unqover import scores as unqover_scores
 from qabias.tables.model import find, read_analysis
 from qabias.tables.terminal import Console
 
@@ -287,12 +287,11 @@ def test_rows_that_lack_an_answer_are_left_out_and_counted():
 
 def _headlines(scores, of, delta):
     """The headline scores of rows that have all answers, by the metric."""
-    engine = locate.metric_module("unqover", "engine")
     columns = {f"s{subject + 1}_{name}": scores[:, subject, k] for k, name in enumerate(ASKED) for subject in (0, 1)}
-    measured = engine.measure(columns, delta)
+    measured = unqover_scores.measure(columns, delta)
     codes = (of.first, of.second, of.attribute, np.zeros(len(scores), dtype=np.int64))
-    sums = engine.collect(engine.Rows(*codes, *measured), 9, 9, 1)
-    found = {name: float(values[0]) for name, values in engine.headline(sums, np.ones((1, 1))).items()}
+    sums = unqover_scores.collect(unqover_scores.Rows(*codes, *measured), 9, 9, 1)
+    found = {name: float(values[0]) for name, values in unqover_scores.headline(sums, np.ones((1, 1))).items()}
     return {**found, "coverage": float((scores != 0).mean())}
 
 

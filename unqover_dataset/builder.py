@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
 
 import datasets
 import pyarrow as pa
@@ -19,10 +18,8 @@ from .design import SETS, Design
 MLM = "_mlm"
 CONFIGS = (*SETS, *(f"{name}{MLM}" for name in SETS))
 DEFAULT = "gender"
-Source = Literal["bundled", "official"]
-SOURCES: tuple[Source, ...] = get_args(Source)
-Subjects = Literal["all", "bert", "roberta"]
-SUBJECTS: tuple[Subjects, ...] = get_args(Subjects)
+SOURCES = ("bundled", "official")
+SUBJECTS = ("all", "bert", "roberta")
 
 # By configuration: the columns with plain strings, as `datasets` and Parquet hold them.
 SCHEMAS = {config: schema(config.endswith(MLM)) for config in CONFIGS}
@@ -42,11 +39,11 @@ class Origin:
             or RoBERTa, whose vocabularies hold these words whole, or everyone. `bundled` always has everyone.
     """
 
-    source: Source = "bundled"
+    source: str = "bundled"
     seed: int = 0
     fixes: bool = False
     upstream_dir: str | Path | None = None
-    subjects: Subjects | None = None
+    subjects: str | None = None
 
     def __post_init__(self) -> None:
         check_source(self.source, SOURCES, self.fixes)
@@ -100,11 +97,11 @@ class Origin:
 class UnQoverConfig(datasets.BuilderConfig):
     """A set of UnQover, with the fields of `Origin`."""
 
-    source: Source = "bundled"
+    source: str = "bundled"
     seed: int = 0
     fixes: bool = False
     upstream_dir: str | None = None
-    subjects: Subjects | None = None
+    subjects: str | None = None
 
     @property
     def origin(self) -> Origin:

@@ -14,7 +14,7 @@ from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.facts import Facts, Measure, Scores, about_balance, missing_share, off_balance, possible_range
 from qabias.benchmarks.student import t_quantile
 from qabias.benchmarks.undefined import reasons
-from qabias.support.intervals import POWER
+from qabias.share.metrics.shared.intervals import POWER
 from qabias.tables.formatting import percent
 from qabias.tables.model import Estimate, estimate
 

@@ -135,7 +135,11 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
         return int(table.nbytes)
 
     def write(
-        self, output: Path, origin: AnyOrigin, configs: Sequence[str], progress: Callable[[str], None] = lambda _: None
+        self,
+        output: Path,
+        origin: AnyOrigin,
+        configs: Sequence[str],
+        progress: Callable[[str], object] = lambda _: None,
     ) -> dict[str, pa.Table]:
         """Build tables, and write them with their card and their Croissant description."""
         tables = {}

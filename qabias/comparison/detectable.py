@@ -10,7 +10,7 @@ import numpy as np
 
 from qabias.benchmarks.facts import Measure
 from qabias.benchmarks.findings import ERROR, listed, widened_size
-from qabias.support.intervals import ADDED, POWER, Spread
+from qabias.share.metrics.shared.intervals import ADDED, POWER, Spread
 from qabias.tables.formatting import show
 
 UNEVEN = 1.0

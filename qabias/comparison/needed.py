@@ -15,8 +15,8 @@ from qabias.benchmarks.facts import Scores, detectable, missing_share, possible_
 from qabias.benchmarks.undefined import reasons
 from qabias.comparison.detectable import detectable_difference
 from qabias.errors import QabiasError
-from qabias.support.intervals import CONTRAST_CORRELATION, Floats, Shape, Spread, of_difference, spread_of
-from qabias.support.intervals import detectable as detectable_size
+from qabias.share.metrics.shared.intervals import CONTRAST_CORRELATION, Floats, Shape, Spread, of_difference, spread_of
+from qabias.share.metrics.shared.intervals import detectable as detectable_size
 from qabias.tables.formatting import percent
 from qabias.tables.model import estimate
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from qabias.benchmarks.pairs import Floats, Pair
 from qabias.comparison.detectable import detectable_difference
-from qabias.support.intervals import of_difference
+from qabias.share.metrics.shared.intervals import of_difference
 
 APART = 0.05
 """Adjusted p-value below which two runs, or two forms, are told apart."""

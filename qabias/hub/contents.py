@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from huggingface_hub import DatasetCard, SpaceCard
 
+from qabias import share
 from qabias.benchmarks import locate
 from qabias.building import sources
 from qabias.building.croissant import FILE_NAME as CROISSANT
@@ -59,7 +62,7 @@ def dataset_push(
     }
     if source == "bundled":  # not kept in the folder, because it is made of card and Parquet files
         own_card = (folder / "README.md").read_text(encoding="utf-8")
-        described: str = locate.dataset_module(benchmark, "folder").croissant(origin, own_card)
+        described: str = _module(benchmark, "folder").croissant(origin, own_card)
         files[CROISSANT] = described.encode()
     card = _card(folder, f'"./{chosen.name}_dataset"', repo_id)
     _check_data_files(card, files)
@@ -121,7 +124,7 @@ def check_attribution(card: str, benchmark: str) -> None:
     else:
         assert chosen.facts.hub is not None
         authors = chosen.facts.hub.authors
-        repository = locate.dataset_module(benchmark, "official").REPOSITORY
+        repository = _module(benchmark, "official").REPOSITORY
         licence = sources.licence(repository)
     parsed = DatasetCard(card)
     missing = [
@@ -139,6 +142,11 @@ def check_attribution(card: str, benchmark: str) -> None:
             f"{benchmark}: the card of the authors' texts lacks {' and '.join(missing)}, so it is not pushed; "
             "install qabias again, or correct what its card is made of"
         )
+
+
+def _module(benchmark: str, name: str) -> ModuleType:
+    """A module of a dataset folder, e.g. `folder`."""
+    return import_module(f"{share.__name__}.{benchmark}_dataset.{name}")
 
 
 def _card(folder: Path, local_name: str, repo_id: str) -> str:

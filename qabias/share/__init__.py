@@ -1,1 +1,1 @@
-"""Dataset and metric folders, placed here when the package is installed from a wheel."""
+"""Links to the dataset and metric folders at the top of a checkout; a wheel carries the folders themselves here."""

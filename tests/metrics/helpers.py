@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import math
-import sys
 import warnings
 from pathlib import Path
 from types import ModuleType
@@ -20,17 +18,8 @@ def folder(name: str) -> Path:
 
 
 def inner_module(name: str, module: str) -> ModuleType:
-    """A module of a metric that needs no `evaluate`, as the engine imports it."""
-    package = f"{name}_metric_of_the_tests"
-    if package not in sys.modules:
-        spec = importlib.util.spec_from_file_location(
-            package, folder(name) / "__init__.py", submodule_search_locations=[str(folder(name))]
-        )
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[package] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[package])
-    return importlib.import_module(f"{package}.{module}")
+    """A module of a metric as the engine imports it."""
+    return importlib.import_module(f"qabias.share.metrics.{name}.{module}")
 
 
 def quiet(metric: Any, **arguments: Any) -> dict[str, Any]:

@@ -63,12 +63,12 @@ from qabias.logs import Log
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
+from qabias.share.bbq_dataset import builder as _builder
+from qabias.share.bbq_dataset import folder as _folder
+from qabias.share.metrics.bbq.scores import VERSION
 from qabias.support.arrow import column_codes, rows_of
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table, estimate
-
-_builder = locate.dataset_module(NAME, "builder")
-_folder = locate.dataset_module(NAME, "folder")
 
 PAIR_FORMAT = "pair"
 """The format of models that take the context, and the question with an answer, as two texts."""
@@ -105,7 +105,7 @@ class BBQBenchmark(Benchmark):
     )
     orders: Sequence[int] = (1, 3, 6)
     pools = True
-    metric_version = locate.metric_module(NAME, "engine").VERSION
+    metric_version = VERSION
     has_published = True
     family = NAME
     facts = FACTS

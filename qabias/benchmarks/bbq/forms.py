@@ -8,13 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from qabias.benchmarks import locate
-from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.probabilities import probabilities_of
 from qabias.benchmarks.bbq.roles import counting, paper_categories
 from qabias.benchmarks.facts import ALL, ParallelForms, Stereotype
 from qabias.benchmarks.pairs import Form, Pair, pair_of_counts, predictions
 from qabias.benchmarks.scoring import NO_RULES, Rules
+from qabias.share.metrics.bbq.scores import count, scores_from_counts
 from qabias.support.arrow import rows_of
 
 # The bundled texts write some adjectives with a small letter that the published ones write with a capital.
@@ -53,7 +52,7 @@ FORMS = ParallelForms(
 
 def pair_forms(first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
     """Answers to two forms of the examples, or of two runs to the same, by category and cluster."""
-    score = partial(locate.metric_module(NAME, "engine").scores_from_counts, **counting(rules))
+    score = partial(scores_from_counts, **counting(rules))
     forms = (first, second)
     rows = [rows_of(pa.chunked_array([paper_categories(form.table)])) for form in forms]
     groups = {name: [of[name] for of in rows] for name in rows[0] if name in rows[1]}
@@ -69,12 +68,10 @@ def pair_forms(first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, 
 
 def _count(form: Form, rows: np.ndarray, clusters: np.ndarray) -> np.ndarray:
     """The metric's counts of some rows, one line for each of some clusters, which are sorted."""
-    engine = locate.metric_module(NAME, "engine")
     rows = rows[np.isin(form.clusters[rows], clusters)]
     roles = [form.table[name].to_numpy().astype(np.int64)[rows] for name in _ROLES]
     disambiguated = form.table["context_condition"].to_numpy()[rows] == "disambig"
     cluster = np.searchsorted(clusters, form.clusters[rows])
     likely = probabilities_of(form.answers)
     columns = (*roles, disambiguated, cluster, len(clusters), None if likely is None else likely[rows])
-    counts: np.ndarray = engine.count(predictions(form.answers)[rows], *columns)
-    return counts
+    return count(predictions(form.answers)[rows], *columns)

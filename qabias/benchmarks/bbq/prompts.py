@@ -10,12 +10,10 @@ choice on RACE: the context, and the question with an answer behind it.
 from dataclasses import replace
 
 from qabias.answers.named import BLANK
-from qabias.benchmarks import locate
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.prompt_format import Example, PromptFormat, complete
 from qabias.errors import QabiasError
-
-_statements = locate.dataset_module(NAME, "statements")
+from qabias.share.bbq_dataset import statements as _statements
 
 LETTERS = ("A", "B", "C")
 _BY_TEXT = ("options", "write")

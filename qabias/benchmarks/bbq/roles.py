@@ -9,11 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from qabias.benchmarks import grouping, locate
-from qabias.benchmarks.bbq import NAME
+from qabias.benchmarks import grouping
 from qabias.benchmarks.bbq.probabilities import probabilities_of
 from qabias.benchmarks.grouping import Key
 from qabias.benchmarks.scoring import Rules, compute, read_columns
+from qabias.share.metrics.bbq.computing import Computing
+from qabias.share.metrics.bbq.rows import paper_category
 
 _METRIC_COLUMNS = (
     *("category", "example_id", "template_id", "set_id", "question_polarity", "context_condition"),
@@ -53,7 +54,7 @@ def scores_of(table: pa.Table, answers: pa.Table, rules: Rules, by: Sequence[str
     given = answers["prediction"].to_pylist()
     options = {**counting(rules), "allow_incomplete": rules.get("allow_incomplete") == "yes"}
     return compute(
-        locate.metric_module(NAME, "engine").Computing(),
+        Computing(),
         table,
         given,
         options,
@@ -64,7 +65,6 @@ def scores_of(table: pa.Table, answers: pa.Table, rules: Rules, by: Sequence[str
 
 def paper_categories(table: pa.Table) -> list[str]:
     """The category of every row as the paper splits them: names apart from labels in two categories."""
-    paper_category = locate.metric_module(NAME, "engine").paper_category
     pairs = zip(table["category"].to_pylist(), table["label_type"].to_pylist(), strict=True)
     return [paper_category(category, style) for category, style in pairs]
 

@@ -25,9 +25,7 @@ from qabias.answers.parsing import (
     parse_inference,
     parse_inference_released,
 )
-from qabias.benchmarks import locate
 from qabias.benchmarks.facts import counted
-from qabias.benchmarks.inference import BBNLI
 from qabias.benchmarks.inference.prompts import FORMATS, INSTRUCTED, QA_FORMATS
 from qabias.benchmarks.pairs import Codes, Floats, Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
@@ -36,6 +34,11 @@ from qabias.benchmarks.written import about_missing, as_places, check_outcomes, 
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, PairScorer, Request, Scorer, TextScorer
 from qabias.scorers.registry import check_rule, kind_of
+from qabias.share.metrics.bbnli import scores as metric
+from qabias.share.metrics.bbnli.computing import Computing
+from qabias.share.metrics.bbnli.forms import read
+from qabias.share.metrics.bbnli.inputs import Table, runs_of
+from qabias.share.metrics.bbnli.rows import INDEX_COLUMNS, REFERENCES, TEXT_COLUMNS
 
 INTERFACES = ("options", "texts", "pairs")
 RULES: Mapping[str, Sequence[str]] = MappingProxyType(
@@ -44,7 +47,7 @@ RULES: Mapping[str, Sequence[str]] = MappingProxyType(
 """How answers may be counted (see `metrics/bbnli`), the defaults first."""
 
 _DEFAULTS = {name: values[0] for name, values in RULES.items()}
-METRIC_VERSION = locate.metric_module(BBNLI, "engine").VERSION
+METRIC_VERSION = metric.VERSION
 STORED_COLUMNS = ("predictions", "outcome", "outcomes")
 """Columns of stored answers that scores are made from, beside `prediction`."""
 
@@ -145,9 +148,7 @@ def score(table: pa.Table, answers: pa.Table, by: Sequence[str], rules: Rules = 
         given = lists.flatten().to_pylist()
     else:
         given = answers["prediction"].to_pylist()
-    return compute(locate.metric_module(BBNLI, "engine").Computing(), table, given, rules, list(by)) | outcome_counts(
-        answers
-    )
+    return compute(Computing(), table, given, rules, list(by)) | outcome_counts(answers)
 
 
 def varied(table: pa.Table) -> list[str]:
@@ -165,8 +166,8 @@ def pairing(
     table: pa.Table, form: str, first: pa.Table, second: pa.Table, rules: Rules
 ) -> Callable[[np.ndarray], Pair]:
     """From numbers of rows to the answers of two runs to them, counted by cluster."""
-    engine = locate.metric_module(BBNLI, "engine")
-    items = engine.read(table.select(engine.COLUMNS[form]), form)
+    rows = Table.of(REFERENCES, table.select([*TEXT_COLUMNS[form], *INDEX_COLUMNS[form]]))
+    items = read(rows, form, runs_of(rows, None))
     numbers = np.arange(table.num_rows)
     said = [
         [np.where(answer < 0, -1, items.meaning[numbers, answer]) for answer in _samples(answers)]
@@ -174,13 +175,12 @@ def pairing(
     ]
 
     def score(counts: npt.ArrayLike) -> Mapping[str, Floats]:
-        found: Mapping[str, Floats] = engine.scores(form, counts, **{**_DEFAULTS, **rules})
-        return found
+        return metric.scores(form, counts, **{**_DEFAULTS, **rules})
 
     def pair(rows: np.ndarray) -> Pair:
         chosen = [column[rows] for column in (items.labels, items.aligned, items.parts, items.strata, items.clusters)]
         # All samples of an example weigh as one answer, because two runs may have unequal numbers of them.
-        counts = [sum(engine.count(answer[rows], *chosen) for answer in answers) / len(answers) for answers in said]
+        counts = [sum(metric.count(answer[rows], *chosen) for answer in answers) / len(answers) for answers in said]
         return pair_of_counts(counts, score)
 
     return pair

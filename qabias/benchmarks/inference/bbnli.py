@@ -29,12 +29,11 @@ from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.logs import Log
 from qabias.scorers.base import Scorer
 from qabias.scorers.kind import ScorerKind
+from qabias.share.bbnli_dataset import builder as _builder
+from qabias.share.bbnli_dataset import folder as _folder
+from qabias.share.bbnli_dataset import subtopics as _subtopics
 from qabias.support.arrow import column_codes, rows_of
 from qabias.tables.model import Analysis, Table
-
-_builder = locate.dataset_module(BBNLI, "builder")
-_folder = locate.dataset_module(BBNLI, "folder")
-_subtopics = locate.dataset_module(BBNLI, "subtopics")
 
 _BREAKDOWNS = ("subtopic", "domain")
 _DOCUMENT = ("pair_id", "premise_id", "hypothesis", "stance")

@@ -27,12 +27,11 @@ from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.scorers.base import Scorer
 from qabias.scorers.kind import ScorerKind
+from qabias.share.bbq_dataset import builder as _builder
+from qabias.share.bbq_dataset import folder as _folder
 from qabias.support.arrow import column_codes, rows_of
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table
-
-_builder = locate.dataset_module(BBQ, "builder")
-_folder = locate.dataset_module(BBQ, "folder")
 
 _NAMED = ": "
 """Stands between the column and the value of a group that is no category."""

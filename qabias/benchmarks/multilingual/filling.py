@@ -9,21 +9,19 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qabias.benchmarks import locate
-from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.benchmarks.multilingual.rows import Answer, Item, Row, rows_of
 from qabias.building.templating import StableRandom, fill
 from qabias.errors import QabiasError
+from qabias.share.bbq_dataset import bundled as _bundled
+from qabias.share.bbq_dataset import examples as _examples
+from qabias.share.bbq_dataset import pairs as _pairs
+from qabias.share.bbq_dataset import template as _template
+from qabias.share.bbq_dataset import vocabulary as _vocabulary
 
 if TYPE_CHECKING:
-    from bbq_dataset.template import Pair, Template
-    from bbq_dataset.vocabulary import Vocabulary
+    from qabias.share.bbq_dataset.template import Pair, Template
+    from qabias.share.bbq_dataset.vocabulary import Vocabulary
 
-_bundled = locate.dataset_module(BBQ, "bundled")
-_examples = locate.dataset_module(BBQ, "examples")
-_pairs = locate.dataset_module(BBQ, "pairs")
-_template = locate.dataset_module(BBQ, "template")
-_vocabulary = locate.dataset_module(BBQ, "vocabulary")
 
 TEMPLATES, LABELS = "templates", "vocabulary/labels.csv"
 STYLES = ("words", "labels")

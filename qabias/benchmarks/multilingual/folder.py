@@ -11,15 +11,12 @@ import datasets
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from qabias.benchmarks import locate
 from qabias.benchmarks.about import About
-from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.benchmarks.multilingual.language import Language
 from qabias.benchmarks.multilingual.rows import SCHEMA, UNDEFINED
 from qabias.building.croissant import Records
 from qabias.building.folder import DatasetFolder, Tables
-
-FEATURES: datasets.Features = locate.dataset_module(BBQ, "builder").FEATURES
+from qabias.share.bbq_dataset.builder import FEATURES as FEATURES
 
 _PINNED = " The qabias project verifies the published files at a pinned commit, and computes the roles of the answers."
 

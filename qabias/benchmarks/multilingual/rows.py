@@ -7,13 +7,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from qabias.benchmarks import locate
-from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.building.templating import StableRandom
+from qabias.share.bbq_dataset.builder import SCHEMA as SCHEMA
 
 Row = dict[str, Any]
 
-SCHEMA: pa.Schema = locate.dataset_module(BBQ, "builder").SCHEMA
 PLACES = range(3)
 UNDEFINED = -1
 

@@ -35,12 +35,13 @@ from qabias.logs import Log
 from qabias.scorers.base import MaskScorer, OptionScorer, Scorer, SpanScorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import kind_of
+from qabias.share.metrics.unqover import scores as metric
+from qabias.share.metrics.unqover.computing import Computing
+from qabias.share.unqover_dataset import builder as _builder
+from qabias.share.unqover_dataset import folder as _folder
 from qabias.support.arrow import column_codes, plain, rows_of
 from qabias.tables.formatting import percent, show
 from qabias.tables.model import Analysis, Column, Table, estimate
-
-_builder = locate.dataset_module(NAME, "builder")
-_folder = locate.dataset_module(NAME, "folder")
 
 ALL_MASKED = f"{ALL_SETS}{_builder.MLM}"
 _GROUPS = {
@@ -78,7 +79,7 @@ class UnQoverBenchmark(Benchmark):
     asks: Mapping[str, str] = MappingProxyType({"options": "qa", "letter": CHOOSE, "write": CHOOSE, "reason": REASON})
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"delta": ("paper", "released")})
     pools = True
-    metric_version = locate.metric_module(NAME, "engine").VERSION
+    metric_version = metric.VERSION
     options: Mapping[str, Sequence[str]] = {
         "subjects": (_DEFAULT_SUBJECTS, *(name for name in _builder.SUBJECTS if name != _DEFAULT_SUBJECTS))
     }
@@ -224,24 +225,30 @@ class UnQoverBenchmark(Benchmark):
 
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by set and template; rows that one of the models could not score are left out."""
-        engine = locate.metric_module(NAME, "engine")
         known = np.ones(table.num_rows, dtype=bool)
         for answers in (first, second):
-            for column in engine.SCORE_COLUMNS:
+            for column in metric.SCORE_COLUMNS:
                 known &= ~np.isnan(answers[column].to_numpy())
         groups: dict[str, Pair] = {}
         for name, rows in rows_of(table["set"]).items():
             kept = rows[known[rows]]
             if kept.size:
-                subjects = _joint_codes(table, kept)
-                others = [column_codes(table[column].take(pa.array(kept))) for column in ("attribute", "template_id")]
-                sizes = [int(codes.max()) + 1 for codes in (np.concatenate(subjects), *others)]
+                first_subject, second_subject = _joint_codes(table, kept)
+                attribute, template = (
+                    column_codes(table[name].take(pa.array(kept))) for name in ("attribute", "template_id")
+                )
+                sizes = [
+                    int(codes.max()) + 1 for codes in (np.append(first_subject, second_subject), attribute, template)
+                ]
                 measured = (
-                    engine.measure(_scores_of(answers, engine.SCORE_COLUMNS, kept), **rules)
+                    metric.measure(_scores_of(answers, metric.SCORE_COLUMNS, kept), **rules)
                     for answers in (first, second)
                 )
-                sums = [engine.collect(engine.Rows(*subjects, *others, *columns), *sizes) for columns in measured]
-                groups[name] = _pair_of_sums(sums, engine.headline)
+                sums = [
+                    metric.collect(metric.Rows(first_subject, second_subject, attribute, template, *columns), *sizes)
+                    for columns in measured
+                ]
+                groups[name] = _pair_of_sums(sums, metric.headline)
         return groups
 
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
@@ -360,7 +367,7 @@ def _measured(table: pa.Table, scores: Mapping[str, Floats], rules: Rules, is_wr
     with warnings.catch_warnings():
         if is_written:  # one score of two is 0, and more where answers decline, which the outcomes tell
             warnings.filterwarnings("ignore", "unqover: coverage")
-        return compute(locate.metric_module(NAME, "engine").Computing(), table, scores, rules, ["attribute_class"])
+        return compute(Computing(), table, scores, rules, ["attribute_class"])
 
 
 def _numbers(answers: pa.Table, column: str) -> np.ndarray:

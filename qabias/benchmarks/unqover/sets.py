@@ -12,6 +12,8 @@ from qabias.benchmarks import locate
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.facts import PAPER
+from qabias.share.metrics.unqover.scores import ranks
+from qabias.share.unqover_dataset.bundled import read_subjects
 from qabias.support.arrow import codes_and_values
 from qabias.tables.model import Column, Figure, Table, Value
 
@@ -46,7 +48,7 @@ _READ_RANKS = (
 def geoschemes() -> dict[str, str]:
     """The UN geoscheme of every country (Tables 4 and 11): the bundled vocabulary has it, the authors' lists do not."""
     vocabulary = locate.dataset_folder(NAME) / "vocabulary" / "subjects.csv"
-    subjects = locate.dataset_module(NAME, "bundled").read_subjects(vocabulary)["nationality"]
+    subjects = read_subjects(vocabulary)["nationality"]
     return {subject.name: subject.cluster for subject in subjects}
 
 
@@ -170,8 +172,7 @@ def _ranks_by_attribute(scores: Scores) -> dict[str, list[int]]:
     gamma: Mapping[str, Mapping[str, float]] = scores["gamma_attribute"]
     shared = sorted(set.intersection(*(set(of) for of in gamma.values())))
     values = np.array([[gamma[subject][attribute] for attribute in shared] for subject in gamma])
-    ranks = locate.metric_module(NAME, "engine").ranks(values, scores["avg_score"])
-    return dict(zip(gamma, ranks.tolist(), strict=True))
+    return dict(zip(gamma, ranks(values, scores["avg_score"]).tolist(), strict=True))
 
 
 def _mean_and_spread(ranks: Sequence[int]) -> tuple[float | None, float | None]:

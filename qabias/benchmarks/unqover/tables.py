@@ -14,14 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.answers.outcomes import OUTCOMES, REFUSED
-from qabias.benchmarks import locate
 from qabias.benchmarks.facts import MOST_MISSING, Scores
 from qabias.benchmarks.grouping import N_EXAMPLES
 from qabias.benchmarks.ranges import with_ranges
-from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.facts import MEASURES, PAPER
 from qabias.benchmarks.unqover.questions import QUESTION_FIRST
 from qabias.benchmarks.unqover.sets import NONE, set_contents, tables_of_set
+from qabias.share.metrics.unqover import scores as metric
 from qabias.support.arrow import codes_and_values
 from qabias.tables.formatting import show
 from qabias.tables.model import Analysis, Column, Figure, Table, values
@@ -70,10 +69,8 @@ def analyse(table: pa.Table, answers: pa.Table, scores: Scores) -> Analysis:
 
 def comparative_scores(answers: pa.Table) -> np.ndarray:
     """C(subject1, subject2) of every row (Eq. 6), by the metric's own function; NaN where a score is."""
-    engine = locate.metric_module(NAME, "engine")
-    columns = {name: answers[name].to_numpy().astype(np.float64) for name in engine.SCORE_COLUMNS}
-    comparative: np.ndarray = engine.comparative_scores(columns)
-    return comparative
+    columns = {name: answers[name].to_numpy().astype(np.float64) for name in metric.SCORE_COLUMNS}
+    return metric.comparative_scores(columns)
 
 
 # All sets

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from qabias.share.metrics.shared.intervals import CONTRAST_CORRELATION, Shape, intervals, plain
 from qabias.support.arrow import column_codes
-from qabias.support.intervals import CONTRAST_CORRELATION, Shape, intervals, plain
 from qabias_toy.examples import ROLES
 
 KINDS = (*ROLES, "unparsed")

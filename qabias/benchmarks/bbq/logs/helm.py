@@ -18,8 +18,6 @@ import pyarrow as pa
 
 from qabias.answers.missing import NO_ANSWER
 from qabias.answers.outcomes import Written, outcome
-from qabias.benchmarks import locate
-from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.facts import counted
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged, OtherFigure
@@ -27,9 +25,8 @@ from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
 from qabias.logs.helm import NAME as TOOL
 from qabias.logs.written import as_written
+from qabias.share.bbq_dataset import builder as _builder
 from qabias.support.suggest import unknown
-
-_builder = locate.dataset_module(NAME, "builder")
 
 SOURCE = "release"
 """HELM reads the authors' released examples."""

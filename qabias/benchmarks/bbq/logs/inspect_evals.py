@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import Written, outcome
-from qabias.benchmarks import locate
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.published import SOURCE
 from qabias.benchmarks.facts import counted
@@ -21,8 +20,7 @@ from qabias.benchmarks.logged import Logged, OtherFigure
 from qabias.benchmarks.own_logs import FACTS
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
-
-_builder = locate.dataset_module(NAME, "builder")
+from qabias.share.bbq_dataset import builder as _builder
 
 LETTERS = "ABC"
 """What inspect calls the answers, in the order of the released examples."""

@@ -1,7 +1,7 @@
 """Intervals of scores whose rows come in clusters, for few clusters and for rare answers; NumPy only.
 
 What is random: which clusters (templates, premises) were written. An interval of 95 % is to hold the score of all
-clusters that could have been written in 95 % of such drawings. The same file lies in every metric.
+clusters that could have been written in 95 % of such drawings.
 
 A score is read as a *share* of rows (accuracies) or as a *contrast*, the share of the rows that raise it minus the
 share of those that lower it (bias scores, differences). Three steps lead to its interval:
@@ -73,7 +73,18 @@ Interval = tuple[Floats, Floats]
 
 
 class Shape(NamedTuple):
-    """How a score is made of rows: score = constant + scale (up - down)."""
+    """How a score is made of rows: score = constant + scale (up - down).
+
+    Attributes:
+        up: Share of the rows that raise the score, in [0, 1]; of values in [0, 1] their mean.
+        down: Share of the rows that lower it; None for a share.
+        rows: Number of rows.
+        scale: Factor from the shares to the score; the constant follows from the score.
+        square: Mean of the squared values of the rows; by default up + down, as of values that are 0 and 1 (or -1).
+        low: Least value of the score.
+        high: Largest value of the score.
+        prior: Correlation within a cluster that is taken for granted where the rows do not tell.
+    """
 
     up: Floats
     down: Floats | None
@@ -86,7 +97,16 @@ class Shape(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """What a contrast of another size would do to its spread; arrays of one shape."""
+    """What a contrast of another size would do to its spread; arrays of one shape.
+
+    Attributes:
+        moved: up + down, the share of the rows that move the score.
+        rows: Effective number of rows of that share.
+        own: Effective number of rows of the contrast by what its clusters say alone.
+        own_rows: `rows` by what the clusters say alone.
+        scale: Factor from the shares to the score.
+        most: Largest value of the score.
+    """
 
     moved: Floats
     rows: Floats
@@ -97,7 +117,15 @@ class Moves(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """How far a score may be from the truth, in the scale of its shares; arrays of one shape."""
+    """How far a score may be from the truth, in the scale of its shares; arrays of one shape.
+
+    Attributes:
+        rows: Effective number of rows, above 0.
+        quantile: Quantile of Student's t.
+        error: Standard error of the score, in the scale of the score.
+        clusters: Number of clusters that have rows.
+        moves: What `detectable` needs besides; None where nothing asks for it.
+    """
 
     rows: Floats
     quantile: Floats
@@ -116,7 +144,18 @@ def spreads(
     shape: Callable[[Floats], Mapping[str, Shape]],
     confidence: float = 0.95,
 ) -> dict[str, Found]:
-    """Steps 1 and 2 for all scores that have a shape."""
+    """Steps 1 and 2 for all scores that have a shape.
+
+    Args:
+        counts: shape (C, ...), what is counted in each of C clusters; sums over clusters are what scores are made of.
+        score: from summed counts, with any further leading axis, to scores.
+        shape: the same to the shapes of the scores.
+        confidence: level of the intervals, above 0 and below 1.
+
+    Returns:
+        What `intervals` and `smallest` take. The spread is NaN where fewer than 2 clusters have rows, or where the
+        score is undefined, also without one of the clusters.
+    """
     matrix = np.asarray(counts, dtype=np.float64)
     total = matrix.sum(axis=0)
     without = total - matrix
@@ -138,14 +177,30 @@ def intervals(
     shape: Callable[[Floats], Mapping[str, Shape]],
     confidence: float = 0.95,
 ) -> dict[str, Interval]:
-    """The intervals of all scores that have a shape; arguments as of `spreads`."""
+    """The intervals of all scores that have a shape; arguments as of `spreads`.
+
+    Returns:
+        For each name of `shape` the lower and the upper ends. NaN where fewer than 2 clusters have rows, or where the
+        score is undefined, also without one of the clusters.
+    """
     return {name: limits(*of) for name, of in spreads(counts, score, shape, confidence).items()}
 
 
 def spread_of(
     of: Shape, replicates: npt.ArrayLike, departures: npt.ArrayLike, rows: npt.ArrayLike, confidence: float
 ) -> Spread:
-    """Steps 1 and 2: how many independent rows a score is worth."""
+    """Steps 1 and 2: how many independent rows a score is worth.
+
+    Args:
+        of: shape of the score, arrays of shape (...).
+        replicates: shape (C, ...), the score without each of the clusters.
+        departures: shape (C, ...), up + down without each of the clusters.
+        rows: shape (C, ...), numbers of rows of the clusters.
+        confidence: level of the interval.
+
+    Returns:
+        NaN where fewer than 2 clusters have rows, or where a replicate is undefined.
+    """
     weights, values = np.asarray(rows, dtype=np.float64), np.asarray(replicates, dtype=np.float64)
     n_clusters = (weights > 0).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -182,7 +237,13 @@ def spread_of(
 
 
 def limits(score: npt.ArrayLike, of: Shape, spread: Spread) -> Interval:
-    """Step 3: the ends of an interval, which always hold the score itself."""
+    """Step 3: the ends of an interval, which always hold the score itself.
+
+    Args:
+        score: shape (...), the score.
+        of: its shape.
+        spread: its spread.
+    """
     value, rows, quantile = np.asarray(score, dtype=np.float64), spread.rows, spread.quantile
     if of.down is None:
         added: Any = quantile**2
@@ -202,7 +263,28 @@ def limits(score: npt.ArrayLike, of: Shape, spread: Spread) -> Interval:
 
 
 def detectable(spread: Spread, power: float = POWER) -> Floats:
-    """The smallest true size of a contrast that would have been found: whose interval leaves out 0."""
+    """The smallest true size of a contrast that would have been found: whose interval leaves out 0.
+
+    With m = up + down, the share of the rows that move the score, a true size d has the variance
+
+        V(m, d) = m (1 - (d / m)^2) / n + d^2 (1 - m) / m / k
+
+    with n effective rows of the contrast and k of m: what leans to one side is as variable as what moves at all. Where
+    d is more than m, so many rows move. The interval of a found size t has its end at 0 where
+
+        t = q sqrt(s / (R + 2 + q^2)) (R + 2) / R,   s = (m R + 2) / (R + 2),   R = (m - t^2) / V(m, t)
+
+    with the t quantile q, and m as it is expected to be where t is found. Sizes are found in the share `power` of
+    benchmarks where t lies below d by the normal quantile times the standard error.
+
+    Args:
+        spread: the spread of a contrast whose neutral value is 0.
+        power: probability of detection, above 0 and below 1.
+
+    Returns:
+        In the scale of the score, above 0. NaN where the spread is NaN, and where not even the largest value of the
+        score would have been found. `docs/intervals.md` has the power, measured by the script `simulations/power.py`.
+    """
     moves = spread.moves
     if moves is None:
         raise ValueError("detectable: the spread is none of a contrast")
@@ -245,7 +327,20 @@ def smallest(found: Mapping[str, Found]) -> dict[str, float]:
 
 
 def of_statistic(value: npt.ArrayLike, replicates: npt.ArrayLike, confidence: float = 0.95) -> Interval:
-    """The interval of a statistic in [0, 1] that is no mean of rows, such as a mean of largest values."""
+    """The interval of a statistic in [0, 1] that is no mean of rows, such as a mean of largest values.
+
+    Such a statistic of C clusters may be larger, on average, than that of all clusters that could have been written:
+    noise alone makes a largest value. The interval is to hold its mean over drawings of C clusters, not that limit.
+
+    Args:
+        value: shape (...), the statistic.
+        replicates: shape (C, ...), the same without each of the clusters.
+        confidence: level of the interval.
+
+    Returns:
+        Wilson's interval with as many independent rows as give the variance of the jackknife, with a little taken for
+        granted, and C - 1 degrees of freedom; NaN with fewer than 3 clusters or where a replicate is undefined.
+    """
     share, without = np.asarray(value, dtype=np.float64), np.asarray(replicates, dtype=np.float64)
     n_clusters = without.shape[0]
     if n_clusters < 3:
@@ -271,7 +366,21 @@ def of_difference(
     bound: float = 1.0,
     confidence: float = 0.95,
 ) -> tuple[Interval, Spread]:
-    """The interval of a difference of two scores of the same clusters."""
+    """The interval of a difference of two scores of the same clusters.
+
+    It is a contrast of the clusters in which the second score is larger and those in which the first is. What a cluster
+    adds to the difference is how far it falls when the cluster is left out, as of a mean of rows.
+
+    Args:
+        value: shape (...), the second score minus the first.
+        replicates: shape (C, ...), the same without each of the clusters.
+        sizes: shape (C, ...), numbers of rows of the clusters, or what is in proportion to them.
+        bound: largest size of the difference.
+        confidence: level of the interval.
+
+    Returns:
+        The interval, NaN with fewer than 2 clusters or where a replicate is undefined, and the spread behind it.
+    """
     difference, without = np.asarray(value, dtype=np.float64), np.asarray(replicates, dtype=np.float64)
     # Only the clusters are known here: rows are as many as leave their number without weight.
     shares = np.asarray(sizes, dtype=np.float64) / np.sum(sizes, axis=0)
@@ -291,7 +400,17 @@ def of_difference(
 
 
 def student(freedom: npt.ArrayLike, confidence: float) -> Floats:
-    """The quantile of Student's t that cuts off half of 1 - confidence."""
+    """The quantile of Student's t that cuts off half of 1 - confidence.
+
+    Args:
+        freedom: degrees of freedom, any shape, at least 2.
+        confidence: above 0 and below 1.
+
+    Returns:
+        For 95 % within 1 % of the true quantile at 2 degrees of freedom, 0.2 % at 3, and closer with more.
+
+    Source: Abramowitz and Stegun 1964, 26.7.5.
+    """
     z = NormalDist().inv_cdf(0.5 + confidence / 2.0)
     terms = (
         z,
@@ -337,7 +456,10 @@ def _weights(rare: Floats, correlation: Floats, alone: Floats, together: Floats)
 
 
 def _information(share: Floats, correlation: Floats, alone: Floats, together: Floats) -> Floats:
-    """How much of its degrees of freedom a variance between clusters is worth, above 0 and at most 1."""
+    """How much of its degrees of freedom a variance between clusters is worth, above 0 and at most 1.
+
+    The relative variance of a variance is (kurtosis - 1) / C. Shares of clusters are taken as beta distributed.
+    """
     rho = np.clip(np.where(np.isnan(correlation), PRIOR_CORRELATION, correlation), LEAST_CORRELATION, 0.9)
     rows = 1.0 / (alone + rho * (together - alone))
     smoothed = np.minimum((share * rows + 1.0) / (rows + 2.0), 0.5)

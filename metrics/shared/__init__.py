@@ -1,0 +1,1 @@
+"""Files that every metric has; its folder holds a relative link to each."""

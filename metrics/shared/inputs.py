@@ -1,0 +1,513 @@
+"""Reading what a user passes to a metric.
+
+A metric's folder is loaded alone, so each has a link to this file. Nothing here is of one metric: the name that stands
+in messages, and all else that differs, is given by the adapter as a `Source` and as a subclass of `Options`.
+
+Rows come in the shapes that users have them in. They are read column by column, and only where asked. Arrow turns a
+column into codes, so that no Python loop runs over its rows. Every error names the metric, the row and the value.
+"""
+
+from __future__ import annotations
+
+import datetime
+import numbers
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple
+
+import datasets
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .values import Integers, array_of, encode, is_listing, is_long, items, shown, to_integer
+
+By = Sequence[str | Sequence[str]] | str | None
+
+NONE = "None"
+"""Name of a missing value in a breakdown."""
+
+_INT64 = np.iinfo(np.int64)
+
+_SINGLE = (str, numbers.Number, np.generic, datetime.date, datetime.time, datetime.timedelta)
+"""What a breakdown may have as a value."""
+
+
+class Source(NamedTuple):
+    """What messages say of a table, and how its class labels are read."""
+
+    metric: str
+    """Name of the metric, with which every message begins."""
+    what: str
+    """"references" or "predictions"."""
+    wanted: str
+    """What the user should pass, e.g. "the rows of the BBQ dataset as they are"."""
+    by_name: Callable[[str, Sequence[str]], bool] = lambda column, names: True
+    """Whether the class labels of a column, with these names, stand for their names and not for their numbers."""
+
+    def error(self, text: str, row: int | None = None) -> ValueError:
+        """A ValueError that names the table and, if there is one, the row."""
+        return ValueError(f"{self.metric}: {self.what}{'' if row is None else f' row {row}'}{text}")
+
+    def missing(self, name: str, row: int | None = None) -> ValueError:
+        """The error for a column, or a value of it, that is not there."""
+        return self.error(f": column {shown(name)} is missing; pass {self.wanted}", row)
+
+    def listed(self, given: Any, wanted: str) -> list[Any]:
+        """The items of a list or of what is like one; a ValueError names what else was passed.
+
+        A set is none, because it has no order, and an array without dimensions has no items.
+        """
+        if not is_listing(given) or hasattr(given, "columns"):
+            raise self.error(f" are a {type(given).__name__}; pass {wanted}")
+        return items(given)
+
+
+class Factor(NamedTuple):
+    """A column of strings as integers: `levels[codes[i]]` is the value of row i."""
+
+    codes: Integers
+    levels: tuple[str, ...]
+
+    @classmethod
+    def of(cls, codes: Integers, values: Sequence[str]) -> Factor:
+        """Sorts the values, leaves out those that do not occur and merges equal ones."""
+        occurs = np.bincount(codes, minlength=len(values)) > 0
+        names = [values[code] for code in np.flatnonzero(occurs).tolist()]
+        levels = tuple(sorted(set(names)))
+        place = {name: number for number, name in enumerate(levels)}
+        places = np.array([place[name] for name in names], dtype=np.int64)
+        return cls(places[(np.cumsum(occurs) - 1)[codes]], levels)
+
+
+class Table:
+    """Rows in any of the accepted shapes."""
+
+    def __init__(self, source: Source, n: int, has: Callable[[str], bool], read: Callable[[str], Any]) -> None:
+        self.source = source
+        self.n = n
+        self.has = has
+        """Whether any row has the column of that name."""
+        self._read = read
+        self._columns: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls, source: Source, given: Any, copy: bool = False) -> Table:
+        """Wraps what the user passed.
+
+        Args:
+            source: what the table is.
+            given: a `datasets.Dataset`, an Arrow table, a mapping from names to columns or rows that are mappings.
+            copy: take a copy now, because the user may change what was passed before the columns are read.
+
+        Raises:
+            ValueError: it is none of these, or its columns differ in length.
+        """
+        if isinstance(given, (datasets.DatasetDict, datasets.IterableDatasetDict)):
+            raise source.error(
+                f" hold the splits {shown([*given])}; pass one of them, e.g. {source.what}=dataset['test']"
+            )
+        if isinstance(given, datasets.Dataset):
+            return cls(
+                source,
+                given.num_rows,
+                given.column_names.__contains__,
+                lambda name: _dataset_column(source, given, name),
+            )
+        if isinstance(given, pa.Table):
+            given = dict(zip(given.column_names, given.columns, strict=True))
+        if hasattr(given, "keys") and not (isinstance(given, type) or hasattr(given, "tolist")):
+            return cls._of_columns(source, given, copy)
+        rows = source.listed(given, "a list of dicts, a dict of columns or a datasets.Dataset")
+        for number, row in enumerate(rows):
+            if not isinstance(row, Mapping):
+                raise source.error(f": {shown(row)} is not a dict of columns; pass {source.wanted}", number)
+
+        def read(name: str) -> list[Any]:
+            try:
+                return list(map(operator.itemgetter(name), rows))
+            except KeyError:
+                number = next(number for number, row in enumerate(rows) if name not in row)
+                raise source.missing(name, number) from None
+
+        return cls(source, len(rows), lambda name: any(name in row for row in rows), read)
+
+    @classmethod
+    def _of_columns(cls, source: Source, given: Any, copy: bool) -> Table:
+        columns = {}
+        for name in given.keys():  # noqa: SIM118 - not only dicts have keys
+            values = given[name]
+            if not is_listing(values) or hasattr(values, "columns"):  # a frame where two columns have that name
+                raise source.error(f" column {shown(name)} is a {type(values).__name__}; pass one value per row")
+            columns[str(name)] = list(items(values)) if copy or not hasattr(values, "__len__") else values
+        lengths = {name: len(values) for name, values in columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise source.error(f": the columns differ in length ({shown(lengths)}); pass one value per row")
+
+        def read(name: str) -> Any:
+            if name not in columns:
+                raise source.missing(name)
+            return columns[name]
+
+        return cls(source, max(lengths.values(), default=0), columns.__contains__, read)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Table]) -> Table:
+        """The rows of several batches, at least one, one after another."""
+        if len(parts) == 1:
+            return parts[0]
+
+        def read(name: str) -> list[Any]:
+            values: list[Any] = []
+            for part in parts:
+                if part.n and not part.has(name):
+                    raise part.source.missing(name, len(values))
+                values += part.items(name) if part.n else []
+            return values
+
+        n = sum(part.n for part in parts)
+        return cls(parts[0].source, n, lambda name: any(part.has(name) for part in parts), read)
+
+    def column(self, name: str) -> Any:
+        """The values of one column as they were passed; a ValueError if it, or the value of a row, is missing."""
+        if name not in self._columns:
+            self._columns[name] = self._read(name)
+        return self._columns[name]
+
+    def items(self, name: str) -> list[Any]:
+        """The values of one column as a list of Python values."""
+        return items(self.column(name))
+
+    def refuse(self, wrong: npt.NDArray[np.bool_], name: str, rule: str) -> None:
+        """A ValueError that names the first row that is wrong and its value in a column."""
+        if wrong.any():
+            number = int(np.argmax(wrong))
+            raise self.source.error(f": {name} {shown(self.items(name)[number])} {rule}", number)
+
+    def text(
+        self, name: str, levels: Sequence[str] | None = None, empty: str | None = None, integers: bool = False
+    ) -> Factor:
+        """A column of strings.
+
+        Args:
+            name: the column.
+            levels: the only values that there may be; the codes are then places in it.
+            empty: what None and the empty string stand for; without it None is refused.
+            integers: allow integers too.
+
+        Raises:
+            ValueError: a value is something else; the text names its row.
+        """
+        codes, values = encode(self.column(name))
+        allowed = [
+            value in levels if levels is not None and isinstance(value, str) else _is_text(value, empty, integers)
+            for value in values
+        ]
+        rule = f"one of {tuple(levels)}" if levels is not None else "a string"
+        rule = "is neither a string nor an integer" if integers else f"is not {rule}"
+        self.refuse(~np.array([*allowed, empty is not None])[codes], name, rule)  # code -1, None, is the last
+        if levels is not None:
+            return Factor(np.array([levels.index(value) for value in values], dtype=np.int64)[codes], tuple(levels))
+        names = [_name(value, empty) for value in values]
+        return Factor.of(np.where(codes < 0, len(names), codes), [*names, str(empty)])
+
+    def integers(
+        self,
+        name: str,
+        low: int = int(_INT64.min),
+        high: int = int(_INT64.max),
+        number_of: Callable[[Any], int | None] | None = None,
+        rule: str = "",
+    ) -> Integers:
+        """A column of integers.
+
+        Args:
+            name: the column.
+            low: the smallest that there may be.
+            high: the largest.
+            number_of: what a value stands for, None for nothing; by default only numbers stand for integers.
+            rule: what a value must be, for the message.
+
+        Returns:
+            Shape (n,).
+
+        Raises:
+            ValueError: a value is something else; the text names its row.
+        """
+        values = self.column(name)
+        bounded = (low, high) != (_INT64.min, _INT64.max)
+        rule = f"is not {rule or 'an integer' + (f' from {low} to {high}' if bounded else '')}"
+        array = array_of(values)
+        mixed = isinstance(values, Sequence) and not {int}.issuperset(map(type, items(values)))  # True is no integer
+        if array.dtype.kind in "iu" and array.ndim == 1 and not mixed:
+            self.refuse((array < low) | (array > high), name, rule)
+            return array.astype(np.int64)
+        codes, levels = encode(values)
+        numbers = [*map(number_of or to_integer, levels), None]  # code -1, None, is the last
+        fits = [number is not None and low <= number <= high for number in numbers]
+        self.refuse(~np.array(fits)[codes], name, rule)
+        return np.array([number if fit else 0 for number, fit in zip(numbers, fits, strict=True)], np.int64)[codes]
+
+    def values(self, name: str) -> Factor:
+        """A column of single values of any kind as texts; a ValueError names the first row that has more."""
+        codes, levels = encode(self.column(name))
+        unlike = [not isinstance(level, _SINGLE) or is_long(level) for level in levels]
+        self.refuse(np.array([*unlike, False])[codes], name, "is not a single value; pass a text or a number per row")
+        return Factor.of(np.where(codes < 0, len(levels), codes), [*map(_text, levels), NONE])
+
+
+def _dataset_column(source: Source, dataset: datasets.Dataset, name: str) -> Any:
+    """One column as an Arrow array; no other column is read."""
+    if name not in dataset.column_names:
+        raise source.missing(name)
+    if hasattr(dataset, "_indices"):
+        # The only use of something private: the public way to a shuffled column goes row by row through Python, which
+        # takes minutes for a million rows. A release of datasets without the attribute is read in the public way.
+        column = dataset.data.table[name]
+        if dataset._indices is not None:
+            column = column.take(dataset._indices.column(0))
+    else:
+        column = dataset.select_columns([name]).with_format("arrow")[:][name]
+    feature = dataset.features[name]
+    if isinstance(feature, datasets.ClassLabel) and source.by_name(name, feature.names):
+        known = pc.if_else(pc.greater_equal(column, 0), column, None)  # -1 is the label of what has none
+        return pa.array(feature.names, pa.string()).take(known)
+    return column
+
+
+def _is_text(value: Any, empty: str | None, integers: bool) -> bool:
+    if value is None:
+        return empty is not None
+    if isinstance(value, str):
+        return True
+    return integers and not is_long(value) and to_integer(value) is not None
+
+
+def _text(value: Any) -> str:
+    """A value as text; that of a member of an enumeration of texts, which would name its class."""
+    return str.__str__(value) if isinstance(value, str) else str(value)
+
+
+def _name(value: Any, empty: str | None) -> str:
+    """What a value is called that `_is_text` takes; equal numbers of different types are called the same."""
+    if isinstance(value, str):
+        return _text(value) or empty or ""
+    return str(empty if value is None else to_integer(value))
+
+
+def combined(*columns: Integers) -> Integers:
+    """Codes of the combinations of several columns of codes, in the order of their values."""
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        codes = np.unique(codes * (int(column.max(initial=0)) + 1) + column, return_inverse=True)[1]
+    return codes
+
+
+def crossed(factors: Sequence[Factor], name_of: Callable[[Sequence[str]], str] = ",".join) -> Factor:
+    """The combinations of the values of several columns, with a name for each."""
+    if len(factors) == 1:
+        return Factor.of(factors[0].codes, [name_of((level,)) for level in factors[0].levels])
+    codes = combined(*(factor.codes for factor in factors))
+    rows = np.unique(codes, return_index=True)[1].tolist()  # one of each combination
+    return Factor.of(codes, [name_of([factor.levels[factor.codes[row]] for factor in factors]) for row in rows])
+
+
+def runs_of(rows: Table, mean_over: str | None) -> Factor:
+    """The runs that scores are means over: the values of a column, or one run without a name where there is none."""
+    return Factor(np.zeros(rows.n, dtype=np.int64), ("",)) if mean_over is None else rows.values(mean_over)
+
+
+def check_runs(rows: Table, runs: Factor, *columns: Integers) -> None:
+    """Checks that all runs have the same rows, without which a mean over them would mix questions and answers.
+
+    Args:
+        rows: the rows.
+        runs: the run of each.
+        columns: shape (n,), codes that together name a row, the same ones in every run.
+
+    Raises:
+        ValueError: a run lacks a row that another one has, or has it more often; the text names that row.
+    """
+    n_runs = len(runs.levels)
+    if n_runs == 1:
+        return
+    cells = combined(*columns)
+    found = np.bincount(cells * n_runs + runs.codes, minlength=(int(cells.max(initial=0)) + 1) * n_runs)
+    table = found.reshape(-1, n_runs)
+    uneven = (table != table[:, :1]).any(axis=1)[cells]
+    if uneven.any():
+        number = int(np.argmax(uneven))
+        counts = {name: int(count) for name, count in zip(runs.levels, table[cells[number]], strict=True)}
+        raise rows.source.error(
+            f": the runs do not have this row equally often ({shown(counts)}); a mean over runs needs the same rows in "
+            "all",
+            number,
+        )
+
+
+def breakdowns(metric: str, by: By) -> list[tuple[str, ...]]:
+    """The entries of the option `by`, each as a tuple of names of columns."""
+    if by is not None and not isinstance(by, str) and not is_listing(by):
+        raise ValueError(f"{metric}: by {shown(by)} is neither a column name nor a list; pass e.g. ['template_id']")
+    entries = [] if by is None else [by] if isinstance(by, str) else items(by)
+    found = []
+    for entry in entries:
+        names = (entry,) if isinstance(entry, str) else tuple(entry) if isinstance(entry, Sequence) else ()
+        if not names or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"{metric}: by entry {shown(entry)} is neither a column name nor a list of column names")
+        found.append(names)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The options that all metrics have; a subclass adds its own, with their defaults. A bad one is a ValueError."""
+
+    METRIC: ClassVar[str]
+    VERSION: ClassVar[int]
+    """Version of the rules of the metric."""
+    CHOICES: ClassVar[Mapping[str, Sequence[str]]]
+    """The values that an option may have; None is allowed where it is the default."""
+    NO_RULES: ClassVar[Sequence[str]] = ()
+    """Options of the subclass that move no number."""
+
+    by: By = None
+    mean_over: str | None = None
+    confidence: float | None = 0.95
+
+    def __post_init__(self) -> None:
+        for name, choices in self.CHOICES.items():
+            value = getattr(self, name)
+            allowed = (*choices, None) if getattr(type(self), name) is None else choices
+            if not (value is None or isinstance(value, str)) or value not in allowed:
+                raise ValueError(f"{self.METRIC}: {name} {shown(value)} is not one of {tuple(choices)}")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type == "int":
+                integer = to_integer(value)
+                if integer is None or integer < 0:
+                    raise ValueError(f"{self.METRIC}: {field.name} {shown(value)} is not an integer of 0 or more")
+                object.__setattr__(self, field.name, integer)
+            if field.type == "bool" and not isinstance(value, (bool, np.bool_)):
+                raise ValueError(f"{self.METRIC}: {field.name} {shown(value)} is neither True nor False")
+        number = 0.5 if self.confidence is None else self.confidence
+        if not isinstance(number, numbers.Real) or not 0 < number < 1:
+            raise ValueError(
+                f"{self.METRIC}: confidence {shown(self.confidence)} is not above 0 and below 1; pass e.g. 0.95, or "
+                "None for no intervals"
+            )
+        if self.confidence is not None:
+            object.__setattr__(self, "confidence", float(number))
+        if self.by is not None:
+            object.__setattr__(self, "by", breakdowns(self.METRIC, self.by))  # a generator can be read but once
+        if self.mean_over is not None and not isinstance(self.mean_over, str):
+            raise ValueError(f"{self.METRIC}: mean_over {shown(self.mean_over)} is not the name of a column")
+        if any(self.mean_over in names for names in self.breakdowns):
+            raise ValueError(f"{self.METRIC}: by and mean_over both name {shown(self.mean_over)}; name it in only one")
+
+    @property
+    def breakdowns(self) -> list[tuple[str, ...]]:
+        """The entries of `by`, each as a tuple of names of columns."""
+        return breakdowns(self.METRIC, self.by)
+
+    @property
+    def signature(self) -> str:
+        """All that moves a number of the result but the rows, e.g. "bbq|unparsed:exclude|...|version:1".
+
+        Without intervals there is no confidence.
+        """
+        shared = {field.name for field in fields(Options)}
+        rules = [field.name for field in fields(self) if field.name not in shared and field.name not in self.NO_RULES]
+        parts = [f"{name}:{getattr(self, name)}" for name in rules]
+        if self.mean_over is not None:
+            parts.append(f"mean_over:{self.mean_over}")
+        if self.confidence is not None:
+            parts.append(f"confidence:{float(self.confidence)}")
+        return "|".join([self.METRIC, *parts, f"version:{self.VERSION}"])
+
+
+class Batches:
+    """`add`, `add_batch`, and what `compute` does with them; stands before `evaluate.Metric` among the bases.
+
+    `evaluate` itself would first write everything to an Arrow file on disk. Here the batches stay in memory as they
+    are, so columns that are not read do no harm, and kinds of predictions may be mixed.
+    """
+
+    REFERENCES: ClassVar[Source]
+    num_process: int = 1
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._batches: list[tuple[Table, Table]] = []
+
+    def _predictions(self, given: Any, copy: bool) -> Table:
+        """The predictions as a table; here of one column, `prediction`."""
+        del copy  # a list is always copied
+        source = Source(self.REFERENCES.metric, "predictions", "a list with one value per row")
+        return Table.of(source, {"prediction": source.listed(given, source.wanted)})
+
+    def _compute(self, *, predictions: Table, references: Table, options: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None) -> None:
+        """Keeps a copy of a batch for a later `compute()`.
+
+        Args:
+            predictions: as in `compute`.
+            references: as in `compute`.
+
+        Raises:
+            ValueError: the two differ in length or are of a kind that cannot be read.
+        """
+        self._batches.append(self._batch(predictions, references, copy=True))
+
+    def add(self, *, prediction: Any = None, reference: Any = None) -> None:
+        """Keeps one prediction and the row of the dataset that it belongs to for a later `compute()`.
+
+        Args:
+            prediction: what stands for one row in the `predictions` of `compute`.
+            reference: the row, a dict.
+
+        Raises:
+            ValueError: one of the two is of a kind that cannot be read.
+        """
+        self.add_batch(predictions=[prediction], references=[reference])
+
+    def _scored(self, predictions: Any, references: Any, options: Options) -> dict[str, Any]:
+        """The result for what was added and what is passed now.
+
+        Batches that were added are dropped once the result is there. After an error they are kept, so that the call can
+        be repeated with other options.
+        """
+        batches = list(self._batches)
+        if predictions is not None or references is not None or not batches:
+            batches.append(self._batch(predictions, references, copy=False))
+        outputs, rows = map(Table.joined, zip(*batches, strict=True))
+        if rows.n == 0:
+            raise ValueError(
+                f"{options.METRIC}: predictions and references are empty; pass dataset rows and a prediction for each"
+            )
+        result = self._compute(predictions=outputs, references=rows, options=options)
+        self._batches = []
+        return result
+
+    def _batch(self, predictions: Any, references: Any, copy: bool) -> tuple[Table, Table]:
+        metric = self.REFERENCES.metric
+        if self.num_process > 1:
+            raise ValueError(
+                f"{metric}: num_process {self.num_process} is not supported; gather the predictions first and compute "
+                "in one process"
+            )
+        for name, given in (("predictions", predictions), ("references", references)):
+            if given is None:
+                raise ValueError(f"{metric}: {name} are missing; pass predictions and references together")
+        outputs = self._predictions(predictions, copy)
+        rows = Table.of(self.REFERENCES, references, copy)
+        if outputs.n != rows.n:
+            raise ValueError(
+                f"{metric}: {outputs.n} predictions but {rows.n} references; pass one prediction per row, in the same "
+                "order"
+            )
+        return outputs, rows

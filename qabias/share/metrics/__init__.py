@@ -1,1 +1,0 @@
-"""Metric folders, placed here when the package is installed from a wheel."""
