@@ -5,7 +5,7 @@ be stopped and continued, and shared out over machines, and it writes a report.
 """
 
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
-from qabias.measuring.mapping import asking, errors_in_one_line, load_rows, make_parser, scores_as_json
+from qabias.runs.mapping import asking, errors_in_one_line, load_rows, make_parser, scores_as_json
 
 
 def main() -> None:

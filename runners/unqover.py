@@ -5,7 +5,7 @@ can be stopped and continued, and shared out over machines, and it writes a repo
 """
 
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
-from qabias.measuring.mapping import asking, errors_in_one_line, load_rows, make_parser, scores_as_json
+from qabias.runs.mapping import asking, errors_in_one_line, load_rows, make_parser, scores_as_json
 
 
 def main() -> None:

@@ -15,13 +15,12 @@ import sys
 import tempfile
 from functools import partial
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 from tqdm import tqdm
 
-from qabias.measuring import run as measuring
 from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.run import run
 from qabias.scorers.base import Request
 from speed.options import make_parser
 from speed.processes import Measured, measured
@@ -38,12 +37,11 @@ def answer(rng: np.random.Generator, requests: list[Request]) -> list[list[float
 def make_runs(folder: Path, n_runs: int, limit: int | None) -> list[Path]:
     """The folders of the runs; what is there already is not made again."""
     folders = [folder / f"{'all' if limit is None else limit}-{number:04d}" for number in range(n_runs)]
-    with mock.patch.object(measuring, "write_report"):
-        for number, target in enumerate(tqdm(folders, unit="run", desc="making runs")):
-            name = f"function:seed {number}"
-            arguments = RunArguments("bbq", name, CONFIG, limit=limit, scorer="function", options={"mode": "score"})
-            function = partial(answer, np.random.default_rng(number))
-            measuring.run(arguments, target, Machine(shows_progress=False), given=function)
+    for number, target in enumerate(tqdm(folders, unit="run", desc="making runs")):
+        name = f"function:seed {number}"
+        arguments = RunArguments("bbq", name, CONFIG, limit=limit, scorer="function", options={"mode": "score"})
+        function = partial(answer, np.random.default_rng(number))
+        run(arguments, target, Machine(shows_progress=False), given=function)
     return folders
 
 

@@ -36,10 +36,10 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from qabias.measuring.run import run
 from qabias.models.loading import CAUSAL, SMOLLM2, find_smollm2, load_model
 from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
+from qabias.runs.run import run
 from speed.clock import Clock
 from speed.options import add_threads, make_parser, threads_of, verdict
 

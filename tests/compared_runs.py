@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from qabias import cli
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 from qabias.support.stored import SEAL
 from qabias.tables.model import find
 

@@ -13,9 +13,9 @@ from qabias.benchmarks import benchmark_names, load_benchmark
 from qabias.benchmarks.logged import Logged
 from qabias.logs import Log
 from qabias.logs.lm_eval_samples import read as read_samples
-from qabias.measuring.collected import collect
-from qabias.measuring.run import scores_of
 from qabias.runs.arguments import RunArguments
+from qabias.runs.collected import collect
+from qabias.runs.run import scores_of
 
 Doc = Mapping[str, Any]
 

@@ -7,8 +7,8 @@ import pytest
 
 from qabias.benchmarks import load_benchmark
 from qabias.building import sources
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 
 PLACES = range(3)
 NOT_HERE = "is not in the mirror of the published files"

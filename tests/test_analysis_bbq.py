@@ -14,8 +14,8 @@ from qabias.benchmarks.bbq.breakdowns import MIN_ANSWERS
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.tables import analyse
 from qabias.benchmarks.grouping import N_EXAMPLES
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 from qabias.runs.sampling import sample
 from qabias.scorers.baseline import BaselineScorer
 from qabias.tables.model import Estimate, find, read_analysis, write_analysis

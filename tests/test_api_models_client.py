@@ -10,8 +10,8 @@ import pytest
 
 import qabias
 from qabias.api.given_models import given_model
-from qabias.measuring.run import run
 from qabias.runs.arguments import HERE, RunArguments
+from qabias.runs.run import run
 
 from .echo_model import EchoModel
 from .loopback_server import KEY, chat_reply

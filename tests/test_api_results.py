@@ -18,8 +18,9 @@ import qabias
 from qabias.benchmarks import load_benchmark
 from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.measuring.run import run as run_benchmark
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run as run_benchmark
 from qabias.support.stored import SEAL
 
 from .stand_in_hub import TOKEN, USER, StandInHub
@@ -62,7 +63,7 @@ def test_outcomes_are_those_of_written_answers_and_nothing_is_made_up(result, ha
 
 
 def test_findings_and_signature_are_those_of_the_report(result):
-    page = (result.folder / "report.html").read_text("utf-8")
+    page = write_report_of(result.folder).read_text("utf-8")
     assert len(result.findings) == 2
     for sentence in (*result.findings, result.signature):
         assert sentence.replace("\u00a0", " ") in page.replace("\u00a0", " ")

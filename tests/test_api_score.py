@@ -293,7 +293,8 @@ def test_a_folder_is_written_and_read(rows, tmp_path):
     result = qabias.score([2] * 120, rows, output=tmp_path / "run", model="mine")
     assert qabias.read(tmp_path / "run").scores == result.scores
     assert result.model == "mine"
-    assert (tmp_path / "run" / "report.html").exists()
+    assert not (tmp_path / "run" / "report.html").exists()
+    assert result.report() == tmp_path / "run" / "report.html"
     # What is undefined is NaN in memory and said.
     assert all(math.isnan(result.scores[pointer[1:]]) for pointer in result.reasons if pointer.count("/") == 1)
 

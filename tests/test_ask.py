@@ -11,10 +11,10 @@ import transformers
 from qabias.benchmarks import load_benchmark
 from qabias.comparison import compare
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
 from qabias.runs.folder import default_folder
+from qabias.runs.run import run
 from qabias.runs.signature import signature_fields
 from qabias.scorers.base import ConfiguredScorer, GeneratingScorer
 from qabias.scorers.chat import ChatTemplate

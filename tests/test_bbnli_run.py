@@ -15,8 +15,9 @@ from qabias.cli import app
 from qabias.comparison import compare
 from qabias.comparison.comparable import differing_fields, read_runs
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 from qabias.tables.model import read_analysis
 
 from .saved_models import make_t5, save
@@ -240,12 +241,12 @@ def test_what_tells_signatures_apart():
 
 def test_the_report_of_both_benchmarks_has_every_row(tmp_path):
     _run(tmp_path / "one", model="baseline:random")
-    html = (tmp_path / "one" / "report.html").read_text("utf-8")
+    html = write_report_of(tmp_path / "one").read_text("utf-8")
     for title in [*_titles(tmp_path / "one"), "NAACL"]:
         assert str(escape(title)) in html
     assert {"bias_by_subtopic", "bias_by_domain", "labels_by_subtopic"} <= _names(tmp_path / "one")
     _run(tmp_path / "two", "bbq_nli", model="baseline:unknown", config="Age_nli")
-    html = (tmp_path / "two" / "report.html").read_text("utf-8")
+    html = write_report_of(tmp_path / "two").read_text("utf-8")
     assert "undefined: no answers that could show a bias" in html
     assert "bias_by_name_order" in _names(tmp_path / "two")
 

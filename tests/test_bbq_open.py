@@ -17,10 +17,11 @@ from qabias.benchmarks.bbq.open_answers import group_words, read_open
 from qabias.benchmarks.bbq.prompts import FORMATS, statement
 from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
 from qabias.runs.question import load_examples
+from qabias.runs.run import run
 from qabias.runs.scored import read_scored
 from qabias.share.bbq_dataset.bundled import FOLDER
 from qabias.share.bbq_dataset.template import CATEGORIES
@@ -182,7 +183,7 @@ def test_a_server_is_asked_without_options(serve, tmp_path, word):
     table = pq.read_table(tmp_path / "run" / "predictions" / "part-00000.parquet")
     assert table["said"].to_pylist() == [said for _, said in given_answers(rows)]
     assert BENCHMARK.sample_facts(scores)["Open answers"].startswith(f"{scores['said']['person']} person, ")
-    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    page = write_report_of(tmp_path / "run").read_text("utf-8")
     assert "Open answers" in page
     assert ("Fill in the blank. Answer with" if word == "fill" else "\n\nAnswer with the person only.") in page
     names = {one.name for one in read_analysis(tmp_path / "run" / "analysis.json").tables}

@@ -17,8 +17,8 @@ from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.inference.questions import read_answer
 from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 from qabias.tables.model import find
 
 from .saved_models import make_t5, save

@@ -25,12 +25,13 @@ from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.undefined import reasons
 from qabias.comparison import compare
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.report.prompts import with_prompts
 from qabias.report.template import rates, show_template
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments, check_arguments
 from qabias.runs.folder import read_all_answers
 from qabias.runs.question import load_examples, put_again
+from qabias.runs.run import run
 from qabias.runs.sampling import sample
 from qabias.runs.scored import read_scored
 from qabias.scorers.base import OptionScores
@@ -486,10 +487,9 @@ def test_the_report_shows_every_example_with_its_prompt(case):
     assert examples
     assert all(example["prompt"] for example in examples)
     assert case.analysis.how_chosen
-    page = (case.folder / "report.html").read_text("utf-8")
-    for citation in case.facts.citations:
-        assert citation in page
-    assert case.facts.clusters[0] in page
+    page = write_report_of(case.folder).read_text("utf-8")
+    for text in (*case.facts.citations, case.facts.clusters[0]):
+        assert text in page
 
 
 def even(request):

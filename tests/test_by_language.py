@@ -11,11 +11,11 @@ from qabias.benchmarks import load_benchmark
 from qabias.comparison import compare
 from qabias.comparison.languages import OTHER_QUESTIONS
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.report.writing import write_combined_report
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import read_all_answers, read_run
 from qabias.runs.question import load_examples_of
+from qabias.runs.run import run
 from qabias.support.stored import SEAL
 from qabias.tables.model import Estimate, find
 

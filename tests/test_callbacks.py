@@ -95,7 +95,7 @@ def test_every_measurement_is_a_run_that_can_be_opened_and_compared(risen):
     assert list(results) == [0, 100, 200]
     assert len({result.signature for result in results.values()}) == 3  # the weights are in it
     for step, result in results.items():
-        assert (result.folder / "report.html").exists()
+        assert (result.folder / "analysis.json").exists()
         assert f"step-{step:08d}-" in str(result.folder)
         assert qabias.read(result.folder).scores["bias_ambig"] == risen.callback.curve().loc[step, "bias_ambig"]
     compared = qabias.compare([results[0].folder, results[200].folder])

@@ -8,10 +8,10 @@ import torch
 
 from qabias.benchmarks.bbq.benchmark import BENCHMARK as BBQ
 from qabias.benchmarks.bbq.prompts import FORMATS
-from qabias.measuring.run import run
 from qabias.models.loading import CAUSAL, load_model
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
+from qabias.runs.run import run
 from qabias.scorers.causal import CausalScorer
 from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.generation import GenerationScorer

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from qabias import __version__, cli
 from qabias.benchmarks import load_benchmark
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 from qabias.support import files
 
 from .conftest import ROOT
@@ -135,6 +135,19 @@ def test_run_score_and_report(tmp_path):
     (folder / "report.html").unlink()
     assert invoke("report", folder).exit_code == 0
     assert (folder / "report.html").exists()
+
+
+def test_a_report_is_written_by_run_and_else_on_demand(tmp_path):
+    report = tmp_path / "report.html"
+    assert invoke(*RUN, "--output", tmp_path, "--no-report").exit_code == 0
+    assert invoke("score", tmp_path).exit_code == 0
+    assert not report.exists()
+    assert invoke("score", tmp_path, "--report").exit_code == 0
+    page = report.read_bytes()
+    report.unlink()
+    result = invoke(*RUN, "--output", tmp_path)
+    assert str(report) in result.output
+    assert report.read_bytes() == page
 
 
 def test_without_a_configuration_all_examples_are_meant(tmp_path):

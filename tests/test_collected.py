@@ -18,10 +18,11 @@ from qabias.benchmarks.bbq.published import recognise
 from qabias.cli import app
 from qabias.comparison import compare
 from qabias.errors import QabiasError
-from qabias.measuring.run import run, score_run
 from qabias.pooling import pool
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
+from qabias.runs.run import run, score_run
 from qabias.runs.scored import read_scored
 from qabias.tables.model import find, read_analysis
 
@@ -70,11 +71,11 @@ def test_a_table_becomes_a_run_with_tables_and_report(answers, tmp_path):
     assert scored.scores["accuracy_disambig"] == 1
     assert "|format:race@1|model:mine|scorer:answers|norm:none|answers:answers.jsonl@" in scored.signature
     assert " 400 of 3680|coverage:400/3680|" in scored.signature
-    assert "400 of 3,680 examples of Age have an answer" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "400 of 3,680 examples of Age have an answer" in write_report_of(folder).read_text("utf-8")
     analysis = read_analysis(folder / "analysis.json")
     assert find(analysis.tables, "accuracy_by_category").rows
     assert all(example["generated"] for example in analysis.examples)
-    assert "accuracy" in (folder / "report.html").read_text(encoding="utf-8").lower()
+    assert "accuracy" in write_report_of(folder).read_text("utf-8").lower()
     before = (folder / "scores.json").read_bytes()
     assert score_run(folder).scores["n"] == 400
     assert (folder / "scores.json").read_bytes() == before
@@ -134,7 +135,7 @@ def test_missing_answers_are_accounted_for_first_of_all(tmp_path):
     scores = read_scored(tmp_path / "run").scores
     assert scores["outcomes"] == {"answered": 4, "refused": 7, "truncated": 1, "filtered": 0, "unread": 0}
     assert scores["range"]["accuracy_ambig"] == pytest.approx([1 / 3, 1])
-    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    page = write_report_of(tmp_path / "run").read_text("utf-8")
     assert "7 refused, 1 truncated" in page
     assert "of the answers are missing" in page
     parts = sorted((tmp_path / "run" / "predictions").iterdir())

@@ -9,12 +9,13 @@ import pytest
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.unqover.across import shared_tables
-from qabias.comparison import compare, measures_of, read_runs
+from qabias.comparison import compare, read_runs
 from qabias.comparison.joined import MOST_ROWS, SECTION, joined_tables
 from qabias.comparison.paired import Answers
-from qabias.measuring.run import run
 from qabias.report.writing import write_comparison
 from qabias.runs.arguments import RunArguments
+from qabias.runs.means import measures_of
+from qabias.runs.run import run
 from qabias.tables.model import Analysis, Column, Figure, Table, find, read_analysis
 
 from .compared_runs import called, differing

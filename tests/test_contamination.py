@@ -14,11 +14,11 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from qabias.benchmarks import ALL, load_benchmark
 from qabias.comparison import compare
 from qabias.comparison.familiarity import Familiarity, FamiliarStereotype, FormOfStereotype, familiarity_tables
-from qabias.measuring.familiarity import measure_familiarity
-from qabias.measuring.forms import run_forms
 from qabias.models.loading import CAUSAL, load_model
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.question import load_examples
+from qabias.suites.familiarity import measure_familiarity
+from qabias.suites.forms import run_forms
 from qabias.tables.model import find
 
 from . import tiny_models

@@ -16,9 +16,9 @@ from qabias.benchmarks.undefined import reasons
 from qabias.comparison.detectable import detectable_difference
 from qabias.comparison.needed import Assumed, assumed, needed, templates_of
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
+from qabias.runs.run import run
 from qabias.runs.scored import read_scored
 from qabias.share.metrics.bbq import summary as bbq
 from qabias.share.metrics.shared.intervals import Moves, Spread, detectable, student

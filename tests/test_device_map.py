@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.models.loading import CAUSAL, SEQ2SEQ, load_model
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 from qabias.scorers.base import Request
 from qabias.scorers.causal import CausalScorer
 from qabias.scorers.generation import GenerationScorer

@@ -19,8 +19,8 @@ import transformers
 
 from qabias.benchmarks import loadable_benchmarks
 from qabias.benchmarks.unqover.benchmark import BENCHMARK as UNQOVER
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 
 from . import tiny_models
 from .batch_service import answer_files

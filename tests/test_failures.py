@@ -17,9 +17,10 @@ import qabias
 from qabias import cli
 from qabias.cli.failures import FAULT, INTERRUPTED
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.report import terminal
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 from qabias.runs.signature import signature_fields
 from qabias.support.stored import SEAL
 from qabias.support.streams import PLAIN, write_plainly
@@ -200,7 +201,7 @@ def test_a_partial_table_says_in_its_first_line_how_much_it_covers(called, tmp_p
     result = qabias.score(tmp_path / "few.csv", config="Age", output=tmp_path / "run")
     assert signature_fields(result.signature)["coverage"] == "4/3680"
     assert result.sample["Answered"] == "4 of 3,680 examples of Age have an answer: 0.1 %"
-    assert "4 of 3,680 examples of Age have an answer" in (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert "4 of 3,680 examples of Age have an answer" in write_report_of(tmp_path / "run").read_text("utf-8")
     rows = qabias.load("bbq", "Age")
     whole = qabias.score([0] * len(rows), rows, output=tmp_path / "whole")
     assert "coverage" not in signature_fields(whole.signature)

@@ -16,9 +16,9 @@ from qabias.benchmarks.findings import findings, listed
 from qabias.benchmarks.student import t_quantile
 from qabias.comparison import compare
 from qabias.comparison.detectable import unseen
-from qabias.measuring.run import run
 from qabias.report.writing import write_combined_report, write_comparison, write_report_of
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 from qabias.tables.formatting import show
 from qabias.tables.model import find
 

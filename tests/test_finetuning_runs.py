@@ -18,8 +18,8 @@ import transformers
 from qabias.finetuning import qa, race
 from qabias.finetuning.rows import Row
 from qabias.finetuning.training import KEEP, Settings, last_checkpoint, train
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 from qabias.scorers.registry import default_scorer
 from runners import finetune_qa, finetune_race
 

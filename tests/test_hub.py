@@ -17,8 +17,8 @@ from qabias import cli
 from qabias.benchmarks import load_benchmark, locate
 from qabias.errors import QabiasError
 from qabias.hub import contents
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 
 from .conftest import ROOT
 from .stand_in_hub import TOKEN, StandInHub

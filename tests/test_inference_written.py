@@ -15,11 +15,12 @@ from qabias.benchmarks.facts import possible_range
 from qabias.cli import app
 from qabias.comparison import compare
 from qabias.errors import QabiasError
-from qabias.measuring.run import run, score_run
 from qabias.pooling import pool
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
 from qabias.runs.question import load_examples
+from qabias.runs.run import run, score_run
 from qabias.runs.scored import read_scored
 from qabias.tables.formatting import percent
 
@@ -94,7 +95,7 @@ def test_a_served_model_is_instructed_and_every_answer_is_accounted_for(serve, t
         "they count as favouring nobody and as wrong"
     )
     assert load_benchmark(benchmark).sample_facts(scores) == {"Sample": "96 answers", "Unparsed": unparsed}
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = write_report_of(tmp_path).read_text("utf-8")
     assert missing in page
     for name in load_benchmark(benchmark).facts.tiles:
         assert possible_range(scores, load_benchmark(benchmark).facts.measure(name)) is not None

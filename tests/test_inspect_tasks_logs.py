@@ -17,9 +17,9 @@ from qabias.inspect_tasks.asking import ask
 from qabias.inspect_tasks.tasks import make_task
 from qabias.logs import Sample
 from qabias.logs.recognise import read_log
-from qabias.measuring.logged import collect_log
-from qabias.measuring.run import scores_of
+from qabias.runs.logged import collect_log
 from qabias.runs.other_tool import other_figures
+from qabias.runs.run import scores_of
 
 from .inspect_models import evaluate, metrics_of, output
 

@@ -10,10 +10,10 @@ pytest.importorskip("inspect_ai", reason="inspect_ai is not installed (pip insta
 
 from inspect_ai.log import read_eval_log
 
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import read_answers, read_run
 from qabias.runs.question import put_again
+from qabias.runs.run import run
 
 from .conftest import ROOT
 from .inspect_models import metrics_of

@@ -11,9 +11,9 @@ from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.multilingual import jsonl
 from qabias.benchmarks.multilingual.rows import rows_of as rows_of_items
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.run import run
 
 from .jbbq_files import N_TEMPLATES, PEOPLE, UNKNOWNS, rows_of, write_files, write_rows
 from .published_sets import roles

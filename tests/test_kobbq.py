@@ -10,6 +10,7 @@ import pytest
 from qabias import cli
 from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
+from qabias.report.writing import write_report_of
 
 from .published_sets import (
     check_baselines,
@@ -257,7 +258,7 @@ def test_a_report_says_nothing_that_holds_for_the_texts_of_bbq_alone(upstream, m
     for table in tables.values():
         assert not table.get("source")
         assert not re.search("paper|USA", table["note"])
-    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    report = write_report_of(tmp_path).read_text("utf-8")
     assert "U.S. English" not in report
     assert "They do not\ncarry over to others" in report
     assert "doi:10.1162/tacl_a_00661" in report

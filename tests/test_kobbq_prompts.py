@@ -11,8 +11,8 @@ from qabias.benchmarks.bbq.roles import in_order
 from qabias.benchmarks.kobbq.prompts import PATH, REPOSITORY, PublishedPrompts, formats
 from qabias.benchmarks.multilingual.language import load_language
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.run import run
 
 NAMES = [f"kobbq_{number}" for number in range(1, 6)]
 EXAMPLE = {

@@ -13,9 +13,9 @@ import transformers
 import yaml
 
 from qabias.benchmarks import load_benchmark, locate
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
+from qabias.runs.run import run
 
 from .conftest import ROOT
 from .tiny_models import ROTARY, make_tokenizer

@@ -13,7 +13,7 @@ from qabias.benchmarks.bbq.logs import helm as bbq_helm
 from qabias.benchmarks.scoring import compute
 from qabias.errors import QabiasError
 from qabias.logs.recognise import logs_in, read_log
-from qabias.measuring.predictions import check_references, join_answers
+from qabias.runs.predictions import check_references, join_answers
 from qabias.share.metrics.bbq.computing import Computing
 
 from .built import bbq_rows

@@ -15,7 +15,7 @@ from qabias.benchmarks import benchmark_names, load_benchmark
 from qabias.errors import QabiasError
 from qabias.logs import Sample
 from qabias.logs.recognise import read_log
-from qabias.measuring.predictions import check_references, join_answers
+from qabias.runs.predictions import check_references, join_answers
 
 from .conftest import ROOT
 from .inspect_logs import CATEGORIES, LETTERS, N_EACH, said

@@ -17,7 +17,7 @@ from qabias.benchmarks.harness_logs import likeliest
 from qabias.errors import QabiasError
 from qabias.logs.lm_eval_samples import read as read_samples
 from qabias.logs.recognise import logs_in, read_log
-from qabias.measuring.logged import collect_log, find_logs
+from qabias.runs.logged import collect_log, find_logs
 
 from .conftest import ROOT
 from .lm_eval_logs import Doc, ask, at, claimed_by, harness_task, read, scored

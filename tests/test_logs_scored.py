@@ -18,7 +18,8 @@ from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged, OtherFigure
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample, recognise
-from qabias.measuring.logged import find_logs
+from qabias.report.writing import write_report_of
+from qabias.runs.logged import find_logs
 from qabias.runs.other_tool import read_other_tool
 
 BBQ = load_benchmark("bbq")
@@ -99,7 +100,7 @@ def test_a_log_is_a_run_with_the_figures_of_its_tool_beside_ours(tmp_path, rows)
     }
     assert (second["theirs"], second["ours"], second["why"]) == (1.0, None, "")
     assert result.notes[:2] == (f"Asked by {log} (toy 1.0, task ages).", "Invented.")
-    assert "What toy printed" in (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert "What toy printed" in write_report_of(tmp_path / "run").read_text("utf-8")
 
 
 def test_the_same_answers_from_a_table_have_the_same_scores(tmp_path, rows):

@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.models.loading import load_model
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
+from qabias.runs.run import run
 from qabias.scorers.base import Request
 from qabias.scorers.multiple_choice import MODELS
 

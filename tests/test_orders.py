@@ -25,9 +25,10 @@ from qabias.benchmarks.orders import (
     written_columns,
 )
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
+from qabias.runs.run import run
 from qabias.scorers.causal import CausalScorer
 
 from . import tiny_models
@@ -208,7 +209,7 @@ def test_runs_of_baselines(kind, consistency, unparsed, n_orders, tmp_path):
         assert math.isnan(result.scores["accuracy_ambig"])
         assert math.isnan(result.scores["bias_ambig"])
         assert result.scores["range"]["accuracy_ambig"] == [0, 1]
-    report = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    report = write_report_of(tmp_path / "run").read_text("utf-8")
     assert f"in all {n_orders} orders" in report
     assert "Prompts are not shown" not in report
     analysis = json.loads((tmp_path / "run" / "analysis.json").read_text(encoding="utf-8"))

@@ -11,18 +11,18 @@ from qabias.benchmarks.facts import Measure
 from qabias.benchmarks.ranges import range_in_words, shown_estimate
 from qabias.cli import app
 from qabias.comparison import compare
-from qabias.comparison.outcomes import (
+from qabias.hub.results import headlines, model_index, result_files
+from qabias.pooling import pool
+from qabias.report.writing import write_comparison, write_pool
+from qabias.runs.arguments import RunArguments
+from qabias.runs.outcomes import (
     answered_in_words,
     answered_share,
     outcomes_tables,
     with_ranges_in_cells,
 )
-from qabias.hub.results import headlines, model_index, result_files
-from qabias.measuring.run import run
-from qabias.pooling import pool
-from qabias.report.writing import write_comparison, write_pool
-from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
+from qabias.runs.run import run
 from qabias.runs.scored import read_scored
 from qabias.tables.model import Column, Estimate, Table, find, read_analysis
 

@@ -12,10 +12,10 @@ from qabias.benchmarks.detectable import FOUND_FROM
 from qabias.cli import app
 from qabias.comparison import compare
 from qabias.hub.results import headlines, model_index
-from qabias.measuring.run import run
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.outdated import about_outdated
+from qabias.runs.run import run
 from qabias.runs.scored import read_scored, read_tables
 from qabias.tables.model import Estimate
 

@@ -12,8 +12,8 @@ import qabias
 from qabias import cli
 from qabias.building.folder import claimed, is_built, parquet_path
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 from qabias.support.outputs import check_file, check_folder, check_new_folder, json_with, same_bytes
 
 FOREIGN = b"somebody's\n"

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.pairs import pair_of_counts
-from qabias.comparison import measures_of
 from qabias.comparison.paired_tests import UNDEFINED, differences, holm, p_value
 from qabias.runs.arguments import RunArguments
+from qabias.runs.means import measures_of
 from qabias.runs.question import load_examples
 from qabias.share.metrics.bbq import scores as bbq_scores
 from qabias.share.metrics.unqover.scores import SCORE_COLUMNS

@@ -95,7 +95,7 @@ def test_every_run_of_a_paper_finishes_and_its_means_are_made(tmp_path, folder_o
     outcomes = run_suite(runs, tmp_path, Machine(upstream_dir=str(UPSTREAM)), lambda _: None)
     assert not [(outcome.run.name, outcome.failure) for outcome in outcomes if outcome.failure]
     for outcome in outcomes:
-        assert (outcome.folder / "report.html").exists()
+        assert (outcome.folder / "scores.json").exists()
     means = make_means(outcomes, tmp_path, str(UPSTREAM))
     wanted = {(run.model.name, run.experiment.name) for run in runs if run.experiment.mean}
     assert {mean.page.parent.name for mean in means} == {f"{model}-{one}-mean" for model, one in wanted}

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 from qabias.benchmarks import load_benchmark
 from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.measuring.run import run, score_run
 from qabias.pooling import Pool, pool
 from qabias.report.writing import write_pool
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run, score_run
 from qabias.runs.scored import read_scored
 from qabias.support.stored import read_stored
 from qabias.tables.export import export

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import qabias
-from qabias.measuring.progress import RunProgress
+from qabias.runs.progress import RunProgress
 from qabias.scorers.base import Request
 from qabias.scorers.causal import CausalScorer
 from qabias.scorers.memory import BatchRunner

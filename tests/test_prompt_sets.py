@@ -14,12 +14,13 @@ from qabias.benchmarks.bbq.prompts import FIVE, FORMATS
 from qabias.benchmarks.given import GivenAnswers
 from qabias.comparison import compare
 from qabias.errors import QabiasError
-from qabias.measuring.collected import collect
-from qabias.measuring.run import run, score_run
 from qabias.pooling import pool
 from qabias.report.template import show_template
 from qabias.report.terminal import print_scores
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
+from qabias.runs.collected import collect
+from qabias.runs.run import run, score_run
 from qabias.tables.terminal import Console
 
 from .test_chat import folders as folders
@@ -92,7 +93,7 @@ def test_the_folder_says_what_was_asked(runs):
     assert [column["title"] for column in first["columns"]][3:] == WORDINGS
     assert analysis["notes"][0].startswith("Every score is the mean of 5 wordings")
     assert analysis["how_chosen"].endswith("All are of the wording letters.")
-    report = (folder / "report.html").read_text(encoding="utf-8")
+    report = write_report_of(folder).read_text("utf-8")
     assert "mean over 5 wordings" in report
     assert "Answer with the letter only" in report
 

@@ -17,12 +17,13 @@ from qabias.cli import app
 from qabias.comparison import compare
 from qabias.comparison.joined import joined_tables
 from qabias.hub.results import headlines
-from qabias.measuring.run import run
-from qabias.measuring.wordings import with_wordings
 from qabias.pooling import pool
 from qabias.report.terminal import print_scores
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
+from qabias.runs.means import with_wordings
 from qabias.runs.question import load_examples
+from qabias.runs.run import run
 from qabias.tables.model import Analysis, Column, Estimate, Table, find, read_analysis
 from qabias.tables.terminal import Console
 
@@ -293,7 +294,7 @@ def test_a_shown_table_has_ranges_in_its_cells(where):
     assert "Accuracy by category (range with the missing answers)" in output
     assert "100.0 % (96.0 to 100.0 %)" in output
     assert "At worst 4.0 % lack one" in output
-    assert "Where more than 2\u00a0% of its examples lack an answer" in (where / "few" / "report.html").read_text(
+    assert "Where more than 2\u00a0% of its examples lack an answer" in write_report_of(where / "few").read_text(
         "utf-8"
     )
 

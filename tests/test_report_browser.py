@@ -9,10 +9,10 @@ import subprocess
 
 import pytest
 
-from qabias.measuring.run import run
 from qabias.report.page import FOLDED
 from qabias.report.writing import write_combined_report, write_report_of
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 from qabias.tables.model import Analysis
 
 from .report_pages import fill_folder, named_everywhere, run_of, table_of

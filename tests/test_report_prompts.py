@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 from qabias.scorers.baseline import BaselineScorer
 from qabias.tables.model import Analysis, read_analysis
 
@@ -39,7 +39,7 @@ def test_examples_have_the_prompts_that_were_asked(tmp_path, monkeypatch, benchm
     if benchmark == "unqover":
         arguments = dataclasses.replace(arguments, model="baseline:random")
     folder = run(arguments, tmp_path / "run").folder
-    page = read_page(folder / "report.html")
+    page = read_page(write_report_of(folder))
     examples = read_analysis(folder / "analysis.json").examples
     assert examples
     assert len(page.quoted) == n_prompts * len(examples)

@@ -16,9 +16,9 @@ from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.hub.results import LONGEST_NAME, check_replaceable, headlines, model_index, result_files, update_card
 from qabias.hub.tasks import eval_yaml
-from qabias.measuring.collected import score_otherwise
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
+from qabias.runs.collected import score_otherwise
+from qabias.runs.run import run
 from qabias.support.stored import SEAL
 
 from .conftest import ROOT

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.runs import folder as run_folder
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import claim, read_run
+from qabias.runs.run import run
 from qabias.runs.turns import turn
 from qabias.support import files
 from qabias.support.files import remove_leftovers, write_atomically, write_new

@@ -14,8 +14,8 @@ import torch
 import transformers
 
 from qabias.benchmarks import load_benchmark
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 
 from .conftest import ROOT
 from .saved_models import make_t5, save

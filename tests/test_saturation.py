@@ -15,12 +15,13 @@ from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.facts import tiles
 from qabias.comparison import compare
 from qabias.hub.results import model_index
-from qabias.measuring.run import run, score_run
 from qabias.pooling import pool
 from qabias.report.compared import print_compared
 from qabias.report.terminal import print_scores, show_folder
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
+from qabias.runs.run import run, score_run
 from qabias.runs.scored import read_scored
 from qabias.tables.formatting import percent
 from qabias.tables.model import Estimate, find, read_analysis
@@ -344,7 +345,7 @@ def test_a_headline_score_stands_beside_its_bound(causal):
     for context, title in (("ambig", "Bias s_AMB, ambiguous"), ("disambig", "Bias s_DIS, disambiguated")):
         bound = f"{100 * causal.scores[f'bias_bound_{context}']:.1f}\u00a0%"
         assert found[title].note.startswith(f"of at most {bound} at this accuracy; ")
-        assert bound in (causal.folder / "report.html").read_text("utf-8")
+        assert bound in write_report_of(causal.folder).read_text("utf-8")
     assert "at most" not in found["Accuracy, ambiguous"].note
     results = {result.metric_type: result for result in model_index(causal.folder, "org/model", "org/bbq", sample=True)}
     assert results["bias_ambig"].metric_args["bound"] == causal.scores["bias_bound_ambig"]

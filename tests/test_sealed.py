@@ -12,13 +12,13 @@ import pytest
 
 from qabias.comparison import compare
 from qabias.errors import QabiasError
-from qabias.measuring.collected import score_otherwise
-from qabias.measuring.merging import merge
-from qabias.measuring.run import run, score_run
 from qabias.runs import sealed
 from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.collected import score_otherwise
 from qabias.runs.folder import read_all_answers, read_answers, read_part, read_run
+from qabias.runs.merging import merge
 from qabias.runs.question import put_again
+from qabias.runs.run import run, score_run
 from qabias.runs.sealed import digest_of, read_sealed, write_sealed
 
 from .run_parts import parts_of, rewrite, unseal

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from qabias.measuring.run import run
 from qabias.models.loading import find_smollm2
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 from qabias.scorers.server import client
 from qabias.scorers.server.client import Patience
 from qabias.support.files import strict

@@ -15,11 +15,11 @@ import pytest
 
 from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.measuring import run as measuring
-from qabias.measuring.run import run
 from qabias.planning.server import estimate_run
+from qabias.runs import run as measuring
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.distributed import Processes
+from qabias.runs.run import run
 from qabias.scorers.journal import request_hash
 from qabias.scorers.server import batch
 from qabias.scorers.server.batch import BatchClient, RequestFiles, read_results

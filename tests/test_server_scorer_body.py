@@ -5,10 +5,10 @@ import pytest
 
 from qabias.answers.outcomes import outcome
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.planning.server import estimate_run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
+from qabias.runs.run import run
 from qabias.scorers.base import ConfiguredScorer, GeneratingScorer, Request
 from qabias.scorers.registry import load_scorer
 from qabias.scorers.server.body import parse_body

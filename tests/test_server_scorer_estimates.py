@@ -9,10 +9,10 @@ import pytest
 
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.planning.server import estimate_run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
+from qabias.runs.run import run
 
 from . import tiny_models
 from .conftest import ROOT

@@ -16,8 +16,8 @@ import urllib.parse
 import pytest
 
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 from qabias.scorers.base import Request
 from qabias.scorers.registry import load_scorer
 from qabias.scorers.server import client, progress

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.planning.server import estimate_run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
+from qabias.runs.run import run
 from qabias.scorers.base import Request
 from qabias.scorers.registry import load_scorer
 from qabias.scorers.server.logprobs import sum_options, top_tokens

@@ -11,8 +11,8 @@ from collections import Counter
 
 import pytest
 
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 
 from .conftest import ROOT
 from .echo_model import EchoModel

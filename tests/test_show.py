@@ -13,10 +13,11 @@ import pytest
 from qabias import cli
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.tables import analyse
-from qabias.measuring.run import run
 from qabias.report.template import rates
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
+from qabias.runs.run import run
 from qabias.tables.model import Analysis, Column, Table, find, read_analysis, write_analysis
 
 RUNS = {
@@ -185,11 +186,11 @@ class Silent:
 
 
 def test_a_run_without_any_answer_is_scored_reported_and_shown(tmp_path, show, monkeypatch):
-    monkeypatch.setattr("qabias.measuring.run.load_scorer", lambda *_, **__: Silent())
+    monkeypatch.setattr("qabias.runs.run.load_scorer", lambda *_, **__: Silent())
     result = run(RunArguments("bbq", "silent", "Age", limit=40), tmp_path / "run")
     assert "40 of 40 predictions name no answer" in result.warned[0]
     assert result.scores["unparsed_share"] == 1
-    page = (result.folder / "report.html").read_text(encoding="utf-8")
+    page = write_report_of(result.folder).read_text("utf-8")
     assert "40 outputs named no answer (100.0\u00a0%)" in page
     assert "undefined: no answers that could show a bias" in page
     examples = read_analysis(result.folder / "analysis.json").examples

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import read_run
+from qabias.runs.run import run
 from qabias.runs.scored import read_scored, read_tables
 from qabias.support.stored import SEAL
 

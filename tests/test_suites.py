@@ -21,12 +21,12 @@ from qabias.comparison import compare
 from qabias.comparison.paired import Answers, have_common_examples
 from qabias.errors import QabiasError
 from qabias.hub.results import result_files
-from qabias.measuring.run import run as measure
-from qabias.measuring.run import score_run
 from qabias.planning.count import check_run
 from qabias.planning.plan import PlanArguments, make_plan
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.question import load_examples
+from qabias.runs.run import run as measure
+from qabias.runs.run import score_run
 from qabias.runs.scored import read_scored
 from qabias.scorers.registry import BASELINE, kinds, load_kind, scorers_for
 from qabias.suites import choose_models, expand, load_suite, suite_names

@@ -17,9 +17,9 @@ from qabias.benchmarks import load_benchmark, make_origin
 from qabias.benchmarks.multilingual.filling import _with_capitals
 from qabias.benchmarks.multilingual.language import FOLDER, ISO_639_1
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import default_folder
+from qabias.runs.run import run
 
 from . import tiny_models
 from .conftest import ROOT

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from qabias.benchmarks import load_benchmark
-from qabias.comparison import measures_of
 from qabias.report.terminal import print_scores, print_side_by_side
 from qabias.runs.arguments import RunArguments
+from qabias.runs.means import measures_of
 from qabias.runs.question import load_examples
 from qabias.runs.scored import is_question_only
 from qabias.tables.terminal import Console

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import qabias
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 from qabias.runs.scored import read_scored
 from qabias.testing import (
     Limit,

@@ -9,9 +9,9 @@ from qabias.answers import NO_ANSWER, parse_choice
 from qabias.answers.outcomes import Written, outcome
 from qabias.answers.thinking import marks_thinking, opens_thinking, set_thinking_aside
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
+from qabias.runs.run import run
 from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.generation import THINKING_TOKENS, GenerationScorer
 from qabias.scorers.registry import load_scorer

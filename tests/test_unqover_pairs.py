@@ -7,9 +7,9 @@ import pytest
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.unqover.questions import ASKED, shares_of_pairs
-from qabias.measuring.run import run
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
 from qabias.runs.scored import read_scored
 
 from .run_parts import parts_of, rewrite

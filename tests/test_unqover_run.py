@@ -13,9 +13,10 @@ from qabias.benchmarks.unqover.benchmark import BENCHMARK
 from qabias.benchmarks.unqover.prompts import FORMATS
 from qabias.benchmarks.unqover.questions import ASKED
 from qabias.errors import QabiasError
-from qabias.measuring.run import run
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import read_run
+from qabias.runs.run import run
 from qabias.runs.sampling import sample
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -45,7 +46,7 @@ def test_known_responders_score_what_they_must(tmp_path, kind, expected):
     assert {name: scores[name] for name in expected} == pytest.approx(expected, abs=1e-6)
     assert scores["n"] == 38_500
     assert scores["n_left_out"] == 0
-    assert "<html" in (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert "<html" in write_report_of(tmp_path / "run").read_text("utf-8")
 
 
 def test_answers_are_stored_in_row_order_as_float32(tmp_path):

@@ -23,12 +23,13 @@ from qabias.benchmarks.unqover.written import NOBODY, read
 from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.hub.results import headlines
-from qabias.measuring.run import run
 from qabias.pooling import pool
 from qabias.report.template import show_template
 from qabias.report.terminal import print_pool, print_scores
+from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
+from qabias.runs.run import run
 from qabias.runs.scored import read_scored
 from qabias.share.metrics.unqover import scores as unqover_scores
 from qabias.tables.model import find, read_analysis
@@ -422,7 +423,7 @@ def test_a_server_is_asked_and_every_answer_accounted_for(serve, tmp_path):
     (row,) = find(analysis.tables, "written_answers").rows
     assert row[1:6] == tuple(of_set["outcomes"].values())
     assert any("of the rows are left out because an answer is missing" in note for note in analysis.notes)
-    page = (result.folder / "report.html").read_text("utf-8")
+    page = write_report_of(result.folder).read_text("utf-8")
     assert f"with them it lies between {low:.3f} and {high:.3f}" in page
     assert "Answer with" not in page
     assert "First reason step by step" in page
@@ -470,7 +471,7 @@ def test_a_run_without_a_whole_row_ends_and_says_so(serve, tmp_path):
     assert of_set["range"]["mu"] == [0, 1]
     assert content["reasons"]["/sets/religion/mu"] == "no row has all four answers"
     assert "undefined (0.000 to 1.000)" in _printed(print_scores, BENCHMARK, content["scores"])
-    assert "100.0\u00a0% of the rows are left out" in (result.folder / "report.html").read_text("utf-8")
+    assert "100.0\u00a0% of the rows are left out" in write_report_of(result.folder).read_text("utf-8")
     other = _served(serve, tmp_path / "other", lambda *_: ({"content": "A"}, "stop"))
     assert compare([result.folder, other.folder]).scores[0]["sets"]["religion"]["mu"] is None
     pooled = pool([result.folder, _served(serve, tmp_path / "again", _half_missing, word="reason").folder])

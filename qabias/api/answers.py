@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from qabias.benchmarks import Benchmark
     from qabias.benchmarks.given import GivenAnswers
-    from qabias.measuring.run import RunResult
+    from qabias.runs.run import RunResult
 
 Predictions: TypeAlias = "Result | str | Path | Rows | Iterable[int | float | str | None]"
 """A run, a file, a table with keys and answers, or answers parallel to references."""
@@ -105,10 +105,10 @@ def score(
     from qabias.benchmarks import load_benchmark
     from qabias.benchmarks.registry import default_name
     from qabias.logs import openai_batch
-    from qabias.measuring.collected import collect, write_collected
-    from qabias.measuring.logged import collect_log, log_at
     from qabias.models.names import check_name
     from qabias.runs.arguments import RunArguments
+    from qabias.runs.collected import collect, write_collected
+    from qabias.runs.logged import collect_log, log_at
 
     if model is not None:
         check_name(model, "model")
@@ -153,7 +153,7 @@ def score(
 
 def _run_in(predictions: object) -> Path | None:
     """The folder that was given in place of answers, if one was that holds no log of another tool alone."""
-    from qabias.measuring.logged import is_run, log_at
+    from qabias.runs.logged import is_run, log_at
 
     if not isinstance(predictions, str | Path) or not Path(predictions).is_dir():
         return None
@@ -179,8 +179,8 @@ def _score_run(
     run: Result | Path, rules: Mapping[str, str], output: str | Path | None, mirror: str | None
 ) -> tuple[Result, RunResult]:
     """A run scored again where it lies, or by other rules as a run of its own."""
-    from qabias.measuring.collected import score_otherwise
-    from qabias.measuring.run import score_run
+    from qabias.runs.collected import score_otherwise
+    from qabias.runs.run import score_run
 
     folder = run.folder if isinstance(run, Result) else run
     if rules:
@@ -222,7 +222,7 @@ def _given(
     predictions: Any, rows: pyarrow.Table | None, benchmark: Benchmark, name: str | None
 ) -> tuple[GivenAnswers, str]:
     """The answers, and what messages and the signature call them."""
-    from qabias.measuring.collected import choose_from_table
+    from qabias.runs.collected import choose_from_table
     from qabias.support.table_files import read_table
 
     is_file = isinstance(predictions, str | Path)

@@ -15,9 +15,9 @@ from qabias.api.tabled import Tabled
 from qabias.api.words import in_python_words
 from qabias.benchmarks.findings import findings
 from qabias.benchmarks.undefined import reasons
-from qabias.comparison.outcomes import outcomes_of
 from qabias.errors import QabiasError
 from qabias.runs.coverage import coverage_of
+from qabias.runs.outcomes import outcomes_of
 from qabias.runs.scored import ScoredRun, read_scored, read_tables
 from qabias.tables.model import Analysis
 

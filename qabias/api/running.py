@@ -92,11 +92,11 @@ def run(
     """
     from qabias.api.given_models import given_model, ready
     from qabias.benchmarks.registry import default_source
-    from qabias.measuring.forms import SEPARATOR
-    from qabias.measuring.run import run as run_benchmark
     from qabias.runs.arguments import Machine, RunArguments
     from qabias.runs.asking import asked, whole_config
     from qabias.runs.distributed import launched_processes
+    from qabias.runs.run import run as run_benchmark
+    from qabias.suites.forms import SEPARATOR
     from qabias.support.options import parse_shard
 
     check_texts(benchmark=benchmark, norm=norm, dtype=dtype, device=device, shard=shard)

@@ -53,7 +53,7 @@ class BiasCallback(TrainerCallback):
     The model is measured as it is in memory, in the precision of its weights, without the mixed precision of the
     training. Training goes on as if it had not been measured, with the same weights and random numbers. The last step
     is measured in any case. Every measurement is a run folder,
-    `OUTPUT_DIR/qabias/BENCHMARK-CONFIG-.../step-STEP-FINGERPRINT`; its tables and report are written when training
+    `OUTPUT_DIR/qabias/BENCHMARK-CONFIG-.../step-STEP-FINGERPRINT`; its tables are written when training
     ends, or by `qabias score FOLDER`.
 
     A wrong argument is an error before the first step. What fails later is logged as a warning, kept in `failures`, and
@@ -206,14 +206,14 @@ class BiasCallback(TrainerCallback):
             self._try(args, state, control, given)
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any) -> None:
-        """Write tables and reports of all measurements."""
+        """Write the tables of all measurements."""
         if not state.is_world_process_zero:
             return
         with untouched(given["model"]):
             for step, folder in self._folders.items():
                 try:
                     self._measurements.complete(folder)
-                except Exception as error:  # a trained model is not lost for a report
+                except Exception as error:  # a trained model is not lost for its tables
                     _log.warning("%s, step %d: no tables: %s; run `qabias score %s`", self.name, step, error, folder)
 
     # What came of it.

@@ -13,7 +13,6 @@ from typing import Any
 
 from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
-from qabias.measuring.run import answer_part, checked, is_there, prepare, score_run, scores_of
 from qabias.models.loading import LoadedModel
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.asking import asked
@@ -27,6 +26,7 @@ from qabias.runs.folder import (
     read_run,
 )
 from qabias.runs.question import Question, load_examples
+from qabias.runs.run import answer_part, checked, is_there, prepare, score_run, scores_of
 from qabias.runs.scored import read_scored, write_scores
 from qabias.scorers.base import Scorer
 
@@ -84,7 +84,7 @@ class Measurements:
         return {number: folder for number, (_, folder) in sorted(found.items())}
 
     def complete(self, folder: Path) -> None:
-        """Write tables and report of a measurement, if they are not there."""
+        """Write the tables of a measurement, if they are not there."""
         if not (folder / ANALYSIS_FILE).exists():
             score_run(folder, self._machine.upstream_dir)
 

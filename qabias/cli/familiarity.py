@@ -55,9 +55,9 @@ def familiarity(
 ) -> None:
     """Measure how much likelier a causal language model finds published texts than parallel ones."""
     from qabias.benchmarks import load_benchmark
-    from qabias.measuring.familiarity import measure_familiarity
     from qabias.report.compared import print_familiarity
     from qabias.runs.arguments import Machine, RunArguments
+    from qabias.suites.familiarity import measure_familiarity
 
     arguments = RunArguments(
         benchmark=benchmark,

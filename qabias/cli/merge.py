@@ -15,6 +15,6 @@ def merge(
 ) -> None:
     """Put shards that were computed into several run folders into one; then score and report it."""
     from qabias.cli.printing import print_result
-    from qabias.measuring.merging import merge as merge_folders
+    from qabias.runs.merging import merge as merge_folders
 
     print_result(merge_folders(folders, output, upstream_dir))

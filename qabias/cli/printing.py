@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from qabias.benchmarks import Benchmark
-from qabias.measuring.forms import FormsResult
-from qabias.measuring.run import RunResult
 from qabias.report.compared import print_compared
 from qabias.report.terminal import print_findings, print_scores
+from qabias.report.writing import write_report_of
 from qabias.runs.distributed import is_first
-from qabias.runs.folder import REPORT_FILE
+from qabias.runs.run import RunResult
 from qabias.runs.scored import is_question_only, scores_content
+from qabias.suites.forms import FormsResult
 from qabias.support.files import write_json
 from qabias.support.outputs import check_file, json_with
 from qabias.support.printable import echo
 
 
-def print_result(result: RunResult) -> None:
-    """Print the scores of a run and where they lie, or how much is missing; only one process of several prints."""
+def print_result(result: RunResult, *, report: bool = True) -> None:
+    """Print the scores of a run, write its report, and say where both lie; one process of several does so."""
     if not is_first():
         return
     if result.note:
@@ -32,21 +32,24 @@ def print_result(result: RunResult) -> None:
         return
     print_with_signature(result.benchmark, result.scores, result.signature)
     echo(f"run folder: {result.folder}")
-    echo(f"report:     {(result.folder / REPORT_FILE).resolve()}")
+    if report:
+        echo(f"report:     {write_report_of(result.folder).resolve()}")
 
 
-def print_forms(result: FormsResult) -> None:
+def print_forms(result: FormsResult, *, report: bool) -> None:
     """Print the difference of two forms and where they lie, or what is missing of each; only one process prints."""
     if not is_first():
         return
     if result.comparison is None:
         for each in result.runs:
-            print_result(each)
+            print_result(each, report=report)
         echo("the comparison comes when both runs are finished")
         return
     print_compared(result.comparison)
     for each in result.runs:
         echo(f"run folder: {each.folder}")
+        if report:
+            write_report_of(each.folder)
     if result.page is not None:
         echo(f"comparison: {result.page.resolve()}")
 

@@ -75,6 +75,7 @@ def run(
     output: Annotated[
         Path | None, typer.Option(help="Run folder; by default runs/NAME made from the arguments.", show_default=False)
     ] = None,
+    report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html in the run folder.")] = True,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what a server would be asked, and the cost; send nothing.")
     ] = False,
@@ -96,10 +97,10 @@ def run(
 ) -> None:
     """Measure a model: predictions, scores and a report in a run folder."""
     from qabias.cli.printing import print_forms, print_result
-    from qabias.measuring.forms import SEPARATOR, arguments_of_forms, run_forms
-    from qabias.measuring.run import run as run_benchmark
     from qabias.runs.arguments import Machine, RunArguments
     from qabias.runs.asking import asked, whole_config
+    from qabias.runs.run import run as run_benchmark
+    from qabias.suites.forms import SEPARATOR, arguments_of_forms, run_forms
 
     machine = Machine(device, token_budget, parse_shard(shard), upstream_dir)
     if benchmark.startswith(SUITE_PREFIX):
@@ -138,6 +139,6 @@ def run(
             print_estimate(estimate_run(each, upstream_dir))
         return
     if in_two_forms:
-        print_forms(run_forms(arguments, output, machine))
+        print_forms(run_forms(arguments, output, machine), report=report)
         return
-    print_result(run_benchmark(arguments, output, machine))
+    print_result(run_benchmark(arguments, output, machine), report=report)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -24,11 +24,8 @@ from qabias.errors import QabiasError
 from qabias.support.printable import echo
 from qabias.support.suggest import missing
 
-if TYPE_CHECKING:
-    pass
-
 # What a run folder leaves open; all else stands in its run.json.
-_FOR_RUNS = ("path", "rule", "output", "overwrite", "upstream_dir")
+_FOR_RUNS = ("path", "rule", "output", "report", "overwrite", "upstream_dir")
 # What the log of another tool may leave open.
 _HINTS = ("benchmark", "config", "source", "prompt_format", "norm")
 _FOR_LOGS = (*_FOR_RUNS, "model", *_HINTS)
@@ -76,35 +73,38 @@ def score(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Run folder for the predictions, with tables and report; or a file NAME.json for the scores alone. "
+            help="Run folder for the predictions, with tables; or a file NAME.json for the scores alone. "
             "Of a folder of logs the folder of their run folders.",
             show_default=False,
         ),
     ] = None,
+    report: Annotated[bool, typer.Option("--report", help="Write report.html in the run folder too.")] = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Score a run again, or by other rules, or somebody's predictions, or logs of another tool."""
     from qabias.benchmarks import load_benchmark
     from qabias.cli.printing import print_result, print_with_signature, write_scores_file
-    from qabias.measuring.collected import choose_answers, collect, refused, score_otherwise, write_collected
-    from qabias.measuring.run import score_run, scores_of
     from qabias.runs.arguments import RunArguments
+    from qabias.runs.collected import choose_answers, collect, refused, score_otherwise, write_collected
+    from qabias.runs.run import score_run, scores_of
 
     rules = parse_rules(rule)
     chosen = load_benchmark(benchmark)
     if not path.exists():
         raise missing(path)
     _check_target(path, output, overwrite)
+    if report and not path.is_dir() and (output is None or output.suffix == ".json"):
+        raise QabiasError("--report is for a run folder; name one by --output")
     if _score_logs(context, path, output, upstream_dir, model, rules, overwrite):
         return
     if path.is_dir():
         refuse_others(context, _FOR_RUNS, "is for a file of predictions; a run folder says it itself")
         if not rules and output is None:
-            print_result(score_run(path, upstream_dir))
+            print_result(score_run(path, upstream_dir), report=report)
             return
         if output is None or not rules:
             raise QabiasError(f"{path}: other rules make another run; give --score and a new folder by --output")
-        print_result(score_otherwise(path, rules, output, upstream_dir))
+        print_result(score_otherwise(path, rules, output, upstream_dir), report=report)
         return
     given = choose_answers(chosen, path, answers)
     arguments = RunArguments(
@@ -123,7 +123,7 @@ def score(
     if found.coverage:
         echo(found.coverage)
     if output is not None and output.suffix != ".json":
-        print_result(write_collected(found, output))
+        print_result(write_collected(found, output), report=report)
         return
     try:
         scores, _ = scores_of(found.question, found.answers, found.arguments.rules)
@@ -156,7 +156,7 @@ def _score_logs(
     overwrite: bool,
 ) -> bool:
     """Score what other tools wrote; False where the path holds something else."""
-    from qabias.measuring.logged import is_run, log_at
+    from qabias.runs.logged import is_run, log_at
 
     is_folder = path.is_dir() and not is_run(path)
     log = None if path.is_dir() else log_at(path)
@@ -168,7 +168,7 @@ def _score_logs(
     is_batch = log is not None and log.tool == openai_batch.TOOL
     allowed = _FOR_BATCHES if is_batch else _FOR_LOGS
     refuse_others(context, allowed, "is for a table of predictions; a log says it itself")
-    options = LogOptions(upstream_dir, model, rules, _hints(context), overwrite)
+    options = LogOptions(upstream_dir, model, rules, _hints(context), overwrite, context.params["report"])
     if log is not None:
         score_log(log, output, options)
     else:

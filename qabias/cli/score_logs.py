@@ -9,10 +9,10 @@ from pathlib import Path
 from qabias.cli.printing import print_result, print_with_signature, write_scores_file
 from qabias.errors import QabiasError
 from qabias.logs import Log
-from qabias.measuring.collected import refused, write_collected
-from qabias.measuring.logged import CollectedLog, collect_log, find_logs, folder_name
-from qabias.measuring.run import scores_of
+from qabias.runs.collected import refused, write_collected
+from qabias.runs.logged import CollectedLog, collect_log, find_logs, folder_name
 from qabias.runs.other_tool import other_figures
+from qabias.runs.run import scores_of
 from qabias.support.printable import echo
 
 _MOST_NAMED = 50
@@ -27,6 +27,7 @@ class LogOptions:
     rules: Mapping[str, str]
     hints: Mapping[str, str]
     overwrite: bool = False
+    report: bool = False
 
 
 def score_log(log: Log, output: Path | None, options: LogOptions) -> None:
@@ -39,7 +40,7 @@ def score_log(log: Log, output: Path | None, options: LogOptions) -> None:
         result = write_collected(found, output, collected.other)
         if result.scores is not None:
             _print_other(collected, result.scores)
-        print_result(result)
+        print_result(result, report=options.report)
         return
     try:
         scores, _ = scores_of(found.question, found.answers, found.arguments.rules)

@@ -81,9 +81,9 @@ def run_paper(context: typer.Context, machine: "Machine") -> None:
 
 
 def _print_outcomes(outcomes: "Sequence[Outcome]", folder: Path) -> None:
-    from qabias.comparison import measures_of
     from qabias.comparison.comparable import are_question_only, differing_fields, run_names
     from qabias.report.terminal import print_scores, print_side_by_side
+    from qabias.runs.means import measures_of
     from qabias.suites.running import comparable
 
     for scored in comparable(outcomes):

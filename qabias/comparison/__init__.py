@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,11 +35,12 @@ from qabias.comparison.languages import (
     paired_tables,
 )
 from qabias.comparison.many import MOST_BESIDE, many_notes, missing_by_run, named, notes_by_run, tables_by_run
-from qabias.comparison.outcomes import missing_notes, outcomes_tables
 from qabias.comparison.paired import Answers, have_common_examples, pair_up
 from qabias.comparison.paired_tests import differences
 from qabias.comparison.ranking_tables import rankings
 from qabias.comparison.tables import Compared
+from qabias.runs.means import measures_of
+from qabias.runs.outcomes import missing_notes, outcomes_tables
 from qabias.runs.scored import ScoredRun, check_complete, read_notes, read_tables
 from qabias.tables.model import Analysis
 
@@ -190,28 +190,6 @@ def _compare_languages(runs: Sequence[ScoredRun], upstream_dir: str | None) -> C
     measures, analysis = family_measures(runs), Analysis(tables, notes=tuple(notes))
     benchmark = runs[0].benchmark
     return Comparison(benchmark, runs, names, {}, measures, scores, analysis, sentences, by_run, is_by_language=True)
-
-
-def measures_of(
-    benchmark: Benchmark, question_only: bool = False, scores: Sequence[Mapping[str, Any]] = ()
-) -> tuple[Measure, ...]:
-    """The scores that are compared; where no model saw a context, with what is then to be said of them."""
-    measures = tuple(
-        measure
-        for measure in meaningful(benchmark, question_only)
-        if not measure.lacks or (scores and all(measure.name in of for of in scores))
-    )
-    about = benchmark.facts.question_only
-    if not question_only or about is None:
-        return measures
-    return tuple(
-        replace(
-            measure,
-            source=about.source if measure.source else "",
-            note=" ".join(filter(None, (about.note, measure.note))),
-        )
-        for measure in measures
-    )
 
 
 def _scores_of(benchmark: Benchmark, run: ScoredRun, answers: Answers) -> Mapping[str, Any]:

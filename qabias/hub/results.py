@@ -18,10 +18,10 @@ from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardDat
 from qabias.benchmarks.facts import bound_of, possible_range
 from qabias.benchmarks.ranges import range_in_words
 from qabias.benchmarks.undefined import reasons
-from qabias.comparison.outcomes import answered_in_words, answered_share
 from qabias.errors import QabiasError
 from qabias.hub.tasks import task_id
 from qabias.runs.coverage import coverage_of
+from qabias.runs.outcomes import answered_in_words, answered_share
 from qabias.runs.scored import ScoredRun, check_complete, read_scored
 from qabias.runs.signature import escaped, format_name, signature_fields
 from qabias.support.outputs import check_file

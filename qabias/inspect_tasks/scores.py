@@ -16,8 +16,8 @@ from qabias.benchmarks.stacking import stacked
 from qabias.benchmarks.texts import answers_to, in_whole_units, is_answered
 from qabias.benchmarks.written import outcome_counts
 from qabias.inspect_tasks.asking import Asked
-from qabias.measuring.run import scores_of
 from qabias.runs.question import Question
+from qabias.runs.run import scores_of
 from qabias.tables.model import estimate
 
 ENDS = ("low", "high")

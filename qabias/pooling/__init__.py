@@ -7,7 +7,7 @@ of the scores of its runs. An interval takes a template of all runs as one, beca
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,15 @@ import pyarrow as pa
 from qabias.benchmarks import Benchmark, Measure
 from qabias.benchmarks.scoring import RUN
 from qabias.benchmarks.written import WRITTEN_COLUMNS
-from qabias.comparison import measures_of
 from qabias.comparison.comparable import mixed_fields, run_names
-from qabias.comparison.outcomes import missing_notes, outcomes_tables
 from qabias.comparison.paired import Answers
 from qabias.errors import QabiasError
-from qabias.pooling.tables import pooled_tables
+from qabias.runs.means import measures_of, of_means
+from qabias.runs.outcomes import missing_notes
 from qabias.runs.question import wordings_of
 from qabias.runs.scored import ScoredRun, check_complete, read_scored
 from qabias.runs.signature import signature_fields
-from qabias.tables.model import Analysis, Table
+from qabias.tables.model import Analysis
 
 POOLED = ("format", "scorer", "norm", "seed")
 """Fields of the signature in which the runs of a pool may differ."""
@@ -86,26 +85,6 @@ def pool(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str |
         notes=(first, *_about_mixed(mixed), *_about_lacking(lacking, names), *missing_notes(names, of_runs), *others),
     )
     return Pool(benchmark, runs, names, mixed, measures, scores, whole, claim)
-
-
-def of_means(
-    benchmark: Benchmark,
-    measures: Sequence[Measure],
-    names: Sequence[str],
-    scores: Mapping[str, Any],
-    of_runs: Sequence[Mapping[str, Any]],
-    analysis: Analysis,
-    what: str = "runs",
-) -> Analysis:
-    """The analysis of means: tables of outcomes, mean, spread and single runs first, and the others marked as means."""
-    own = (
-        *outcomes_tables(names, of_runs, what.removesuffix("s")),
-        *pooled_tables(benchmark, measures, names, scores, of_runs, what),
-    )
-    note = f"Every score is the mean of {len(names)} {what}; counts and shares of answers are those of all together."
-    means = benchmark.facts.means
-    tables = tuple(_of_pool(table, table.name in means, what) for table in analysis.tables)
-    return replace(analysis, tables=(*own, *tables), notes=(note, *analysis.notes))
 
 
 def pool_content(pool: Pool) -> dict[str, Any]:
@@ -201,9 +180,3 @@ def _about_lacking(lacking: Mapping[str, Sequence[int]], names: Sequence[str]) -
 
 def _about_mixed(mixed: Mapping[str, Sequence[str]]) -> list[str]:
     return [f"MIXED: the runs differ in {', '.join(mixed)}, not in how one model was asked alone."] if mixed else []
-
-
-def _of_pool(table: Table, is_in_paper: bool, what: str) -> Table:
-    """The table of a run as one of means; the paper has some of them as such."""
-    section = f"{table.section}: mean of the {what}" if table.section else f"Means of the {what}"
-    return replace(table, section=section, source=table.source if is_in_paper else "")

@@ -10,10 +10,10 @@ from qabias.comparison import Comparison
 from qabias.comparison.comparable import differing_fields
 from qabias.comparison.familiarity import FAMILIAR_STEREOTYPES_TABLE, FAMILIARITY_FILE, Familiarity, familiarity_tables
 from qabias.comparison.forms import STEREOTYPES_TABLE
-from qabias.comparison.outcomes import with_ranges_in_cells
 from qabias.comparison.ranking_tables import RANKING
 from qabias.comparison.tables import DIFFERENCES, RUNS_TABLE
 from qabias.report.terminal import print_side_by_side
+from qabias.runs.outcomes import with_ranges_in_cells
 from qabias.tables.model import Table
 from qabias.tables.terminal import MIN_WIDTH, Console, narrowed, print_table
 

@@ -16,10 +16,10 @@ from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import meaningful
 from qabias.benchmarks.facts import NONE_FOUND, WORDINGS, Facts, Scores, found_from, possible_range
 from qabias.benchmarks.findings import findings, in_one, listed
-from qabias.comparison.outcomes import OUTCOMES_TABLE, with_ranges_in_cells
 from qabias.comparison.tables import score_tables
 from qabias.pooling import Pool
 from qabias.runs.folder import RUN_FILE
+from qabias.runs.outcomes import OUTCOMES_TABLE, with_ranges_in_cells
 from qabias.runs.scored import ScoredRun, check_complete, read_any_tables, read_scored
 from qabias.tables.model import Table, find
 from qabias.tables.terminal import MIN_WIDTH, Console, print_table, print_whole

@@ -14,12 +14,12 @@ from qabias.benchmarks.given import GivenAnswers
 from qabias.comparison import compare
 from qabias.comparison.comparable import asked_questions
 from qabias.errors import QabiasError
-from qabias.measuring.collected import collect, write_collected
-from qabias.measuring.run import run
 from qabias.pooling import Pool, pool
 from qabias.report.writing import write_comparison, write_pool
 from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.collected import collect, write_collected
 from qabias.runs.folder import RUN_FILE, SCORES_FILE
+from qabias.runs.run import run
 from qabias.runs.scored import ScoredRun, read_scored
 from qabias.suites import SuiteRun
 from qabias.support.version import __version__

@@ -61,7 +61,7 @@ VALID: dict[str, tuple[str, ...]] = {
 
 WRITES = {
     "run": ("scores.json", "analysis.json", "report.html"),
-    "score": ("scores.json", "analysis.json", "report.html"),
+    "score": ("scores.json", "analysis.json"),
     "report": ("report.html",),
 }
 """What a command may write anew, or take away where it cannot be right, in the run folder that it is given."""

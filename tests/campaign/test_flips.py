@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from qabias.measuring.run import run
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import read_run
 from qabias.runs.question import put_again
+from qabias.runs.run import run
 from qabias.support.files import read_json
 from qabias.support.stored import SEAL
 from tests.loopback_server import serve as serve

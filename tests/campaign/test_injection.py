@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from qabias.measuring.run import run
 from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.run import run
 from tests.loopback_server import serve as serve
 from tests.loopback_server import surroundings as surroundings
 from tests.report_pages import HALF, SIGNATURE, Page, fill_folder, named_everywhere, run_of
@@ -81,7 +81,9 @@ def answers(tmp_path_factory):
 def plain(answers, tmp_path_factory):
     """A run and its comparison with itself, of a harmless name."""
     folder = tmp_path_factory.mktemp("plain")
-    return _scored("plain", answers, folder / "run")
+    scored = _scored("plain", answers, folder / "run")
+    assert command("report", scored).code == 0
+    return scored
 
 
 @pytest.fixture(scope="module")
@@ -249,6 +251,7 @@ def test_no_hostile_text_runs_in_a_browser(payload, answers, plain, tmp_path):
     named_run = _scored(named(payload), answers, tmp_path / "named")
     if named_run.exists():
         assert command("compare", named_run, plain, "--output", tmp_path / "compared").code == 0
+        assert command("report", named_run).code == 0
         pages += [tmp_path / "compared" / "compare.html", named_run / "report.html"]
     for page in pages:
         shown = _opened(page, tmp_path / "profile")

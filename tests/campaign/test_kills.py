@@ -64,8 +64,8 @@ WORKS = {
         20, _run("bbq", "Religion", 48, "--model", "model", "--device", "cpu"), partial(_copied, "causal")
     ),
     "run a server": Work(20, SERVER),
-    "score bbq": Work(6, ("score", "run"), partial(_copied, "bbq", without=RESULTS)),
-    "score unqover": Work(5, ("score", "run"), partial(_copied, "unqover", without=RESULTS)),
+    "score bbq": Work(6, ("score", "run", "--report"), partial(_copied, "bbq", without=RESULTS)),
+    "score unqover": Work(5, ("score", "run", "--report"), partial(_copied, "unqover", without=RESULTS)),
     "report": Work(8, ("report", "run"), partial(_copied, "bbq", without=("report.html",))),
     "merge bbq": Work(6, MERGE, partial(_copied, "bbq halves")),
     "merge unqover": Work(5, MERGE, partial(_copied, "unqover halves")),

@@ -28,12 +28,12 @@ from qabias.comparison.familiarity import (
 )
 from qabias.comparison.forms import shared_stereotypes
 from qabias.errors import QabiasError
-from qabias.measuring.forms import arguments_of_forms, forms_folder, with_forms
 from qabias.runs.arguments import HERE, Machine, RunArguments
 from qabias.runs.question import load_examples
 from qabias.runs.signature import joined
 from qabias.scorers.base import OptionScorer, Request
 from qabias.scorers.registry import FALLBACK, load_scorer, scorer_of
+from qabias.suites.forms import arguments_of_forms, forms_folder, with_forms
 from qabias.support.outputs import Own, check_file, check_folder
 from qabias.support.version import __version__
 

@@ -1,7 +1,4 @@
-"""Measuring a model: ask what has not been asked yet, then score and report when all parts are there.
-
-This is the one place that knows everything: benchmarks, scorers, run folders and reports.
-"""
+"""Measuring a model: ask what has not been asked yet, then score when all parts are there."""
 
 from __future__ import annotations
 
@@ -19,9 +16,6 @@ import pyarrow as pa
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.scoring import Rules, check_rules
 from qabias.errors import QabiasError
-from qabias.measuring.progress import RunProgress
-from qabias.measuring.wordings import with_wordings
-from qabias.report.writing import write_report
 from qabias.runs.arguments import HERE, Machine, RunArguments, check_arguments
 from qabias.runs.distributed import launched_processes
 from qabias.runs.folder import (
@@ -35,7 +29,9 @@ from qabias.runs.folder import (
     read_run,
     write_part,
 )
+from qabias.runs.means import with_wordings
 from qabias.runs.other_tool import other_figures, read_other_tool
+from qabias.runs.progress import RunProgress
 from qabias.runs.question import Examples, Question, load_examples, put, put_again
 from qabias.runs.scored import write_scores
 from qabias.runs.turns import turn
@@ -82,7 +78,7 @@ class Prepared(NamedTuple):
 def run(
     arguments: RunArguments, output: Path | None = None, machine: Machine = HERE, given: object = None
 ) -> RunResult:
-    """Measure a model: ask what has not been asked yet, then score and report when all parts are there."""
+    """Measure a model: ask what has not been asked yet, then score when all parts are there."""
     processes = launched_processes()
     with processes.together():
         arguments = checked(arguments, machine)
@@ -177,7 +173,7 @@ def scores_of(question: Question, answers: pa.Table, rules: Rules) -> tuple[dict
 
 
 def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
-    """Score the predictions of a run folder and write `scores.json`, `analysis.json` and `report.html`."""
+    """Score the predictions of a run folder and write `scores.json` and `analysis.json`."""
     run_file = read_run(folder)
     question = put_again(run_file, upstream_dir)
     result = finish(run_file, question)
@@ -192,7 +188,7 @@ def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
 
 
 def finish(run_file: RunFile, question: Question) -> RunResult:
-    """Score the answers of a run and write its files and report, if all parts are there."""
+    """Score the answers of a run and write its files, if all parts are there."""
     benchmark, table = question.benchmark, question.table
     answers, n_missing = read_answers(run_file, benchmark, question.parts)
     if n_missing:
@@ -203,8 +199,8 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
     if question.prompt_format is not None and question.prompt_format.wordings:
         scores, analysis = with_wordings(benchmark, table, answers, scores, analysis, question.prompt_format, rules)
     analysis = _with_other_tool(analysis, scores, run_file.folder)
-    scored = write_scores(run_file, scores)
-    write_report(scored, write_analysis(analysis, run_file.folder / ANALYSIS_FILE))
+    write_scores(run_file, scores)
+    write_analysis(analysis, run_file.folder / ANALYSIS_FILE)
     return RunResult(run_file, scores, 0, warned=warned)
 
 

@@ -15,8 +15,8 @@ from qabias.errors import QabiasError
 from qabias.logs import Log, Sample, openai_batch
 from qabias.logs.recognise import logs_in, read_log
 from qabias.logs.written import as_written
-from qabias.measuring.collected import Collected, collect, parted
 from qabias.runs.arguments import RunArguments
+from qabias.runs.collected import Collected, collect, parted
 from qabias.runs.folder import RUN_FILE
 from qabias.runs.other_tool import OtherTool, without_reasons
 from qabias.support.suggest import unknown

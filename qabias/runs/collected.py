@@ -13,13 +13,13 @@ from qabias.benchmarks import Benchmark, choose_format, load_benchmark
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.scoring import check_rules
 from qabias.errors import QabiasError
-from qabias.measuring.predictions import check_references, join_answers
-from qabias.measuring.run import RunResult, finish, scores_of
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
 from qabias.runs.coverage import coverage_of
 from qabias.runs.folder import claim, part_path, read_part, read_run, write_part
 from qabias.runs.other_tool import OtherTool, read_other_tool, without_reasons, write_other_tool
+from qabias.runs.predictions import check_references, join_answers
 from qabias.runs.question import Examples, Question, load_examples, put_again
+from qabias.runs.run import RunResult, finish, scores_of
 from qabias.runs.sealed import write_sealed
 from qabias.runs.signature import collected_signature, with_rules
 from qabias.support.suggest import did_you_mean

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from qabias.benchmarks import Benchmark
 from qabias.errors import QabiasError
-from qabias.measuring.run import RunResult, finish
 from qabias.runs.folder import RUN_FILE, RunFile, answers_part, check_free, part_path, read_part, read_run
 from qabias.runs.question import put_again
+from qabias.runs.run import RunResult, finish
 from qabias.runs.sealed import is_sealed, write_sealed
 from qabias.support.files import write_atomically, write_new
 

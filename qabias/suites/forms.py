@@ -15,11 +15,11 @@ from typing import NamedTuple
 from qabias.benchmarks import Benchmark, load_benchmark, loadable_benchmarks
 from qabias.comparison import Comparison, compare
 from qabias.errors import QabiasError
-from qabias.measuring.run import RunResult, run
 from qabias.report.writing import write_comparison
 from qabias.runs.arguments import HERE, Machine, RunArguments
 from qabias.runs.distributed import is_first
 from qabias.runs.folder import default_folder
+from qabias.runs.run import RunResult, run
 from qabias.support.outputs import check_folder
 from qabias.support.suggest import unknown
 

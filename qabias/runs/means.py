@@ -1,0 +1,155 @@
+"""Means over runs or wordings beside the runs themselves: the analysis of the means, and one table for each score."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from qabias.benchmarks import Benchmark, Measure, PromptFormat
+from qabias.benchmarks.base import meaningful
+from qabias.benchmarks.facts import WORDINGS, Scores, run_column
+from qabias.benchmarks.ranges import with_ranges_of_cells
+from qabias.benchmarks.scoring import RUN, Rules
+from qabias.benchmarks.stacking import by_run
+from qabias.runs.outcomes import outcomes_tables
+from qabias.tables.model import Analysis, Column, Figure, Table, Value, estimate
+
+_NOTE = (
+    "The mean over the {what}, each counting once, with 95 % intervals over {clusters}; all {what} are of the same "
+    "{clusters}. The spread is the standard deviation over the {what}; of two or three it is rough."
+)
+
+
+def measures_of(
+    benchmark: Benchmark, question_only: bool = False, scores: Sequence[Mapping[str, Any]] = ()
+) -> tuple[Measure, ...]:
+    """The scores that are compared; where no model saw a context, with what is then to be said of them."""
+    measures = tuple(
+        measure
+        for measure in meaningful(benchmark, question_only)
+        if not measure.lacks or (scores and all(measure.name in of for of in scores))
+    )
+    about = benchmark.facts.question_only
+    if not question_only or about is None:
+        return measures
+    return tuple(
+        replace(
+            measure,
+            source=about.source if measure.source else "",
+            note=" ".join(filter(None, (about.note, measure.note))),
+        )
+        for measure in measures
+    )
+
+
+def of_means(
+    benchmark: Benchmark,
+    measures: Sequence[Measure],
+    names: Sequence[str],
+    scores: Mapping[str, Any],
+    of_runs: Sequence[Mapping[str, Any]],
+    analysis: Analysis,
+    what: str = "runs",
+) -> Analysis:
+    """The analysis of means: tables of outcomes, mean, spread and single runs first, and the others marked as means."""
+    own = (
+        *outcomes_tables(names, of_runs, what.removesuffix("s")),
+        *pooled_tables(benchmark, measures, names, scores, of_runs, what),
+    )
+    note = f"Every score is the mean of {len(names)} {what}; counts and shares of answers are those of all together."
+    means = benchmark.facts.means
+    tables = tuple(_of_pool(table, table.name in means, what) for table in analysis.tables)
+    return replace(analysis, tables=(*own, *tables), notes=(note, *analysis.notes))
+
+
+def with_wordings(
+    benchmark: Benchmark,
+    table: pa.Table,
+    answers: pa.Table,
+    scores: Mapping[str, Any],
+    analysis: Analysis,
+    prompt_format: PromptFormat,
+    rules: Rules,
+) -> tuple[dict[str, Any], Analysis]:
+    """Add the scores of each wording of a set to the means over them."""
+    tables = by_run(table)
+    names = [wording[RUN][0].as_py() for wording in tables]
+    n = answers.num_rows // len(tables)
+    pairs = [(wording.drop_columns([RUN]), answers.slice(number * n, n)) for number, wording in enumerate(tables)]
+    with warnings.catch_warnings():
+        # That some answers are missing was said of all wordings together.
+        warnings.simplefilter("ignore", UserWarning)
+        single = [benchmark.score(*pair, rules) for pair in pairs]
+        shown = benchmark.analyse(*pairs[0], single[0], prompt_format.wordings[0], rules)
+    whole = of_means(benchmark, measures_of(benchmark, False, single), names, scores, single, analysis, "wordings")
+    whole = replace(whole, examples=shown.examples, how_chosen=f"{shown.how_chosen} All are of the wording {names[0]}.")
+    return {**scores, WORDINGS: dict(zip(names, single, strict=True))}, whole
+
+
+def _of_pool(table: Table, is_in_paper: bool, what: str) -> Table:
+    """The table of a run as one of means; the paper has some of them as such."""
+    section = f"{table.section}: mean of the {what}" if table.section else f"Means of the {what}"
+    return replace(table, section=section, source=table.source if is_in_paper else "")
+
+
+def pooled_tables(
+    benchmark: Benchmark,
+    measures: Sequence[Measure],
+    names: Sequence[str],
+    scores: Mapping[str, Any],
+    of_runs: Sequence[Mapping[str, Any]],
+    what: str = "runs",
+) -> list[Table]:
+    """A table for each score: groups by mean, spread and runs."""
+    return [_table(benchmark, measure, names, scores, of_runs, what) for measure in measures]
+
+
+def _table(
+    benchmark: Benchmark,
+    measure: Measure,
+    names: Sequence[str],
+    scores: Mapping[str, Any],
+    of_runs: Sequence[Mapping[str, Any]],
+    what: str,
+) -> Table:
+    means = benchmark.groups(scores, measure)
+    by_run = [benchmark.groups(of, measure) for of in of_runs]
+    about = _NOTE.format(clusters=benchmark.facts.clusters[0], what=what)
+    columns = [run_column(number) for number in range(len(names))]
+    table = Table(
+        f"pooled_{measure.name}",
+        f"{measure.title}: mean over {len(names)} {what}",
+        "",
+        " ".join(filter(None, (measure.note, about))),
+        (
+            Column("group", benchmark.facts.group, "text"),
+            Column("mean", "Mean", measure.kind),
+            Column("spread", "Spread", "share" if measure.kind in ("share", "signed") else measure.kind),
+            *(Column(column, name, measure.kind) for column, name in zip(columns, names, strict=True)),
+        ),
+        tuple(
+            (
+                group,
+                estimate(of, measure.name),
+                _spread(of, measure.name),
+                *(estimate(runs[group], measure.name).value if group in runs else None for runs in by_run),
+            )
+            for group, of in means.items()
+        ),
+        Figure("intervals", "group", ("mean",)),
+        "Means and spread",
+    )
+    found = {"mean": means, **dict(zip(columns, by_run, strict=True))}
+    return with_ranges_of_cells(
+        table,
+        {name: [(of[group], measure) if group in of else None for group in means] for name, of in found.items()},
+    )
+
+
+def _spread(scores: Scores, name: str) -> Value:
+    value = scores["spread"][name]
+    return None if value is None or value != value else float(value)
