@@ -1,4 +1,4 @@
-"""Proxies and certificates of the environment that cannot be used, in one line that names the variable."""
+"""Proxies and certificates of the environment that cannot be used, and addresses without secrets."""
 
 import importlib.util
 
@@ -7,6 +7,7 @@ import pytest
 from qabias.building import sources
 from qabias.errors import QabiasError
 from qabias.scorers.registry import load_scorer
+from qabias.support.address import without_secrets
 from qabias.support.http import Bounds, HttpClient, LastingError
 
 VARIABLES = [f"{kind}_proxy" for kind in ("http", "https", "all", "no")]
@@ -82,3 +83,28 @@ def test_certificates_that_cannot_be_read_are_told_by_the_variable(monkeypatch, 
             file.write_text(content, encoding="utf-8")
         with pytest.raises(LastingError, match=r"cannot read the certificates that .* SSL_CERT_FILE"):
             begin()
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://host/x", "http://host/x"),
+        ("http://host:80/x?token=hunter2#hunter2", "http://host:80/x"),
+        ("http://user:hunter2@host/x", "http://host/x"),
+        ("http://user:hun/ter2@host/x", "http://host/x"),
+        ("http://user:hun@ter2@host/x", "http://host/x"),
+        ("http://user:hun://ter2@host", "http://host"),
+        ("HTTPS:/user:hunter2@host/x", "HTTPS:/host/x"),
+        ("http:user:hunter2@host", "http:host"),
+        ("//user:hunter2@host/x", "//host/x"),
+        ("user:hunter2@host", "host"),
+        ("user:/hunter2@host", "host"),
+        ("socks5://user:hunter2@host:1", "socks5://host:1"),
+        ("http://user:hun?ter2@host", "http://..."),
+        ("http://user:hun#ter2@host", "http://..."),
+        ("http://host/x?token=hun@ter2", "http://..."),
+        ("", ""),
+    ],
+)
+def test_an_address_is_shown_without_what_may_be_secret_however_malformed_it_is(url, shown):
+    assert without_secrets(url) == shown

@@ -1,6 +1,5 @@
 """The journal of a server's answers: what is torn or damaged is asked again, nothing else is lost."""
 
-import json
 import os
 
 import pytest
@@ -52,22 +51,11 @@ def test_a_flipped_bit_anywhere_in_a_journal_never_changes_an_answer(path):
             assert len(found) >= len(ANSWERS) - 2, (place, bit)  # two, where the flip joins two lines
 
 
-@pytest.mark.parametrize("answer", [5, None, True, 2.5])
-def test_an_answer_of_a_type_that_none_has_is_asked_again(tmp_path, answer):
-    (tmp_path / "j").write_text(
-        json.dumps({"request": "a", "answer": answer}) + "\n" + json.dumps({"request": "b", "answer": "kept"}) + "\n"
-    )
-    kept = Journal(tmp_path / "j")
-    assert "a" not in kept
-    assert kept["b"] == "kept"
-
-
-@pytest.mark.parametrize("line", ["[" * 100_000, '{"request": ["a"], "answer": "b"}', "[]", "5", '{"answer": "b"}', ""])
-def test_lines_that_are_none_of_a_journal_are_passed_over(tmp_path, line):
-    (tmp_path / "j").write_text(f'{line}\n{{"request": "b", "answer": "kept"}}\n')
-    kept = Journal(tmp_path / "j")
-    assert kept["b"] == "kept"
-    assert "a" not in kept
+@pytest.mark.parametrize("line", ["[" * 100_000, '{"request": "a", "answer": "b"}', "[]", "5", ""])
+def test_lines_that_are_none_of_a_journal_are_passed_over(path, line):
+    path.write_text(f"{line}\n{path.read_text()}")
+    assert found_in(path) == ANSWERS
+    assert "a" not in Journal(path)
 
 
 def test_answers_are_put_on_the_disk_at_most_every_second_and_at_the_end(tmp_path, monkeypatch):

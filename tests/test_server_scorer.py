@@ -1,21 +1,24 @@
-"""A model behind a server gives the same figures as the model itself."""
+"""A model behind a server gives the same figures as the model itself; its options, and the fields of requests."""
 
-import json
-
+import pyarrow.parquet as pq
 import pytest
 
 from qabias.answers import parse_choice
-from qabias.answers.outcomes import outcomes
+from qabias.answers.outcomes import outcome
 from qabias.errors import QabiasError
-from qabias.scorers.base import Request
+from qabias.planning.server import estimate_run
+from qabias.runs.arguments import RunArguments
+from qabias.runs.asking import asked
+from qabias.runs.run import run
+from qabias.scorers.base import ConfiguredScorer, GeneratingScorer, Request
 from qabias.scorers.causal import CausalScorer
 from qabias.scorers.registry import load_scorer
 from qabias.scorers.server.echo import sum_option
-from qabias.scorers.server.options import CONCURRENCY, parse_options
+from qabias.scorers.server.options import CONCURRENCY, check_url, parse_body, parse_options
 
 from . import tiny_models
 from .echo_model import EchoModel
-from .loopback_server import chat, written
+from .loopback_server import chat, digest, letter_of, written
 from .loopback_server import serve as serve
 from .loopback_server import surroundings as surroundings
 from .test_causal_scorer import REQUESTS
@@ -23,40 +26,44 @@ from .test_causal_scorer import REQUESTS
 pytestmark = pytest.mark.usefixtures("surroundings", "one_thread")
 
 
+def load(url="http://h/v1", **options):
+    return load_scorer("server", "m", scorer_options={"url": url, **options})
+
+
+def saying(message, finish="stop", bodies=None):
+    """A reply with one message; keeps the bodies of requests."""
+    bodies = [] if bodies is None else bodies
+    return lambda path, body: bodies.append(body) or {"choices": [{"message": message, "finish_reason": finish}]}
+
+
 # Log-likelihoods
 
 
-@pytest.mark.parametrize(("adds_bos", "refuses_zero"), [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize(("adds_bos", "refuses_zero"), [(False, False), (True, True)])
 def test_echoed_log_likelihoods_are_those_of_the_causal_scorer(serve, adds_bos, refuses_zero):
     model = EchoModel(adds_bos, refuses_zero)
-    server = serve(model)
-    scorer = load_scorer("server", "m", scorer_options={"url": server.url, "mode": "echo"})
+    scorer = load(serve(model).url, mode="echo")
     if refuses_zero:
-        with pytest.warns(UserWarning, match="one token is generated for every option and cut off"):
-            found = scorer.score(REQUESTS)
+        with pytest.warns(UserWarning, match="one token"):
+            scores = scorer.score(REQUESTS)
         assert model.asked_for.count(0) <= CONCURRENCY
     else:
-        found = scorer.score(REQUESTS)
+        scores = scorer.score(REQUESTS)
         assert set(model.asked_for) == {0}
     expected = CausalScorer(tiny_models.load(model.model, adds_bos=adds_bos)).score(REQUESTS)
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(scores, expected, strict=True):
         assert one.loglikelihoods == pytest.approx(other.loglikelihoods, abs=1e-4)
         assert one.n_tokens.tolist() == other.n_tokens.tolist()
         assert one.n_bytes.tolist() == other.n_bytes.tolist()
 
 
 def test_a_token_across_the_boundary_counts_with_the_option():
-    answer = {
-        "choices": [
-            {
-                "logprobs": {
-                    "tokens": ["Who", "? A", " baker", "."],
-                    "token_logprobs": [None, -1.0, -2.0, -4.0],
-                    "text_offset": [0, 3, 6, 12],
-                }
-            }
-        ]
+    logprobs = {
+        "tokens": ["Who", "? A", " baker", "."],
+        "token_logprobs": [None, -1.0, -2.0, -4.0],
+        "text_offset": [0, 3, 6, 12],
     }
+    answer = {"choices": [{"logprobs": logprobs}]}
     assert sum_option(answer, "Who? A baker.", len(" A baker."), 0) == {"loglikelihood": -7.0, "n_tokens": 3}
     assert sum_option(answer, "Who? A baker.", len(" baker."), 0) == {"loglikelihood": -6.0, "n_tokens": 2}
 
@@ -64,7 +71,7 @@ def test_a_token_across_the_boundary_counts_with_the_option():
 @pytest.mark.parametrize("offset", [-1, 0])
 def test_offsets_that_a_server_does_not_know_are_refused(offset):
     logprobs = {"tokens": ["Who?", " a", " b"], "token_logprobs": [-3.0, -1.0, -2.0], "text_offset": [offset] * 3}
-    with pytest.raises(QabiasError, match="text offsets are not those"):
+    with pytest.raises(QabiasError, match="offsets"):
         sum_option({"choices": [{"logprobs": logprobs}]}, "Who? a b", len(" a b"), 0)
 
 
@@ -88,63 +95,85 @@ def logprobs_reply(**changes):
     ],
 )
 def test_a_server_without_log_probabilities_of_the_prompt_says_what_to_do(serve, reply):
-    scorer = load_scorer("server", "m", scorer_options={"url": serve(reply).url, "mode": "echo"})
     with pytest.raises(QabiasError, match="mode=chat"):
-        scorer.score([Request("a", (" b",))])
-    good = load_scorer("server", "m", scorer_options={"url": serve(logprobs_reply()).url, "mode": "echo"})
-    assert good.score([Request("a", (" b",))])[0].loglikelihoods.tolist() == [-1.0]
+        load(serve(reply).url, mode="echo").score([Request("a", (" b",))])
+    (scores,) = load(serve(logprobs_reply()).url, mode="echo").score([Request("a", (" b",))])
+    assert scores.loglikelihoods.tolist() == [-1.0]
 
 
-# Written answers
+# Fields of a user's own
 
 
-def test_models_that_want_another_limit_and_no_temperature_get_it(serve):
+@pytest.mark.parametrize(
+    ("options", "body"),
+    [
+        ({"body.reasoning_effort": "low", "url": "http://h/v1"}, {"reasoning_effort": "low"}),
+        ({"body.seed": "1", "body.top_p": "0.9"}, {"seed": 1, "top_p": 0.9}),
+        ({"body.chat_template_kwargs.enable_thinking": "false"}, {"chat_template_kwargs": {"enable_thinking": False}}),
+        ({"body.a": '{"b": [1, null]}', "body.a.c": '"1"'}, {"a": {"b": [1, None], "c": "1"}}),
+        ({"body.a": "NaN and more", "body.b": "{torn", "body.c": ""}, {"a": "NaN and more", "b": "{torn", "c": ""}),
+        ({"body.a": '"Infinity"', "body.b": "1e308"}, {"a": "Infinity", "b": 1e308}),
+        ({"body.a.model": "x"}, {"a": {"model": "x"}}),
+    ],
+)
+def test_values_are_json_where_they_can_be_and_dots_lead_into_objects(options, body):
+    assert parse_body(options) == body
+
+
+@pytest.mark.parametrize(
+    ("options", "fields", "settings"),
+    [
+        (
+            {"body.max_completion_tokens": "99", "body.temperature": "null"},
+            {"max_completion_tokens": 99},
+            {"max_new_tokens": "99", "temperature": "none"},
+        ),
+        (
+            {"body.temperature": "0.6", "max_new_tokens": "9"},
+            {"max_tokens": 9, "temperature": 0.6},
+            {"max_new_tokens": "9", "temperature": "0.6"},
+        ),
+        (
+            {"body.seed": "null"},
+            {"max_tokens": 256, "temperature": 0, "seed": None},
+            {"max_new_tokens": "256", "temperature": "0"},
+        ),
+    ],
+)
+def test_models_that_want_another_limit_or_temperature_get_it(serve, options, fields, settings):
     bodies = []
-    server = serve(lambda path, body: bodies.append(body) or {"choices": [{"message": {"content": "A"}}]})
-    options = {"url": server.url, "token_field": "max_completion_tokens", "temperature": "none", "max_new_tokens": "99"}
-    assert load_scorer("server", "m", scorer_options=options).generate(["q"], ["q"]) == [("A",)]
-    assert bodies == [{"model": "m", "messages": [{"role": "user", "content": "q"}], "max_completion_tokens": 99}]
+    scorer = load(serve(saying({"content": "A"}, bodies=bodies)).url, **options)
+    assert scorer.generate(["q"], ["q"]) == [("A",)]
+    assert bodies == [{"model": "m", "messages": [{"role": "user", "content": "q"}], **fields}]
+    assert scorer.settings == settings
 
 
-def test_an_answer_without_text_is_empty_and_unparsed(serve):
-    server = serve(lambda path, body: {"choices": [{"message": {"content": None}}]})
-    assert written(chat(server), ["q"]) == [""]
-    assert parse_choice("", ("a", "b", "c")) == -1
-    assert [parse_choice(text, ("x", "y", "z")) for text in ("B", "b.", " **B**", "(b)", "B. y")] == [1] * 5
+def test_a_field_of_an_echo_does_not_replace_the_length_of_an_option(serve):
+    model, bodies = EchoModel(), []
+    server = serve(lambda path, body: bodies.append(body) or model(path, body))
+    request = Request("Who?", (" A baker", " The cook of the house"))
+    (plain,) = load(server.url, mode="echo").score([request])
+    (scores,) = load(server.url, mode="echo", **{"body.option_length": "3"}).score([request])
+    assert scores.loglikelihoods.tolist() == plain.loglikelihoods.tolist()
+    assert scores.n_tokens.tolist() == plain.n_tokens.tolist()
+    assert [body.get("option_length") for body in bodies] == [None, None, 3, 3]
+    assert not any("option length" in body for body in bodies)
 
 
-@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_why_an_answer_ended_and_what_was_thought_is_kept_and_not_read(serve, tmp_path, field):
-    message = {"content": "B", field: "It may be A."}
-    replies = [
-        {"choices": [{"message": message, "finish_reason": "stop"}]},
-        {"choices": [{"message": {"content": "", field: "It may be"}, "finish_reason": "length"}]},
-        {"choices": [{"message": {"content": None, "refusal": "I can't help with that."}, "finish_reason": "stop"}]},
-    ]
-    server = serve(lambda path, body: replies[int(body["messages"][0]["content"])])
-    journal = tmp_path / "requests.jsonl"
-    for _ in range(2):  # the second time from the journal
-        texts = written(chat(server, journal), ["0", "1", "2"])
-        assert texts == ["B", "", "I can't help with that."]
-        assert [text.finish for text in texts] == ["stop", "length", "stop"]
-        assert [text.thinking for text in texts] == ["It may be A.", "It may be", ""]
-        places = [parse_choice(text, ("x", "y", "z")) for text in texts]
-        assert outcomes(texts, places) == ["answered", "truncated", "refused"]
+def test_other_fields_are_another_run_and_other_requests(serve, tmp_path):
+    bodies = []
+    server = serve(saying({"content": "ANSWER: A"}, bodies=bodies))
 
+    def ask(value, folder):
+        options = {"url": server.url, "body.reasoning_effort": value}
+        arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=4, options=options)
+        return run(arguments, tmp_path / folder).signature
 
-def test_what_a_filter_held_back_says_so(serve):
-    server = serve(lambda path, body: (400, {"error": {"message": "no", "code": "content_filter"}}, {}))
-    ((text,),) = chat(server).generate(["q"], ["q"])
-    assert outcomes([text], [-1]) == ["filtered"]
-
-
-def test_a_journal_of_an_earlier_version_holds_texts_alone(serve, tmp_path):
-    server = serve(lambda path, body: {"choices": [{"message": {"content": "B"}}]})
-    journal = tmp_path / "requests.jsonl"
-    written(chat(server, journal), ["q"])
-    line = json.loads(journal.read_text("utf-8"))
-    journal.write_text(json.dumps({"request": line["request"], "answer": "C"}) + "\n", "utf-8")
-    assert written(chat(server, journal), ["q"]) == ["C"]
+    assert "+body.reasoning_effort=low+" in ask("low", "run")
+    with pytest.raises(QabiasError, match="another run"):
+        ask("high", "run")
+    ask("high", "other")
+    assert [body["reasoning_effort"] for body in bodies] == ["low"] * 4 + ["high"] * 4
 
 
 # Options
@@ -153,37 +182,63 @@ def test_a_journal_of_an_earlier_version_holds_texts_alone(serve, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "url=http://HOST:PORT/v1"),
-        ({"url": "host:8000/v1"}, "not of the form"),
-        ({"url": "ftp://host/v1"}, "not of the form"),
-        ({"url": "http://host:port/v1"}, "not of the form"),
-        ({"url": "http://user:hunter2@host/v1"}, "no user, password or query"),
-        ({"url": "user:hunter2@host"}, "no user, password or query"),
-        ({"url": "http://host/v1?key=hunter2"}, "no user, password or query"),
-        ({"url": "http://h/v1", "mode": "talk"}, "give chat, logprobs or echo"),
-        ({"url": "http://h/v1", "api_key": "hunter2"}, "no option 'api_key'; it has url, mode"),
-        ({"url": "http://h/v1", "concurrency": "0"}, "concurrency is '0'"),
-        ({"url": "http://h/v1", "timeout": "inf"}, "timeout is 'inf'"),
-        ({"url": "http://h/v1", "max_new_tokens": "many"}, "max_new_tokens is 'many'"),
-        ({"url": "http://h/v1", "mode": "echo", "max_new_tokens": "3"}, "max_new_tokens is for mode=chat; leave out"),
-        ({"url": "http://h/v1", "token_field": "tokens"}, "give max_tokens or max_completion_tokens"),
-        ({"url": "http://h/v1", "temperature": "1"}, "temperature is '1'; give 0 or none"),
-        ({"url": "http://h/v1", "mode": "echo", "temperature": "none"}, "is for mode=chat or logprobs; leave out"),
-        ({"url": "http://h/v1", "top_logprobs": "5"}, "top_logprobs is for mode=logprobs"),
-        ({"url": "http://h/v1", "mode": "logprobs", "top_logprobs": "0"}, "top_logprobs is '0'"),
-        ({"batch": ""}, "batch is ''; give batch=write, or batch=read=FILE"),
-        ({"batch": "read"}, "batch is 'read'; give"),
-        ({"batch": "read=a,"}, "batch is 'read=a,'; give"),
-        ({"batch": "read=no/such.jsonl"}, "batch=read=no/such.jsonl: there is no such file"),
-        ({"batch": "write", "mode": "echo"}, "batch is for mode=chat or logprobs"),
-        ({"batch": "write"}, "a batch lies in a run folder"),
-        ({"url": "http://h/v1", "price_in": "1"}, "both price_in and price_out"),
-        ({"url": "http://h/v1", "price_in": "-1", "price_out": "1"}, "price_in is '-1'"),
+        ({"url": ""}, "form"),
+        ({"mode": "talk"}, "mode is"),
+        ({"api_key": "hunter2"}, "api_key"),
+        ({"concurrency": "0"}, "concurrency is '0'"),
+        ({"timeout": "inf"}, "timeout is 'inf'"),
+        ({"timeout": "0"}, "timeout is '0'"),
+        ({"max_new_tokens": "many"}, "max_new_tokens is 'many'"),
+        ({"mode": "echo", "max_new_tokens": "3"}, "max_new_tokens is for mode=chat"),
+        ({"max_new_tokens": "3", "body.max_completion_tokens": "3"}, "same limit"),
+        ({"top_logprobs": "5"}, "top_logprobs is for mode=logprobs"),
+        ({"mode": "logprobs", "top_logprobs": "0"}, "top_logprobs is '0'"),
+        ({"batch": ""}, "batch is ''"),
+        ({"batch": "read=a,"}, "batch is 'read=a,'"),
+        ({"batch": "read=no/such.jsonl"}, "no/such"),
+        ({"batch": "write", "mode": "echo"}, "batch is for"),
+        ({"batch": "write"}, "run folder"),
+        ({"price_in": "1"}, "price_out"),
+        ({"price_in": "-1", "price_out": "1"}, "price_in is '-1'"),
+        *(({f"body.{name}": "1"}, f"body.{name}") for name in ("model", "messages", "prompt", "max_tokens", "stream")),
+        *(({f"body.{name}": "1"}, f"body.{name}") for name in ("logprobs", "top_logprobs", "echo", "n")),
+        *(({"body.temperature": value}, "body.temperature") for value in ("hot", "-1", "true", '{"a": 1}')),
+        *(({"body.max_completion_tokens": value}, "body.max_completion_tokens") for value in ("many", "0", "null")),
+        ({"body.temperature": "0.6", "mode": "logprobs"}, "body.temperature"),
+        ({"body.temperature": "0.6", "mode": "echo"}, "body.temperature"),
+        ({"body.extra_body": '{"top_k": 1}'}, "extra_body"),
+        ({"body.extra_body.top_k": "1"}, "extra_body"),
+        *(({name: "1"}, "names no field") for name in ("body.", "body.a..b", "body.a b")),
+        *(({"body.a": value}, "body.a") for value in ("x|limit:none", "x\ny")),
+        ({"body.a": "1", "body.a.b": "2"}, "leads into a"),
+        ({"body.a": '{"b": 1}', "body.a.b": "2"}, "twice"),
+        *(({"body.top_p": value}, "body.top_p") for value in ("1e999", "NaN", "-Infinity", '{"a": {"b": [NaN]}}')),
     ],
 )
-def test_wrong_options_are_refused_and_secrets_not_repeated(options, message):
+def test_wrong_options_are_refused(options, message):
     with pytest.raises(QabiasError, match=message) as error:
-        load_scorer("server", "m", scorer_options=options)
+        load(**options)
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        *(
+            (url, "not of the form")
+            for url in ("host:8000/v1", "ftp://host/v1", "http://host:port/v1", "http://[bad/v1")
+        ),
+        *((f"http://{host}/v1", "not of the form") for host in ("a" * 64 + ".example", "a..example", "host:99999")),
+        *((f"http://{rest}", "ASCII") for rest in ("ﬁ.example/v1", "host/v1\x1b[2J", "host/a path")),
+        ("http://user:hunter2@host/v1", "password"),
+        ("user:hunter2@host", "password"),
+        ("http://host/v1?key=hunter2", "password"),
+    ],
+)
+def test_an_address_that_is_none_is_refused_and_not_repeated(url, message):
+    with pytest.raises(QabiasError, match=message) as error:
+        check_url(url)
+    assert url not in str(error.value)
     assert "hunter2" not in str(error.value)
 
 
@@ -192,9 +247,104 @@ def test_options_are_read_from_texts():
     assert (options.url, options.timeout, options.price_in, options.price_out) == ("http://h/v1", 2.5, 0.15, 0.6)
     assert (options.mode, options.concurrency, options.tokenizer) == ("chat", CONCURRENCY, None)
     assert (options.max_new_tokens, options.top_logprobs, dict(options.body), options.batch) == (None, 20, {}, "")
+    with pytest.raises(QabiasError, match="url"):
+        parse_options({})
 
 
 @pytest.mark.parametrize("wrong", [{"revision": "main"}, {"dtype": "float16"}])
 def test_what_only_the_server_can_choose_is_refused(wrong):
-    with pytest.raises(QabiasError, match="the server's to choose"):
+    with pytest.raises(QabiasError, match="revision and dtype"):
         load_scorer("server", "m", scorer_options={"url": "http://127.0.0.1:1/v1"}, **wrong)
+
+
+# The room for an answer
+
+
+@pytest.mark.parametrize(("word", "tokens"), [("write", 4 * 64), ("reason", 4 * 1024)])
+def test_an_answer_has_four_times_the_room_that_its_format_needs(serve, tmp_path, word, tokens):
+    bodies = []
+    server = serve(saying({"content": "ANSWER: A"}, bodies=bodies))
+    arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=4, options={"url": server.url})
+    arguments = asked(arguments, word)
+    estimate = estimate_run(arguments)
+    signature = run(arguments, tmp_path / "run").signature
+    assert {body["max_tokens"] for body in bodies} == {tokens}
+    assert f"|scorer:server+max_new_tokens={tokens}+temperature=0|" in signature
+    assert estimate.generated_tokens == 4 * tokens
+
+
+def test_a_limit_that_a_user_sets_stays(serve):
+    scorer = chat(serve())
+    assert isinstance(scorer, GeneratingScorer)
+    assert isinstance(scorer, ConfiguredScorer)
+    scorer.limit_new_tokens(100)
+    assert (scorer.new_tokens, scorer.settings["max_new_tokens"]) == (400, "400")
+    fixed = load(max_new_tokens="7")
+    fixed.limit_new_tokens(100)
+    assert (fixed.new_tokens, fixed.settings["max_new_tokens"]) == (7, "7")
+
+
+# Messages and thinking
+
+
+CHANNELS = "<|channel|>analysis<|message|>A or B?<|end|><|start|>assistant<|channel|>final<|message|>B"
+
+
+@pytest.mark.parametrize(
+    ("message", "finish", "text", "thinking", "place", "became"),
+    [
+        ({"content": "B", "reasoning": "It may be A."}, "stop", "B", "It may be A.", 1, "answered"),
+        ({"content": "", "reasoning_content": "It may"}, "length", "", "It may", -1, "truncated"),
+        ({"content": CHANNELS}, "length", CHANNELS, "", 1, "answered"),
+        ({"content": "<think>It is A"}, "length", "<think>It is A", "", -1, "truncated"),
+        ({"reasoning": "It is A"}, "length", "", "It is A", -1, "truncated"),
+        ({"content": None, "reasoning_content": "It is A"}, "length", "", "It is A", -1, "truncated"),
+        ({"content": None, "reasoning": None, "refusal": "I can't help."}, "stop", "I can't help.", "", -1, "refused"),
+        ({"content": None}, "stop", "", "", -1, "unread"),
+    ],
+)
+def test_text_thinking_and_why_an_answer_ended_are_kept(
+    serve, tmp_path, message, finish, text, thinking, place, became
+):
+    server = serve(saying(message, finish))
+    for _ in range(2):  # the second time from the journal
+        (answer,) = written(chat(server, tmp_path / "requests.jsonl"), ["q"])
+        assert (str(answer), answer.thinking, answer.finish) == (text, thinking, finish)
+        assert parse_choice(answer, ("x", "y", "z")) == place
+        assert outcome(answer, place) == became
+    assert server.attempts["q"] == 1
+
+
+def test_what_a_filter_held_back_is_filtered(serve):
+    server = serve(lambda path, body: (400, {"error": {"message": "no", "code": "content_filter"}}, {}))
+    ((text,),) = chat(server).generate(["q"], ["q"])
+    assert outcome(text, -1) == "filtered"
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "chunks"])
+def test_thinking_stands_in_a_column_of_its_own_and_is_not_read(serve, tmp_path, field):
+    def reply(path, body):
+        prompt = body["messages"][0]["content"]
+        is_cut = digest(prompt) % 4 == 0
+        thought = f"It may be {'ABC'['ABC'.index(letter_of(prompt)) - 1]}. The answer is A."
+        letter = "" if is_cut else letter_of(prompt)
+        if field == "chunks":
+            message = {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": thought}]}]}
+            message["content"] += [{"type": "text", "text": letter}] if letter else []
+        else:
+            message = {"content": letter, field: thought}
+        return {"choices": [{"message": message, "finish_reason": "length" if is_cut else "stop"}]}
+
+    server = serve(reply)
+    arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=40, options={"url": server.url})
+    scores = run(arguments, tmp_path / "run").scores
+    rows = pq.read_table(tmp_path / "run" / "predictions").to_pylist()
+    assert all(row["thinking"].startswith("It may be ") for row in rows)
+    prompts = list(server.answered)
+    cut = [prompt for prompt in prompts if digest(prompt) % 4 == 0]
+    assert len(cut) > 2
+    assert scores["outcomes"]["truncated"] == len(cut) == [row["outcome"] for row in rows].count("truncated")
+    assert scores["outcomes"]["answered"] == 40 - len(cut)
+    assert all((row["outputs"], row["prediction"]) == ([""], -1) for row in rows if row["outcome"] == "truncated")
+    letters = ["ABC"[row["prediction"]] for row in rows if row["outcome"] == "answered"]
+    assert sorted(letters) == sorted(letter_of(prompt) for prompt in prompts if prompt not in cut)

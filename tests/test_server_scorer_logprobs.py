@@ -285,10 +285,10 @@ def test_what_a_filter_held_back_has_no_answer_and_the_journal_says_why(serve, t
     assert [["A", -0.1]] in kept
 
 
-def test_the_token_field_and_the_temperature_are_those_of_written_answers(serve):
+def test_the_limit_and_the_temperature_are_those_of_written_answers(serve):
     bodies = []
     server = serve(lambda path, body: bodies.append(body) or answer(content([("A", -0.1)])))
-    options = {"token_field": "max_completion_tokens", "temperature": "none", "top_logprobs": "5", "body.seed": "1"}
+    options = {"body.max_completion_tokens": "1", "body.temperature": "null", "top_logprobs": "5", "body.seed": "1"}
     scorer(server, **options).score([Request("q", LETTERS)])
     sent = {"max_completion_tokens": 1, "logprobs": True, "top_logprobs": 5, "seed": 1}
     assert bodies == [{"model": "m", "messages": [{"role": "user", "content": "q"}], **sent}]

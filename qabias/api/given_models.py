@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
 
     from qabias.scorers.base import Request
-    from qabias.scorers.server.given import ChatClient, CompletionClient
+    from qabias.scorers.server.openai_client import ChatClient, CompletionClient
 
 Answers: TypeAlias = "Callable[[list[str]], Sequence[str] | Awaitable[Sequence[str]]]"
 """A function from prompts to answers, one for each; it may be async."""
@@ -91,7 +91,7 @@ def given_model(model: Model, tokenizer: PreTrainedTokenizerBase | None, name: s
 
 def _asked_elsewhere(model: Any, tokenizer: object, name: str | None) -> GivenModel:
     """A client or a function, which nothing is known of but the name that the caller gives."""
-    from qabias.scorers.server.given import is_client
+    from qabias.scorers.server.openai_client import is_client
 
     is_of_client = is_client(model)
     if not is_of_client and not callable(model):

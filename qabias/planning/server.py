@@ -12,9 +12,8 @@ from qabias.planning.count import ask, check_run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples, put
 from qabias.scorers.journal import request_hash
-from qabias.scorers.server import KIND
-from qabias.scorers.server.client import Asker, Body
-from qabias.scorers.server.scorer import make_scorer
+from qabias.scorers.server import KIND, make_scorer
+from qabias.scorers.server.asking import Asker, Body
 from qabias.support.printable import echo
 
 BYTES_PER_TOKEN = 4

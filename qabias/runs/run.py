@@ -35,7 +35,7 @@ from qabias.runs.progress import RunProgress
 from qabias.runs.question import Examples, Question, load_examples, put, put_again
 from qabias.runs.scored import write_scores
 from qabias.runs.turns import turn
-from qabias.scorers.base import BatchScorer, ProgressScorer, Scorer
+from qabias.scorers.base import BatchScorer, Scorer
 from qabias.scorers.registry import lasting_options, load_scorer, scorer_of
 from qabias.tables.model import Analysis, write_analysis
 
@@ -107,8 +107,6 @@ def _ask_missing(run: RunFile, question: Question, scorer: Scorer, mine: range, 
         missing = [number for number in mine if not is_there(run, question, number)]
     n_mine, n_missing = (sum(question.parts[number].num_rows for number in numbers) for numbers in (mine, missing))
     is_shown = machine.shows_progress and processes.rank == 0
-    if isinstance(scorer, ProgressScorer) and is_shown:
-        scorer.show_progress()
     stream = sys.stderr if is_shown else None
     with processes.apart(), closing(RunProgress(run.benchmark, n_mine, n_mine - n_missing, stream)) as progress:
         for number in missing:
@@ -146,6 +144,7 @@ def prepare(
         token_budget=machine.token_budget,
         scorer_options=options,
         journal=folder / "requests.jsonl",
+        shows_progress=machine.shows_progress and launched_processes().rank == 0,
         handed_over=given,
     )
     return Prepared(arguments, folder, scorer, put(examples, arguments, scorer))

@@ -114,15 +114,6 @@ class GeneratingScorer(Protocol):
 
 
 @runtime_checkable
-class ProgressScorer(Scorer, Protocol):
-    """A scorer that can show people how far its requests are."""
-
-    def show_progress(self) -> None:
-        """Show it from now on."""
-        ...
-
-
-@runtime_checkable
 class BatchScorer(Protocol):
     """A scorer whose answers may come later, in files.
 

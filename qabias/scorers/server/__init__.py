@@ -1,24 +1,60 @@
-"""Models behind an OpenAI-compatible HTTP endpoint: vLLM, TGI, llama.cpp, hosted services."""
+"""Models behind an OpenAI-compatible HTTP endpoint: vLLM, TGI, llama.cpp, hosted services.
+
+A model writes (`chat`), or says how likely the letter of each answer is (`logprobs`), or the text of each (`echo`).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
 
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel
-from qabias.scorers.base import Scorer
 from qabias.scorers.kind import ASK_METHODS, Loading, ScorerKind
-from qabias.scorers.server.body import PREFIX
-from qabias.scorers.server.options import parse_options
+from qabias.scorers.server.options import ECHO, LOGPROBS, PREFIX, ServerOptions, parse_options
+
+if TYPE_CHECKING:
+    from qabias.scorers.server.asking import Asker
+    from qabias.scorers.server.chat import ServerScorer
 
 
-def _load(loading: Loading) -> Scorer:
+def _load(loading: Loading) -> ServerScorer:
     if loading.revision is not None or loading.dtype != "auto":
         raise QabiasError("server: revision and dtype are the server's to choose; leave them out")
     if isinstance(loading.handed_over, LoadedModel):
         raise QabiasError(f"server: model {loading.model!r} is in memory here; choose a scorer that asks it, or none")
-    from qabias.scorers.server.scorer import load, load_given
+    from qabias.scorers.server.batch import BatchClient
+    from qabias.scorers.server.client import Client
+    from qabias.scorers.server.modes import explain_failure
+    from qabias.scorers.server.openai_client import OpenAIClient
 
-    if loading.handed_over is not None:
-        options = parse_options(loading.options, has_client=True)
-        return load_given(loading.model, loading.handed_over, options, loading.journal)
-    return load(loading.model, parse_options(loading.options), loading.journal)
+    model, has_client = loading.model, loading.handed_over is not None
+    options = parse_options(loading.options, has_client)
+    if options.batch:
+        return make_scorer(model, BatchClient(loading.journal, options.batch, options.results), options)
+    client: OpenAIClient | Client
+    if has_client:
+        client = OpenAIClient(loading.handed_over, options.concurrency, loading.journal, loading.shows_progress)
+    else:
+        client = Client(
+            options.url,
+            concurrency=options.concurrency,
+            timeout=options.timeout,
+            journal=loading.journal,
+            shows_progress=loading.shows_progress,
+        )
+    client.explain_failure = partial(explain_failure, client, model, options)
+    return make_scorer(model, client, options)
+
+
+def make_scorer(model: str, client: Asker, options: ServerOptions) -> ServerScorer:
+    """Make the scorer of a mode."""
+    from qabias.scorers.server.chat import ServerChatScorer
+    from qabias.scorers.server.echo import ServerEchoScorer
+    from qabias.scorers.server.logprobs import ServerLogprobScorer
+
+    made_for = {ECHO: ServerEchoScorer, LOGPROBS: ServerLogprobScorer}
+    return made_for.get(options.mode, ServerChatScorer)(model, client, options)
 
 
 KIND = ScorerKind(
@@ -30,11 +66,8 @@ KIND = ScorerKind(
         "url": "base of the endpoint, e.g. http://host:8000/v1",
         "mode": "chat for written answers, logprobs for probabilities of letters, or echo for those of texts",
         "concurrency": "most requests under way at once",
-        "timeout": "seconds to wait for a sign of life",
-        "total_timeout": "seconds that one request may take in all; by default ten times the timeout",
+        "timeout": "seconds to wait for a sign of life; a whole request may take ten times as long",
         "max_new_tokens": "most tokens of a written answer; by default four times what the prompt format needs",
-        "token_field": "what the server calls that limit: max_tokens or max_completion_tokens",
-        "temperature": "0, or none for a server that wants none to be named",
         "top_logprobs": "number of the likeliest tokens that the server is to name with mode=logprobs",
         "batch": "write for request files of a batch service, read=FILE,FILE for its result files",
         "tokenizer": "tokenizer that an estimate counts with",
@@ -46,6 +79,6 @@ KIND = ScorerKind(
     asks={"options": {"mode": "echo"}, "letter": {"mode": "logprobs"}}
     | {word: {"mode": "chat"} for word in ASK_METHODS[2:]},
     parse_options=parse_options,
-    passing_options=("url", "concurrency", "timeout", "total_timeout", "batch", "tokenizer", "price_in", "price_out"),
+    passing_options=("url", "concurrency", "timeout", "batch", "tokenizer", "price_in", "price_out"),
     chats=True,
 )

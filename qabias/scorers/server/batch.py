@@ -1,4 +1,4 @@
-"""Batches: requests in files, and answers from files, in place of a server.
+"""Batches: requests in files, and answers from files, without a server.
 
 OpenAI's batch service, and others after it, take files of JSON lines with a request each (`custom_id`, `method`,
 `url`, `body`) and give, within a day and for half the price, files of JSON lines with an answer each (`custom_id`,
@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.errors import QabiasError
 from qabias.scorers.journal import Journal, request_hash
+from qabias.scorers.server.asking import Asker, Body, RefusedError, failure, is_failure, printable
 from qabias.scorers.server.chat import PATH
-from qabias.scorers.server.client import Asker, Body, RefusedError, failure, is_failure
 from qabias.scorers.server.options import READ, WRITE
-from qabias.scorers.server.secrets import cleaned
 from qabias.support.files import write_atomically
 
 FOLDER = "batch"
@@ -61,7 +60,7 @@ class Results(NamedTuple):
 
 def read_results(paths: Iterable[Path]) -> Results:
     """Read result files, those of errors too; the order of files and lines does not matter."""
-    found = Results({}, [])
+    results = Results({}, [])
     for path in paths:
         try:
             lines = path.read_bytes().splitlines()
@@ -72,11 +71,11 @@ def read_results(paths: Iterable[Path]) -> Results:
                 name, reply = _read_result(line)
             except (ValueError, KeyError, TypeError):
                 if line.strip():
-                    found.unreadable.append(f"{path.name}:{number}")
+                    results.unreadable.append(f"{path.name}:{number}")
                 continue
-            if not (name in found.replies and found.replies[name].is_answer):
-                found.replies[name] = reply
-    return found
+            if not (name in results.replies and results.replies[name].is_answer):
+                results.replies[name] = reply
+    return results
 
 
 def _read_result(line: bytes) -> tuple[str, Reply]:
@@ -101,34 +100,28 @@ class RequestFiles:
 
     def add(self, name: str, body: Body) -> None:
         """Add a request."""
-        line = {"custom_id": name, "method": "POST", "url": f"/v1/{PATH}", "body": body}
-        self._add_line(json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")
-
-    def _add_line(self, line: bytes) -> None:
+        request = {"custom_id": name, "method": "POST", "url": f"/v1/{PATH}", "body": body}
+        line = json.dumps(request, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         if self._lines and (len(self._lines) == MOST_REQUESTS or self._n_bytes + len(line) > MOST_BYTES):
             self._write()
         self._lines.append(line)
         self._n_bytes += len(line)
 
     def close(self) -> list[tuple[Path, int]]:
-        """Write what is left."""
-        if self._lines:
+        """Write what is left; return every file with the number of its requests."""
+        if self._lines or not self._written:
             self._write()
-        if not self._written:
-            self._remove_old()
         return self._written
 
     def _write(self) -> None:
         if not self._written:
-            self._remove_old()
+            for path in self._folder.glob(f"{self._stem}-*.jsonl"):  # of the command before
+                path.unlink()
         lines, self._lines, self._n_bytes = self._lines, [], 0
-        path = self._folder / f"{self._stem}-{len(self._written) + 1:05d}.jsonl"
-        write_atomically(path, lambda temporary: temporary.write_bytes(b"".join(lines)))
-        self._written.append((path, len(lines)))
-
-    def _remove_old(self) -> None:
-        for path in self._folder.glob(f"{self._stem}-*.jsonl"):
-            path.unlink()
+        if lines:
+            path = self._folder / f"{self._stem}-{len(self._written) + 1:05d}.jsonl"
+            write_atomically(path, lambda temporary: temporary.write_bytes(b"".join(lines)))
+            self._written.append((path, len(lines)))
 
 
 class BatchClient(Asker):
@@ -146,12 +139,12 @@ class BatchClient(Asker):
         self._requests = RequestFiles(journal.parent / FOLDER, "requests" if what == WRITE else "missing")
         self._is_waiting = False
         self._asked: set[str] = set()
-        self._taken: set[str] = set()
+        self._n_taken = 0
         self._failed: dict[str, str] = {}
         self._absent: list[str] = []
 
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
-        """The answers that are there, in order; None for the others, which go into a request file."""
+        """Return the answers that are there, in order; None for the others, which go into a request file."""
         names = [request_hash(body) for body in bodies]
         for name, body in zip(names, bodies, strict=True):
             if name not in self._asked and name not in self._journal:
@@ -164,29 +157,28 @@ class BatchClient(Asker):
     def _take(self, name: str, body: Body, ask_one: Callable[[Body], Any]) -> None:
         try:
             self._journal.add(name, ask_one(body))
+            self._n_taken += 1
+            return
         except _NotThereError:
             self._absent.append(name)
         except QabiasError as error:
             self._failed[name] = str(error)
-        else:
-            self._taken.add(name)
-            return
         self._requests.add(name, body)
 
     def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
-        """The answer that a file has for a request."""
+        """Return the answer that a file has for a request."""
         reply = self._results.replies.get(request_hash(body))
         if reply is None:
             raise _NotThereError
         if reply.is_answer:
             answer: dict[str, Any] = reply.content
             return answer
-        said = failure(reply.content)
-        message = cleaned(said.message, "")
-        raise RefusedError(f"status {reply.status}: {message}" if reply.status else message, reply.status, said.code)
+        failed = failure(reply.content)
+        message = printable(failed.message, "")
+        raise RefusedError(f"status {reply.status}: {message}" if reply.status else message, reply.status, failed.code)
 
     def is_waiting(self) -> bool:
-        """Whether a request since the last call has no answer yet."""
+        """Return whether a request since the last call has no answer yet."""
         was_waiting, self._is_waiting = self._is_waiting, False
         return was_waiting
 
@@ -200,29 +192,28 @@ class BatchClient(Asker):
                 return "batch: every request has its answer; there is nothing to write"
             return "\n".join([f"batch: {n_missing:,} requests without an answer are written to", *lines, _TO_DO])
         files_read = f"{self._n_files} file{'s' * (self._n_files > 1)}"
-        told = [f"batch: {len(self._taken):,} answers taken from {files_read}", *self._oddities()]
+        note = [f"batch: {self._n_taken:,} answers taken from {files_read}", *self._oddities()]
         if lines:
-            told += [f"{n_missing:,} requests are still without an answer; they are written to", *lines, _TO_DO_AGAIN]
-        return "\n".join(told)
+            note += [f"{n_missing:,} requests are still without an answer; they are written to", *lines, _TO_DO_AGAIN]
+        return "\n".join(note)
 
     def _oddities(self) -> list[str]:
-        """What was not as it should be, named."""
+        """Name what was not as it should be."""
         strangers = [name for name in self._results.replies if name not in self._asked and name not in self._journal]
-        told = []
-        if self._failed:
-            told.append(f"  {len(self._failed):,} failed: {_named(self._failed)}")
-            told += [f"    {n:,} times: {message}" for message, n in Counter(self._failed.values()).most_common(_NAMED)]
-        if self._absent:
-            told.append(f"  {len(self._absent):,} are in none of the files: {_named(self._absent)}")
-        if strangers:
-            told.append(
-                f"  {len(strangers):,} results belong to no request of this run, but to another model, prompt, option "
-                f"or shard: {_named(strangers)}"
-            )
-        if self._results.unreadable:
-            unreadable = self._results.unreadable
-            told.append(f"  {len(unreadable):,} lines cannot be read, torn perhaps: {_named(unreadable)}")
-        return told
+        rows: list[tuple[Collection[str], str]] = [
+            (self._failed, "failed"),
+            (self._absent, "are in none of the files"),
+            (strangers, "results belong to no request of this run, but to another model, prompt, option or shard"),
+            (self._results.unreadable, "lines cannot be read, torn perhaps"),
+        ]
+        note = [
+            f"  {len(names):,} {what}: {', '.join(list(names)[:_NAMED])}{', ...' * (len(names) > _NAMED)}"
+            for names, what in rows
+            if names
+        ]
+        counts = Counter(self._failed.values()).most_common(_NAMED)
+        note[1:1] = [f"    {n:,} times: {message}" for message, n in counts]
+        return note
 
 
 _TO_DO = (
@@ -233,9 +224,3 @@ _TO_DO_AGAIN = (
     "Give these to the service if no batch that holds them is still under way, and the results to --option "
     f"batch={READ}FILE,...\nOr ask the server for them: the same command with --option url=... in place of batch."
 )
-
-
-def _named(names: Iterable[str] | Mapping[str, str]) -> str:
-    """The first of some names."""
-    known = list(names)
-    return ", ".join(known[:_NAMED]) + (", ..." if len(known) > _NAMED else "")

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from qabias.answers.outcomes import Written
-from qabias.scorers.server.client import Asker, Body, ModeError, NoChoiceError, RefusedError
-from qabias.scorers.server.options import TEMPERATURES, TOKEN_FIELDS
+from qabias.scorers.server.asking import Asker, Body, ModeError, NoChoiceError, RefusedError
+from qabias.scorers.server.options import ServerOptions
 
 PATH = "chat/completions"
 FILTERED_FINISH = "content_filter"
@@ -37,38 +37,27 @@ _log = logging.getLogger(__name__)
 
 
 class ServerScorer:
-    """What all ways of asking a server have in common."""
+    """What all modes of asking a server have in common; see `qabias.scorers.base.BatchScorer`."""
 
     name = "server"
     model_signature = ""
     settings: Mapping[str, str] = MappingProxyType({})
     new_tokens = 1
 
-    def __init__(self, model: str, client: Asker, body: Mapping[str, Any] = MappingProxyType({})) -> None:
+    def __init__(self, model: str, client: Asker, options: ServerOptions | None = None) -> None:
         self._model = model
         self._client = client
-        self._body = dict(body)
-
-    @property
-    def needs_single_process(self) -> bool:
-        """Whether one process must ask all of a run, because what is left to ask goes into files."""
-        return self._client.needs_single_process
-
-    def is_waiting(self) -> bool:
-        """Whether a question since the last call has no answer yet, because files bring it."""
-        return self._client.is_waiting()
+        self._options = options or ServerOptions()
+        self.needs_single_process = client.needs_single_process
+        self.is_waiting = client.is_waiting
 
     def write_requests(self) -> str:
-        """Write down what is left to ask, and say it to people; "" where nothing is."""
+        """Write down what is left to ask, and return a note for people; "" if nothing is left."""
         return self._client.write_requests()
 
-    def show_progress(self) -> None:
-        """Show people how many requests are answered, sent again and unread."""
-        self._client.show_progress()
-
-    def _tell_unread(self, body: Body, error: NoChoiceError) -> None:
+    def _warn_of_unread(self, body: Body, error: NoChoiceError) -> None:
         """Count a prompt that got no choice, and name the first of them."""
-        number = self._client.unread()
+        number = self._client.count_unread()
         if number <= _NAMED:
             prompt = body["messages"][0]["content"]
             _log.warning(
@@ -85,36 +74,23 @@ class ServerChatScorer(ServerScorer):
 
     samples = 1
 
-    def __init__(
-        self,
-        model: str,
-        client: Asker,
-        max_new_tokens: int | None = None,
-        token_field: str = TOKEN_FIELDS[0],
-        temperature: str = TEMPERATURES[0],
-        body: Mapping[str, Any] = MappingProxyType({}),
-    ) -> None:
-        super().__init__(model, client, body)
-        self._is_limited = max_new_tokens is not None
-        self._token_field = token_field
-        self._temperature = temperature
-        self.new_tokens = max_new_tokens or ROOM_TO_THINK * _NEW_TOKENS
-        self.settings = self._settings()
+    def __init__(self, model: str, client: Asker, options: ServerOptions | None = None) -> None:
+        super().__init__(model, client, options)
+        self._set_new_tokens(_NEW_TOKENS)
 
     def limit_new_tokens(self, new_tokens: int) -> None:
-        """Choose the most tokens of an answer, unless they were given: `ROOM_TO_THINK` times what a format needs."""
-        if not self._is_limited:
-            self.new_tokens = ROOM_TO_THINK * new_tokens
-            self.settings = self._settings()
+        """Choose the most tokens of an answer, unless an option has: `ROOM_TO_THINK` times what a format needs."""
+        self._set_new_tokens(new_tokens)
+
+    def _set_new_tokens(self, needed: int) -> None:
+        self.new_tokens = self._options.max_new_tokens or ROOM_TO_THINK * needed
+        self.settings = {"max_new_tokens": str(self.new_tokens), "temperature": self._options.temperature}
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
-        """One answer to every prompt, in order, with why it ended and what a server gives as the thinking before it."""
-        fields = {self._token_field: self.new_tokens, **temperature_field(self._temperature), **self._body}
+        """Return one answer to every prompt, in order, with why it ended and what the server gives as its thinking."""
+        fields = self._options.fields_of_chat(self.new_tokens)
         bodies = [chat_body(self._model, prompt, fields) for prompt in prompts]
         return [(_written(answer),) for answer in self._client.ask(bodies, self._ask_one)]
-
-    def _settings(self) -> dict[str, str]:
-        return {"max_new_tokens": str(self.new_tokens), "temperature": self._temperature}
 
     def _ask_one(self, body: Body) -> dict[str, str]:
         try:
@@ -124,27 +100,22 @@ class ServerChatScorer(ServerScorer):
                 return {"text": "", "finish": FILTERED_FINISH, "thinking": ""}
             raise
         except NoChoiceError as error:
-            self._tell_unread(body, error)
+            self._warn_of_unread(body, error)
             return {"text": "", "finish": "", "thinking": ""}
 
 
 def chat_body(model: str, prompt: str, fields: Mapping[str, Any]) -> Body:
-    """A request that puts a prompt as a user's message."""
+    """Make a request that puts a prompt as a user's message."""
     return {"model": model, "messages": [{"role": "user", "content": prompt}], **fields}
 
 
-def temperature_field(temperature: str) -> dict[str, int]:
-    """The field of a temperature; none where the server wants none to be named."""
-    return {} if temperature == "none" else {"temperature": int(temperature)}
-
-
 def is_filtered(error: RefusedError) -> bool:
-    """Whether a service's filter refused the prompt: that is its answer, and asked again, it would refuse again."""
+    """Return whether a service's filter refused the prompt; it would refuse again."""
     return error.code in _FILTERED
 
 
 def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
-    """What is kept of an answer: the text, why it ended, and the thinking that a server gives apart from it."""
+    """Return what is kept of an answer: the text, why it ended, and the thinking that a server gives apart from it."""
     try:
         choice = answer["choices"][0]
         message = choice["message"]
@@ -160,16 +131,14 @@ def read_message(answer: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _parts(content: Any) -> tuple[str, str]:
-    """Text and thinking of a message's content: a text, nothing, or chunks of both as Mistral's services give them."""
+    """Return text and thinking of a message: a text, nothing, or chunks of both as Mistral's services give them."""
     if content is None or isinstance(content, str):
         return content or "", ""
-    said = "".join(chunk["text"] for chunk in content if chunk["type"] == "text")
+    text = "".join(chunk["text"] for chunk in content if chunk["type"] == "text")
     thought = (part["text"] for chunk in content if chunk["type"] == "thinking" for part in chunk["thinking"])
-    return said, "".join(thought)
+    return text, "".join(thought)
 
 
-def _written(answer: Mapping[str, str] | str | None) -> Written:
-    """An answer as the journal keeps it; before thinking was kept, it was the text alone. None is one to come."""
-    if answer is None or isinstance(answer, str):
-        return Written(answer or "")
-    return Written(answer["text"], answer["finish"], answer["thinking"])
+def _written(answer: Mapping[str, str] | None) -> Written:
+    """Return an answer as scorers give it; None is one to come."""
+    return Written("") if answer is None else Written(answer["text"], answer["finish"], answer["thinking"])

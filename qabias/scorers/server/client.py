@@ -5,17 +5,15 @@ is sent again: after a random wait of up to half a second, doubled with every at
 the time that the server names in `Retry-After`. Every other status from 300 is an error that the user must fix, and so
 are a certificate that is not trusted and a body of more than `MOST_BYTES`.
 
-The first request of a run is sent alone: what is wrong with the server shows at one request, and one that fails in a
-way that may be a lasting one (no answer in time, status 500, a body that is no answer) `FIRST_ATTEMPTS` times is given
-up. Failures of other kinds between these do not count.
+A first request that fails in a way that may be a lasting one (no answer in time, status 500, a body that is no answer)
+`FIRST_ATTEMPTS` times is given up. Failures of other kinds between these do not count.
 
-The key comes from the environment (`QABIAS_API_KEY`, else `OPENAI_API_KEY`) and goes into the request's header and
-nowhere else: messages and answers of a server that repeats it are cleaned, see `qabias.scorers.server.secrets`.
+The key comes from the environment (`QABIAS_API_KEY`, else `OPENAI_API_KEY`) and goes into the request's header.
 
-The client of the package `openai` would take the place of one line here, that of `post`: it waits no longer than two
-minutes for a server that asks it to, sleeps where nothing can wake it, takes failures that come with status 200 for
-answers, and wants a key even where a server has none. Where a caller has one all the same, see
-`qabias.scorers.server.given`.
+The client of the package `openai` would replace one line here, that of `post`: it waits no longer than two minutes for
+a server that asks it to, sleeps where nothing can wake it, takes failures that come with status 200 for answers, and
+wants a key even where a server has none. Where a caller has one all the same, see
+`qabias.scorers.server.openai_client`.
 """
 
 import datetime
@@ -24,24 +22,28 @@ import json
 import logging
 import math
 import os
+import random
 import threading
 import urllib.parse
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import tenacity
-
 from qabias.errors import QabiasError
-from qabias.scorers.journal import Journal, request_hash
+from qabias.scorers.server.asking import (
+    Body,
+    ConcurrentAsker,
+    NoChoiceError,
+    RefusedError,
+    StoppedError,
+    failure,
+    is_failure,
+    may_pass,
+)
 from qabias.scorers.server.options import CONCURRENCY, KEY_VARIABLES, TIMEOUT, TOTAL_TIMEOUTS, check_url
-from qabias.scorers.server.progress import Progress
-from qabias.scorers.server.secrets import blanked_answer, cleaned
 from qabias.support.address import without_secrets
 from qabias.support.http import REDIRECTS, Bounds, HttpClient, LastingError, LateError, PassingError, Reply
 
@@ -58,11 +60,7 @@ FIRST_ATTEMPTS = 3
 EMPTY_ATTEMPTS = 3
 """How often a prompt may get an answer without a choice."""
 
-Body = dict[str, Any]
-
-_LONGER = (
-    "; a server that needs longer gets it by --option timeout=SECONDS, and total_timeout=SECONDS where that is set"
-)
+_LONGER = "; a server that needs longer gets it by --option timeout=SECONDS"
 
 # So many bytes of a body that is no answer are looked at for a message.
 _SHOWN = 20_000
@@ -79,23 +77,6 @@ class Patience(NamedTuple):
 
 
 PATIENCE = Patience()
-
-
-class RefusedError(QabiasError):
-    """The server does not take the request as it is."""
-
-    def __init__(self, message: str, status: int, code: str = "") -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-
-
-class ModeError(QabiasError):
-    """The answer lacks what this way of asking needs."""
-
-
-class NoChoiceError(QabiasError):
-    """The server answers, and has no choice for this prompt."""
 
 
 class GaveUpError(QabiasError):
@@ -124,145 +105,6 @@ class _RepeatedError(Exception):
         self.advice = advice
 
 
-class _Failures:
-    """The failed attempts at one request."""
-
-    def __init__(self, most: int, doubtful: int) -> None:
-        self._most = most
-        self._limits = {
-            _Kind.PASSING: most,
-            _Kind.DOUBTFUL: min(most, doubtful),
-            _Kind.EMPTY: min(most, EMPTY_ATTEMPTS),
-        }
-        self._counts: Counter[_Kind] = Counter()
-
-    def count(self, error: _RepeatedError) -> None:
-        """Count a failed attempt."""
-        self._counts[error.kind] += 1
-
-    def limit(self, error: _RepeatedError) -> int:
-        """Most attempts that fail like this one."""
-        return self._limits[error.kind]
-
-    def has_reached_limit(self, error: _RepeatedError) -> bool:
-        """Whether as many attempts as may be have failed like this one."""
-        return self._counts[error.kind] >= self._limits[error.kind]
-
-    def are_enough(self, error: _RepeatedError) -> bool:
-        """Whether there is no further attempt after this failure."""
-        return self.has_reached_limit(error) or self._counts.total() >= self._most
-
-    def told(self, error: _RepeatedError) -> str:
-        """The last failure, and how many attempts failed like it."""
-        n, n_all = self._counts[error.kind], self._counts.total()
-        return f"{error}, {n} time{'s' * (n > 1)} in {'a row' if n == n_all else f'{n_all} attempts'}"
-
-
-class _StoppedError(Exception):
-    """Another request has failed for good."""
-
-
-class Asker(ABC):
-    """What scorers need of a client."""
-
-    needs_single_process = False
-
-    @abstractmethod
-    def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
-        """Answer requests, each as `ask_one` gives it after `post`; None where an answer comes later."""
-
-    def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
-        """Send one request; what only takes requests down sends none."""
-        raise TypeError(f"{type(self).__name__} sends no request")
-
-    @property
-    def has_answered(self) -> bool:
-        """Whether an answer has come, now or in the run before it was stopped."""
-        return False
-
-    def unread(self) -> int:
-        """Count an answer that has no choice; how many there have been."""
-        return 0
-
-    def show_progress(self) -> None:
-        """Show people how many requests are answered; what asks nobody shows nothing."""
-        return
-
-    def is_waiting(self) -> bool:
-        """Whether `ask` has left an answer out since the last call; a server answers at once."""
-        return False
-
-    def write_requests(self) -> str:
-        """Write down what is left to ask, and say it to people; "" where nothing is."""
-        return ""
-
-
-class ConcurrentAsker(Asker):
-    """Asks several requests at a time, each once, and keeps every answer as it comes."""
-
-    def __init__(self, concurrency: int, journal: Path | None, key: str = "") -> None:
-        self._concurrency = concurrency
-        # A run that goes on has had its first request.
-        self._is_first = journal is None or not journal.exists()
-        self._journal = Journal(journal)
-        self._key = key
-        self._stopped = threading.Event()
-        self._progress = Progress()
-
-    @property
-    def has_answered(self) -> bool:
-        """See `Asker.has_answered`."""
-        return not self._is_first
-
-    def unread(self) -> int:
-        """See `Asker.unread`."""
-        return self._progress.unread()
-
-    def show_progress(self) -> None:
-        """See `Asker.show_progress`."""
-        self._progress.is_shown = True
-
-    def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
-        """Answer requests: from the journal where it has them, else by `ask_one`, several at a time, each body once."""
-        hashes = [request_hash(body) for body in bodies]
-        missing = {name: body for name, body in zip(hashes, bodies, strict=True) if name not in self._journal}
-        if missing:
-            self._ask_missing(missing, ask_one)
-        return [self._journal[name] for name in hashes]
-
-    def _ask_missing(self, missing: Mapping[str, Body], ask_one: Callable[[Body], Any]) -> None:
-        def ask_and_keep(name: str, body: Body) -> None:
-            if self._stopped.is_set():
-                raise _StoppedError
-            try:
-                self._journal.add(name, blanked_answer(ask_one(body), self._key))
-                self._progress.answered()
-            except BaseException:
-                self._stopped.set()  # at once: a quick client would send all the others before this is noticed
-                raise
-
-        self._stopped.clear()
-        left = list(missing.items())
-        with self._connected(), self._progress.of(len(left)), ThreadPoolExecutor(self._concurrency) as pool:
-            try:
-                if self._is_first:
-                    ask_and_keep(*left.pop(0))
-                    self._is_first = False
-                futures = [pool.submit(ask_and_keep, name, body) for name, body in left]
-                for future in as_completed(futures):
-                    if not isinstance(future.exception(), _StoppedError):
-                        future.result()
-            finally:
-                # After an error or Ctrl-C nothing new is sent, and nobody sleeps until the next attempt.
-                self._stopped.set()
-                pool.shutdown(cancel_futures=True)
-                self._journal.close()
-
-    def _connected(self) -> AbstractContextManager[None]:
-        """What is open while requests are sent."""
-        return nullcontext()
-
-
 class Client(ConcurrentAsker):
     """Asks a server."""
 
@@ -275,16 +117,15 @@ class Client(ConcurrentAsker):
         total_timeout: float | None = None,
         journal: Path | None = None,
         patience: Patience | None = None,
+        shows_progress: bool = False,
     ) -> None:
         variable, key = _read_key()
-        super().__init__(concurrency, journal, key)
+        super().__init__(concurrency, journal, key, shows_progress)
         self._url = check_url(url)
         host = urllib.parse.urlsplit(url).hostname
         if variable == "OPENAI_API_KEY" and host != OPENAI_HOST:
             _log.warning(
-                "server: the key in OPENAI_API_KEY goes to %s; if that is not meant, set %s",
-                host,
-                KEY_VARIABLES[0],
+                "server: the key in OPENAI_API_KEY goes to %s; if that is not meant, set %s", host, KEY_VARIABLES[0]
             )
         self._timeout = timeout
         self._bounds = Bounds(MOST_BYTES, total_timeout or TOTAL_TIMEOUTS * timeout)
@@ -305,37 +146,38 @@ class Client(ConcurrentAsker):
     def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
         """Send a request, again and again while the failure is a passing one."""
         most = self._patience.attempts
-        failures = _Failures(most, doubtful or (FIRST_ATTEMPTS if self._is_first else most))
-
-        def attempt() -> dict[str, Any]:
+        doubtful = doubtful or (most if self.has_answered or self._is_proven else FIRST_ATTEMPTS)
+        limits = {_Kind.PASSING: most, _Kind.DOUBTFUL: min(most, doubtful), _Kind.EMPTY: min(most, EMPTY_ATTEMPTS)}
+        counts: Counter[_Kind] = Counter()
+        while True:
             try:
                 return self._post_once(path, body)
             except _RepeatedError as error:
-                failures.count(error)
-                raise
+                counts[error.kind] += 1
+                n, n_all, limit = counts[error.kind], counts.total(), limits[error.kind]
+                if n >= limit or n_all >= most:
+                    in_all = "a row" if n == n_all else f"{n_all} attempts"
+                    message = f"server: {error}, {n} time{'s' * (n > 1)} in {in_all}"
+                    if error.kind is _Kind.EMPTY and n >= limit:
+                        raise NoChoiceError(message) from None
+                    raise GaveUpError(
+                        f"{message}{error.advice}; run the same command again when the server is well, it goes on from "
+                        "the answers so far",
+                        error.kind is _Kind.DOUBTFUL,
+                    ) from None  # what lies below may quote the request
+                self._progress.count(again=1)
+                if self._has_warned.acquire(blocking=False):
+                    _log.warning("server: %s; such requests are sent up to %d times", error, limit)
+                highest = min(self._patience.longest_wait, self._patience.first_wait * 2 ** (n_all - 1))
+                self._rest(max(random.uniform(0, highest), error.wait))
 
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(_RepeatedError),
-            wait=self._wait,
-            stop=lambda state: failures.are_enough(_error_in(state)),
-            sleep=tenacity.sleep_using_event(self._stopped),
-            before_sleep=lambda state: self._before_another(_error_in(state), failures),
-            reraise=True,
-        )
-        try:
-            return retrying(attempt)
-        except _RepeatedError as error:
-            if error.kind is _Kind.EMPTY and failures.has_reached_limit(error):
-                raise NoChoiceError(f"server: {failures.told(error)}") from None
-            raise GaveUpError(
-                f"server: {failures.told(error)}{error.advice}; run the same command again when the server is well, it "
-                "goes on from the answers so far",
-                error.kind is _Kind.DOUBTFUL,
-            ) from None  # what lies below may quote the request
+    def _rest(self, seconds: float) -> None:
+        """Wait before another attempt, unless another request fails for good meanwhile."""
+        self._stopped.wait(seconds)
 
     def _post_once(self, path: str, body: Body) -> dict[str, Any]:
         if self._stopped.is_set():
-            raise _StoppedError
+            raise StoppedError
         assert self._http is not None
         try:
             reply = self._http.send("POST", f"{self._url}/{path}", body)
@@ -346,7 +188,7 @@ class Client(ConcurrentAsker):
         except LastingError as error:
             raise QabiasError(f"server: {self._clean(str(error))}") from None
         status, content = reply.status, read_json(reply.content)
-        if passes(status):
+        if may_pass(status):
             wait = seconds_to_wait(reply.headers.get("retry-after"))
             if wait > LONGEST_RETRY_AFTER:
                 raise QabiasError(
@@ -362,7 +204,7 @@ class Client(ConcurrentAsker):
             raise RefusedError(f"server: {self._describe(reply)}{where}", status, failure(content).code)
         if isinstance(content, dict) and is_failure(content):
             code = failure(content).code
-            if len(code) == 3 and code.isascii() and code.isdecimal() and passes(int(code)):
+            if len(code) == 3 and code.isascii() and code.isdecimal() and may_pass(int(code)):
                 raise _RepeatedError(self._describe(reply))
             raise RefusedError(f"server: {self._describe(reply)}", status, code)
         if not isinstance(content, dict) or not isinstance(content.get("choices"), list):
@@ -377,13 +219,13 @@ class Client(ConcurrentAsker):
         return content
 
     def _describe(self, reply: Reply) -> str:
-        """Status and message of an answer that is none."""
+        """Return status and message of an answer that is none."""
         content = read_json(reply.content)
         message = reply.content.decode("utf-8", "replace") if content is None else failure(content).message
         return f"status {reply.status}: {self._clean(message)}"
 
     def _redirect(self, reply: Reply) -> str:
-        """Where an answer leads; a redirect is not followed, because the key and the questions would go along."""
+        """Return where an answer leads; it is not followed, because the key and the questions would go along."""
         there = reply.headers.get("location", "")
         to = f"to {self._clean(without_secrets(there))}" if there else "and does not say where to"
         return (
@@ -391,55 +233,9 @@ class Client(ConcurrentAsker):
             "along; if that is the right server, give its address by --option url"
         )
 
-    def _clean(self, message: str) -> str:
-        return cleaned(message, self._key)
-
-    def _before_another(self, error: _RepeatedError, failures: _Failures) -> None:
-        self._progress.sent_again()
-        if self._has_warned.acquire(blocking=False):
-            _log.warning("server: %s; such requests are sent up to %d times", error, failures.limit(error))
-
-    def _wait(self, state: tenacity.RetryCallState) -> float:
-        """Seconds until the next attempt."""
-        most = self._patience.longest_wait
-        drawn: float = tenacity.wait_random_exponential(multiplier=self._patience.first_wait, max=most)(state)
-        return max(drawn, _error_in(state).wait)
-
-
-def _error_in(state: tenacity.RetryCallState) -> _RepeatedError:
-    """Why an attempt is to be repeated."""
-    error = state.outcome.exception() if state.outcome is not None else None
-    assert isinstance(error, _RepeatedError)
-    return error
-
-
-def passes(status: int) -> bool:
-    """Whether a failure of that status may be over at the next attempt."""
-    return status in (408, 425, 429) or status >= 500
-
-
-class Failure(NamedTuple):
-    """What an answer says of a failure."""
-
-    message: str
-    code: str
-
-
-def failure(content: Any) -> Failure:
-    """What the body of an answer, as JSON, says of a failure."""
-    error = content.get("error", content) if isinstance(content, dict) else content
-    if not isinstance(error, dict):
-        return Failure(str(error), "")
-    return Failure(str(error.get("message", error)), str(error.get("code") or error.get("type") or ""))
-
-
-def is_failure(answer: Mapping[str, Any]) -> bool:
-    """Whether an answer of status 200 is none: some gateways wrap the failure of the server behind them like this."""
-    return bool(answer.get("error")) and "choices" not in answer
-
 
 def read_json(content: bytes) -> Any:
-    """The body of an answer as JSON; None where it is none, or too deep or long to be one."""
+    """Return the body of an answer as JSON; None where it is none, or too deep or long to be one."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
@@ -447,7 +243,7 @@ def read_json(content: bytes) -> Any:
 
 
 def _read_key() -> tuple[str, str]:
-    """The variable that holds a key, and the key; both "" where none does."""
+    """Return the variable that holds a key, and the key; both "" where none does."""
     for name in KEY_VARIABLES:
         key = os.environ.get(name, "").strip()
         if key:
@@ -458,7 +254,7 @@ def _read_key() -> tuple[str, str]:
 
 
 def seconds_to_wait(value: str | None) -> float:
-    """Seconds that the header `Retry-After` asks for, a number or a date; 0 where it asks for nothing readable."""
+    """Return the seconds that the header `Retry-After` asks for, a number or a date; 0 if it cannot be read."""
     if value is None:
         return 0.0
     try:

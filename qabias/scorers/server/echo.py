@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from qabias.scorers.base import OptionScores, Request
+from qabias.scorers.server.asking import Asker, Body, ModeError, NoChoiceError, RefusedError
 from qabias.scorers.server.chat import ServerScorer
-from qabias.scorers.server.client import Asker, Body, GaveUpError, ModeError, NoChoiceError, RefusedError
+from qabias.scorers.server.client import GaveUpError
+from qabias.scorers.server.options import ServerOptions
 
 ECHO_PATH = "completions"
 
@@ -32,8 +34,8 @@ class ServerEchoScorer(ServerScorer):
     # What an answer to come, of an estimate, is taken for.
     _NOTHING: Mapping[str, float] = MappingProxyType({"loglikelihood": 0.0, "n_tokens": 1})
 
-    def __init__(self, model: str, client: Asker, body: Mapping[str, Any] = MappingProxyType({})) -> None:
-        super().__init__(model, client, body)
+    def __init__(self, model: str, client: Asker, options: ServerOptions | None = None) -> None:
+        super().__init__(model, client, options)
         self._max_tokens = 0
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
@@ -43,7 +45,7 @@ class ServerEchoScorer(ServerScorer):
                 "model": self._model,
                 "prompt": request.prefix + option,
                 _LENGTH: len(request.prefix + option) - len(request.prefix.rstrip()),
-                **self._body,
+                **self._options.fields,
             }
             for request in requests
             for option in request.options

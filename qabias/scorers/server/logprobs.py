@@ -20,16 +20,15 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request
-from qabias.scorers.server.chat import FILTERED_FINISH, PATH, ServerScorer, chat_body, is_filtered, temperature_field
-from qabias.scorers.server.client import Asker, Body, ModeError, NoChoiceError, RefusedError
-from qabias.scorers.server.options import TEMPERATURES, TOKEN_FIELDS, TOP_LOGPROBS
+from qabias.scorers.server.asking import Asker, Body, ModeError, NoChoiceError, RefusedError
+from qabias.scorers.server.chat import FILTERED_FINISH, PATH, ServerScorer, chat_body, is_filtered
+from qabias.scorers.server.options import ServerOptions
 
 _INSTEAD = (
     "a server that names fewer tokens takes --option top_logprobs=5; one that gives no log-probabilities can be asked "
@@ -59,28 +58,14 @@ Kept = TopTokens | dict[str, str]
 class ServerLogprobScorer(ServerScorer):
     """Scores options of one token each by the probabilities that a server gives for the first token of an answer."""
 
-    def __init__(
-        self,
-        model: str,
-        client: Asker,
-        top_logprobs: int = TOP_LOGPROBS,
-        token_field: str = TOKEN_FIELDS[0],
-        temperature: str = TEMPERATURES[0],
-        body: Mapping[str, Any] = MappingProxyType({}),
-    ) -> None:
-        super().__init__(model, client, body)
-        self._top_logprobs = top_logprobs
-        self._fields = {
-            token_field: self.new_tokens,
-            "logprobs": True,
-            "top_logprobs": top_logprobs,
-            **temperature_field(temperature),
-            **self._body,
-        }
-        self.settings = {"temperature": temperature, "top_logprobs": str(top_logprobs)}
+    def __init__(self, model: str, client: Asker, options: ServerOptions | None = None) -> None:
+        super().__init__(model, client, options)
+        top = self._options.top_logprobs
+        self._fields = {"logprobs": True, "top_logprobs": top, **self._options.fields_of_chat(self.new_tokens)}
+        self.settings = {"temperature": self._options.temperature, "top_logprobs": str(top)}
         self._n_answered = 0
         self._lost: Counter[str] = Counter()
-        self._told: Counter[str] = Counter()
+        self._warned: Counter[str] = Counter()
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""
@@ -89,7 +74,7 @@ class ServerLogprobScorer(ServerScorer):
         bodies = [chat_body(self._model, request.prefix, self._fields) for request in requests]
         answers = self._client.ask(bodies, self._ask_one)
         scores = [self._scores(request, answer) for request, answer in zip(requests, answers, strict=True)]
-        self._warn([loss for loss in _LOST if not self._told[loss]])
+        self._warn([loss for loss in _LOST if not self._warned[loss]])
         return scores
 
     def write_requests(self) -> str:
@@ -107,7 +92,7 @@ class ServerLogprobScorer(ServerScorer):
                 raise RefusedError(f"{error}; {_INSTEAD}", error.status, error.code) from None
             raise
         except NoChoiceError as error:
-            self._tell_unread(body, error)
+            self._warn_of_unread(body, error)
             return []
         return {"finish": FILTERED_FINISH} if _is_held_back(answer) else top_tokens(answer)
 
@@ -128,10 +113,10 @@ class ServerLogprobScorer(ServerScorer):
         """Warn of the questions that were lost since the last warning."""
         for loss in losses:
             n_lost = self._lost[loss]
-            if n_lost > self._told[loss]:
-                self._told[loss] = n_lost
-                told = _LOST[loss].format(n=n_lost, asked=self._n_answered, top=self._top_logprobs, so=_SO)
-                warnings.warn(told, stacklevel=3)
+            if n_lost > self._warned[loss]:
+                self._warned[loss] = n_lost
+                top = self._options.top_logprobs
+                warnings.warn(_LOST[loss].format(n=n_lost, asked=self._n_answered, top=top, so=_SO), stacklevel=3)
 
 
 def _is_held_back(answer: Mapping[str, Any]) -> bool:
@@ -153,14 +138,14 @@ def _check_options(options: tuple[str, ...]) -> None:
 
 def sum_options(top: Sequence[tuple[str, float]], options: Sequence[str]) -> np.ndarray:
     """Natural logarithms of the probabilities of options, summed over tokens."""
-    found = np.full(len(options), -math.inf)
+    sums = np.full(len(options), -math.inf)
     words = [_bare(option) for option in options]
     for token, logprob in top:
         place = _place(_bare(token), words)
         if place is not None:
-            found[place] = np.logaddexp(found[place], logprob)
+            sums[place] = np.logaddexp(sums[place], logprob)
     # The sum of rounded probabilities may be a little above 1.
-    return np.minimum(found, 0.0)
+    return np.minimum(sums, 0.0)
 
 
 def _bare(text: str) -> str:
@@ -173,8 +158,8 @@ def _place(token: str, words: Sequence[str]) -> int | None:
     said = token.casefold()
     same = [place for place, word in enumerate(words) if token == word or (len(word) > 1 and said == word.casefold())]
     begun = [place for place, word in enumerate(words) if said and len(word) > 1 and word.casefold().startswith(said)]
-    found = same or begun
-    return found[0] if len(found) == 1 else None
+    places = same or begun
+    return places[0] if len(places) == 1 else None
 
 
 def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
@@ -185,12 +170,12 @@ def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
             named = [(entry["token"], entry["logprob"]) for token in logprobs["content"][:1] for entry in _top(token)]
         else:
             named = [entry for token in logprobs["top_logprobs"][:1] for entry in token.items()]
-        found = [(str(token), float(logprob)) for token, logprob in named]
+        top = [(str(token), float(logprob)) for token, logprob in named]
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        found = [("", math.nan)]
-    if any(math.isnan(logprob) for _, logprob in found):
+        top = [("", math.nan)]
+    if any(math.isnan(logprob) for _, logprob in top):
         raise ModeError(f"server: it gives no log-probabilities of the likeliest tokens; {_INSTEAD}")
-    return found
+    return top
 
 
 def _top(token: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

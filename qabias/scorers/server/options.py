@@ -1,6 +1,15 @@
-"""The options of the scorer `server`, read from texts. Nothing here needs HTTP."""
+"""The options of the scorer `server`, read from texts. Nothing here needs HTTP.
 
+`body.NAME=VALUE` is a field of a user's own in every request. The value is JSON where it reads as such (numbers, true,
+null, objects), else a text. Dots in the name lead into objects: `body.chat_template_kwargs.enable_thinking=false`. What
+the Python client `openai` calls `extra_body` is not a field on the wire: its fields stand next to the others, and so
+they do here. Two fields replace those of qabias, for models that think before they answer:
+`body.max_completion_tokens=N` is sent in place of `max_tokens`, and with `body.temperature=null` no temperature is.
+"""
+
+import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,13 +17,14 @@ from types import MappingProxyType
 from typing import Any
 
 from qabias.errors import QabiasError
-from qabias.scorers.server.body import parse_body
 from qabias.support.address import is_address
+
+PREFIX = "body."
 
 CONCURRENCY = 8
 TIMEOUT = 60.0
 TOTAL_TIMEOUTS = 10
-"""How many times the timeout one request may take in all, unless `total_timeout` says otherwise."""
+"""How many times the timeout one request may take in all."""
 
 CHAT, LOGPROBS, ECHO = MODES = ("chat", "logprobs", "echo")
 TOP_LOGPROBS = 20
@@ -23,34 +33,44 @@ TOP_LOGPROBS = 20
 WRITE, READ = "write", "read="
 """What `batch` may be: write request files, or read the result files named behind."""
 
-# Models that think before they answer know the limit by the second name, and often no temperature.
-TOKEN_FIELDS = ("max_tokens", "max_completion_tokens")
-TEMPERATURES = ("0", "none")
 KEY_VARIABLES = ("QABIAS_API_KEY", "OPENAI_API_KEY")
+
+# Models that think before they answer know the limit by the second name, and often no temperature.
+_LIMIT, _OWN_LIMIT, _TEMPERATURE = "max_tokens", "max_completion_tokens", "temperature"
 # The options that only some modes have.
 _MODES_OF = {
     "max_new_tokens": (CHAT,),
-    "token_field": (CHAT, LOGPROBS),
-    "temperature": (CHAT, LOGPROBS),
     "top_logprobs": (LOGPROBS,),
     "batch": (CHAT, LOGPROBS),
+    f"{PREFIX}{_OWN_LIMIT}": (CHAT, LOGPROBS),
+    f"{PREFIX}{_TEMPERATURE}": (CHAT, LOGPROBS),
 }
 # What cannot be said where a caller gives a client.
-_CLIENTS_OWN = ("url", "timeout", "total_timeout", "batch")
+_CLIENTS_OWN = ("url", "timeout", "batch")
+_NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
+_FIXED = {
+    "model": "give --model",
+    "messages": "the prompt format makes them; give --format",
+    "prompt": "the prompt format makes it; give --format",
+    _LIMIT: "give --option max_new_tokens=N, or body.max_completion_tokens=N",
+    "echo": "give --option mode=echo",
+    "logprobs": "give --option mode=logprobs",
+    "top_logprobs": "give --option mode=logprobs and top_logprobs=N",
+    "stream": "answers are read whole",
+    "n": "a question has one answer",
+    "extra_body": "that is a word of the Python client; give what stands in it by itself, as --option body.NAME=VALUE",
+}
 
 
 @dataclass(frozen=True)
 class ServerOptions:
     """How a server is asked."""
 
-    url: str
+    url: str = ""
     mode: str = CHAT
     concurrency: int = CONCURRENCY
     timeout: float = TIMEOUT
-    total_timeout: float | None = None
     max_new_tokens: int | None = None
-    token_field: str = TOKEN_FIELDS[0]
-    temperature: str = TEMPERATURES[0]
     top_logprobs: int = TOP_LOGPROBS
     body: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     batch: str = ""
@@ -58,6 +78,26 @@ class ServerOptions:
     tokenizer: str | None = None
     price_in: float | None = None
     price_out: float | None = None
+
+    @property
+    def limit_field(self) -> str:
+        """Name of the field that limits the tokens of an answer."""
+        return _OWN_LIMIT if _OWN_LIMIT in self.body else _LIMIT
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Fields of the user's own as they are sent."""
+        return {name: value for name, value in self.body.items() if name != _TEMPERATURE or value is not None}
+
+    @property
+    def temperature(self) -> str:
+        """The temperature as the signature names it; "none" where none is sent."""
+        value = self.body.get(_TEMPERATURE, 0)
+        return "none" if value is None else f"{value:g}"
+
+    def fields_of_chat(self, new_tokens: int) -> dict[str, Any]:
+        """Fields of a request to write so many tokens."""
+        return {self.limit_field: new_tokens, **({} if _TEMPERATURE in self.body else {_TEMPERATURE: 0}), **self.fields}
 
 
 def parse_options(options: Mapping[str, str], has_client: bool = False) -> ServerOptions:
@@ -71,36 +111,35 @@ def parse_options(options: Mapping[str, str], has_client: bool = False) -> Serve
     mode = options.get("mode", CHAT)
     if mode not in MODES:
         raise QabiasError(f"server: mode is {mode!r}; give {', '.join(MODES[:-1])} or {MODES[-1]}")
-    for name, known in (("token_field", TOKEN_FIELDS), ("temperature", TEMPERATURES)):
-        if options.get(name, known[0]) not in known:
-            raise QabiasError(f"server: {name} is {options[name]!r}; give {' or '.join(known)}")
     for name, modes in _MODES_OF.items():
         if name in options and mode not in modes:
             raise QabiasError(f"server: {name} is for mode={' or '.join(modes)}; leave out {name}, or mode={mode}")
-    temperature = options.get("temperature", TEMPERATURES[0])
     if ("price_in" in options) != ("price_out" in options):
         raise QabiasError("server: give both price_in and price_out, in dollars per million tokens")
+    body = parse_body(options)
+    if mode == LOGPROBS and body.get(_TEMPERATURE) is not None:
+        raise QabiasError(f"server: {PREFIX}{_TEMPERATURE} is for mode={CHAT}; probabilities have none")
+    limit = body.get(_OWN_LIMIT)
+    if "max_new_tokens" in options and limit is not None:
+        raise QabiasError(f"server: max_new_tokens and {PREFIX}{_OWN_LIMIT} are the same limit; leave one of them out")
     return ServerOptions(
         url=check_url(options["url"]) if "url" in options else "",
         mode=mode,
         concurrency=_whole(options, "concurrency", CONCURRENCY),
-        timeout=_positive(options, "timeout", TIMEOUT),
-        total_timeout=_positive(options, "total_timeout", 600.0) if "total_timeout" in options else None,
-        max_new_tokens=_whole(options, "max_new_tokens", 256) if "max_new_tokens" in options else None,
-        token_field=options.get("token_field", TOKEN_FIELDS[0]),
-        temperature=temperature,
+        timeout=_number(options, "timeout", "seconds such as 60", least=math.ulp(0.0)) or TIMEOUT,
+        max_new_tokens=_whole(options, "max_new_tokens", 256) if "max_new_tokens" in options else limit,
         top_logprobs=_whole(options, "top_logprobs", TOP_LOGPROBS),
-        body=parse_body(options, may_set_temperature=mode == CHAT and temperature == "none"),
+        body=body,
         batch=batch,
         results=results,
         tokenizer=options.get("tokenizer"),
-        price_in=_price(options, "price_in"),
-        price_out=_price(options, "price_out"),
+        price_in=_number(options, "price_in", "dollars per million tokens such as 0.15"),
+        price_out=_number(options, "price_out", "dollars per million tokens such as 0.15"),
     )
 
 
 def _parse_batch(text: str) -> tuple[str, tuple[Path, ...]]:
-    """What a batch is to do, and the files that it reads."""
+    """Return what a batch is to do, and the files that it reads."""
     if text == WRITE:
         return WRITE, ()
     names = text.removeprefix(READ).split(",")
@@ -120,33 +159,20 @@ def _whole(options: Mapping[str, str], name: str, default: int) -> int:
     return int(text)
 
 
-def _number(options: Mapping[str, str], name: str) -> float:
-    try:
-        return float(options[name])
-    except ValueError:
-        return math.nan
-
-
-def _positive(options: Mapping[str, str], name: str, default: float) -> float:
-    if name not in options:
-        return default
-    value = _number(options, name)
-    if not 0 < value < math.inf:
-        raise QabiasError(f"server: {name} is {options[name]!r}; give seconds such as {default:g}")
-    return value
-
-
-def _price(options: Mapping[str, str], name: str) -> float | None:
+def _number(options: Mapping[str, str], name: str, wanted: str, least: float = 0.0) -> float | None:
     if name not in options:
         return None
-    value = _number(options, name)
-    if not 0 <= value < math.inf:
-        raise QabiasError(f"server: {name} is {options[name]!r}; give dollars per million tokens such as 0.15")
+    try:
+        value = float(options[name])
+    except ValueError:
+        value = math.nan
+    if not least <= value < math.inf:
+        raise QabiasError(f"server: {name} is {options[name]!r}; give {wanted}")
     return value
 
 
 def check_url(url: str) -> str:
-    """The base of an endpoint without a slash at its end; messages do not repeat it, because it may hold a password."""
+    """Return the base of an endpoint without a slash at its end; messages do not repeat it: it may hold a password."""
     if "@" in url or "?" in url or "#" in url:
         raise QabiasError(
             "server: the url may hold no user, password or query, because it is written into the run folder; "
@@ -160,3 +186,48 @@ def check_url(url: str) -> str:
             "xn--, and other characters of the path with %"
         )
     return url.rstrip("/")
+
+
+def parse_body(options: Mapping[str, str]) -> dict[str, Any]:
+    """Read the fields that options of the form `body.NAME` put into every request."""
+    body: dict[str, Any] = {}
+    for name in sorted(name for name in options if name.startswith(PREFIX)):
+        path, value = name.removeprefix(PREFIX), options[name]
+        if not _NAME.fullmatch(path):
+            raise QabiasError(f"server: {name!r} names no field; give such as {PREFIX}reasoning_effort=low")
+        *steps, last = path.split(".")
+        top = (*steps, last)[0]
+        if top in _FIXED:
+            raise QabiasError(f"server: {name} is not yours to set: {_FIXED[top]}")
+        if "|" in value or not value.isprintable():
+            raise QabiasError(
+                f"server: {name} holds a | or a line break, which the signature cannot; write JSON, \\u007c and \\n"
+            )
+        place = body
+        for step in steps:
+            place = place.setdefault(step, {})
+            if not isinstance(place, dict):
+                raise QabiasError(f"server: {name} leads into {step}, which is no object by another {PREFIX} option")
+        if last in place:
+            raise QabiasError(f"server: {name} is given twice, also inside of another {PREFIX} option")
+        place[last] = _parse_value(name, value)
+    limit, temperature = body.get(_OWN_LIMIT, 1), body.get(_TEMPERATURE, 0)
+    if type(limit) is not int or limit < 1:
+        raise QabiasError(f"server: {PREFIX}{_OWN_LIMIT} is {limit!r}; give a whole number such as 4096")
+    if temperature is not None and (type(temperature) not in (int, float) or temperature < 0):
+        raise QabiasError(f"server: {PREFIX}{_TEMPERATURE} is {temperature!r}; give a number, or null to send none")
+    return body
+
+
+def _parse_value(name: str, text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        raise QabiasError(
+            f"server: {name} is {text}, and JSON has finite numbers only; give a text by quotation marks around it"
+        ) from None
+    return value

@@ -12,9 +12,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from qabias.errors import QabiasError
-from qabias.scorers.server.client import Body, ConcurrentAsker, NoChoiceError, RefusedError, failure, is_failure, passes
+from qabias.scorers.server.asking import (
+    Body,
+    ConcurrentAsker,
+    NoChoiceError,
+    RefusedError,
+    failure,
+    is_failure,
+    may_pass,
+)
 from qabias.scorers.server.options import CONCURRENCY
-from qabias.scorers.server.secrets import cleaned
 from qabias.support.waiting import wait_for
 
 _EXTRA = "extra_body"
@@ -61,16 +68,18 @@ class CompletionClient(Protocol):
 
 
 def is_client(model: object) -> bool:
-    """Whether something has `chat.completions.create` or `completions.create`."""
+    """Return whether something has `chat.completions.create` or `completions.create`."""
     return any(_endpoint(model, path) is not None for path in ("chat/completions", "completions"))
 
 
-class GivenClient(ConcurrentAsker):
+class OpenAIClient(ConcurrentAsker):
     """Asks by a client that the caller has."""
 
-    def __init__(self, client: object, *, concurrency: int = CONCURRENCY, journal: Path | None = None) -> None:
+    def __init__(
+        self, client: object, concurrency: int = CONCURRENCY, journal: Path | None = None, shows_progress: bool = False
+    ) -> None:
         key = getattr(client, "api_key", None)
-        super().__init__(concurrency, journal, key if isinstance(key, str) else "")
+        super().__init__(concurrency, journal, key if isinstance(key, str) else "", shows_progress)
         self._client = client
 
     def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
@@ -81,21 +90,21 @@ class GivenClient(ConcurrentAsker):
                 f"server: the client has no {path.replace('/', '.')}.create, which this mode needs; choose another mode"
             )
         try:
-            given = create(**_arguments(create, body))
-            if inspect.isawaitable(given):
-                given = wait_for(given)
+            result = create(**_arguments(create, body))
+            if inspect.isawaitable(result):
+                result = wait_for(result)
         except Exception as error:  # a client raises whatever its package has
-            raise self._told(error) from None  # what lies below may quote the request
-        answer = _as_mapping(given)
+            raise self._in_one_line(error) from None  # what lies below may quote the request
+        answer = _as_mapping(result)
         if is_failure(answer):
-            said = failure(answer)
-            raise RefusedError(f"server: {self._clean(said.message)}", 200, said.code)
+            failed = failure(answer)
+            raise RefusedError(f"server: {self._clean(failed.message)}", 200, failed.code)
         if answer.get("choices") == []:
             raise NoChoiceError("server: the answer has an empty list of choices")
         return answer
 
-    def _told(self, error: Exception) -> QabiasError:
-        """What a client raised, in one line."""
+    def _in_one_line(self, error: Exception) -> QabiasError:
+        """Return the error of what a client raised."""
         status = getattr(error, "status_code", None)
         if not isinstance(status, int):
             return QabiasError(
@@ -103,29 +112,27 @@ class GivenClient(ConcurrentAsker):
                 "from the answers so far, if it names an output folder"
             )
         body = getattr(error, "body", None)
-        said = failure(body if isinstance(body, dict) else str(error))
-        message = f"server: status {status}: {self._clean(said.message)}"
-        if passes(status):
+        failed = failure(body if isinstance(body, dict) else str(error))
+        message = f"server: status {status}: {self._clean(failed.message)}"
+        if may_pass(status):
             return QabiasError(
                 f"{message}; the client asked no more often (see its max_retries): the same call goes on from the "
                 "answers so far, if it names an output folder"
             )
-        return RefusedError(f"{message}{'; the key is that of the client' * (status in (401, 403))}", status, said.code)
-
-    def _clean(self, message: str) -> str:
-        return cleaned(message, self._key)
+        whose = "; the key is that of the client" if status in (401, 403) else ""
+        return RefusedError(f"{message}{whose}", status, failed.code)
 
 
 def _endpoint(client: object, path: str) -> Callable[..., Any] | None:
-    """What sends the requests of a path; None where a client has none."""
-    found = client
+    """Return what sends the requests of a path; None where a client has none."""
+    place = client
     for name in (*path.split("/"), "create"):
-        found = getattr(found, name, None)
-    return found if callable(found) else None
+        place = getattr(place, name, None)
+    return place if callable(place) else None
 
 
 def _arguments(create: Callable[..., Any], body: Body) -> dict[str, Any]:
-    """Request fields as keyword arguments; unnamed ones go to `extra_body` if the function has it."""
+    """Return request fields as keyword arguments; unnamed ones go to `extra_body` if the function has it."""
     known = inspect.signature(create).parameters
     if _EXTRA not in known:
         return dict(body)
@@ -134,14 +141,14 @@ def _arguments(create: Callable[..., Any], body: Body) -> dict[str, Any]:
     return {**named, _EXTRA: others} if others else named
 
 
-def _as_mapping(given: Any) -> dict[str, Any]:
-    """An answer as JSON would have it; a client gives models of pydantic, or mappings."""
-    if hasattr(given, "model_dump"):
+def _as_mapping(answer: Any) -> dict[str, Any]:
+    """Return an answer as JSON would have it; a client gives models of pydantic, or mappings."""
+    if hasattr(answer, "model_dump"):
         # As over HTTP, what the server did not send is not there.
-        given = given.model_dump(exclude_unset=True)
-    if not isinstance(given, Mapping):
+        answer = answer.model_dump(exclude_unset=True)
+    if not isinstance(answer, Mapping):
         raise QabiasError(
-            f"server: the client gave {'None' if given is None else f'a {type(given).__name__}'}, which is neither a "
+            f"server: the client gave {'None' if answer is None else f'a {type(answer).__name__}'}, which is neither a "
             "mapping nor a model of pydantic; is it a client of an OpenAI-compatible API?"
         )
-    return dict(given)
+    return dict(answer)

@@ -1,0 +1,260 @@
+"""Requests put to a server: several at a time, each once, every answer kept; the key is in no message and no answer.
+
+The first request of a run is sent alone, because what is wrong with a server shows at one request.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import time
+import unicodedata
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tqdm import tqdm
+
+from qabias.answers.outcomes import whole
+from qabias.errors import QabiasError
+from qabias.scorers.journal import Journal, request_hash
+
+KEY = "[key]"
+"""What replaces a key, and parts of it."""
+
+SECONDS_BETWEEN_LINES = 30.0
+MESSAGE_LENGTH = 300
+
+_PART = 8  # the fewest characters of a key that are a part of it
+# A key with fewer letters and digits, or without a digit, may be a word for "none"; answers may hold it.
+_SHORTEST_IN_ANSWERS = 16
+
+Body = dict[str, Any]
+
+
+class RefusedError(QabiasError):
+    """The server does not take the request as it is."""
+
+    def __init__(self, message: str, status: int, code: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+class ModeError(QabiasError):
+    """The answer lacks what this mode needs."""
+
+
+class NoChoiceError(QabiasError):
+    """The server answers, and has no choice for this prompt."""
+
+
+class StoppedError(Exception):
+    """Another request has failed for good."""
+
+
+class Asker(ABC):
+    """What scorers need of a client."""
+
+    needs_single_process = False
+    has_answered = False
+    """Whether an answer has come, now or in the run before it was stopped."""
+
+    @abstractmethod
+    def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
+        """Answer requests, each as `ask_one` gives it after `post`; None where an answer comes later."""
+
+    def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
+        """Send one request; what only takes requests down sends none."""
+        raise TypeError(f"{type(self).__name__} sends no request")
+
+    def count_unread(self) -> int:
+        """Count an answer that has no choice; return how many there have been."""
+        return 0
+
+    def is_waiting(self) -> bool:
+        """Return whether `ask` has left an answer out since the last call; a server answers at once."""
+        return False
+
+    def write_requests(self) -> str:
+        """Write down what is left to ask, and return a note for people; "" if nothing is left."""
+        return ""
+
+
+class ConcurrentAsker(Asker):
+    """Asks several requests at a time, each once, and keeps every answer as it comes."""
+
+    explain_failure: Callable[[QabiasError], None] | None = None
+    """Takes the failure of a first request: raises a better one, or returns if the request is worth another try."""
+
+    def __init__(self, concurrency: int, journal: Path | None, key: str = "", shows_progress: bool = False) -> None:
+        self._concurrency = concurrency
+        # A run that is resumed has had its first request.
+        self.has_answered = journal is not None and journal.exists()
+        self._is_proven = False
+        self._journal = Journal(journal)
+        self._key = key
+        self._stopped = threading.Event()
+        self._progress = Progress(shows_progress)
+
+    def count_unread(self) -> int:
+        """See `Asker.count_unread`."""
+        return self._progress.count(unread=1)
+
+    def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
+        """Answer requests: from the journal where it has them, else by `ask_one`, several at a time, each body once."""
+        hashes = [request_hash(body) for body in bodies]
+        missing = {name: body for name, body in zip(hashes, bodies, strict=True) if name not in self._journal}
+        if missing:
+            self._ask_missing(missing, ask_one)
+        return [self._journal[name] for name in hashes]
+
+    def _ask_missing(self, missing: Mapping[str, Body], ask_one: Callable[[Body], Any]) -> None:
+        def ask_and_keep(name: str, body: Body, ask_one: Callable[[Body], Any]) -> None:
+            if self._stopped.is_set():
+                raise StoppedError
+            try:
+                self._journal.add(name, redacted_answer(ask_one(body), self._key))
+                self._progress.count(answered=1)
+            except BaseException:
+                self._stopped.set()  # at once: a quick client would send all the others before this is noticed
+                raise
+
+        def ask_first(body: Body) -> Any:
+            try:
+                return ask_one(body)
+            except QabiasError as error:
+                if self.explain_failure is None:
+                    raise
+                self.explain_failure(error)
+                self._is_proven = True
+                return ask_one(body)
+
+        self._stopped.clear()
+        left = list(missing.items())
+        with self._connected(), self._progress.shown(len(left)), ThreadPoolExecutor(self._concurrency) as pool:
+            try:
+                if not self.has_answered:
+                    ask_and_keep(*left.pop(0), ask_first)
+                    self.has_answered = True
+                futures = [pool.submit(ask_and_keep, name, body, ask_one) for name, body in left]
+                for future in as_completed(futures):
+                    if not isinstance(future.exception(), StoppedError):
+                        future.result()
+            finally:
+                # After an error or Ctrl-C nothing new is sent, and nobody sleeps until the next attempt.
+                self._stopped.set()
+                pool.shutdown(cancel_futures=True)
+                self._journal.close()
+
+    def _connected(self) -> AbstractContextManager[None]:
+        """Return what is open while requests are sent."""
+        return nullcontext()
+
+    def _clean(self, message: str) -> str:
+        return printable(message, self._key)
+
+
+class Progress:
+    """Counts requests, and shows the counts: on a terminal as a bar, elsewhere in lines. Threads may share it."""
+
+    def __init__(self, is_shown: bool = False) -> None:
+        self._is_shown = is_shown
+        self._n_answered = self._n_again = self._n_unread = 0
+        self._lock = threading.Lock()
+        self._bar: tqdm | None = None
+        self._last_line = time.monotonic()
+
+    @contextmanager
+    def shown(self, n_requests: int) -> Iterator[None]:
+        """Show the next requests."""
+        if not (self._is_shown and sys.stderr.isatty()):
+            yield
+            return
+        with tqdm(total=n_requests, unit="request", desc="server", leave=False) as self._bar:
+            yield
+        self._bar = None
+
+    def count(self, answered: int = 0, again: int = 0, unread: int = 0) -> int:
+        """Count answers, attempts that failed and answers without a choice; return the number of the last."""
+        with self._lock:
+            self._n_answered += answered
+            self._n_again += again
+            self._n_unread += unread
+            if self._bar is not None:
+                self._bar.update(answered)
+                self._bar.set_postfix(again=self._n_again, unread=self._n_unread, refresh=False)
+            elif self._is_shown and time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
+                self._last_line = time.monotonic()
+                sys.stderr.write(
+                    f"server: {self._n_answered:,} requests answered, {self._n_again:,} sent again, "
+                    f"{self._n_unread:,} without a choice\n"
+                )
+            return self._n_unread
+
+
+class Failure(NamedTuple):
+    """What an answer says of a failure."""
+
+    message: str
+    code: str
+
+
+def failure(content: Any) -> Failure:
+    """Return what the body of an answer, as JSON, says of a failure."""
+    error = content.get("error", content) if isinstance(content, dict) else content
+    if not isinstance(error, dict):
+        return Failure(str(error), "")
+    return Failure(str(error.get("message", error)), str(error.get("code") or error.get("type") or ""))
+
+
+def is_failure(answer: Mapping[str, Any]) -> bool:
+    """Return whether an answer of status 200 is none: some gateways wrap the failure of their server like this."""
+    return bool(answer.get("error")) and "choices" not in answer
+
+
+def may_pass(status: int) -> bool:
+    """Return whether a failure of that status may be over at the next attempt."""
+    return status in (408, 425, 429) or status >= 500
+
+
+def redacted(text: str, key: str) -> str:
+    """Return a text with `[key]` for the key, and for every part of it with 8 characters or more."""
+    parts = {key[start : start + _PART] for start in range(max(1, len(key) - _PART + 1))} - {""}
+    hits = re.finditer(f"(?=({'|'.join(map(re.escape, parts))}))", text) if parts else ()
+    shown: list[str] = []
+    end = 0
+    for hit in hits:
+        start, stop = hit.span(1)
+        if start > end or not shown:
+            shown += [text[end:start], KEY]
+        end = stop
+    return "".join([*shown, text[end:]])
+
+
+def redacted_answer(answer: Any, key: str) -> Any:
+    """Return an answer, as JSON has it, with texts that can be stored and without the key; names of fields stay."""
+    is_word = sum(map(str.isalnum, key)) < _SHORTEST_IN_ANSWERS or not any(map(str.isdigit, key))
+    return _redacted_answer(answer, "" if is_word else key)
+
+
+def _redacted_answer(answer: Any, key: str) -> Any:
+    if isinstance(answer, str):
+        return redacted(whole(answer), key)
+    if isinstance(answer, dict):
+        return {whole(name): _redacted_answer(value, key) for name, value in answer.items()}
+    if isinstance(answer, (list, tuple)):
+        return [_redacted_answer(value, key) for value in answer]
+    return answer
+
+
+def printable(message: str, key: str) -> str:
+    """Return a message in one line, not too long, without the key and without what a terminal would obey."""
+    spaced = "".join(" " if char.isspace() else char for char in message)
+    kept = "".join(char for char in spaced if unicodedata.category(char)[0] != "C")
+    # Before the cut, which might leave half a key.
+    return redacted(" ".join(kept.split()), key)[:MESSAGE_LENGTH] or "no message"

@@ -1,0 +1,494 @@
+"""A server in every kind of trouble that is known: nothing lost, nothing asked twice, and no key in a message."""
+
+import logging
+import resource
+import socket
+import ssl
+import subprocess
+import threading
+import time
+import warnings
+from collections import Counter
+
+import pytest
+
+from qabias.errors import QabiasError
+from qabias.runs.arguments import RunArguments
+from qabias.runs.run import run
+from qabias.scorers.base import Request
+from qabias.scorers.registry import load_scorer
+from qabias.scorers.server import asking
+from qabias.scorers.server.asking import printable, redacted, redacted_answer
+from qabias.scorers.server.chat import ServerChatScorer
+from qabias.scorers.server.client import EMPTY_ATTEMPTS, FIRST_ATTEMPTS, Client, Patience, seconds_to_wait
+
+from .echo_model import EchoModel
+from .faulty_server import AGAIN, ANSWER, ENDS, names
+from .faulty_server import serve_faults as serve_faults
+from .loopback_server import FAULTS, KEY, chat, chat_reply, faulty, letter_of, written
+from .loopback_server import serve as serve
+from .loopback_server import surroundings as surroundings
+
+pytestmark = pytest.mark.usefixtures("surroundings")
+
+EMPTY = {"choices": []}
+SLOW = {"slow-loris-body", "slow-loris-headers", "6-seconds-away"}
+SMALL = {"timeout": 1.0, "total_timeout": 1.0}
+UNBOUND = ("endless-body", "endless-chunks", "gzip-bomb", "gzip-empty-blocks", "gzip-then-garbage", "length-of-10-TB")
+PARTS = [KEY[start : start + 8] for start in range(len(KEY) - 7)]
+
+
+def ask(server, prompts=("q",), **options):
+    return written(chat(server, **{"timeout": 5.0, "total_timeout": 5.0, **options}), list(prompts))
+
+
+def refuse(status, message, **error):
+    """A reply that refuses."""
+    return lambda path, body: (status, {"error": {"message": message, **error}}, {})
+
+
+def failing(*statuses, then=chat_reply):
+    """A reply that fails with each status in turn, None for an answer without a choice, and is good after that."""
+    left = list(statuses)
+
+    def reply(path, body):
+        if not left:
+            return then(path, body)
+        status = left.pop(0)
+        return EMPTY if status is None else (status, {"error": {"message": "busy"}}, {})
+
+    return reply
+
+
+# Faults
+
+
+@pytest.mark.parametrize("name", names(AGAIN))
+def test_a_spoiled_attempt_is_sent_again(serve_faults, name):
+    server = serve_faults(name)
+    assert ask(server, **(SMALL if name in SLOW else {})) == [letter_of("q")]
+    assert server.attempts["q"] == 2
+
+
+@pytest.mark.parametrize("name", names(ANSWER))
+def test_an_odd_answer_is_an_answer_that_can_be_kept(serve_faults, tmp_path, name):
+    server = serve_faults(name, attempts=10**9)
+    journal = tmp_path / "requests.jsonl"
+    answers = ask(server, journal=journal)
+    "".join(answers).encode()  # a text that can be stored
+    assert ask(server, journal=journal) == answers
+    assert server.attempts["q"] == 1
+    assert KEY not in journal.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", names(ENDS))
+def test_a_lasting_failure_ends_at_once_in_one_printable_line_without_the_key(serve_faults, name):
+    server = serve_faults(name, attempts=10**9)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(QabiasError, match=r"^server: ") as error:
+        ask(server)
+    message = str(error.value)
+    assert message.isprintable()
+    assert len(message) < 500
+    assert server.attempts["q"] == 1
+    assert not any(secret in message for secret in ("hunter2", *PARTS))
+    if name in UNBOUND:
+        assert "16,000,000" in message
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kilobytes
+
+
+@pytest.mark.parametrize("name", ["slow-loris-body", "slow-loris-headers"])
+def test_a_server_that_trickles_is_given_up_after_the_total_time(serve_faults, name):
+    begun = time.monotonic()
+    with pytest.raises(QabiasError, match=f"0.5 seconds, {FIRST_ATTEMPTS} times"):
+        ask(serve_faults(name, attempts=10**9), total_timeout=0.5)
+    assert time.monotonic() - begun < 20
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (refuse(404, "no model m"), "status 404: no model m"),
+        (lambda path, body: (404, {"detail": "Not Found"}, {}), "Not Found"),
+        (refuse(401, f"bad key {KEY}"), r"\[key\]; .*QABIAS_API_KEY"),
+        (lambda path, body: (403, f"<p>{KEY}</p>", {}), r"<p>\[key\]</p>"),
+        (lambda path, body: (307, "", {"Location": "http://elsewhere"}), "http://elsewhere"),
+        (lambda path, body: {"choices": [{"text": "A"}]}, "message.content"),
+        (refuse(200, f"no {KEY}", code=404), r"status 200: no \[key\]"),
+    ],
+)
+def test_a_server_that_refuses_is_quoted_without_the_key(serve, reply, message):
+    server = serve(reply)
+    with pytest.raises(QabiasError, match=message) as error:
+        ask(server)
+    assert KEY not in str(error.value)
+    assert server.attempts["q"] == 1
+
+
+@pytest.mark.parametrize("code", [{"code": "content_filter"}, {"code": None, "type": "content_policy_violation"}])
+def test_a_prompt_that_a_filter_refuses_has_an_empty_answer_and_is_not_asked_again(serve, tmp_path, code):
+    server = serve(refuse(400, "against the rules", **code))
+    for _ in range(2):
+        assert ask(server, journal=tmp_path / "requests.jsonl") == [""]
+    assert server.attempts["q"] == 1
+
+
+# Many requests
+
+
+def test_of_a_thousand_requests_to_a_failing_server_none_is_lost_and_none_answered_twice(serve, tmp_path):
+    prompts = [f"question {number}" for number in range(1000)]
+    server = serve(fault=faulty)
+    answers = written(chat(server, tmp_path / "requests.jsonl", concurrency=16), prompts)
+    assert set(server.faults) == set(FAULTS)
+    assert sum(server.faults.values()) > 300
+    assert answers == [letter_of(prompt) for prompt in prompts]
+    assert server.answered == Counter(prompts)
+    assert len((tmp_path / "requests.jsonl").read_text().splitlines()) == 1000
+
+
+def test_never_more_requests_are_under_way_than_allowed(serve):
+    server = serve(delay=0.02)
+    written(chat(server, concurrency=3), [str(number) for number in range(60)])
+    assert server.most_active == 3
+
+
+def test_after_an_error_nothing_new_is_sent_and_answers_are_kept(serve, tmp_path):
+    refused = refuse(400, "this question is too long")
+    server = serve(lambda path, body: (refused if text_of(body) == "5" else chat_reply)(path, body), delay=0.01)
+    with pytest.raises(QabiasError, match="too long"):
+        written(chat(server, tmp_path / "j", concurrency=2), [str(number) for number in range(200)])
+    assert 4 <= sum(server.attempts.values()) < 50
+    assert server.attempts["5"] == 1
+    assert len((tmp_path / "j").read_text().splitlines()) == len(server.answered)
+
+
+def test_equal_requests_are_asked_once_and_answered_requests_never_again(serve, tmp_path):
+    server = serve()
+    assert written(chat(server, tmp_path / "j"), ["a", "b", "a"]) == [letter_of("a"), letter_of("b"), letter_of("a")]
+    written(chat(server, tmp_path / "j"), ["b", "c"])
+    assert server.attempts == Counter("abc")
+    written(ServerChatScorer("other", Client(server.url, journal=tmp_path / "j")), ["a"])
+    assert server.attempts["a"] == 2  # another model is another request
+
+
+# Attempts
+
+
+def count_waits(monkeypatch):
+    waits = []
+    monkeypatch.setattr(Client, "_rest", lambda client, seconds: waits.append(seconds))
+    return waits
+
+
+def test_a_server_that_names_a_time_to_wait_gets_it(serve, monkeypatch):
+    waits = count_waits(monkeypatch)
+    late = 429, {"error": "slow down"}, {"Retry-After": "9"}
+    server = serve(lambda path, body: chat_reply(path, body) if server.attempts["q"] > 1 else late)
+    assert ask(server) == [letter_of("q")]
+    assert waits == [9]
+
+
+def test_waits_are_random_and_double_up_to_a_minute(serve, monkeypatch):
+    waits = count_waits(monkeypatch)
+    monkeypatch.setattr("qabias.scorers.server.client.random.uniform", lambda low, high: high)
+    with pytest.raises(QabiasError, match="10 times"):
+        ask(serve(failing(*(503,) * 10)), patience=Patience())
+    assert waits == [0.5, 1, 2, 4, 8, 16, 32, 60, 60]
+
+
+def test_a_time_to_wait_is_read_as_seconds_or_date():
+    assert [seconds_to_wait(value) for value in ("7", "-3", "nan", "soon", None)] == [7, 0, 0, 0, 0]
+    assert seconds_to_wait("Wed, 01 Jan 2200 00:00:00 GMT") > 365 * 24 * 3600
+    assert seconds_to_wait("Thu, 01 Jan 1970 00:00:00 GMT") == 0
+
+
+def test_a_wait_of_hours_is_left_to_the_user(serve):
+    server = serve(lambda path, body: (429, {"error": {"message": "daily quota"}}, {"Retry-After": "7200"}))
+    with pytest.raises(QabiasError, match="7200 seconds"):
+        ask(server)
+    assert server.attempts["q"] == 1
+
+
+def test_a_server_that_stays_away_is_given_up(serve, caplog):
+    patience = Patience(first_wait=0.01, longest_wait=0.01, attempts=3)
+    server = serve(fault=lambda text, attempt: "503")
+    with pytest.raises(QabiasError, match="busy, 3 times in a row"):
+        ask(server, patience=patience)
+    assert server.attempts["q"] == 3
+    assert len(caplog.records) == 1  # one warning, however many attempts
+    server.server_close()
+    with pytest.raises(QabiasError, match="3 times in a row"):
+        written(ServerChatScorer("m", Client("http://127.0.0.1:1/v1", patience=patience)), ["q"])
+
+
+@pytest.mark.parametrize(
+    ("statuses", "answer", "attempts"),
+    [
+        ((408, 425), "A", 3),
+        ((429, 429, None), "A", 4),  # one empty answer among other failures is not an unread one
+        ((429, None, 429, None, None), "", 5),
+        ((503, 503, 503, 503, 500), "A", 6),  # other failures do not use up a first request
+        ((503, 500, 503, 500, 500), "status 500: busy, 3 times in 5 attempts", 5),
+        ((429,) * 9 + (None,), "empty list of choices, 1 time in 10 attempts", 10),
+    ],
+)
+def test_failures_count_by_their_kind(serve, statuses, answer, attempts):
+    server = serve(failing(*statuses))
+    if len(answer) > 1:
+        with pytest.raises(QabiasError, match=answer):
+            ask(server)
+    else:
+        assert ask(server) == [answer and letter_of("q")]
+    assert server.attempts["q"] == attempts
+
+
+@pytest.mark.parametrize(("status", "limit"), [(503, 10), (500, FIRST_ATTEMPTS), (None, 3)])
+def test_the_warning_names_the_limit_that_holds(serve, caplog, status, limit):
+    with caplog.at_level(logging.WARNING):
+        ask(serve(failing(status)))
+    assert f"up to {limit} times" in caplog.text
+
+
+def test_a_page_that_is_no_answer_is_quoted_after_three_attempts_and_later_after_ten(serve_faults, tmp_path):
+    server = serve_faults("200-html", attempts=10**9)
+    with pytest.raises(QabiasError, match=r"<html>Please sign in</html>.* 3 times in a row"):
+        ask(server)
+    assert server.attempts["q"] == FIRST_ATTEMPTS
+    server = serve_faults(lambda text, attempt: "200-html" if text == "later" else None)
+    with pytest.raises(QabiasError, match="10 times in a row"):
+        ask(server, ["first", "later"], journal=tmp_path / "j")
+    with pytest.raises(QabiasError, match="10 times in a row"):  # a resumed run has had its first request
+        ask(server, ["later"], journal=tmp_path / "j")
+
+
+# Without a choice
+
+
+def test_prompts_that_get_no_choice_are_named_and_unread_and_the_others_answered(serve, tmp_path, caplog):
+    lost = {"question 3", "question 7", "question 8", "question 9"}
+    server = serve(lambda path, body: EMPTY if text_of(body) in lost else chat_reply(path, body))
+    prompts = [f"question {number}" for number in range(12)]
+    with caplog.at_level(logging.WARNING):
+        answers = ask(server, prompts, journal=tmp_path / "j")
+    assert answers == ["" if prompt in lost else letter_of(prompt) for prompt in prompts]
+    assert {server.attempts[prompt] for prompt in lost} == {EMPTY_ATTEMPTS}
+    named = [record.getMessage() for record in caplog.records if "at prompt" in record.getMessage()]
+    assert len(named) == 3  # the first three of four
+    ask(server, prompts, journal=tmp_path / "j")
+    assert {server.attempts[prompt] for prompt in lost} == {EMPTY_ATTEMPTS}
+
+
+def test_without_a_choice_a_letter_is_missing_and_an_echo_ends_the_run_with_its_prompt(serve, caplog):
+    options = {"url": serve(lambda path, body: EMPTY).url, "mode": "logprobs"}
+    with pytest.warns(UserWarning, match="missing"):
+        (scores,) = load_scorer("server", "m", scorer_options=options).score([Request("a", (" A", " B"))])
+    assert scores.loglikelihoods.tolist() == [float("-inf")] * 2
+    assert "at prompt 'a'" in caplog.text
+    with pytest.raises(QabiasError, match=r"at prompt \.\.\.'a b'"):
+        load_scorer("server", "m", scorer_options={**options, "mode": "echo"}).score([Request("a", (" b",))])
+
+
+def text_of(body):
+    return body["messages"][0]["content"]
+
+
+# Connections
+
+
+def test_an_address_that_does_not_speak_https_ends_at_once(serve, monkeypatch):
+    server = serve()
+    server.url = server.url.replace("http:", "https:")
+    waits = count_waits(monkeypatch)
+    with pytest.raises(QabiasError, match="https"):
+        ask(server)
+    assert waits == []
+
+
+@pytest.fixture
+def https_port(tmp_path):
+    """A port where a server with a certificate of its own speaks https."""
+    certificate = tmp_path / "cert.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
+            "-keyout", str(certificate), "-out", str(tmp_path / "public.pem")]  # fmt: skip
+    try:
+        subprocess.run(made, check=True, capture_output=True)
+    except OSError:
+        pytest.skip("openssl, which makes the certificate, is not installed")
+    with certificate.open("a") as file:
+        file.write((tmp_path / "public.pem").read_text())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve_tls():
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                    with context.wrap_socket(connection, server_side=True) as secured:
+                        secured.recv(1000)
+                except OSError:
+                    if listening.fileno() < 0:
+                        return
+
+        threading.Thread(target=serve_tls, daemon=True).start()
+        yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_certificate_that_is_not_trusted_ends_at_once(serve, monkeypatch, https_port):
+    server = serve()
+    server.url = f"https://127.0.0.1:{https_port}/v1"
+    waits = count_waits(monkeypatch)
+    with pytest.raises(QabiasError, match="certificate"):
+        ask(server)
+    assert waits == []
+
+
+# Modes
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_a_mode_that_a_server_lacks_is_found_out_by_a_few_requests(serve, tmp_path, refuses):
+    def no_echo(path, body):
+        if path.endswith("chat/completions"):
+            return chat_reply(path, body)
+        time.sleep(0 if refuses else 1.5)
+        return (404, {"error": {"message": "no such path"}}, {}) if refuses else EMPTY
+
+    server = serve(no_echo)
+    options = {"url": server.url, "mode": "echo", "timeout": "0.5"}
+    with pytest.raises(QabiasError, match=r"mode=echo; .* --option mode=chat and --option mode=logprobs"):
+        run(RunArguments("bbq", "m", config="SES", scorer="server", limit=40, options=options), tmp_path / "r")
+    assert sum(server.attempts.values()) <= (4 if refuses else 8)
+
+
+def test_a_mode_that_a_server_has_costs_no_request(serve, tmp_path):
+    server = serve()
+    arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=20, options={"url": server.url})
+    for _ in range(2):
+        run(arguments, tmp_path / "r")
+        assert sum(server.attempts.values()) == 20
+
+
+@pytest.mark.parametrize("statuses", [(503,), (429, 429), (503,) * 8])
+def test_a_passing_failure_of_the_first_request_does_not_end_mode_echo(serve, statuses):
+    server = serve(failing(*statuses, then=EchoModel()))
+    scorer = load_scorer("server", "m", scorer_options={"url": server.url, "mode": "echo"})
+    (scores,) = scorer.score([Request("a", (" b", " c"))])
+    assert len(scores.loglikelihoods) == 2
+    assert sum(server.attempts.values()) == len(statuses) + 2
+
+
+def test_mode_echo_is_given_up_after_ten_refused_connections():
+    scorer = load_scorer("server", "m", scorer_options={"url": "http://127.0.0.1:1/v1", "mode": "echo"})
+    with pytest.raises(QabiasError, match="10 times in a row"):
+        scorer.score([Request("a", (" b", " c"))])
+
+
+def slow(n_late):
+    """A reply in any mode that is late for the first requests, except for test requests."""
+    late, model = [], EchoModel()
+
+    def reply(path, body):
+        if "letter after A" not in str(body) and len(late) < n_late:
+            late.append(body)
+            time.sleep(0.6)
+        return model(path, body) if "prompt" in body else chat_reply(path, body)
+
+    return reply
+
+
+def test_a_slow_first_answer_is_waited_for_if_a_test_request_says_that_the_mode_works(serve):
+    n_late = FIRST_ATTEMPTS + 2
+    server = serve(slow(n_late))
+    scorer = load_scorer("server", "m", scorer_options={"url": server.url, "timeout": "0.3"})
+    assert written(scorer, ["q", "r"]) == [letter_of("q"), letter_of("r")]
+    assert server.attempts["q"] == n_late + 1
+    assert sum(server.attempts.values()) == n_late + 3 + 2
+
+
+@pytest.mark.parametrize("mode", ["logprobs", "echo"])
+def test_slow_first_probabilities_are_waited_for_too(serve, mode):
+    server = serve(slow(FIRST_ATTEMPTS + 3))
+    scorer = load_scorer("server", "m", scorer_options={"url": server.url, "mode": mode, "timeout": "0.3"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of one token that is cut off
+        (scores,) = scorer.score([Request("a", (" A", " B"))])
+    assert len(scores.loglikelihoods) == 2
+    assert sum(server.answered.values()) >= 2
+
+
+def test_an_answer_that_never_comes_is_waited_for_ten_times_and_the_option_is_named(serve):
+    server = serve(slow(10**9))
+    scorer = load_scorer("server", "m", scorer_options={"url": server.url, "timeout": "0.1"})
+    with pytest.raises(QabiasError, match=r"10 times in a row; .* --option timeout="):
+        written(scorer, ["q"])
+    assert server.attempts["q"] == FIRST_ATTEMPTS + 10
+
+
+# Progress
+
+
+def test_elsewhere_than_on_a_terminal_lines_show_how_far_it_is(serve_faults, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(asking, "SECONDS_BETWEEN_LINES", 0.0)
+    server = serve_faults("500")
+    arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=8, options={"url": server.url})
+    run(arguments, tmp_path / "r")
+    assert "server: 8 requests answered, 8 sent again, 0 without a choice\n" in capsys.readouterr().err
+
+
+# The key
+
+
+def test_the_key_and_its_parts_are_redacted():
+    assert redacted(f"a {KEY} b {KEY[3:14]}, {KEY[:8]}{KEY[-8:]} {KEY[:7]}", KEY) == f"a [key] b [key], [key] {KEY[:7]}"
+    assert redacted("before and after", KEY) == "before and after"
+    assert redacted("", KEY) == ""
+    assert redacted("no hunter2", "hunter2") == "no [key]"
+    assert redacted("no key", "") == "no key"
+    assert printable(f"  no\n{KEY} \x1b[2J\u202e" + "x" * 500, KEY) == f"no [key] [2J{'x' * 500}"[:300]
+    assert printable("\x00", KEY) == "no message"
+
+
+def test_an_answer_is_kept_as_it_is_but_for_keys_and_half_pairs():
+    kept = {"text": "100 % \\u0041 &amp; B", "top": [["A", -0.5], ["B", float("-inf")]], "none": None}
+    assert redacted_answer(kept, KEY) == kept
+    assert redacted_answer({"text": f"a \ud83d {KEY}", "top": [(f" {KEY}", 1)]}, KEY) == {
+        "text": "a \ufffd [key]",
+        "top": [[" [key]", 1]],
+    }
+    assert redacted_answer({KEY: "A"}, KEY) == {KEY: "A"}
+
+
+@pytest.mark.parametrize("key", ["EMPTY", "not-needed", "password", "this-is-a-placeholder", "12345678"])
+def test_a_word_given_as_a_key_changes_no_answer_and_is_left_out_of_messages(key):
+    assert redacted_answer({"text": f"The {key}."}, key) == {"text": f"The {key}."}
+    assert printable(f"no {key} here", key) == "no [key] here"
+
+
+def test_a_run_whose_server_repeats_the_key_stores_and_prints_none(serve_faults, tmp_path, capsys, caplog):
+    server = serve_faults("content-key", attempts=10**9)
+    run(RunArguments("bbq", "m", config="SES", scorer="server", limit=8, options={"url": server.url}), tmp_path / "r")
+    contents = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(contents) >= 4
+    assert not any(KEY.encode() in content for content in contents)
+    assert KEY not in "".join((*capsys.readouterr(), caplog.text))
+
+
+def test_the_key_is_qabias_own_then_openais_and_a_broken_one_is_not_repeated(serve, monkeypatch, caplog):
+    server = serve()
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-other")
+    ask(server)
+    assert not caplog.records
+    monkeypatch.setenv("QABIAS_API_KEY", "")
+    ask(server)
+    assert "the key in OPENAI_API_KEY goes to 127.0.0.1" in caplog.text
+    assert "sk-other" not in caplog.text
+    monkeypatch.delenv("OPENAI_API_KEY")
+    ask(server)
+    assert server.keys == {f"Bearer {KEY}", "Bearer sk-other", None}
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-one\nsk-two")
+    with pytest.raises(QabiasError, match="OPENAI_API_KEY") as error:
+        chat(server)
+    assert "sk-" not in str(error.value)
