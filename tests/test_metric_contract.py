@@ -26,10 +26,10 @@ import pytest
 from .conftest import ROOT
 from .metrics.helpers import same, unsigned
 
-METRICS = sorted(path.parent.name for path in (ROOT / "metrics").glob("*/app.py"))
+METRICS = sorted(path.parent.name for path in (ROOT / "metrics").glob("*/page.yaml"))
 
-LIBRARIES = {"numpy", "datasets", "pyarrow", "evaluate"}
-"""What a Space has beside the standard library."""
+LIBRARIES = {"numpy", "datasets", "pyarrow", "evaluate", "yaml"}
+"""What a Space has beside the standard library; `datasets` needs PyYAML."""
 
 
 class Case(NamedTuple):
@@ -57,9 +57,7 @@ def case(request) -> Case:
     page = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(page)
     rows = page.read(page.SAMPLE)
-    scores = getattr(page, "SCORES", None)
-    predictions = [{name: row.pop(name) for name in scores} if scores else row.pop("prediction") for row in rows]
-    return Case(request.param, folder, evaluate.load(str(folder)), predictions, rows)
+    return Case(request.param, folder, evaluate.load(str(folder)), page.predictions_of(rows), rows)
 
 
 def test_there_are_metrics():

@@ -1,6 +1,5 @@
 """The pages of the metrics: a table that is pasted or uploaded, scored as the metric scores it."""
 
-import ast
 import importlib.util
 import math
 import os
@@ -21,7 +20,7 @@ import yaml
 from .conftest import ROOT
 from .metrics.helpers import same
 
-METRICS = sorted(path.parent.name for path in (ROOT / "metrics").glob("*/app.py"))
+METRICS = sorted(path.parent.name for path in (ROOT / "metrics").glob("*/page.yaml"))
 
 
 def _app(name):
@@ -41,15 +40,10 @@ def bbq():
     return _app("bbq")
 
 
-def _predictions(app, rows):
-    scores = getattr(app, "SCORES", None)
-    return [{name: row[name] for name in scores} if scores else row["prediction"] for row in rows]
-
-
 def test_the_sample_gets_the_scores_of_the_metric_and_each_is_shown(app):
     rows = app.read(app.SAMPLE)
     metric = evaluate.load(str(app.Path(app.__file__).parent))
-    expected = metric.compute(predictions=_predictions(app, rows), references=rows)
+    expected = metric.compute(predictions=app.predictions_of(rows), references=rows)
     assert same(app.compute(rows), expected, 0.0)
     table, message = app.show(app.SAMPLE, None, "", "", "")
     assert message == f"{len(rows)} rows scored\nSignature: {expected['signature']}"
@@ -90,7 +84,7 @@ def test_a_table_may_have_probabilities(bbq):
     given = [[0.5, 0.25, 0.25]] * (len(lines) - 1) + [None]
     metric = evaluate.load(str(bbq.Path(bbq.__file__).parent))
     with pytest.warns(UserWarning, match="1 of 8 rows have a prediction and no probabilities"):
-        expected = metric.compute(predictions=_predictions(bbq, rows), references=rows, probabilities=given)
+        expected = metric.compute(predictions=bbq.predictions_of(rows), references=rows, probabilities=given)
     table, message = bbq.show(text, None, "", "", "")
     shown = {score: value for _, score, value, _, _ in table}
     for name in ("bias_probability_ambig", "bias_probability_disambig", "n_without_probabilities_disambig"):
@@ -122,7 +116,7 @@ def test_mistakes_are_told_in_place_of_scores(app, tmp_path):
     head, _, first = app.SAMPLE.partition("\n")
     broken = tmp_path / "a.parquet"
     broken.write_bytes(b"no Parquet")
-    for text, path, told in (
+    for text, path, word in (
         ("", None, "the table is empty"),
         (f"{head}\n{first.splitlines()[0]},1", None, "row 1 has other cells"),
         ("example_id\n1", None, "column"),
@@ -131,23 +125,13 @@ def test_mistakes_are_told_in_place_of_scores(app, tmp_path):
         table, message = app.show(text, path, "", "", "")
         assert table == []
         assert message.startswith("Error: ")
-        assert told in message
+        assert word in message
 
 
 def test_an_empty_prediction_is_unparsed_and_the_warning_of_the_metric_is_shown(bbq):
     text = bbq.SAMPLE.removesuffix("1\n") + "\n"
     _, message = bbq.show(text, None, "", "", "")
     assert message.startswith("8 rows scored\nbbq: 1 of 8 predictions")
-
-
-def test_what_the_pages_repeat_is_the_same_in_all():
-    functions = []
-    for name in METRICS:
-        text = (ROOT / "metrics" / name / "app.py").read_text("utf-8").replace(f'"{name}: ', '"NAME: ')
-        nodes = ast.parse(text.replace(f'"{name}.py"', '"NAME.py"')).body
-        functions.append({node.name: ast.dump(node) for node in nodes if isinstance(node, ast.FunctionDef)})
-    for name in functions[0].keys() - {"compute", "page"}:
-        assert len({own[name] for own in functions}) == 1, name
 
 
 @pytest.mark.parametrize("name", METRICS)

@@ -39,6 +39,7 @@ class Computing(Batches):
     """`compute`, `add` and `add_batch` without `evaluate`, whose module adds what it says of itself."""
 
     REFERENCES = REFERENCES
+    OPTIONS = Options
 
     def compute(
         self,
@@ -57,15 +58,7 @@ class Computing(Batches):
         Raises:
             ValueError: an option or an input is not what it should be; the text names row, column, value and the fix.
         """
-        options = Options(
-            form=form,
-            denominator=denominator,
-            unparsed=unparsed,
-            by=by,
-            mean_over=mean_over,
-            confidence=confidence,
-        )
-        return self._scored(predictions, references, options)
+        return self._scored(predictions, references, locals())
 
     def _compute(self, *, predictions: Table, references: Table, options: Options) -> dict[str, Any]:
         form = options.form or form_of(references)

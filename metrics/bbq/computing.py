@@ -12,7 +12,6 @@ import numpy as np
 from .answers import MATCHES, Outputs, answer_indices, read_probabilities, table_of
 from .inputs import Batches, By, Factor, Table, runs_of
 from .inputs import Options as SharedOptions
-from .names import NAMES, check_names, under_names
 from .rows import REFERENCES, group, read
 from .scores import OF_PROBABILITIES, UNPARSED_RULES, VERSION, count
 from .summary import left_out, summarize
@@ -24,27 +23,19 @@ class Options(SharedOptions):
 
     METRIC: ClassVar[str] = REFERENCES.metric
     VERSION: ClassVar[int] = VERSION
-    CHOICES: ClassVar[Mapping[str, Sequence[str]]] = {
-        "unparsed": UNPARSED_RULES,
-        "match": MATCHES,
-        "names": tuple(NAMES),
-    }
-    NO_RULES: ClassVar[Sequence[str]] = ("allow_incomplete", "names")
+    CHOICES: ClassVar[Mapping[str, Sequence[str]]] = {"unparsed": UNPARSED_RULES, "match": MATCHES}
+    NO_RULES: ClassVar[Sequence[str]] = ("allow_incomplete",)
 
     unparsed: str = "exclude"
     match: str = "strict"
     allow_incomplete: bool = False
-    names: str | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_names(self.names, self.unparsed)
 
 
 class Computing(Batches):
     """`compute`, `add` and `add_batch` without `evaluate`, whose module adds what it says of itself."""
 
     REFERENCES = REFERENCES
+    OPTIONS = Options
 
     def _predictions(self, given: Any, copy: bool) -> Table:
         outputs = given if isinstance(given, Outputs) else Outputs(given)
@@ -78,23 +69,13 @@ class Computing(Batches):
         match: str = Options.match,
         confidence: float | None = Options.confidence,
         allow_incomplete: bool = Options.allow_incomplete,
-        names: str | None = Options.names,
     ) -> dict[str, Any]:
         """Scores the predictions given here and those added before; arguments and result are those of the metric.
 
         Raises:
             ValueError: an option or an input is not what it should be; the text names row, column, value and the fix.
         """
-        options = Options(
-            by=by,
-            mean_over=mean_over,
-            unparsed=unparsed,
-            match=match,
-            confidence=confidence,
-            allow_incomplete=allow_incomplete,
-            names=names,
-        )
-        return self._scored(Outputs.of(predictions, probabilities), references, options)
+        return self._scored(Outputs.of(predictions, probabilities), references, locals())
 
     def _compute(self, *, predictions: Table, references: Table, options: Options) -> dict[str, Any]:
         runs = runs_of(references, options.mean_over)
@@ -148,6 +129,4 @@ class Computing(Batches):
             result["by"] = {",".join(names): summaries(factor) for names, factor in groups.items()}
         if probabilities is None:
             result = left_out(result, OF_PROBABILITIES)
-        if options.names is not None:
-            result = under_names(result, options.names)
         return result | {"signature": options.signature}

@@ -436,6 +436,7 @@ class Batches:
     """
 
     REFERENCES: ClassVar[Source]
+    OPTIONS: ClassVar[type[Options]]
     num_process: int = 1
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -475,12 +476,13 @@ class Batches:
         """
         self.add_batch(predictions=[prediction], references=[reference])
 
-    def _scored(self, predictions: Any, references: Any, options: Options) -> dict[str, Any]:
-        """The result for what was added and what is passed now.
+    def _scored(self, predictions: Any, references: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The result for what was added and what is passed now, with the options among the arguments of `compute`.
 
         Batches that were added are dropped once the result is there. After an error they are kept, so that the call can
         be repeated with other options.
         """
+        options = self.OPTIONS(**{field.name: arguments[field.name] for field in fields(self.OPTIONS)})
         batches = list(self._batches)
         if predictions is not None or references is not None or not batches:
             batches.append(self._batch(predictions, references, copy=False))

@@ -49,6 +49,7 @@ class Computing(Batches):
     """`compute`, `add` and `add_batch` without `evaluate`, whose module adds what it says of itself."""
 
     REFERENCES = REFERENCES
+    OPTIONS = Options
 
     def _predictions(self, given: Any, copy: bool) -> Table:
         return Table.of(PREDICTIONS, given, copy)
@@ -69,14 +70,7 @@ class Computing(Batches):
         Raises:
             ValueError: an option or an input is not what it should be; the text names row, column, value and the fix.
         """
-        options = Options(
-            delta=delta,
-            by=by,
-            mean_over=mean_over,
-            top_k=top_k,
-            confidence=confidence,
-        )
-        return self._scored(predictions, references, options)
+        return self._scored(predictions, references, locals())
 
     def _compute(self, *, predictions: Table, references: Table, options: Options) -> dict[str, Any]:
         runs = runs_of(references, options.mean_over)

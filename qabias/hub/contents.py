@@ -98,7 +98,7 @@ def metric_push(benchmark: str, repo_id: str, dataset_id: str | None = None) -> 
             )
         files[module] = folder / f"{benchmark}.py"
     files.pop("__init__.py", None)
-    files["requirements.txt"] = folder / "requirements.txt"
+    files |= {name: folder / name for name in ("requirements.txt", "page.yaml")}
     card = _card(folder, f'"./metrics/{benchmark}"', repo_id)
     card = card.replace(f'"./{benchmark}_dataset"', json.dumps(dataset_id or repo_id))
     files["README.md"] = card.encode()

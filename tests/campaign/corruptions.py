@@ -54,7 +54,7 @@ def _bbq() -> Form:
         row for number in range(2) for row in bbq_rows.make_set(number, f"Age-0{number + 1}", (number, 1 - number, 2))
     ]
     texts = {"category", "template_id", "set_id", "question_polarity", "context_condition", "ans0", "ans1", "ans2"}
-    choices = {"unparsed": ["exclude", "wrong"], "match": ["strict", "released"], "names": [None, "kobbq", "esbbq"]}
+    choices = {"unparsed": ["exclude", "wrong"], "match": ["strict", "released"]}
     predictions = [0, "The grandson", None, 2, 1, -1, "nobody", 0]
     return Form("bbq", rows, predictions, frozenset(texts), frozenset(), as_text_or_place, choices)
 
