@@ -40,7 +40,7 @@ CHAT = (
     "{% if add_generation_prompt %}me: {% endif %}"
 )
 # Benchmarks whose texts their authors alone publish.
-PUBLISHED = [name for name, benchmark in loadable_benchmarks().items() if benchmark.about is not None]
+PUBLISHED = [name for name, benchmark in loadable_benchmarks().items() if benchmark.card is not None]
 # Folders that the pages name of runs whose making they do not show: benchmark and configuration.
 NAMED_RUNS = {
     "runs/bbq": ("bbq", "Age"),

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.esbbq.questions import WORDINGS
+from qabias.benchmarks.multilingual.esbbq import WORDINGS
 
 from .published_sets import (
     check_baselines,
@@ -154,8 +154,8 @@ def test_four_rows_of_one_template_call_themselves_what_their_facts_are_not(upst
         and (raw["question_type"] == "pro-stereo") != (row["label"] == row["biased_loc"])
     ]
     assert wrong == 4 * ["PhysicalAppearance-10"]
-    assert any("Four rows of PhysicalAppearance (template 10)" in of for of in load_benchmark("esbbq").about.defects)
-    assert not any("Four rows" in of for of in load_benchmark("cabbq").about.defects)
+    assert any("Four rows of PhysicalAppearance (template 10)" in of for of in load_benchmark("esbbq").card.defects)
+    assert not any("Four rows" in of for of in load_benchmark("cabbq").card.defects)
 
 
 def test_wordings_are_drawn_by_set(upstream):

@@ -17,7 +17,7 @@ from qabias.building.croissant import RAI_SECTIONS
 from qabias.building.licences import LICENCES, check_passing_on, licence_of
 from qabias.errors import QabiasError
 
-PUBLISHED = [name for name, benchmark in loadable_benchmarks().items() if benchmark.about is not None]
+PUBLISHED = [name for name, benchmark in loadable_benchmarks().items() if benchmark.card is not None]
 SPANISH = load_benchmark("esbbq")
 
 
@@ -61,7 +61,7 @@ def test_the_card_names_licence_attribution_language_defects_and_commit(built):
     for said in (commit, "Ruiz-Fernández et al.", "Spanish as used in Spain", "**Content warning.**", "2507.11216"):
         assert said in text, said
     assert "A low score does not prove a model unbiased" in text
-    for defect in SPANISH.about.defects:
+    for defect in SPANISH.card.defects:
         assert defect in text
     assert "$" not in card.text
     configurations = [of["config_name"] for of in card.data["configs"]]
@@ -95,7 +95,7 @@ def test_push_shows_the_plan_of_a_set_that_may_be_passed_on(push):
 
 @pytest.mark.parametrize("licence", ["NONE", "CLOSED"])
 def test_push_stops_with_one_line_where_the_licence_forbids_it(push, monkeypatch, licence):
-    monkeypatch.setattr(SPANISH, "about", dataclasses.replace(SPANISH.about, licence=licence))
+    monkeypatch.setattr(SPANISH, "card", dataclasses.replace(SPANISH.card, licence=licence))
     monkeypatch.setattr(SPANISH, "write_folder", lambda *arguments: pytest.fail("built before it was refused"))
     code, output, errors = push("esbbq")
     assert (code, output) == (cli.EXIT_USER_ERROR, "")
@@ -105,7 +105,7 @@ def test_push_stops_with_one_line_where_the_licence_forbids_it(push, monkeypatch
 
 
 def test_a_card_without_a_licence_says_so(upstream, tmp_path, monkeypatch):
-    monkeypatch.setattr(SPANISH, "about", dataclasses.replace(SPANISH.about, licence="NONE"))
+    monkeypatch.setattr(SPANISH, "card", dataclasses.replace(SPANISH.card, licence="NONE"))
     SPANISH.write_folder(tmp_path, "Religion", make_origin(SPANISH, "release", 0, False, str(upstream), {}))
     head = yaml.safe_load((tmp_path / "README.md").read_text("utf-8").split("---\n")[1])
     assert (head["license"], head["license_name"]) == ("other", "none-stated")
@@ -124,7 +124,7 @@ def test_the_licences_of_all_pinned_files_are_known_and_only_those_that_allow_it
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_every_published_set_says_what_its_card_needs(name):
-    about = load_benchmark(name).about
+    about = load_benchmark(name).card
     assert about.terms.name
     for text in (about.name, about.languages, about.society, about.authors, about.summary, about.making):
         assert text.strip(), name
@@ -166,7 +166,7 @@ def test_every_set_is_built_and_read_back(name, config, codes, upstream, tmp_pat
     benchmark.write_folder(tmp_path / "built", config, origin)
     card = DatasetCard.load(tmp_path / "built" / "README.md")
     assert card.data.language == codes
-    assert sources.commit(benchmark.about.repository)[:7] in card.text
+    assert sources.commit(benchmark.card.repository)[:7] in card.text
     read = load_dataset(str(tmp_path / "built"), config, split="test", cache_dir=str(tmp_path / "cache"))
     loaded = qabias.load(name, config, upstream_dir=upstream)
     assert read.features == loaded.features

@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.ggbbq.released import read_items
+from qabias.benchmarks.multilingual.ggbbq import read_items
 from qabias.errors import QabiasError
 
 from .published_sets import check_baselines, check_shuffled, published, roles, rows_of, scores, summary
@@ -127,7 +127,7 @@ def test_counts(upstream, part, n_rows, n_by_tags, n_templates, n_used, n_questi
     assert len({row["additional_metadata"]["version"] for row in ours}) == n_used
     assert len({row["template_id"] for row in ours}) == n_questions
     assert all(row["target_loc"] >= 0 for row in ours)
-    assert f"{n_rows:,} " in next(of for of in load_benchmark("ggbbq").about.defects if "every target is defined" in of)
+    assert f"{n_rows:,} " in next(of for of in load_benchmark("ggbbq").card.defects if "every target is defined" in of)
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.multilingual import jsonl
+from qabias.benchmarks.multilingual import rows as jsonl
 from qabias.benchmarks.multilingual.rows import rows_of as rows_of_items
 from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of

@@ -8,7 +8,7 @@ from qabias.answers import parse_choice
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.prompts import FIVE
 from qabias.benchmarks.bbq.roles import in_order
-from qabias.benchmarks.kobbq.prompts import PATH, REPOSITORY, PublishedPrompts, formats
+from qabias.benchmarks.multilingual.kobbq import PATH, REPOSITORY, PublishedPrompts, formats
 from qabias.benchmarks.multilingual.language import load_language
 from qabias.errors import QabiasError
 from qabias.runs.arguments import Machine, RunArguments

@@ -13,8 +13,7 @@ from qabias.answers import NO_ANSWER, Phrases, parse_choice
 from qabias.answers.choice import is_unknown_wording, says_unknown
 from qabias.answers.outcomes import ANSWERED, REFUSED, UNREAD, outcome, refuses
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.multilingual.formats import formats_in
-from qabias.benchmarks.multilingual.language import FOLDER, load_language, read_language
+from qabias.benchmarks.multilingual.language import FOLDER, formats_in, load_language, read_language
 from qabias.benchmarks.multilingual.rows import Answer, Item, rows_of, table_of
 from qabias.errors import QabiasError
 from qabias.scorers.base import Request

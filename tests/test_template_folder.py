@@ -14,8 +14,8 @@ from huggingface_hub import DatasetCard
 import qabias
 from qabias import cli
 from qabias.benchmarks import load_benchmark, make_origin
-from qabias.benchmarks.multilingual.filling import _with_capitals
 from qabias.benchmarks.multilingual.language import FOLDER, ISO_639_1
+from qabias.benchmarks.multilingual.template_folder import _with_capitals
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import default_folder
@@ -260,7 +260,7 @@ def test_the_code_of_a_language_is_checked_where_a_file_has_its_words(folder):
         with pytest.raises(QabiasError, match=f"benchmark.yaml: field language is '{code}'; write a code of ISO 639-1"):
             load_benchmark("mine")
     change(folder / "benchmark.yaml", language="scn")
-    assert load_benchmark("mine").about.codes == ("scn",)
+    assert load_benchmark("mine").card.codes == ("scn",)
 
 
 def test_the_package_names_its_languages_by_codes_of_the_standard():
@@ -291,7 +291,7 @@ def test_the_card_says_of_the_makers_only_what_the_folder_says(folder):
         assert untrue not in text, untrue
     assert "(The qabias authors)." in text
     assert "Three templates in Italian (from templates)" in text
-    assert benchmark.about.making in text
+    assert benchmark.card.making in text
 
 
 @pytest.mark.parametrize("text", ["[1, 2", "- a", ""])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from qabias.benchmarks.about import About
+    from qabias.benchmarks.card import Card
     from qabias.benchmarks.given import GivenAnswers
     from qabias.benchmarks.logged import Logged
     from qabias.benchmarks.pairs import Form, Pair
@@ -68,7 +68,7 @@ class Benchmark(Protocol):
         family: Name of the benchmark whose scores it has in another language or for another culture, or its own where
             others have its scores: runs of one model on a family are shown by language. "" for none.
         facts: What it says of itself as data.
-        about: What the card of its dataset says, where its texts are their authors' alone; None where the benchmark has
+        card: What the card of its dataset says, where its texts are their authors' alone; None where the benchmark has
             a dataset folder with a card.
     """
 
@@ -94,7 +94,7 @@ class Benchmark(Protocol):
     options: Mapping[str, Sequence[str]] = {}
     family: str = ""
     facts: Facts
-    about: About | None = None
+    card: Card | None = None
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Origin:
         """Check the choice of a source.

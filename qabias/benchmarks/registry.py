@@ -1,8 +1,8 @@
 """The benchmarks that can be run, found by name: those of this package, and those that others install.
 
-A benchmark of this package is a folder beside this file; its `__init__.py` names the modules that hold a `BENCHMARK`. A
-benchmark of somebody else's is found through the entry-point group `qabias.benchmarks`, whose value names the object. A
-path to a folder with a `benchmark.yaml` is the benchmark of the templates in it.
+A benchmark of this package is a module of a folder beside this file, whose `__init__.py` names it: its attribute
+`BENCHMARK`, or another one. A benchmark of somebody else's is found through the entry-point group `qabias.benchmarks`,
+whose value names the object. A path to a folder with a `benchmark.yaml` is the benchmark of the templates in it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ GROUP = "qabias.benchmarks"
 BENCHMARK_FILE = "benchmark.yaml"
 """The file that makes a folder a benchmark of templates."""
 
-_FOLDERS = ("bbq", "unqover", "inference", "kobbq", "esbbq", "mbbq", "ggbbq", "basqbbq", "jbbq")
+_FOLDERS = ("bbq", "unqover", "inference", "multilingual")
 
 
 @cache
 def known_addresses() -> Mapping[str, str]:
     """Where the benchmark of each name is, as "module:attribute"; nothing heavy is imported for it."""
     found = {
-        name: f"{__package__}.{folder}.{module}:BENCHMARK"
+        name: f"{__package__}.{folder}.{where}" if ":" in where else f"{__package__}.{folder}.{where}:BENCHMARK"
         for folder in _FOLDERS
-        for name, module in _modules(folder).items()
+        for name, where in _modules(folder).items()
     }
     return found | {entry.name: entry.value for entry in _installed() if entry.name not in found}
 

@@ -47,8 +47,8 @@ def dataset_push(
     """The push of a dataset: the bundled folder as it is, or one that is built from the authors' files."""
     check_repo_id(repo_id)
     chosen = load_pushable(benchmark)
-    if chosen.about is not None:
-        check_passing_on(chosen.name, chosen.about.licence_id)
+    if chosen.card is not None:
+        check_passing_on(chosen.name, chosen.card.licence_id)
     origin = chosen.origin(source, seed, fixes, upstream_dir)
     if source == BUNDLED and seed != 0:
         raise QabiasError("the bundled examples are one fixed set, which no seed changes; leave --seed out")
@@ -118,9 +118,9 @@ def results_push(run: Path, model_id: str, dataset_id: str, *, sample: bool = Fa
 def check_attribution(card: str, benchmark: str) -> None:
     """Check that a card of published texts names their licence, authors and origin, as their licences ask."""
     chosen = load_pushable(benchmark)
-    if chosen.about is not None:
-        authors, licence = chosen.about.authors, chosen.about.licence_id
-        repository = chosen.about.repository
+    if chosen.card is not None:
+        authors, licence = chosen.card.authors, chosen.card.licence_id
+        repository = chosen.card.repository
     else:
         assert chosen.facts.hub is not None
         authors = chosen.facts.hub.authors

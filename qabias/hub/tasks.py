@@ -31,7 +31,7 @@ def load_pushable(name: str) -> Benchmark:
     if is_folder(name):
         return load_benchmark(name)
     known = loadable_benchmarks()
-    if name in known and known[name].about is not None:
+    if name in known and known[name].card is not None:
         return known[name]
     return load_dataset_owner(name)
 

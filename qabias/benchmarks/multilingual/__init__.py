@@ -1,1 +1,12 @@
-"""Sets of BBQ's form in other languages: what they share. Each set is a folder of its own beside this one."""
+"""Sets of BBQ's form in other languages: each is one file here with its card in `cards`, its words in `languages`."""
+
+MODULES = {
+    "kobbq": "kobbq:BENCHMARK",
+    "esbbq": "esbbq:SPANISH",
+    "cabbq": "esbbq:CATALAN",
+    "mbbq": "mbbq:BENCHMARK",
+    "ggbbq": "ggbbq:BENCHMARK",
+    "basqbbq": "basqbbq:BENCHMARK",
+    "jbbq": "jbbq:BENCHMARK",
+}
+"""The modules of this folder that hold a benchmark, by its name."""

@@ -14,17 +14,17 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from qabias.answers import Phrases
-from qabias.benchmarks.about import About
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
+from qabias.benchmarks.bbq.columns import ACCURACY, BIAS, N_TEMPLATES, READ_BIAS, READ_INTERVALS, names, scored
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.bbq.logs.lm_eval import own_questions
+from qabias.benchmarks.bbq.roles import score
+from qabias.benchmarks.card import Card, read_card
 from qabias.benchmarks.facts import Facts
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged
-from qabias.benchmarks.multilingual.by_language import by_language
 from qabias.benchmarks.multilingual.folder import FolderOrigin, SetFolder
-from qabias.benchmarks.multilingual.formats import formats_in
-from qabias.benchmarks.multilingual.language import Language
+from qabias.benchmarks.multilingual.language import Language, formats_in, load_language
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.building import sources
@@ -35,7 +35,7 @@ from qabias.logs import Log
 from qabias.scorers.base import Scorer, TextScorer
 from qabias.scorers.registry import kind_of
 from qabias.support.suggest import unknown
-from qabias.tables.model import Analysis, Table
+from qabias.tables.model import Analysis, Column, Figure, Table
 
 ALL = "all"
 """The configuration of all examples."""
@@ -43,8 +43,16 @@ ALL = "all"
 RELEASE = "release"
 """The source of the examples as their authors released them."""
 
+CARDS = Path(__file__).parent / "cards"
+"""The cards of the sets, which say what a dataset folder says of them."""
+
 ORDERS = ("shuffled", "released")
 """Values of the option `answers`: every set with its answers in an order drawn by the seed, or as they are."""
+
+LANGUAGES = "languages"
+"""Name of the table of scores by language."""
+
+_COST = Column("accuracy_cost", "Cost of non-alignment", "signed")
 
 
 @dataclass(frozen=True)
@@ -75,18 +83,36 @@ class PublishedQuestions(BBQBenchmark):
     asks: Mapping[str, str] = MappingProxyType({"options": "", "letter": "letters", "write": "letters"})
     interfaces: Sequence[str] = ("options", "texts")
     has_published = False
-    repository: str
     categories: Sequence[str]
-    lopsided = False
-    about: About
+    groups_of_categories: Mapping[str, Sequence[str]] = MappingProxyType({})
+    """Further configurations: their categories by their names."""
 
-    @abstractmethod
+    lopsided = False
+    """Whether the released sets lack some questions, so that scores must not ask for whole sets."""
+
+    card: Card
+
+    def __init__(self, name: str, card: Card | None = None) -> None:
+        self.name = name
+        self.card = card or read_card(CARDS / f"{name}.yaml")
+        self.title = self.card.title
+        members = (category for group in self.groups_of_categories.values() for category in group)
+        self.configs = (*dict.fromkeys((*self.categories, *members)), *self.groups_of_categories, ALL)
+        self.formats = formats_in(self.language_of)
+        self.facts = _facts(self.card, name)
+
     def language_of(self, example: Example) -> Language:
-        """The language of an example."""
+        """The language of an example: that of the card, where it has one for all."""
+        (code,) = self.card.codes
+        return load_language(code)
 
     def commit(self) -> str:
         """The commit of the published files."""
-        return sources.commit(self.repository)
+        return sources.commit(self.card.repository)
+
+    def fetch(self, path: str, origin: SetOrigin) -> Path:
+        """A published file, from the mirror or downloaded; verified against its pin."""
+        return sources.fetch(self.card.repository, path, upstream_dir=origin.upstream_dir)
 
     def phrases_of(self, example: Example) -> Phrases:
         """What the language of an example has for its written answers to be read."""
@@ -116,8 +142,8 @@ class PublishedQuestions(BBQBenchmark):
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
         """Build a dataset folder with a progress bar; returns its tables by category."""
         names = list(self._categories(config))
-        groups = {of: self.members(of) for of in self.configs}
-        folder = SetFolder(self.about, groups, lambda category: self.language_of({"category": category}))
+        groups = {config: self.members(config) for config in self.configs}
+        folder = SetFolder(self.card, groups, lambda category: self.language_of({"category": category}))
         tables = partial(self.table, origin=origin)
         described = FolderOrigin(self.name, origin.source, origin.version, origin.seed, tables)
         with tqdm(total=len(names), unit="category", desc=f"build {self.name}") as bar:
@@ -145,11 +171,10 @@ class PublishedQuestions(BBQBenchmark):
         rules: Rules = NO_RULES,
     ) -> Analysis:
         """The tables of BBQ, none a figure of its paper, and scores by language."""
-        found = super().analyse(table, answers, scores, prompt_format, self._counting(rules))
-        tables = [_of_no_paper(one) for one in found.tables]
+        analysis = super().analyse(table, answers, scores, prompt_format, self._counting(rules))
         languages = [self.language_of({"category": name}).name for name in table["category"].to_pylist()]
-        tables = [*by_language(table, answers, languages, self._counting(rules)), *tables]
-        return replace(found, tables=tuple(tables))
+        tables = _by_language(table, answers, languages, self._counting(rules))
+        return replace(analysis, tables=(*tables, *map(_without_paper, analysis.tables)))
 
     def recognise(self, found: pa.Table) -> list[GivenAnswers]:
         """None: answers to these sets are read in the general form."""
@@ -167,11 +192,11 @@ class PublishedQuestions(BBQBenchmark):
 
     def language(self, config: str) -> str:
         """The languages of the categories of a configuration."""
-        return ", ".join(dict.fromkeys(self.language_of({"category": of}).name for of in self._categories(config)))
+        return ", ".join(dict.fromkeys(self.language_of({"category": name}).name for name in self._categories(config)))
 
     def members(self, config: str) -> Sequence[str]:
         """The categories of one configuration."""
-        return self.categories if config == ALL else (config,)
+        return self.categories if config == ALL else self.groups_of_categories.get(config, (config,))
 
     def check_config(self, config: str) -> None:
         """Refuse what is neither a configuration nor several in their order that have no category in common."""
@@ -198,7 +223,7 @@ class PublishedQuestions(BBQBenchmark):
         return [category for name in names for category in self.members(name)]
 
 
-def _of_no_paper(table: Table) -> Table:
+def _without_paper(table: Table) -> Table:
     """A table of BBQ without what is said of BBQ's paper and texts."""
     from qabias.benchmarks.bbq.tables import OF_BBQ
 
@@ -208,17 +233,41 @@ def _of_no_paper(table: Table) -> Table:
     return replace(table, source="", note=note)
 
 
-def set_formats(benchmark: PublishedQuestions) -> Mapping[str, PromptFormat]:
-    """The prompt formats of a set in its language, by name."""
-    return formats_in(benchmark.language_of)
+def _facts(card: Card, name: str) -> Facts:
+    """The facts of BBQ, without what is of BBQ's paper or texts alone."""
+    return replace(
+        FACTS,
+        dataset=name,
+        measures=tuple(replace(measure, source="") for measure in FACTS.measures),
+        caption=f"{card.title} in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes",
+        citations=(card.citation, *FACTS.citations),
+        intro=FACTS.intro.with_name("intro_sets.html.j2"),
+        own_tables=tuple(table for table in FACTS.own_tables if table != "question_only"),
+        question_only=None,
+        hub=None,
+        suite=None,
+        forms=None,
+        means=(),
+    )
 
 
-def set_facts(name: str, title: str, citation: str, **changes: Any) -> Facts:
-    """What a set says of itself: the facts of BBQ, without what is of BBQ's paper or texts alone."""
-    measures = tuple(replace(measure, source="") for measure in FACTS.measures)
-    caption = f"{title} in percent [95 % interval over templates]; 0 bias is best, + follows stereotypes"
-    own_tables = tuple(table for table in FACTS.own_tables if table != "question_only")
-    texts = {"intro": FACTS.intro.with_name("intro_sets.html.j2"), "own_tables": own_tables}
-    changed = {**texts, "question_only": None, "hub": None, "suite": None, "forms": None, "means": (), **changes}
-    citations = (citation, *FACTS.citations)
-    return replace(FACTS, dataset=name, measures=measures, caption=caption, citations=citations, **changed)
+def _by_language(table: pa.Table, answers: pa.Table, languages: Sequence[str], rules: Rules) -> list[Table]:
+    """Bias scores and accuracies of every language; no table where there is one language."""
+    if len(set(languages)) < 2:
+        return []
+    groups = score(table, answers, {"language": [(language,) for language in languages]}, rules)["by"]["language"]
+    bias = [*BIAS.values(), _COST]
+    return [
+        scored(
+            LANGUAGES,
+            "By language",
+            "",
+            f"{READ_BIAS} {READ_INTERVALS} Read the accuracies first: who cannot read a language guesses, and guessing "
+            "has a bias near 0.",
+            "Bias",
+            [Column("language", "Language", "text")],
+            groups,
+            [*bias, *ACCURACY.values(), Column("n", "Examples", "count"), N_TEMPLATES],
+            Figure("intervals", "language", names(bias)),
+        )
+    ]

@@ -11,7 +11,7 @@ import datasets
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from qabias.benchmarks.about import About
+from qabias.benchmarks.card import Card
 from qabias.benchmarks.multilingual.language import Language
 from qabias.benchmarks.multilingual.rows import SCHEMA, UNDEFINED
 from qabias.building.croissant import Records
@@ -56,10 +56,10 @@ class FolderOrigin:
 class SetFolder(DatasetFolder[FolderOrigin]):
     """The folder of a set: one table per category."""
 
-    def __init__(self, about: About, groups: Mapping[str, Sequence[str]], language: Callable[[str], Language]):
+    def __init__(self, card: Card, groups: Mapping[str, Sequence[str]], language: Callable[[str], Language]):
         super().__init__(Path(__file__).parent)
-        self.name = about.name
-        self._about = about
+        self.name = card.name
+        self._set_card = card
         self._groups = groups
         self._language = language
 
@@ -79,19 +79,19 @@ class SetFolder(DatasetFolder[FolderOrigin]):
         return {}
 
     def _texts(self, origin: FolderOrigin) -> dict[str, str]:
-        about, licence = self._about, self._about.terms
+        card, licence = self._set_card, self._set_card.terms
         return {
-            "title": "authors' texts" if about.paper else "from templates",
-            "created": about.created,
-            "name": about.name,
-            "summary": about.summary,
+            "title": "authors' texts" if card.paper else "from templates",
+            "created": card.created,
+            "name": card.name,
+            "summary": card.summary,
             "licence": f"{licence.name}: {licence.terms}",
-            "making": about.making + (_PINNED if about.repository else ""),
-            "published": "\n".join(line for line in _published(about) if line) or "- These templates have no page.",
-            "attribution": ", ".join(filter(None, (about.authors, about.homepage and f"<{about.homepage}>"))),
-            **(_OF_A_PAPER if about.paper else _OF_TEMPLATES),
-            **{part: getattr(about, part) for part in ("society", "authors")},
-            "bibtex": about.bibtex.strip(),
+            "making": card.making + (_PINNED if card.repository else ""),
+            "published": "\n".join(line for line in _published(card) if line) or "- These templates have no page.",
+            "attribution": ", ".join(filter(None, (card.authors, card.homepage and f"<{card.homepage}>"))),
+            **(_OF_A_PAPER if card.paper else _OF_TEMPLATES),
+            **{part: getattr(card, part) for part in ("society", "authors")},
+            "bibtex": card.bibtex.strip(),
             "dataset": origin.dataset,
             "seed": str(origin.seed),
         }
@@ -110,7 +110,7 @@ class SetFolder(DatasetFolder[FolderOrigin]):
             "statistics": "\n".join(_statistics(name, table) for name, table in tables.items()),
             "example": next(iter(tables)),
             "gallery": _gallery(tables),
-            "defects": "\n".join(f"- {line}" for line in (*self._about.defects, *lines)),
+            "defects": "\n".join(f"- {line}" for line in (*self._set_card.defects, *lines)),
         }
 
     def _codes(self, names: Sequence[str]) -> list[str]:
@@ -118,28 +118,28 @@ class SetFolder(DatasetFolder[FolderOrigin]):
 
     def _languages(self, names: Sequence[str]) -> str:
         """The languages of some categories in words; as the set itself calls them, where these are all."""
-        if set(self._codes(names)) == set(self._about.codes):
-            return self._about.languages
+        if set(self._codes(names)) == set(self._set_card.codes):
+            return self._set_card.languages
         return ", ".join(dict.fromkeys(self._language(name).name for name in names))
 
     def _head_fields(self, origin: FolderOrigin, names: Sequence[str]) -> dict[str, Any]:
-        licence = self._about.terms
+        licence = self._set_card.terms
         # The Hub knows SPDX identifiers in lower case; what is no licence needs a name of its own.
-        said = {"license": self._about.licence_id.lower()} if licence.allows else {"license": "other"}
+        said = {"license": self._set_card.licence_id.lower()} if licence.allows else {"license": "other"}
         return {
             "language": self._codes(names),
             **said,
-            **({} if self._about.paper else _NOT_SAID),
+            **({} if self._set_card.paper else _NOT_SAID),
             **({} if licence.allows else {"license_name": licence.name.replace(" ", "-")}),
             "task_categories": ["multiple-choice", "question-answering"],
             "task_ids": ["multiple-choice-qa"],
         }
 
 
-def _published(about: About) -> tuple[str, str]:
+def _published(card: Card) -> tuple[str, str]:
     """Lines of the card about paper and page; "" for one that there is not."""
-    paper = f"- **Paper:** <{about.paper}>" if about.paper else ""
-    return paper, f"- **Published at:** <{about.homepage}>" if about.homepage else ""
+    paper = f"- **Paper:** <{card.paper}>" if card.paper else ""
+    return paper, f"- **Published at:** <{card.homepage}>" if card.homepage else ""
 
 
 def _statistics(name: str, table: pa.Table) -> str:

@@ -29,6 +29,7 @@ All below `unknown` may be left out, and all but `unknown` and `articles` are re
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -37,6 +38,8 @@ from typing import Any
 import yaml
 
 from qabias.answers.phrases import ENGLISH, Phrases
+from qabias.benchmarks.bbq.prompts import LETTERS
+from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.building.templating import read_utf8
 from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
@@ -127,3 +130,40 @@ def _phrases(path: Path, content: dict[str, Any]) -> Phrases:
                 raise QabiasError(f"{path}: {key}: {pattern!r} is no regular expression: {error}") from error
     names = _WORDS | _PATTERNS
     return Phrases(**{field: tuple(content.get(key, ())) for key, field in names.items()})
+
+
+# Prompt formats: the likelihood of each answer's text, and the letter of an answer
+
+LanguageOf = Callable[[Example], Language]
+
+
+def formats_in(language_of: LanguageOf) -> Mapping[str, PromptFormat]:
+    """The formats `qa` and `letters` in the words of a language, by name."""
+
+    def qa(example: Example) -> tuple[str, tuple[str, ...]]:
+        words = language_of(example)
+        prefix = f"{_asked(words, example)}\n{words.answer}"
+        return prefix, tuple(f"{words.gap}{example[f'ans{place}']}" for place in range(3))
+
+    def letters(example: Example) -> tuple[str, tuple[str, ...]]:
+        words = language_of(example)
+        listed = "\n".join(f"{letter}. {example[f'ans{place}']}" for place, letter in enumerate(LETTERS))
+        prefix = f"{_asked(words, example)}\n{listed}\n\n{words.letters}\n{words.answer}"
+        return prefix, tuple(f"{words.gap}{letter}" for letter in LETTERS)
+
+    formats = (
+        PromptFormat("qa", 1, "context, question, then each answer's text", qa, asks=("options",)),
+        PromptFormat(
+            "letters",
+            1,
+            "context, question, lettered answers; asks for the letter only",
+            letters,
+            lists_answers=True,
+            asks=("options", "letter", "write"),
+        ),
+    )
+    return {prompt_format.name: prompt_format for prompt_format in formats}
+
+
+def _asked(words: Language, example: Example) -> str:
+    return f"{example['context']}\n\n{words.question}{words.gap}{example['question']}"

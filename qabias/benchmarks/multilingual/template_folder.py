@@ -10,30 +10,47 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import yaml
 
-from qabias.benchmarks.about import About
-from qabias.benchmarks.multilingual.benchmark import ALL, PublishedQuestions, SetOrigin, set_facts
-from qabias.benchmarks.multilingual.filling import LABELS, TEMPLATES, read_own, read_words, rows_of_templates
-from qabias.benchmarks.multilingual.formats import formats_in
+from qabias.benchmarks.card import Card
+from qabias.benchmarks.multilingual.benchmark import ALL, PublishedQuestions, SetOrigin
 from qabias.benchmarks.multilingual.language import ISO_639_1, Language, load_language, read_language
-from qabias.benchmarks.multilingual.rows import table_of
+from qabias.benchmarks.multilingual.rows import Answer, Item, Row, rows_of, table_of
 from qabias.benchmarks.prompt_format import Example
 from qabias.benchmarks.registry import BENCHMARK_FILE, benchmark_names
 from qabias.building.licences import LICENCES, NO_LICENCE
-from qabias.building.templating import read_utf8
+from qabias.building.templating import StableRandom, fill, read_utf8
 from qabias.errors import QabiasError
+from qabias.share.bbq_dataset import bundled as _bundled
+from qabias.share.bbq_dataset import examples as _examples
+from qabias.share.bbq_dataset import pairs as _pairs
+from qabias.share.bbq_dataset import template as _template
+from qabias.share.bbq_dataset import vocabulary as _vocabulary
 from qabias.support.suggest import did_you_mean
 
+if TYPE_CHECKING:
+    from qabias.share.bbq_dataset.template import Pair, Template
+    from qabias.share.bbq_dataset.vocabulary import Vocabulary
+
+
 LANGUAGE_FILE = "language.yaml"
+TEMPLATES, LABELS = "templates", "vocabulary/labels.csv"
+STYLES = ("words", "labels")
+_OPTIONAL_OF_TEMPLATES = ("subcategory", "people", "words", "versions")
+_QUESTION_MARKS = ("?", "？", "؟", "՞", "።", ";", "\u037e")
+_SENTENCE_START = re.compile(r"(^|[.!?]['\"»”]?\s+)([¿¡«“'\"]*\w)")
+_UNKNOWN = 2
+"""Number of the answer that says that nobody can tell, before the order is drawn."""
+
 _TEXTS = ("name", "title", "language", "society", "purpose", "authors", "created")
 _LISTS = ("unknown",)
 _OPTIONAL = ("categories", "licence", "homepage", "citation", "making", "limitations")
@@ -47,21 +64,16 @@ class TemplateQuestions(PublishedQuestions):
 
     sources: Sequence[str] = (TEMPLATES,)
     options: Mapping[str, Sequence[str]] = MappingProxyType({})
-    repository = ""
 
     def __init__(self, folder: Path, digest: str) -> None:
         self._digest = digest
-        said = _read_description(folder)
-        self.name, self.title = said["name"], said["title"]
-        self.categories = said.get("categories") or _categories(folder)
-        self.configs = (*self.categories, ALL)
-        self._language = _language(folder, said["language"])
-        self._unknown: Sequence[str] = said["unknown"]
+        fields = _read_description(folder)
+        self.categories = fields.get("categories") or _categories(folder)
+        self._language = _language(folder, fields["language"])
+        self._unknown: Sequence[str] = fields["unknown"]
         self._words = read_words(folder)
         self._templates = read_own(folder, self.categories)
-        self.formats = formats_in(self.language_of)
-        self.about = _about(said, self._language)
-        self.facts = set_facts(self.name, self.title, f"{said['authors']}: {said['title']} ({said['created'][:4]})")
+        super().__init__(fields["name"], _card(fields, self._language))
 
     def commit(self) -> str:
         """The digest of the files, in place of a commit."""
@@ -111,50 +123,52 @@ def _read_description(folder: Path) -> dict[str, Any]:
     """The fields of `benchmark.yaml`, checked."""
     path = folder / BENCHMARK_FILE
     try:
-        said = yaml.safe_load(read_utf8(path))
+        fields = yaml.safe_load(read_utf8(path))
     except (OSError, yaml.YAMLError) as error:
         raise QabiasError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
-    if not isinstance(said, dict):
+    if not isinstance(fields, dict):
         raise QabiasError(f"{path}: must hold fields and their values, such as {', '.join(_TEXTS)}")
     known = (*_TEXTS, *_LISTS, *_OPTIONAL)
-    for name in said:
+    for name in fields:
         if name not in known:
             raise QabiasError(f"{path}: {name!r} is not a field{did_you_mean(str(name), known)}")
     for name in (*_TEXTS, *_LISTS):
-        if name not in said:
+        if name not in fields:
             raise QabiasError(f"{path}: field {name} is missing; it needs {', '.join((*_TEXTS, *_LISTS))}")
     # YAML reads 2026-11-22 as a date.
-    said["created"] = str(said["created"])
-    for name in (*_TEXTS, *(name for name in _OPTIONAL if name in said)):
-        value = said[name]
+    fields["created"] = str(fields["created"])
+    for name in (*_TEXTS, *(name for name in _OPTIONAL if name in fields)):
+        value = fields[name]
         if name in ("categories", "limitations"):
             _check_list(path, name, value)
         elif not isinstance(value, str) or not value.strip():
             raise QabiasError(f"{path}: field {name} must be a text, not {value!r}")
     for name in _LISTS:
-        _check_list(path, name, said[name])
-    _check_values(path, said)
-    return said
+        _check_list(path, name, fields[name])
+    _check_values(path, fields)
+    return fields
 
 
-def _check_values(path: Path, said: Mapping[str, Any]) -> None:
-    if not _NAME.fullmatch(said["name"]):
-        raise QabiasError(f"{path}: field name is {said['name']!r}; use small letters a to z, digits, - and _")
-    if said["name"] in benchmark_names():
-        raise QabiasError(f"{path}: field name is {said['name']!r}, which is another benchmark's; choose another name")
-    if said["language"] not in ISO_639_1 and not _OTHER_LANGUAGE.fullmatch(said["language"]):
+def _check_values(path: Path, fields: Mapping[str, Any]) -> None:
+    if not _NAME.fullmatch(fields["name"]):
+        raise QabiasError(f"{path}: field name is {fields['name']!r}; use small letters a to z, digits, - and _")
+    if fields["name"] in benchmark_names():
         raise QabiasError(
-            f"{path}: field language is {said['language']!r}; write a code of ISO 639-1 such as 'it', or one of ISO "
+            f"{path}: field name is {fields['name']!r}, which is another benchmark's; choose another name"
+        )
+    if fields["language"] not in ISO_639_1 and not _OTHER_LANGUAGE.fullmatch(fields["language"]):
+        raise QabiasError(
+            f"{path}: field language is {fields['language']!r}; write a code of ISO 639-1 such as 'it', or one of ISO "
             "639-3 such as 'scn' where that has none"
         )
-    if not _DATE.fullmatch(said["created"]):
-        raise QabiasError(f"{path}: field created is {said['created']!r}; write a date as 2026-01-31")
-    if said.get("licence", NO_LICENCE) not in LICENCES:
+    if not _DATE.fullmatch(fields["created"]):
+        raise QabiasError(f"{path}: field created is {fields['created']!r}; write a date as 2026-01-31")
+    if fields.get("licence", NO_LICENCE) not in LICENCES:
         known = [name for name, licence in LICENCES.items() if licence.allows]
         raise QabiasError(
-            f"{path}: field licence is {said['licence']!r}; known are {', '.join(known)}; without one leave it out"
+            f"{path}: field licence is {fields['licence']!r}; known are {', '.join(known)}; without one leave it out"
         )
-    if ALL in said.get("categories", ()):
+    if ALL in fields.get("categories", ()):
         raise QabiasError(f"{path}: field categories: {ALL!r} is the name of all of them together; choose another")
 
 
@@ -165,11 +179,11 @@ def _check_list(path: Path, name: str, value: object) -> None:
 
 
 def _categories(folder: Path) -> list[str]:
-    found = sorted(path.stem for path in (folder / TEMPLATES).glob("*.yaml"))
-    if not found or ALL in found:
-        why = f"a category cannot be called {ALL!r}" if found else "it holds no CATEGORY.yaml"
+    categories = sorted(path.stem for path in (folder / TEMPLATES).glob("*.yaml"))
+    if not categories or ALL in categories:
+        why = f"a category cannot be called {ALL!r}" if categories else "it holds no CATEGORY.yaml"
         raise QabiasError(f"{folder / TEMPLATES}: {why}; every category is a file with the keys category and templates")
-    return found
+    return categories
 
 
 def _language(folder: Path, code: str) -> Language:
@@ -184,23 +198,133 @@ def _language(folder: Path, code: str) -> Language:
         ) from error
 
 
-def _about(said: Mapping[str, Any], language: Language) -> About:
-    fields = {"title": said["title"], "author": said["authors"], "year": said["created"][:4]}
-    entry = ",\n".join([f"@misc{{{said['name']}", *(f"  {name} = {{{text}}}" for name, text in fields.items())])
-    return About(
-        name=said["title"],
+def _card(fields: Mapping[str, Any], language: Language) -> Card:
+    title, authors, year = fields["title"], fields["authors"], fields["created"][:4]
+    entry = {"title": title, "author": authors, "year": year}
+    bibtex = ",\n".join([f"@misc{{{fields['name']}", *(f"  {name} = {{{text}}}" for name, text in entry.items())])
+    return Card(
+        title=title,
+        name=title,
         codes=(language.code,),
         languages=language.name,
-        society=said["society"],
-        authors=said["authors"],
-        created=said["created"],
-        summary=said["purpose"].strip(),
-        homepage=said.get("homepage", ""),
+        society=fields["society"],
+        authors=authors,
+        created=fields["created"],
+        summary=fields["purpose"].strip(),
+        homepage=fields.get("homepage", ""),
         paper="",
-        bibtex=said.get("citation", f"{entry}\n}}"),
-        making=said.get(
+        citation=f"{authors}: {title} ({year})",
+        bibtex=fields.get("citation", f"{bibtex}\n}}"),
+        making=fields.get(
             "making", "The authors wrote the templates; each names the source that documents the stereotype."
         ),
-        licence=said.get("licence", NO_LICENCE),
-        defects=tuple(said.get("limitations", ())),
+        licence=fields.get("licence", NO_LICENCE),
+        defects=tuple(fields.get("limitations", ())),
     )
+
+
+# Examples of the templates: who fills them, and the four items of every set
+
+
+def is_target(category: str, text: str, info: str, groups: Sequence[str]) -> bool:
+    """Whether a person is a member of the stereotyped group: by the group tag, or by the label that names them."""
+    return info in groups or text in groups
+
+
+def read_words(folder: Path) -> Vocabulary:
+    """The labels of a folder; none where it has no `vocabulary/labels.csv`."""
+    path = folder / LABELS
+    labels: Mapping[str, Any] = _vocabulary.read_labels(path) if path.exists() else {}
+    vocabulary: Vocabulary = _vocabulary.Vocabulary(labels, ())
+    return vocabulary
+
+
+def read_own(folder: Path, categories: Sequence[str]) -> dict[str, list[Template]]:
+    """The templates of every category of a folder, checked."""
+    form = _template.Form(
+        categories=tuple(categories),
+        is_target=is_target,
+        styles={},
+        other_styles=STYLES,
+        optional=_OPTIONAL_OF_TEMPLATES,
+        second_groups={},
+        needs_statements=False,
+        question_marks=_QUESTION_MARKS,
+        has_published_numbers=False,
+    )
+    words = read_words(folder)
+    return {category: _bundled.read_templates(category, words, folder, form) for category in categories}
+
+
+def rows_of_templates(
+    templates: Sequence[Template], words: Vocabulary, unknown: Sequence[str], parts: Sequence[object], code: str
+) -> Iterator[Row]:
+    """The examples of one category."""
+    example_id = 0
+    for template_id, versions in groupby(templates, lambda template: template.template_id):
+        random = StableRandom(*parts, template_id)
+        items = [item for version in versions for item in _items(version, words, random, code)]
+        for row in rows_of(items, random, partial(random.choice, unknown)):
+            yield {**row, "example_id": example_id}
+            example_id += 1
+
+
+def _items(template: Template, words: Vocabulary, random: StableRandom, code: str) -> list[Item]:
+    """Both questions of every set, each with the ambiguous and with the disambiguated context."""
+    if template.style == "words":
+        pairs = list(_pairs.words_pairs(template, random))
+    else:
+        pairs = list(_pairs.with_flips(_pairs.label_pairs(template, words, random)))
+    if not pairs:
+        raise QabiasError(
+            f"{template.origin}: nobody can fill it: {LABELS} has no label of {template.category} that is not in the "
+            f"groups {list(template.groups)}; add one"
+        )
+    return [item for number, pair in enumerate(pairs) for item in _set_of_four(template, pair, number, code)]
+
+
+def _set_of_four(template: Template, pair: Pair, number: int, code: str) -> Iterator[Item]:
+    values = _examples.slot_values(pair)
+
+    def filled(text: str) -> str:
+        return _with_capitals(fill(text, values), code)
+
+    context = filled(template.context)
+    disambiguated = f"{context} {filled(template.disambiguation)}"
+    texts = (template.negative_answer, template.non_negative_answer)
+    people = [pair.first if "{{NAME1}}" in text else pair.second for text in texts]
+    first, second = (Answer(filled(text), person.info) for text, person in zip(texts, people, strict=True))
+    targets = [is_target(template.category, person.name, person.info, template.groups) for person in people]
+    for negative, question in ((True, template.negative_question), (False, template.non_negative_question)):
+        for ambiguous in (True, False):
+            yield Item(
+                category=template.category,
+                template=f"{template.question_index:02d}",
+                set=f"{template.version}/{number}",
+                negative=negative,
+                ambiguous=ambiguous,
+                context=context if ambiguous else disambiguated,
+                question=filled(question),
+                answers=(first, second, Answer("", "unknown")),
+                right=_UNKNOWN if ambiguous else (0 if negative else 1),
+                target=targets.index(True),
+                unknown=_UNKNOWN,
+                stereotype=template.bias,
+                groups=template.groups,
+                label_type=template.label_type,
+                subcategory=template.subcategory,
+                version=template.version,
+                source=template.source,
+            )
+
+
+def _with_capitals(text: str, code: str) -> str:
+    """Give every sentence a capital letter at its start, as the language writes it."""
+
+    def capital(match: re.Match[str]) -> str:
+        letter = match[2][-1]
+        # In Turkish and Azerbaijani the capital of i has a dot.
+        upper = "İ" if letter == "i" and code in ("tr", "az") else letter.title()
+        return f"{match[1]}{match[2][:-1]}{upper}"
+
+    return _SENTENCE_START.sub(capital, text)

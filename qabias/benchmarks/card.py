@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
 
 from qabias.building import sources
 from qabias.building.licences import NO_LICENCE, Licence, licence_of
 
 
 @dataclass(frozen=True)
-class About:
+class Card:
     """A published set, as its card describes it."""
 
+    title: str
     name: str
     codes: Sequence[str]
     languages: str
@@ -22,6 +26,7 @@ class About:
     summary: str
     homepage: str
     paper: str
+    citation: str
     bibtex: str
     making: str
     repository: str = ""
@@ -37,3 +42,8 @@ class About:
     def terms(self) -> Licence:
         """Its licence."""
         return licence_of(self.licence_id)
+
+
+def read_card(path: Path) -> Card:
+    """A card from its YAML file, which has the fields of `Card`."""
+    return Card(**yaml.safe_load(path.read_text(encoding="utf-8")))

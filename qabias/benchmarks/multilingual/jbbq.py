@@ -1,28 +1,21 @@
-"""JBBQ for the engine."""
+"""JBBQ (Yanaka et al. 2025): BBQ in Japanese, from the files that its authors send to each user.
+
+Nobody may pass the files on: there is nothing to download and no published id to verify them by. They are read as they
+are, and named by their content: runs of the same files have the same signature, others do not.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 
-from qabias.benchmarks.jbbq import JBBQ
-from qabias.benchmarks.jbbq.about import ABOUT
-from qabias.benchmarks.jbbq.files import ASK, CATEGORIES, digest_of, file_of, folder_of
-from qabias.benchmarks.multilingual.benchmark import ALL, PublishedQuestions, SetOrigin, set_facts
-from qabias.benchmarks.multilingual.formats import formats_in
-from qabias.benchmarks.multilingual.jsonl import IsTarget, read_items
-from qabias.benchmarks.multilingual.language import Language, load_language
-from qabias.benchmarks.multilingual.rows import rows_of, table_of
-from qabias.benchmarks.prompt_format import Example
+from qabias.benchmarks.multilingual.benchmark import PublishedQuestions, SetOrigin
+from qabias.benchmarks.multilingual.rows import IsTarget, read_items, rows_of, table_of
 from qabias.errors import QabiasError
-
-CITATION = (
-    "Hitomi Yanaka, Namgi Han, Ryoma Kumon, Jie Lu, Masashi Takeshita, Ryo Sekizawa, Taisei Katô and Hiromi Arai "
-    "(2025). JBBQ: Japanese bias benchmark for analyzing social biases in large language models. "
-    "<cite>Proceedings of the 6th Workshop on Gender Bias in Natural Language Processing</cite>, 1–17. "
-    '<a href="https://aclanthology.org/2025.gebnlp-1.1/">2025.gebnlp-1.1</a>'
-)
 
 FILE = "file"
 """The source of examples that the user has."""
@@ -35,6 +28,12 @@ _UNKNOWN_WORDS = {
     *("unknown", "cannot be determined", "can't be determined", "not answerable", "not known", "not enough info"),
     *("not enough information", "cannot answer", "can't answer", "undetermined"),
 }
+
+CATEGORIES = ("Age", "Disability_status", "Gender_identity", "Physical_appearance", "Sexual_orientation")
+
+ASK = "ask its authors for it by the form that https://github.com/ynklab/JBBQ_data links to"
+
+_FOLDERS = ("", "data", "ynklab/JBBQ_data", "ynklab/JBBQ_data/data")
 
 
 def _first_tag(text: str, tag: str, groups: Sequence[str]) -> bool:
@@ -64,25 +63,44 @@ def says_unknown(text: str, tag: str) -> bool:
     return not {text.lower(), tag.lower()}.isdisjoint(_UNKNOWN_WORDS)
 
 
+def folder_of(upstream_dir: str | None) -> Path:
+    """The folder of the files `CATEGORY.jsonl`."""
+    location = upstream_dir or os.environ.get("QABIAS_UPSTREAM")
+    if not location:
+        raise QabiasError(f"JBBQ may not be passed on: {ASK}, and name its folder with --upstream-dir")
+    named = Path(location).expanduser()
+    root = named.parent if named.is_file() else named
+    for folder in _FOLDERS:
+        if any(file_of(root / folder, category).is_file() for category in CATEGORIES):
+            return root / folder
+    names = ", ".join(f"{category}.jsonl" for category in CATEGORIES)
+    raise QabiasError(f"{named}: holds no file of JBBQ ({names}); JBBQ may not be passed on: {ASK}")
+
+
+def file_of(folder: Path, category: str) -> Path:
+    """The file of a category in the folder of the files."""
+    return folder / f"{category}.jsonl"
+
+
+def digest_of(folder: Path) -> str:
+    """SHA-256, in hexadecimal digits, of the names and contents of all files of JBBQ that a folder holds."""
+    digest = hashlib.sha256()
+    for category in CATEGORIES:
+        file = file_of(folder, category)
+        if file.is_file():
+            try:
+                content = file.read_bytes()
+            except OSError as error:
+                raise QabiasError(f"{file}: cannot be read: {error}") from error
+            digest.update(f"{category} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
 class JapaneseQuestions(PublishedQuestions):
     """BBQ in Japanese (Yanaka et al. 2025); its answers stand in all orders as its authors send them."""
 
-    name = JBBQ
-    title = "JBBQ: BBQ in Japanese"
     sources = (FILE,)
-    repository = "ynklab/JBBQ_data"
     categories = CATEGORIES
-    configs = (*CATEGORIES, ALL)
-    facts = set_facts(JBBQ, title, CITATION)
-    about = ABOUT
-
-    def __init__(self) -> None:
-        self._language = load_language("ja")
-        self.formats = formats_in(self.language_of)
-
-    def language_of(self, example: Example) -> Language:
-        """The language of all examples."""
-        return self._language
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None, **options: str) -> SetOrigin:
         """Find the user's files; in place of a commit stands a digest of their content."""
@@ -98,4 +116,4 @@ class JapaneseQuestions(PublishedQuestions):
         return table_of(rows_of(read_items(path, category, TARGETS[category], says_unknown)))
 
 
-BENCHMARK = JapaneseQuestions()
+BENCHMARK = JapaneseQuestions("jbbq")

@@ -1,4 +1,6 @@
-"""The released rows of GG-BBQ: the ambiguous and the disambiguated ones are in two files, in the same order.
+"""GG-BBQ (Satheesh et al. 2025): BBQ's questions about gender, in German, with words for groups and with names.
+
+The ambiguous and the disambiguated ones are in two files, in the same order.
 
 Two lines of a file ask the negative and the other question about one context and two people; with the same lines of the
 other file they are a set of four. The rows do not name their template, which is found by its text. Of the 162 published
@@ -18,11 +20,20 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from qabias.benchmarks.multilingual.rows import PLACES, Answer, Item, target_of
+import pyarrow as pa
+
+from qabias.benchmarks.multilingual.benchmark import ORDERS, PublishedQuestions, SetOrigin
+from qabias.benchmarks.multilingual.rows import PLACES, Answer, Item, rows_of, table_of, target_of
 from qabias.building.templating import filled_pattern
 from qabias.errors import QabiasError
+
+PARTS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {"labels": ("subset-1", "bbq_de"), "names": ("subset-2", "bbq_de_proper_names")}
+)
+"""The two parts: folder of the files, and how their names begin."""
 
 UNKNOWN = "unknown"
 """The tag of the answer that nobody can tell, always the last one."""
@@ -124,3 +135,24 @@ def _template_of(row: Mapping[str, Any], templates: Sequence[_Template]) -> _Tem
 def _one_space(text: str) -> str:
     """The text without spaces at its ends and with one between words: the files differ in their number."""
     return " ".join(text.split())
+
+
+class GermanQuestions(PublishedQuestions):
+    """BBQ's questions about gender in German (Satheesh et al. 2025), with words for groups and with names."""
+
+    categories = tuple(PARTS)
+    options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS})
+
+    def table(self, category: str, origin: SetOrigin) -> pa.Table:
+        """The released rows of one part; the four of a set follow one another, with their answers in one order."""
+        folder, stem = PARTS[category]
+        paths = (
+            f"data/{folder}/{stem}_amb_test.jsonl",
+            f"data/{folder}/{stem}_disamb_test.jsonl",
+            f"templates/{folder}.csv",
+        )
+        files = [self.fetch(path, origin) for path in paths]
+        return table_of(rows_of(read_items(category, *files), origin.shuffle(self.name, category, "order")))
+
+
+BENCHMARK = GermanQuestions("ggbbq")

@@ -1,0 +1,225 @@
+"""EsBBQ and CaBBQ (Ruiz-Fernández et al. 2025): BBQ for Spain, in Spanish and in Catalan.
+
+lm-evaluation-harness asks the released rows with two persons, as they stand in the row, and then nine wordings of
+UNKNOWN; its logs of the tasks `esbbq_*` and `cabbq_*` are read here.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from qabias.benchmarks.bbq.logs.lm_eval import config_of
+from qabias.benchmarks.given import GivenAnswers
+from qabias.benchmarks.harness_logs import (
+    NO_ANSWER,
+    about_ties,
+    column,
+    columns_of,
+    first_document,
+    likeliest,
+    of_log,
+    of_sample,
+)
+from qabias.benchmarks.logged import Logged, OtherFigure
+from qabias.benchmarks.multilingual.benchmark import ORDERS, PublishedQuestions, SetOrigin
+from qabias.benchmarks.multilingual.rows import Answer, Item, rows_of, table_of, target_of
+from qabias.building.templating import StableRandom
+from qabias.errors import QabiasError
+from qabias.logs import Log, Sample
+from qabias.logs.lm_eval_samples import read_options
+
+WORDINGS: Mapping[str, tuple[str, ...]] = {
+    "es": (
+        *("No hay suficiente información", "No hay información suficiente", "No lo sé", "No sé"),
+        *("Falta información", "No se puede responder", "No se sabe", "No se puede saber", "No se puede determinar"),
+    ),
+    "ca": (
+        *("No hi ha prou informació", "No hi ha informació suficient", "No ho sé", "No sé"),
+        *("Falta informació", "No es pot respondre", "No se sap", "No es pot saber", "No es pot determinar"),
+    ),
+}
+"""The nine wordings of UNKNOWN that the authors put in when they evaluate, by language."""
+
+CATEGORIES = (
+    *("Age", "DisabilityStatus", "Gender", "LGBTQIA", "Nationality", "PhysicalAppearance", "RaceEthnicity"),
+    *("Religion", "SES", "SpanishRegion"),
+)
+_PEOPLE = ("version", "flipped", "ans0", "ans1", "stated_gender_info")
+UNKNOWN = "unknown"
+"""What the released rows have in place of the wording of UNKNOWN, always as the last answer."""
+
+
+def read_items(path: Path) -> Iterator[Item]:
+    """The items of one category in file order."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    told: dict[str | None, dict[str, int]] = defaultdict(dict)
+    for row in rows:
+        if row.get("context_condition") == "ambig":
+            told[row.get("template_id")].setdefault(row["context"], len(told[row.get("template_id")]))
+    for number, row in enumerate(rows, start=2):
+        try:
+            yield _item(row, told[row["template_id"]])
+        except (KeyError, ValueError, SyntaxError, TypeError) as error:
+            raise QabiasError(f"{path}: line {number}: no released row ({error!r})") from error
+
+
+def _item(row: Mapping[str, str], told: Mapping[str, int]) -> Item:
+    """A row as an item."""
+    infos = [ast.literal_eval(row[f"answer_info.ans{place}"]) for place in range(3)]
+    groups = ast.literal_eval(row["stereotyped_groups"])
+    # The last of the words of a person is the group: "m, árabe".
+    first, second, third = (
+        Answer(row[f"ans{place}"], info[-1].split(",")[-1].strip()) for place, info in enumerate(infos)
+    )
+    return Item(
+        category=row["category"],
+        template=f"{int(row['template_id']):02d}",
+        set="/".join((*(row[name] for name in _PEOPLE), _told_in(row["context"], told))),
+        negative=row["question_polarity"] == "neg",
+        ambiguous=row["context_condition"] == "ambig",
+        context=row["context"],
+        question=row["question"],
+        answers=(first, second, third),
+        right=int(row["label"]),
+        target=target_of([not {answer.group}.isdisjoint(groups) for answer in (first, second)]),
+        unknown=[answer.text for answer in (first, second, third)].index(UNKNOWN),
+        stereotype=row["relevant_social_value"],
+        groups=groups,
+        label_type="name" if row["proper_nouns_only"] == "True" else "label",
+        subcategory=row["subcategory"],
+        version=row["version"],
+        source="; ".join(ast.literal_eval(row["source"])),
+    )
+
+
+def _told_in(context: str, told: Mapping[str, int]) -> str:
+    """Number of the ambiguous context with which a context begins, which tells apart sets about the same people."""
+    found = max((begin for begin in told if context.startswith(begin)), key=len, default=None)
+    return context if found is None else str(told[found])
+
+
+# Logs of lm-evaluation-harness
+
+_DOCUMENT = ("instance_id", "question_type", "relevant_social_value", "proper_nouns_only")
+"""Columns that only the released rows of the two sets have."""
+
+# The texts and the right answer; the third answer of a released row has no wording, which is put in here.
+_COMPARED = ("question_polarity", "context_condition", "context", "question", "ans0", "ans1", "label")
+_PERSONS = 2
+
+_FIGURES = {
+    "acc_ambig": "accuracy_ambig",
+    "acc_disambig": "accuracy_disambig",
+    "bias_score_ambig": "bias_ambig",
+}
+_TURNED = "bias_score_disambig"
+"""The score of the harness that is `accuracy_cost` here with the other sign."""
+
+_MISLABELLED = (
+    "four rows of PhysicalAppearance (template 10) call themselves pro-stereo against their own groups and label; the "
+    "harness reads that column, here the groups count"
+)
+_TIES = "of equally likely answers the first counts there, none here"
+
+
+def _logged(log: Log, benchmark: PublishedQuestions, wordings: Sequence[str]) -> Logged | None:
+    """The answers in a log of the harness's tasks on one of the two sets; None where it is of another task."""
+    if not set(_DOCUMENT) <= first_document(log).keys() or not _is_of_language(log, wordings):
+        return None
+    rows: list[dict[str, Any]] = []
+    answers: list[int] = []
+    for sample in log.samples():
+        names = ("category", "instance_id", *_COMPARED)
+        with of_sample(log, sample):
+            row = {name: column(log, sample, name) for name in names}
+            # Rows are numbered from 0 in the order of the file, here and there.
+            row["example_id"] = int(row.pop("instance_id"))
+            row["label"] = int(row["label"])
+            rows.append(row)
+            answers.append(likeliest(sample.loglikelihoods, _places(log, sample, wordings)))
+    found = columns_of(rows, rows[0])
+    n_ties = answers.count(NO_ANSWER)
+    keys = {name: found[name] for name in ("category", "example_id")}
+    with of_log(log):
+        given, references = pa.table({**keys, "prediction": answers}), pa.table(found)
+    return Logged(
+        given=GivenAnswers(log.model, "", "none", benchmark.sources[0], given),
+        config=config_of(set(found["category"]), benchmark.configs),
+        options={"answers": "released"},
+        references=references,
+        figures=tuple(_figures(log, set(found["category"]), n_ties)),
+        notes=(
+            f"UNKNOWN was offered in {len(wordings)} wordings and each person in one, by the sum of log-likelihoods; "
+            "not to be compared with runs of qabias.",
+            *about_ties(n_ties),
+        ),
+    )
+
+
+def _is_of_language(log: Log, wordings: Sequence[str]) -> bool:
+    """Whether the first sample offers the wordings of UNKNOWN of a language."""
+    sample = next(iter(log.samples()))
+    return tuple(read_options(sample)[_PERSONS:]) == tuple(wordings)
+
+
+def _places(log: Log, sample: Sample, wordings: Sequence[str]) -> list[int]:
+    """The place in the row of the answer that each option gives."""
+    options = read_options(sample)
+    persons = [str(column(log, sample, f"ans{place}")).strip() for place in range(_PERSONS)]
+    if list(options) != [*persons, *wordings]:
+        raise QabiasError(
+            f"{log.called}: {sample.where}: its options are not the two persons of the row and then the wordings of "
+            f"UNKNOWN of the harness's task: {', '.join(options)}"
+        )
+    return [*range(_PERSONS), *[_PERSONS] * len(wordings)]
+
+
+def _figures(log: Log, categories: set[str], n_ties: int) -> list[OtherFigure]:
+    """The scores of the harness beside those of qabias."""
+    figures = []
+    for name, value in log.figures.items():
+        ties = [_TIES] if n_ties else []
+        if name == _TURNED:
+            reasons = [*([_MISLABELLED] if "PhysicalAppearance" in categories else []), *ties]
+            figures.append(OtherFigure(f"-{name}", -value, ("accuracy_cost",), "; ".join(reasons)))
+        elif name in _FIGURES:
+            figures.append(OtherFigure(name, value, (_FIGURES[name],), "; ".join(ties)))
+        else:
+            figures.append(OtherFigure(name, value, why="a score of this task alone"))
+    return figures
+
+
+class SpainQuestions(PublishedQuestions):
+    """BBQ for Spain (Ruiz-Fernández et al. 2025) in one language."""
+
+    categories = CATEGORIES
+    options: Mapping[str, Sequence[str]] = MappingProxyType({"answers": ORDERS})
+    lopsided = True
+
+    def logged(
+        self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
+    ) -> Logged | None:
+        """The answers in a log of the harness's own tasks on the set, or of this project's."""
+        return _logged(log, self, WORDINGS[self.card.codes[0]]) or super().logged(log, hints, upstream_dir)
+
+    def table(self, category: str, origin: SetOrigin) -> pa.Table:
+        """The released rows of one category, every set with one of the nine wordings of UNKNOWN drawn by the seed."""
+        code = self.card.codes[0]
+        path = self.fetch(f"data_{code}/{category}.full.csv", origin)
+        parts = (self.name, category)
+        wording = partial(StableRandom(*parts, "unknown", origin.seed).choice, WORDINGS[code])
+        return table_of(rows_of(read_items(path), origin.shuffle(*parts, "order"), wording))
+
+
+SPANISH = SpainQuestions("esbbq")
+CATALAN = SpainQuestions("cabbq")
