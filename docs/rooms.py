@@ -37,8 +37,6 @@ ROOMS = {
     "suites": "several runs by one command: the experiments of the papers, published and parallel texts",
     "planning": "tokens, time and cost of a run before it is started",
     "devices": "proof of a device: scorers held against float64, plain loops and what the device can do",
-    "finetuning": "models trained on RACE, SQuAD and NewsQA as in the papers",
-    "validation": "templates rated by people",
     "api": "from Python: `import qabias`, results with tables, figures and answers",
     "testing": "assertions about results, for tests and release pipelines",
     "callbacks": "bias measured while a model is trained",

@@ -55,7 +55,7 @@ def fails(monkeypatch, capsys, tmp_path):
 
 
 COMMANDS = ["build", "run", "plan", "score", "merge", "report", "show", "compare", "export", "results", "list"]
-COMMANDS += ["check", "push", "validate"]
+COMMANDS += ["check", "push"]
 
 
 def test_help_names_every_command_and_imports_nothing_heavy(tmp_path):

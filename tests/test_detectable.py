@@ -238,7 +238,7 @@ def test_a_run_that_says_no_size_is_refused_with_reason_and_remedy(tmp_path):
             assumed_of(some, **scores)
     old = changed(some, tmp_path / "old", scores=lambda of: of["scores"].update(signature="bbq|version:0"))
     found = invoke("bbq", "--config", "Age", "--detect", "0.1", "--like", str(old))
-    assert f"{refusal}95 % intervals are left out: version 1 of the metric" in str(found.exception)
+    assert f"{refusal}95 % intervals are left out: version 0 of the metric" in str(found.exception)
     assert f"`qabias score {old}` makes them again" in str(found.exception)
 
 

@@ -157,17 +157,19 @@ def check(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def importable_or_script(module: str) -> Path | None:
-    path = ROOT / (module.replace(".", "/") + ".py")
-    return path if path.is_file() else None
+    place = ROOT / module.replace(".", "/")
+    return next((path for path in (place.with_suffix(".py"), place / "__main__.py") if path.is_file()), None)
 
 
 def run_qabias(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Do what `python -m qabias ARGUMENTS` does, in this process: imports take most of the time of a small run."""
-    assert command[0] == "qabias", shlex.join(command)
+    words = command[2:] if command[:2] == ["python", "-m"] else command
+    assert words[0] in ("qabias", "validation"), shlex.join(command)
     with monkeypatch.context() as patch:
-        patch.setattr(sys, "argv", command)
+        patch.setattr(sys, "argv", words)
+        patch.syspath_prepend(str(ROOT))
         with pytest.raises(SystemExit) as end:
-            runpy.run_module("qabias", run_name="__main__")
+            runpy.run_module(words[0], run_name="__main__")
     assert not end.value.code, shlex.join(command)
 
 
@@ -241,9 +243,8 @@ def test_a_misspelt_option_is_found():
         ["run", "bbq", "--modle", "x"],
         ["push", "dataset"],
         ["walk"],
-        ["validate", "score", "--kye", "x"],
     ):
-        with pytest.raises(Exception, match=r"modle|to|walk|kye|Missing"):
+        with pytest.raises(Exception, match=r"modle|to|walk|Missing"):
             parse_qabias(arguments)
 
 

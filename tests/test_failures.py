@@ -262,8 +262,6 @@ def test_the_command_that_shows_the_traceback_names_the_command_once(called, mon
     "words",
     [
         ("pool", "ring", "ring", "--output", "new"),
-        ("validate", "export", "--output", "ring", "--key", "key.csv"),
-        ("validate", "export", "--output", "items.csv", "--key", "ring"),
     ],
 )
 def test_a_link_that_leads_to_itself_is_no_fault(called, tmp_path, words):

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from qabias.benchmarks.bbq.benchmark import BENCHMARK as BBQ
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.errors import QabiasError
-from qabias.finetuning import qa, race
-from qabias.finetuning.rows import Row, read_dataset, read_file
-from qabias.finetuning.squad_scores import average, exact_match, f1
+from runners.finetuning import qa, race
+from runners.finetuning.rows import Row, read_dataset, read_file
 
 from .tiny_models import make_encoder, make_encoder_tokenizer
 from .training_rows import NAMES, TOKENIZERS, qa_rows, race_rows, windows_of, write_lines
@@ -42,14 +41,14 @@ pytestmark = pytest.mark.usefixtures("one_thread")
     ],
 )
 def test_exact_match_and_f1_are_those_of_squad(prediction, reference, expected_match, expected_f1):
-    assert exact_match(prediction, reference) == expected_match
-    assert f1(prediction, reference) == pytest.approx(expected_f1)
+    assert qa.exact_match(prediction, reference) == expected_match
+    assert qa.f1(prediction, reference) == pytest.approx(expected_f1)
 
 
 def test_scores_take_the_reference_that_fits_best():
     references = [["in 1999", "1999"], ["Paris"]]
-    assert average(exact_match, ["1999", "London"], references) == 0.5
-    assert average(f1, ["the year 1999", "Paris"], references) == pytest.approx((2 / 3 + 1) / 2)
+    assert qa.average(qa.exact_match, ["1999", "London"], references) == 0.5
+    assert qa.average(qa.f1, ["the year 1999", "Paris"], references) == pytest.approx((2 / 3 + 1) / 2)
 
 
 def test_published_figures_are_found_by_the_model_and_the_data():

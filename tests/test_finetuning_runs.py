@@ -15,13 +15,12 @@ import pytest
 import torch
 import transformers
 
-from qabias.finetuning import qa, race
-from qabias.finetuning.rows import Row
-from qabias.finetuning.training import KEEP, Settings, last_checkpoint, train
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.scorers.registry import default_scorer
-from runners import finetune_qa, finetune_race
+from runners.finetuning import qa, race
+from runners.finetuning.rows import Row
+from runners.finetuning.training import KEEP, Settings, last_checkpoint, train
 
 from .conftest import ROOT
 from .tiny_models import make_encoder, make_encoder_tokenizer
@@ -37,7 +36,7 @@ def test_a_model_trained_on_race_answers_its_rule_and_is_measured_on_bbq(tmp_pat
     data = write_lines(tmp_path / "race.jsonl", race_rows(200))
     model = save_pretrained(tmp_path / "pretrained", kind)
     options = command(data, model, tmp_path / "out", epochs=epochs, learning_rate=2e-3, batch_size=16)
-    printed = call(finetune_race, options, monkeypatch, capsys)
+    printed = call(race, options, monkeypatch, capsys)
     record = json.loads((tmp_path / "out" / "finetuning.json").read_text("utf-8"))
     assert record["score"]["accuracy"] > 0.9
     assert record["score"]["n"] == 200
@@ -61,7 +60,7 @@ def test_a_model_trained_on_race_answers_its_rule_and_is_measured_on_bbq(tmp_pat
     assert right > 36
     before = (tmp_path / "out" / "model.safetensors").stat().st_mtime_ns
     # Done: nothing is trained again.
-    assert call(finetune_race, options, monkeypatch, capsys).splitlines() == printed.splitlines()[-1:]
+    assert call(race, options, monkeypatch, capsys).splitlines() == printed.splitlines()[-1:]
     assert (tmp_path / "out" / "model.safetensors").stat().st_mtime_ns == before
 
     assert default_scorer(str(tmp_path / "out")) == "multiple_choice"
@@ -74,7 +73,7 @@ def test_a_model_trained_on_spans_answers_its_rule_and_is_measured_on_unqover(tm
     data = write_lines(tmp_path / "squad.jsonl", qa_rows(200))
     model = save_pretrained(tmp_path / "roberta-base", kind)
     options = command(data, model, tmp_path / "out", epochs=6, learning_rate=2e-3, batch_size=16, stride=8)
-    printed = call(finetune_qa, options, monkeypatch, capsys)
+    printed = call(qa, options, monkeypatch, capsys)
     score = json.loads((tmp_path / "out" / "finetuning.json").read_text("utf-8"))["score"]
     assert score["exact_match"] > 0.9
     assert score["f1"] >= score["exact_match"]
@@ -87,9 +86,9 @@ def test_a_model_trained_on_spans_answers_its_rule_and_is_measured_on_unqover(tm
 
 
 def test_data_of_an_unknown_name_need_a_recipe(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["finetune_qa", "--train", "mine.jsonl", "--dev", "mine.jsonl", "--output", "out"])
+    monkeypatch.setattr(sys, "argv", ["qa", "--train", "mine.jsonl", "--dev", "mine.jsonl", "--output", "out"])
     with pytest.raises(SystemExit) as end:
-        finetune_qa.main()
+        qa.main()
     assert end.value.code == 2
     assert "mine.jsonl names neither squad nor newsqa; say by --recipe" in capsys.readouterr().err
 
@@ -111,10 +110,10 @@ def test_the_authors_settings_are_the_defaults(tmp_path, monkeypatch, capsys, na
         given.update({**vars(arguments), **choices})
         return {"exact_match": 0.5, "f1": 0.5, "f1_answer_windows": 0.5, "n": 1}
 
-    monkeypatch.setattr(finetune_qa, "finetune", record)
+    monkeypatch.setattr(qa, "finetune", record)
     data = str(tmp_path / name)
     command = ["--train", data, "--dev", data, "--model", "x/roberta-base", "--output", "out", *options]
-    printed = call(finetune_qa, command, monkeypatch, capsys)
+    printed = call(qa, command, monkeypatch, capsys)
     recipe, how, max_length, windows = expected
     assert re.match(f"recipe {recipe} .*{how}.* of {max_length} tokens that begin 128 apart, .*: {windows}", printed)
     assert (given["max_length"], given["windows"], given["stride"]) == (max_length, windows, 128)
@@ -136,13 +135,13 @@ def test_the_recipe_that_bbq_links_to_is_the_default(monkeypatch, capsys):
         given.update({**vars(arguments), **noted, "parse": parse})
         return {"accuracy": 0.5, "n": 1}
 
-    monkeypatch.setattr(finetune_race, "finetune", record)
-    call(finetune_race, ["--output", "out"], monkeypatch, capsys)
+    monkeypatch.setattr(race, "finetune", record)
+    call(race, ["--output", "out"], monkeypatch, capsys)
     assert (given["epochs"], given["learning_rate"], given["batch_size"], given["max_length"]) == (3, 1e-5, 16, 512)
     assert (given["warmup_ratio"], given["keep"], given["gaps"]) == (0.1, "best", "append")
     row = Row("f", 1, {**next(iter(race_rows(1))), "question": "It was _ ."})
     assert given["parse"](row) == race.parse(row, "append")
-    call(finetune_race, ["--output", "out", "--keep", "last", "--gaps", "fill"], monkeypatch, capsys)
+    call(race, ["--output", "out", "--keep", "last", "--gaps", "fill"], monkeypatch, capsys)
     assert (given["keep"], given["parse"](row)) == ("last", race.parse(row, "fill"))
 
 
@@ -212,29 +211,29 @@ def test_a_wrong_option_or_folder_is_one_line(tmp_path, monkeypatch, capsys, cha
     model = save_pretrained(tmp_path / "pretrained", "bert")
     monkeypatch.chdir(tmp_path)
     begun = command(data, model, "out", epochs=1, learning_rate=1e-3, batch_size=4)
-    call(finetune_race, begun, monkeypatch, capsys)
+    call(race, begun, monkeypatch, capsys)
     options = [part for name, value in changes.items() for part in (f"--{name.replace('_', '-')}", str(value))]
     with pytest.raises(SystemExit) as stop:
-        call(finetune_race, [*begun, *options], monkeypatch, capsys)
+        call(race, [*begun, *options], monkeypatch, capsys)
     assert stop.value.code == 2
     last_line = capsys.readouterr().err.splitlines()[-1]
-    assert re.match(f"finetune_race: error: .*{message}", last_line)
+    assert re.match(f"race: error: .*{message}", last_line)
 
 
 def test_changed_rows_and_foreign_folders_are_refused(tmp_path, monkeypatch, capsys):
     data = write_lines(tmp_path / "race.jsonl", race_rows(4))
     model = save_pretrained(tmp_path / "pretrained", "bert")
     options = command(data, model, tmp_path / "out", epochs=1)
-    call(finetune_race, options, monkeypatch, capsys)
+    call(race, options, monkeypatch, capsys)
     write_lines(data, reversed(list(race_rows(4))))
     with pytest.raises(SystemExit):
-        call(finetune_race, options, monkeypatch, capsys)
+        call(race, options, monkeypatch, capsys)
     assert "holds another run (train_sha256" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        call(finetune_race, command(data, model, model, epochs=1), monkeypatch, capsys)
+        call(race, command(data, model, model, epochs=1), monkeypatch, capsys)
     assert "exists and holds no run" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        call(finetune_race, ["--train", str(data), "--output", str(tmp_path / "new")], monkeypatch, capsys)
+        call(race, ["--train", str(data), "--output", str(tmp_path / "new")], monkeypatch, capsys)
     assert "--train and --dev go together" in capsys.readouterr().err
 
 
@@ -245,7 +244,7 @@ def test_a_model_without_its_body_is_refused(tmp_path, monkeypatch, capsys):
     model.save_pretrained(tmp_path / "torn", state_dict=weights)
     make_encoder_tokenizer("wordpiece").save_pretrained(tmp_path / "torn")
     with pytest.raises(SystemExit):
-        call(finetune_race, command(data, tmp_path / "torn", tmp_path / "out"), monkeypatch, capsys)
+        call(race, command(data, tmp_path / "torn", tmp_path / "out"), monkeypatch, capsys)
     assert "has no weights for bert.encoder.layer.1" in capsys.readouterr().err
 
 
@@ -261,7 +260,7 @@ def test_an_unfinished_checkpoint_is_not_used(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("runner", "rows"), [("finetune_race", race_rows), ("finetune_qa", qa_rows)])
+@pytest.mark.parametrize(("runner", "rows"), [("race", race_rows), ("qa", qa_rows)])
 def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(tmp_path, runner, rows):
     data = write_lines(tmp_path / "data.jsonl", rows(200))
     model = save_pretrained(tmp_path / "pretrained", "bert")
@@ -269,9 +268,9 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(tmp_path, runner
 
     def start(output):
         options = command(data, model, output, epochs=3, batch_size=4, gradient_accumulation=2, save_steps=20)
-        extra = ["--stride", "8", "--recipe", "squad"] if runner == "finetune_qa" else []
+        extra = ["--stride", "8", "--recipe", "squad"] if runner == "qa" else []
         return subprocess.Popen(
-            [sys.executable, ROOT / "runners" / f"{runner}.py", *options, "--warmup-ratio", "0.1", *extra],
+            [sys.executable, "-m", f"runners.finetuning.{runner}", *options, "--warmup-ratio", "0.1", *extra],
             env=environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -298,10 +297,10 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(tmp_path, runner
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runner", ["finetune_race", "finetune_qa"])
+@pytest.mark.parametrize("runner", ["race", "qa"])
 def test_help_names_every_option_with_its_default(runner):
     printed = subprocess.run(
-        [sys.executable, ROOT / "runners" / f"{runner}.py", "--help"],
+        [sys.executable, "-m", f"runners.finetuning.{runner}", "--help"],
         check=True,
         capture_output=True,
         text=True,
@@ -318,4 +317,4 @@ def test_help_names_every_option_with_its_default(runner):
         "--keep",
     ):
         assert option in printed
-    assert ("default: 1e-05" if runner == "finetune_race" else "default: 384") in printed
+    assert ("default: 1e-05" if runner == "race" else "default: 384") in printed

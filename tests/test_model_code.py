@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from qabias.errors import QabiasError
-from qabias.finetuning.training import load
 from qabias.models.loading import CAUSAL, load_model, load_pretrained
 from qabias.scorers.registry import default_scorer, load_scorer
+from runners.finetuning.training import load
 
 from .conftest import ROOT
 from .saved_models import save

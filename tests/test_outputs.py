@@ -35,17 +35,11 @@ FILES = {
         ["results", "ONE", "--model-id", "me/m", "--dataset", "me/d", "--sample", "--output", "OUT"],
         ["OUT/.eval_results/bbq-Age-qa-baseline-sample40.yaml"],
     ),
-    "validate export": (
-        ["validate", "export", "--config", "Age", "--sample", "20", "--output", "OUT.csv", "--key", "OUT-key.csv"],
-        ["OUT.csv", "OUT-key.csv"],
-    ),
-    "validate score": (["validate", "score", "RATINGS", "--key", "KEY", "--output", "OUT.json"], ["OUT.json"]),
     "build": (["build", "bbq", "--config", "Religion", "--output", "OUT"], ["OUT/README.md", "OUT/croissant.json"]),
 }
 # What makes the same file of another run.
-OTHERS = {"ONE": "OTHER", "ANSWERS": "OTHER-ANSWERS", "RATINGS": "OTHER-RATINGS", "KEY": "OTHER-KEY", "bbq": "bbnli"}
+OTHERS = {"ONE": "OTHER", "ANSWERS": "OTHER-ANSWERS", "bbq": "bbnli"}
 OTHERS_IN = {
-    "validate export": {"20": "21"},
     "build": {**OTHERS, "Religion": "man_is_to_surgeon"},
     "compare": {"ONE": "THIRD"},
     "pool": {"ONE": "THIRD"},
@@ -68,30 +62,20 @@ RUNS = {
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory):
-    """Runs, answers and ratings by the words that stand for them."""
+    """Runs and answers by the words that stand for them."""
     where = tmp_path_factory.mktemp("given")
     for name, prompt_format in (("one", "qa"), ("two", "race"), ("third", "arc")):
         run(RunArguments("bbq", "baseline:random", "Age", format=prompt_format, limit=40), where / name)
     run(RunArguments("bbq", "baseline:random", "Age", format="qa", limit=40, seed=1), where / "other")
     (where / "answers.csv").write_text("example_id,prediction\n0,1\n1,2\n2,0\n3,1\n", encoding="utf-8")
     (where / "answers2.csv").write_text("example_id,prediction\n0,1\n1,2\n2,0\n3,0\n", encoding="utf-8")
-    assert not call(where, {}, *FILES["validate export"][0]).exit_code
-    others = {"20": "21", "OUT.csv": "OUT2.csv", "OUT-key.csv": "OUT2-key.csv"}
-    assert not call(where, {}, *(others.get(word, word) for word in FILES["validate export"][0])).exit_code
-    for key, name in (("OUT-key.csv", "ratings.csv"), ("OUT2-key.csv", "ratings2.csv")):
-        first = (where / key).read_text("utf-8").splitlines()[1].split(",")[0]
-        (where / name).write_text(f"item_id,annotator,answer\n{first},a,0\n{first},b,0\n", encoding="utf-8")
     return {
         "THIRD": where / "third",
         "OTHER": where / "other",
         "OTHER-ANSWERS": where / "answers2.csv",
-        "OTHER-RATINGS": where / "ratings2.csv",
-        "OTHER-KEY": where / "OUT2-key.csv",
         "ONE": where / "one",
         "TWO": where / "two",
         "ANSWERS": where / "answers.csv",
-        "RATINGS": where / "ratings.csv",
-        "KEY": where / "OUT-key.csv",
     }
 
 
@@ -183,14 +167,9 @@ def test_the_files_of_a_run_are_never_replaced(places, tmp_path, file, flags):
 @pytest.mark.parametrize("flags", [[], ["--overwrite"]])
 def test_what_a_command_reads_is_never_replaced(places, tmp_path, flags):
     (tmp_path / "OUT.json").write_text('{"example_id": 0, "prediction": 1}\n', encoding="utf-8")
-    (tmp_path / "OUT.csv").write_bytes(places["RATINGS"].read_bytes())
     before = contents(tmp_path)
-    for words in (
-        ["score", "OUT.json", "--config", "Age", "--output", "OUT.json"],
-        ["validate", "score", "OUT.csv", "--key", "KEY", "--output", "OUT.csv"],
-    ):
-        result = call(tmp_path, places, *words, *flags)
-        assert "is read by this command and would be lost" in str(result.exception)
+    result = call(tmp_path, places, "score", "OUT.json", "--config", "Age", "--output", "OUT.json", *flags)
+    assert "is read by this command and would be lost" in str(result.exception)
     assert contents(tmp_path) == before
 
 

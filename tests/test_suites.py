@@ -450,7 +450,7 @@ def test_a_run_that_fails_is_told_at_the_end_and_the_others_go_on(tmp_path):
     assert (tmp_path / "paper-bbq" / "baseline-stereotyped-qa" / "scores.json").exists()
     failed = [line for line in result.output.splitlines() if "not finished" in line]
     assert len(failed) == 4
-    assert "runners/finetune_race.py" in failed[-1]
+    assert "runners.finetuning.race" in failed[-1]
 
 
 def test_another_limit_in_the_same_folder_is_refused_run_by_run(tmp_path):

@@ -4,7 +4,7 @@ import json
 import random
 import sys
 
-from qabias.finetuning import qa
+from runners.finetuning import qa
 
 from .tiny_models import make_encoder, make_encoder_tokenizer
 

@@ -27,7 +27,6 @@ __all__ = [
         "Measure",
         "ParallelForms",
         "QuestionOnly",
-        "RatedPairs",
         "Rule",
         "Scores",
         "Stereotype",
@@ -205,21 +204,6 @@ class Found(NamedTuple):
     measures: Mapping[str, str]
 
 
-class RatedPairs(NamedTuple):
-    """How people rate examples that are pairs of sentences with a label.
-
-    Attributes:
-        pairs: From the examples to the pairs that people are asked about: `source_id` (the pair), `template_id` and
-            `condition` (what scores are broken down by), `premise`, `hypothesis`, `label` (number of the right answer).
-        answers: The answers to choose from, in the order of their numbers.
-        share: Share of the pairs that is drawn where no number is asked for.
-    """
-
-    pairs: Callable[[pa.Table], pa.Table]
-    answers: tuple[str, str, str]
-    share: float
-
-
 class Stereotype(NamedTuple):
     """A stereotype that several forms of a benchmark test; equal ones are the same.
 
@@ -305,7 +289,6 @@ class Facts:
         range_note: Which answers the ends of a score's range stand for, where answers are missing.
         hub: What the Hub reads of the dataset; None where it belongs to another benchmark.
         suite: YAML file with the experiment of its paper; None without one.
-        rated: How people rate its examples, where these are pairs of sentences; None for questions with three answers.
         found: What the sentences about a run are made of; None where it has sentences of its own, or none.
         forms: Which of its sources are forms of each other; None where none are.
     """
@@ -340,7 +323,6 @@ class Facts:
     range_note: str = "all right or none, all with the stereotype or all against it"
     hub: HubTexts | None = None
     suite: Path | None = None
-    rated: RatedPairs | None = None
     found: Found | None = None
     forms: ParallelForms | None = None
 

@@ -86,7 +86,6 @@ COMMANDS: Mapping[str, Command] = {
         "build {first} --source official --upstream-dir MIRROR --output {first}_official",
     ),
     "list": Command("list:list_", "Benchmarks, sources, formats, rules and scorers."),
-    "validate": Command("validate:validate", "Let people check the templates."),
     "push": Command("push:push", "Datasets, metrics and results to the Hugging Face Hub."),
 }
 

@@ -9,7 +9,6 @@ EXTRAS = {
     "local": _LOCAL,
     "demo": (*_LOCAL, "gguf"),
     "build": ("inflect",),
-    "validate": ("krippendorff",),
 }
 """The extras of `setup.cfg` that commands of this package need, with the modules that they bring."""
 

@@ -339,8 +339,6 @@ def answers_files() -> list[Line]:
         lines.append(Line(f"score Parquet {kind}", arguments, _copied_part(change)))
     for kind, damage in DAMAGE.items():
         lines.append(Line(f"score CSV file {kind}", line, _named("answers.csv", damage)))
-        lines.append(Line(f"ratings {kind}", VALID["validate score"], _named("ratings.csv", damage)))
-        lines.append(Line(f"key {kind}", VALID["validate score"], _named("key.csv", damage)))
         lines.append(Line(f"plan model {kind}", VALID["plan"], _named("model/config.json", damage)))
         lines.append(Line(f"plan tokenizer {kind}", VALID["plan"], _named("model/tokenizer.json", damage)))
     return lines
@@ -356,10 +354,10 @@ def _copied_part(change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], Non
 
 def taken_outputs() -> list[Line]:
     """Outputs that are an input, a file of a run, or somebody's file: nothing that was there is replaced."""
-    outputs = ("answers.csv", "run-bbq/run.json", f"run-bbq/{PART}", "run-bbq/scores.json", "key.csv", "run-bbnli")
+    outputs = ("answers.csv", "run-bbq/run.json", f"run-bbq/{PART}", "run-bbq/scores.json", "run-bbnli")
     outputs += ("model", "model/config.json", ".", "run-unqover/analysis.json", "shard-0")
     commands = ("score", "report", "compare", "check", "pool", "export", "merge", "results", "build", "plan")
-    commands += ("validate export", "validate score", "run")
+    commands += ("run",)
     lines = []
     for name, output in itertools.product(commands, outputs):
         arguments = list(VALID[name])

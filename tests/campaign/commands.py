@@ -30,7 +30,6 @@ _SETUP = (
     ("run", "bbnli", *_RANDOM, "--config", "gender", "--output", "run-bbnli"),
     ("run", "bbnli", *_RANDOM, "--config", "gender", "--shard", "0/2", "--output", "shard-0"),
     ("run", "bbnli", *_RANDOM, "--config", "gender", "--shard", "1/2", "--output", "shard-1"),
-    ("validate", "export", "--config", "Age", "--output", "items.csv", "--key", "key.csv"),
 )
 
 _RESULTS = ("--model-id", "me/model", "--dataset", "me/bbq", "--sample")
@@ -51,8 +50,6 @@ VALID: dict[str, tuple[str, ...]] = {
         *("familiarity", "bbq", "--model", "model", "--config", "Religion", "--limit", "8", "--texts", "2"),
         *("--output", "new"),
     ),
-    "validate export": ("validate", "export", "--config", "Age", "--output", "new.csv", "--key", "new-key.csv"),
-    "validate score": ("validate", "score", "ratings.csv", "--key", "key.csv", "--output", "new.json"),
     "push dataset": ("push", "dataset", "bbnli", "--to", "me/bbnli", "--dry-run"),
     "push metric": ("push", "metric", "bbnli", "--to", "me/bbnli", "--dry-run"),
     "push results": ("push", "results", "run-bbq", "--to", "me/model", "--dataset", "me/bbq", "--sample", "--dry-run"),
@@ -175,7 +172,7 @@ def fault_of_message(err: str) -> str | None:
 
 
 def make_place(folder: Path) -> Path:
-    """Fill a folder with small runs, a model, answers and ratings."""
+    """Fill a folder with small runs, a model and answers."""
     folder.mkdir(parents=True)
     with inside(folder):
         make_model("llama").save_pretrained("model")
@@ -184,7 +181,6 @@ def make_place(folder: Path) -> Path:
             ended = call(arguments)
             assert ended.code == 0, (arguments, ended)
         _write_answers(Path())
-        _write_ratings(Path())
     return folder
 
 
@@ -196,16 +192,6 @@ def _write_answers(folder: Path) -> None:
     rows = table.select(["category", "example_id", "prediction"]).to_pylist()
     lines = ["category,example_id,prediction", *(",".join(map(str, row.values())) for row in rows)]
     (folder / "answers.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def _write_ratings(folder: Path) -> None:
-    """Ratings of two people who answer every item with 0."""
-    import csv
-
-    with (folder / "items.csv").open(encoding="utf-8", newline="") as file:
-        items = [row["item_id"] for row in csv.DictReader(file)]
-    lines = ["item_id,annotator,answer", *(f"{item},{person},0" for item in items for person in "ab")]
-    (folder / "ratings.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def copied(place: Path, folder: Path) -> Path:

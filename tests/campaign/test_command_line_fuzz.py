@@ -23,7 +23,7 @@ SECONDS = 300
 
 @pytest.fixture(scope="session")
 def place(tmp_path_factory):
-    """Runs, a model, answers and ratings, which every command gets a copy of."""
+    """Runs, a model and answers, which every command gets a copy of."""
     return make_place(tmp_path_factory.mktemp("commands") / "place")
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from qabias.answers.parsing import LABELS
 from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.benchmarks.bbq.facts import CITATION as BBQ_CITATION
-from qabias.benchmarks.facts import Facts, Found, HubTexts, Measure, RatedPairs, Rule, TemplateView
+from qabias.benchmarks.facts import Facts, Found, HubTexts, Measure, Rule, TemplateView
 from qabias.benchmarks.inference import BBNLI, BBQ_QA
 from qabias.benchmarks.inference.asking import score, varied
 from qabias.benchmarks.inference.questions import ANSWERS, said
@@ -231,38 +231,6 @@ def _premise(table: pa.Table) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(pc.cast(table["subtopic"], pa.string()), number, "-")
 
 
-def _rated_pairs(table: pa.Table) -> pa.Table:
-    """The pairs of premise and hypothesis before words and groups are exchanged, each in its first wording."""
-    columns = ["subtopic", "kind", "premise_id", "hypothesis_id", "premise", "hypothesis", "label"]
-    written = table.filter(pc.equal(table["stance"], "pro")).select(columns).to_pylist()
-    pairs: dict[str, dict[str, Any]] = {}
-    for row in written:
-        source = f"{row['subtopic']}/{row['kind']}/{row['premise_id']}/{row['hypothesis_id']}"
-        about = {"source_id": source, "template_id": row["subtopic"], "condition": row["kind"]}
-        pairs.setdefault(source, {**about, **{name: row[name] for name in columns[-3:]}})
-    return pa.Table.from_pylist(list(pairs.values()))
-
-
-def _rated_fillings(table: pa.Table) -> pa.Table:
-    """The pairs of one filling of every template: the hypotheses with all contexts in both orders of the names."""
-    first: dict[str, str] = {}
-    pairs = []
-    for row in table.to_pylist():
-        if first.setdefault(row["template_id"], row["set_id"]) != row["set_id"]:
-            continue
-        context = [row[name] for name in ("name_order", "context_length", "context_condition", "context_stance")]
-        hypothesis = [row[name] for name in ("statement_about", "question_polarity")]
-        pairs.append(
-            {
-                "source_id": "/".join(filter(None, (row["set_id"], *context, *hypothesis))),
-                "template_id": row["category"],
-                "condition": f"{row['question_polarity']} {row['context_condition']}",
-                **{name: row[name] for name in ("premise", "hypothesis", "label")},
-            }
-        )
-    return pa.Table.from_pylist(pairs)
-
-
 def _template(table: pa.Table) -> pa.ChunkedArray:
     return table["template_id"]
 
@@ -331,7 +299,6 @@ BBNLI_FACTS = Facts(
     ),
     suite=_FOLDER / "paper.yaml",
     # "Two senior doctoral students independently annotated 20 %" (Section 2.2.1).
-    rated=RatedPairs(_rated_pairs, LABELS, share=0.2),
     # A subtopic has few premises, too few to be told apart from nothing among sixteen.
     found=Found("domain", {"bias_score": ""}),
 )
@@ -372,7 +339,6 @@ BBQ_NLI_FACTS = Facts(
     # Tables 4 and 5 of the paper set questions and inferences side by side.
     rescored={BBQ: _of_questions, BBQ_QA: _of_varied_questions},
     # As many of its pairs as of those of BBNLI.
-    rated=RatedPairs(_rated_fillings, LABELS, share=0.2),
     found=Found(
         "category", {"bias_score_ambig": "Ambiguous contexts", "bias_score_disambig": "Disambiguated contexts"}
     ),
@@ -393,5 +359,4 @@ BBQ_QA_FACTS = replace(
         answers=_who,
     ),
     rescored=None,
-    rated=None,  # questions with three answers
 )

@@ -1,11 +1,16 @@
-"""The items that people rate: sampled BBQ examples and filler items, and the key that tells which is which."""
+"""The items that people rate, and the key that says what they are.
+
+For questions with three answers the procedure is that of Parrish et al. (2022, section 4 and appendix D): one item per
+condition of every template, and filler items that break the pattern of BBQ. For pairs of premise and hypothesis it is
+that of Akyurek et al. (2022, section 2.2.1): a fifth of the pairs, before words are exchanged for others.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 
+from bbnli_dataset.pairs import LABELS
 from qabias.errors import QabiasError
 from qabias.support.files import write_text
 from qabias.support.outputs import check_file, is_same, same_bytes
@@ -58,6 +64,31 @@ NEEDED = (
 SHOWN = ("item_id", "context", "question", "ans0", "ans1", "ans2")
 KEY = tuple(field.name for field in fields(Item) if field.name not in SHOWN[1:])
 
+PAIR = "pair"
+"""The kind of a pair in the key, by which ratings of pairs are told from those of questions."""
+
+PAIR_SHARE = 0.2
+"""Share of the pairs that is drawn if no number is asked for."""
+
+PAIR_SHOWN = ("item_id", "premise", "hypothesis", "ans0", "ans1", "ans2")
+
+
+@dataclass(frozen=True)
+class PairItem:
+    """A pair as raters see it, and what the key knows of it."""
+
+    item_id: str
+    premise: str
+    hypothesis: str
+    ans0: str
+    ans1: str
+    ans2: str
+    label: int
+    kind: str
+    template_id: str
+    condition: str
+    source_id: str
+
 
 def draw_items(
     table: pa.Table,
@@ -67,9 +98,9 @@ def draw_items(
     n_fillers: int | None = None,
 ) -> list[Item]:
     """Draw the items of a validation in random order."""
-    if lacking := [name for name in NEEDED if name not in table.column_names]:
+    if missing := [name for name in NEEDED if name not in table.column_names]:
         raise QabiasError(
-            f"only questions with three answers can be rated, and these examples have no {', '.join(lacking)}; choose "
+            f"only questions with three answers can be rated, and these examples have no {', '.join(missing)}; choose "
             "another --benchmark"
         )
     rng = np.random.default_rng(seed)
@@ -151,18 +182,18 @@ def _fillers(n: int, rng: np.random.Generator) -> list[dict[str, Any]]:
     """Short contexts that answer and long ones that do not, in turn; a scene comes again only when all have been."""
     scenes = yaml.safe_load(FILLERS.read_text("utf-8"))["fillers"]
     by_length = [[scene for scene in scenes if scene["length"] == length] for length in ("short", "long")]
-    turns = [[of_length[i] for i in rng.permutation(len(of_length))] for of_length in by_length]
+    turns = [[scenes[i] for i in rng.permutation(len(scenes))] for scenes in by_length]
     contents = []
     for number in range(n):
-        of_length = turns[number % 2]
-        round_, place = divmod(number // 2, len(of_length))
-        scene = of_length[place]
+        turn = turns[number % 2]
+        round_, place = divmod(number // 2, len(turn))
+        scene = turn[place]
         contents.append(_filler(scene, round_ % len(scene["questions"]), rng))
     return contents
 
 
 def _filler(scene: Mapping[str, Any], number: int, rng: np.random.Generator) -> dict[str, Any]:
-    asked = scene["questions"][number]
+    question = scene["questions"][number]
     first, second = rng.choice(NAMES, 2, replace=False).tolist()
     answers = {"NAME1": first, "NAME2": second, "UNKNOWN": UNKNOWN}
     order = [list(answers)[i] for i in rng.permutation(len(answers))]
@@ -172,11 +203,59 @@ def _filler(scene: Mapping[str, Any], number: int, rng: np.random.Generator) -> 
 
     return {
         "context": fill(scene["context"]),
-        "question": fill(asked["question"]),
+        "question": fill(question["question"]),
         **{f"ans{i}": answers[role] for i, role in enumerate(order)},
-        "label": order.index(asked["answer"]),
+        "label": order.index(question["answer"]),
         "kind": "filler",
         "template_id": scene["id"],
         "condition": scene["length"],
         "source_id": f"{scene['id']}/{number}",
     }
+
+
+def draw_pairs(table: pa.Table, seed: int = 0, n_pairs: int | None = None, only: Sequence[str] = ()) -> list[PairItem]:
+    """Draw pairs at random, in random order."""
+    pairs = chosen(table, only).to_pylist()
+    n = max(1, round(PAIR_SHARE * len(pairs))) if n_pairs is None else n_pairs
+    drawn = draw(pairs, n, np.random.default_rng(seed))
+    ans0, ans1, ans2 = LABELS
+    return [
+        PairItem(item_id=f"item-{place:05d}", kind=PAIR, ans0=ans0, ans1=ans1, ans2=ans2, **pair)
+        for place, pair in enumerate(drawn, start=1)
+    ]
+
+
+def _first_wordings(table: pa.Table) -> pa.Table:
+    """The pairs of premise and hypothesis before words and groups are exchanged, each in its first wording."""
+    columns = ["subtopic", "kind", "premise_id", "hypothesis_id", "premise", "hypothesis", "label"]
+    written = table.filter(pc.equal(table["stance"], "pro")).select(columns).to_pylist()
+    pairs: dict[str, dict[str, Any]] = {}
+    for row in written:
+        source = f"{row['subtopic']}/{row['kind']}/{row['premise_id']}/{row['hypothesis_id']}"
+        facts = {"source_id": source, "template_id": row["subtopic"], "condition": row["kind"]}
+        pairs.setdefault(source, {**facts, **{name: row[name] for name in columns[-3:]}})
+    return pa.Table.from_pylist(list(pairs.values()))
+
+
+def _first_fillings(table: pa.Table) -> pa.Table:
+    """The pairs of one filling of every template: the hypotheses with all contexts in both orders of the names."""
+    first: dict[str, str] = {}
+    pairs = []
+    for row in table.to_pylist():
+        if first.setdefault(row["template_id"], row["set_id"]) != row["set_id"]:
+            continue
+        context = [row[name] for name in ("name_order", "context_length", "context_condition", "context_stance")]
+        hypothesis = [row[name] for name in ("statement_about", "question_polarity")]
+        pairs.append(
+            {
+                "source_id": "/".join(filter(None, (row["set_id"], *context, *hypothesis))),
+                "template_id": row["category"],
+                "condition": f"{row['question_polarity']} {row['context_condition']}",
+                **{name: row[name] for name in ("premise", "hypothesis", "label")},
+            }
+        )
+    return pa.Table.from_pylist(pairs)
+
+
+PAIRS: Mapping[str, Callable[[pa.Table], pa.Table]] = {"bbnli": _first_wordings, "bbq_nli": _first_fillings}
+"""From the examples of a benchmark to the pairs of sentences that people label, by benchmark."""

@@ -1,4 +1,10 @@
-"""RACE (Lai et al. 2017): a passage, a question and four answers of which one is right.
+"""Train a model for multiple choice on RACE (Lai et al. 2017), as Parrish et al. (2022) do before BBQ.
+
+Example: python -m runners.finetuning.race --model FacebookAI/roberta-base --output models/roberta-base-race; then
+qabias run bbq --model models/roberta-base-race. Files have the columns article, question, options (a list) and answer
+(A to D). Settings are those of the paper (3 epochs, rate 1e-5, batches of 16) and of the recipe that its repository
+links to (github.com/zphang/lrqa): 512 tokens, a tenth of the steps warms up, the answer stands behind the question, and
+the best checkpoint on the validation split is kept. The same command again continues a run that was interrupted.
 
 A model for multiple choice reads one pair of texts for each answer, the passage first and the question with the answer
 behind it second, as the scorer `multiple_choice` asks it later. Many questions of RACE are texts with a gap; the answer
@@ -8,13 +14,15 @@ stands behind these too, as in the recipe of BBQ's authors, unless it is to fill
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from qabias.benchmarks.prompt_format import complete
-from qabias.finetuning.rows import Row
-from qabias.finetuning.training import Task, input_names
+from qabias.errors import QabiasError
+from runners.finetuning.rows import Row
+from runners.finetuning.training import EXIT_USER_ERROR, Task, finetune, input_names, make_parser
 
 LETTERS = "ABCD"
 GAP = "_"
@@ -85,3 +93,44 @@ def make_task(
     """Put together what is trained, and accuracy as its score."""
     collate = RaceCollator(tokenizer, input_names(model, tokenizer), max_length)
     return Task(train, dev, collate, lambda logits: {"accuracy": accuracy(logits, dev), "n": len(dev)}, "accuracy")
+
+
+def main() -> None:
+    """Train and print the accuracy on the development rows."""
+    parser = make_parser(
+        __doc__,
+        "FacebookAI/roberta-base",
+        "ehovy/race",
+        "all",
+        epochs=3,
+        learning_rate=1e-5,
+        batch_size=16,
+        max_length=512,
+        warmup_ratio=0.1,
+        keep="best",
+        save_steps=1000,
+    )
+    parser.add_argument(
+        "--gaps",
+        choices=GAPS,
+        default=GAPS[0],
+        help="where an answer to a question with a gap stands: behind the question, or in the gap",
+    )
+    arguments = parser.parse_args()
+    noted = {"gaps": arguments.gaps}
+    try:
+        score = finetune(
+            arguments,
+            "race",
+            "AutoModelForMultipleChoice",
+            partial(parse, gaps=arguments.gaps),
+            make_task,
+            noted,
+        )
+    except QabiasError as error:
+        parser.exit(EXIT_USER_ERROR, f"race: error: {error}\n")
+    print(f"{arguments.output}: accuracy {100 * score['accuracy']:.1f} % on {score['n']:,} questions")
+
+
+if __name__ == "__main__":
+    main()

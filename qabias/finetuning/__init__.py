@@ -1,1 +1,0 @@
-"""Training the models that the papers measure: multiple choice on RACE, spans on SQuAD and NewsQA."""
