@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
-from bbnli_dataset.pairs import LABELS
 from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
+from qabias.share.bbnli_dataset.pairs import LABELS
 from validation.__main__ import main
 from validation.items import FILLER_SHARE, KEY, PAIRS, SHOWN, draw_items, draw_pairs, write_items
 from validation.ratings import (

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 
-from bbnli_dataset.pairs import LABELS
 from qabias.errors import QabiasError
+from qabias.share.bbnli_dataset.pairs import LABELS
 from qabias.support.files import write_text
 from qabias.support.outputs import check_file, is_same, same_bytes
 
