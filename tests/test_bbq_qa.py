@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from qabias.answers.persons import parse_person, parse_person_released
+from qabias.answers.parsing import parse_person, parse_person_released
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.inference.questions import read_answer
 from qabias.cli import app

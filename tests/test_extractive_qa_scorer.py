@@ -13,8 +13,7 @@ from qabias.errors import QabiasError
 from qabias.models.loading import load_model
 from qabias.scorers import extractive_qa, masked_lm, multiple_choice, nli
 from qabias.scorers.base import SpanQuestions
-from qabias.scorers.encoder_rows import Pieces, Template, TokenRows
-from qabias.scorers.encoder_runner import EncoderRunner
+from qabias.scorers.encoders import EncoderRunner, Pieces, Template, TokenRows
 from qabias.scorers.extractive_qa import MODELS, NEWSQA_HEADER, ExtractiveQAScorer, parse_options
 from qabias.scorers.registry import load_scorer
 from qabias.scorers.spans import locate

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import OUTCOMES, Written, outcome
-from qabias.answers.parsing import CONTRADICTION, ENTAILMENT, NEUTRAL, first_label, parse_inference
-from qabias.answers.persons import parse_person
+from qabias.answers.parsing import CONTRADICTION, ENTAILMENT, NEUTRAL, first_label, parse_inference, parse_person
 
 from .test_parse import READINGS
 

@@ -10,7 +10,7 @@ import torch
 
 from qabias.errors import QabiasError
 from qabias.models.loading import load_model
-from qabias.scorers import masked_lm, memory
+from qabias.scorers import batches, masked_lm
 from qabias.scorers.base import MaskedSentences
 from qabias.scorers.masked_lm import MODELS, MaskedLMScorer, parse_options
 from qabias.scorers.registry import load_scorer
@@ -261,7 +261,7 @@ def test_a_head_that_needs_all_positions_gets_them(change):
 
 def test_batches_keep_the_logits_small(monkeypatch):
     loaded = load("bert", "AutoModelForMaskedLM")
-    monkeypatch.setattr(memory, "LOGITS_PER_BATCH", 2 * loaded.model.config.vocab_size)
+    monkeypatch.setattr(batches, "LOGITS_PER_BATCH", 2 * loaded.model.config.vocab_size)
     scorer = MaskedLMScorer(loaded, token_budget=10_000)
     scorer.score(cross())
     assert scorer.stats.batches >= len(cross().text_of) / 2

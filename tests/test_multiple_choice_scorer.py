@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel, load_model
 from qabias.scorers.base import Request
-from qabias.scorers.encoder_rows import Template
+from qabias.scorers.encoders import Template
 from qabias.scorers.multiple_choice import MODELS, MultipleChoiceScorer
 from qabias.scorers.registry import default_scorer, load_scorer
 

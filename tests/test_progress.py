@@ -9,8 +9,8 @@ import pytest
 import qabias
 from qabias.runs.progress import RunProgress
 from qabias.scorers.base import Request
+from qabias.scorers.batches import BatchRunner
 from qabias.scorers.causal import CausalScorer
-from qabias.scorers.memory import BatchRunner
 from qabias.support.progress import listening, tell, within
 
 from . import tiny_models

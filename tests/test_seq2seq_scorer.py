@@ -15,7 +15,7 @@ from tokenizers import models as tokenizer_models
 from qabias.errors import QabiasError
 from qabias.models import loading as models
 from qabias.scorers.base import Request
-from qabias.scorers.padded_rows import pad_rows
+from qabias.scorers.batches import pad_rows
 from qabias.scorers.registry import default_scorer
 from qabias.scorers.seq2seq import Seq2SeqScorer
 from tests.tiny_models import SENTENCES, make_model

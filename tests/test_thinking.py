@@ -12,11 +12,9 @@ from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.asking import asked
 from qabias.runs.run import run
-from qabias.scorers.chat import ChatTemplate
-from qabias.scorers.generation import THINKING_TOKENS, GenerationScorer
+from qabias.scorers.chat import ChatTemplate, parse_arguments
+from qabias.scorers.generation import THINKING_TOKENS, GenerationScorer, WrittenDecoder
 from qabias.scorers.registry import load_scorer
-from qabias.scorers.template_arguments import parse_arguments
-from qabias.scorers.written_text import WrittenDecoder
 
 from .saved_models import save
 from .thinking_models import (

@@ -12,9 +12,8 @@ import unicodedata
 from collections.abc import Sequence
 from itertools import takewhile
 
-from qabias.answers.missing import NO_ANSWER
-from qabias.answers.openings import FINAL, MARKS, STATED, behind, openings_in, straight
-from qabias.answers.phrases import ENGLISH, Phrases
+from qabias.answers.outcomes import NO_ANSWER
+from qabias.answers.phrases import ENGLISH, FINAL, MARKS, STATED, Phrases, behind, openings_in, straight
 from qabias.answers.thinking import set_thinking_aside
 
 LABELS = "ABC"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qabias.answers.missing import NO_ANSWER as NO_ANSWER
+from qabias.answers.outcomes import NO_ANSWER as NO_ANSWER
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from qabias.answers.choice import is_unknown_wording, says_unknown, unknown_place
-from qabias.answers.missing import NO_ANSWER
-from qabias.answers.openings import FINAL, STATED, behind, straight
-from qabias.answers.outcomes import refuses
+from qabias.answers.outcomes import NO_ANSWER, refuses
+from qabias.answers.phrases import FINAL, STATED, behind, straight
 from qabias.answers.thinking import set_thinking_aside
 
 SAID = ("person", "both", "neither", "someone", "unknown")

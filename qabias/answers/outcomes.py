@@ -9,9 +9,11 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from qabias.answers.missing import NO_ANSWER
 from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.answers.thinking import set_thinking_aside
+
+NO_ANSWER = -1
+"""The number of an answer that is not there: the best options tie, or a text names no answer or several."""
 
 OUTCOMES = ("answered", "refused", "truncated", "filtered", "unread")
 """The outcomes, in the order in which they are shown."""

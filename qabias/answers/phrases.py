@@ -1,4 +1,7 @@
-"""How a language other than English states an answer, says that nobody can tell, and declines to answer.
+r"""Words that lead to an answer, and how languages other than English state one, say UNKNOWN and decline to answer.
+
+An opening is `\boxed{`, `"answer":`, "Final answer:" or "the answer is". What comes behind it is for the reader of a
+kind of answer: one of listed answers, a label, a person.
 
 English is understood in every language, because models fall back on it. All patterns are regular expressions of NFKC
 text; case is ignored.
@@ -7,10 +10,77 @@ text; case is ignored.
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 
-from qabias.answers.openings import MARKS
+MARKS = "\"'“”„«»`*_~"
+"""Quotation marks and markup that may stand around an answer."""
+
+# Words for "answer" in languages that models are asked in, or fall into.
+_ANSWER_WORDS = (
+    r"answer|response|choice|option|antwort|antwoord|respuesta|resposta|réponse|reponse|risposta|svar|svaret|vastaus|"
+    r"odpowiedź|odpověď|ответ|відповідь|cevap|yanıt|jawaban|câu trả lời|đáp án|답|정답|答案|答え|回答|الإجابة|उत्तर"
+)
+_FINAL_WORDS = r"final|correct|right|best|most likely|likely|most appropriate|finale|endgültige|final"
+
+# An opening that leads to an answer; after it stands the answer, with marks around it.
+_BOXED = re.compile(r"\\boxed\s*\{\s*(?:\\(?:text|mathrm|textbf)\s*\{)?", re.IGNORECASE)
+_TAGGED = re.compile(r"<(?:final[_ -]?)?answer>", re.IGNORECASE)
+_JSON = re.compile(
+    r"[\"'](?:final[_ ]?answer|answer|choice|option|letter|label|prediction|response|result)[\"']\s*:\s*", re.IGNORECASE
+)
+_SAYS_FINAL = re.compile(
+    rf"(?:(?i:\bfinal (?:{_ANSWER_WORDS})\b)|(?:^|\n)[\s{MARKS}#>-]*ANSWER\b|\bANSWER(?=[\s{MARKS}]*[:：]))"
+    rf"[\s{MARKS}]*(?:\bis\b|:|=|：|-|—)?[\s{MARKS}]*[:：]?",
+)
+# What "No definitive answer is ..." goes on to say is none.
+_NOT_NO = "".join(rf"(?<!\bno {which})" for which in ("", "clear ", "definite ", "definitive ", "correct ", "right "))
+_SAYS = re.compile(
+    rf"(?<!\bno )(?:\b(?:{_FINAL_WORDS}) )?(?<![^\W_]){_NOT_NO}(?:{_ANSWER_WORDS})[\s{MARKS}]*"
+    rf"(?:\b(?:is|would be|must be|should be|was|ist|es|est|è|é|is dus)\b[\s{MARKS}]*[:：]?|[:：=]|은|는|は|\n)",
+    re.IGNORECASE,
+)
+_CHOOSES = re.compile(
+    rf"\b(?:i(?:'d| would|'ll| will)? (?:choose|pick|select|go with|say)|my (?:pick|choice) is)[\s{MARKS}]*",
+    re.IGNORECASE,
+)
+
+FINAL = (_BOXED, _TAGGED, _JSON, _SAYS_FINAL)
+"""What states an answer to be the last word."""
+
+STATED = (_SAYS, _CHOOSES)
+"""What states an answer."""
+
+# Where what is stated ends: a line, a sentence, the string of a JSON object, the braces of a box, a tag.
+_ENDS_STATEMENT = re.compile(r"[\n{}<]|[.!?](?=\s)|(?<=[^\s:])[\"”](?=\s*[,}\]])")
+
+
+def openings_in(text: str, openings: Sequence[re.Pattern[str]]) -> Iterator[re.Match[str]]:
+    """The openings in a text."""
+    for opening in openings:
+        yield from opening.finditer(text)
+
+
+def behind(text: str, openings: Sequence[re.Pattern[str]]) -> list[str]:
+    """What stands behind each opening, up to the end of its sentence, line, string or braces."""
+    there = list(openings_in(text, openings))
+    starts = [opening.start() for opening in there]
+    said = []
+    for opening in there:
+        start = opening.end() + len(text[opening.end() :]) - len(text[opening.end() :].lstrip(" \t\n" + MARKS))
+        found = _ENDS_STATEMENT.search(text, start)
+        end = found.start() if found else len(text)
+        if re.search(r"\w", text[start:end]) and not any(opening.end() <= other < end for other in starts):
+            said.append(text[start:end])
+    return said
+
+
+def straight(text: str) -> str:
+    """Compatible characters and straight apostrophes; letters keep their case, which tells "A" from "a"."""
+    return unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
+
 
 # Marks of other scripts as the reader knows them. The two Turkish letters i are one, because "KADIN" in lower case is
 # "kadin" elsewhere, and the lower case of a capital dotted I is otherwise two characters.
@@ -94,7 +164,7 @@ class Phrases:
         return _clause(self.endings).match(rest) is not None
 
     def openings(self) -> tuple[re.Pattern[str], ...]:
-        """What leads to an answer, as `qabias.answers.openings.STATED`."""
+        """What leads to an answer, as `STATED`."""
         return tuple(_opening(pattern) for pattern in self.stated)
 
     def without_article(self, words: str) -> str:

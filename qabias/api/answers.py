@@ -105,7 +105,7 @@ def score(
     from qabias.benchmarks import load_benchmark
     from qabias.benchmarks.registry import default_name
     from qabias.logs import openai_batch
-    from qabias.models.names import check_name
+    from qabias.models.loading import check_name
     from qabias.runs.arguments import RunArguments
     from qabias.runs.collected import collect, write_collected
     from qabias.runs.logged import collect_log, log_at

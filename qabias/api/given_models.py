@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from qabias.errors import QabiasError
-from qabias.models.loading import LoadedModel
-from qabias.models.names import check_name
+from qabias.models.loading import LoadedModel, check_name
 from qabias.scorers.registry import BASELINE_PREFIX, FUNCTION, FUNCTION_PREFIX
 
 if TYPE_CHECKING:

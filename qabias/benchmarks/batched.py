@@ -13,8 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from qabias.answers.missing import NO_ANSWER
-from qabias.answers.outcomes import FILTERED, TRUNCATED, Written, outcome
+from qabias.answers.outcomes import FILTERED, NO_ANSWER, TRUNCATED, Written, outcome
 from qabias.benchmarks.base import Benchmark, make_origin
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged

@@ -20,7 +20,7 @@ from qabias.devices.speed import PILOT_QUESTIONS, Speed
 from qabias.devices.subjects import MakeScorer, make_model, make_scorer, tokenizer_of
 from qabias.errors import QabiasError
 from qabias.models.loading import DTYPES, LoadedModel
-from qabias.scorers.memory import is_out_of_memory
+from qabias.scorers.batches import is_out_of_memory
 from qabias.support.suggest import first_line
 
 SPEED_SHARE = 0.005

@@ -16,8 +16,8 @@ import torch
 
 from qabias.devices.subjects import NEW_TOKENS, Way
 from qabias.scorers.base import MARK, MaskedSentences, Request, SpanQuestions
+from qabias.scorers.batches import pad_rows
 from qabias.scorers.causal_rows import encode_options
-from qabias.scorers.padded_rows import pad_rows
 from qabias.scorers.spans import locate
 
 _NO_LABEL = -100

@@ -14,7 +14,7 @@ from qabias.devices.cases import Case
 from qabias.devices.device import Device
 from qabias.devices.outcome import FAILS, HOLDS, Outcome, not_measured
 from qabias.devices.subjects import answers
-from qabias.scorers import memory
+from qabias.scorers import batches
 
 TOO_LARGE = sys.maxsize // 2**20
 """A token budget that puts all questions into one batch."""
@@ -66,7 +66,7 @@ def recovery(
 @contextmanager
 def counted() -> Iterator[list[int]]:
     """Count how often batches are made smaller because memory runs out, which is logged; the log is kept quiet."""
-    count, log = [0], logging.getLogger(memory.__name__)
+    count, log = [0], logging.getLogger(batches.__name__)
 
     def count_one(record: logging.LogRecord) -> bool:
         is_one = "out of memory" in record.getMessage()

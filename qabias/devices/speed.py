@@ -19,7 +19,7 @@ from qabias.devices.outcome import MEASURED, Outcome, not_measured
 from qabias.devices.subjects import answers, questions_of
 from qabias.devices.watching import Call, watched
 from qabias.models.loading import LoadedModel
-from qabias.scorers.memory import is_out_of_memory
+from qabias.scorers.batches import is_out_of_memory
 
 PILOT_QUESTIONS = 16
 """Questions that warm the device up and tell how many fit into the time."""

@@ -327,3 +327,9 @@ def gguf_read_once() -> Iterator[None]:
     finally:
         for name, original in originals.items():
             setattr(gguf, name, original)
+
+
+def check_name(name: object, argument: str = "name") -> None:
+    """Refuse a name of a model that the one line of a signature cannot hold."""
+    if not isinstance(name, str) or not name.strip() or not name.isprintable() or "|" in name:
+        raise QabiasError(f"{argument} is {name!r}; give one line of text without '|', which the signature can hold")

@@ -23,6 +23,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import CAUSAL, DEVICE_MAP_OPTION, check_device_map
 from qabias.scorers.base import OptionScores, Request, Scorer
+from qabias.scorers.batches import TokenBudget
 from qabias.scorers.causal_rows import (
     Limits,
     Row,
@@ -33,11 +34,9 @@ from qabias.scorers.causal_rows import (
     plan_batches,
     split_by_layout,
 )
-from qabias.scorers.chat import ChatTemplate, chat_template, without_spaces
+from qabias.scorers.chat import TEMPLATE, ChatTemplate, chat_template, parse_arguments, without_spaces
 from qabias.scorers.generation import MODES, WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
 from qabias.scorers.kind import Loading, ScorerKind
-from qabias.scorers.memory import TokenBudget
-from qabias.scorers.template_arguments import TEMPLATE, parse_arguments
 from qabias.support.progress import tell, within
 from qabias.support.suggest import did_you_mean, first_line
 

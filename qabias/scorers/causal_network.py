@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from qabias.scorers.batches import LOGITS_PER_BATCH
 from qabias.scorers.causal_rows import Row, TokenSequence
-from qabias.scorers.memory import LOGITS_PER_BATCH
 from qabias.scorers.prefix_tree import ancestor_mask
 
 # Logits in memory at once, in numbers, where they can be computed in blocks.

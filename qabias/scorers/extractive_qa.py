@@ -23,8 +23,10 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import ModelKind
 from qabias.scorers.base import SpanQuestions
-from qabias.scorers.encoder_rows import (
+from qabias.scorers.encoders import (
+    EncoderRunner,
     Pieces,
+    RunStats,
     Template,
     TokenRows,
     check_index,
@@ -33,7 +35,6 @@ from qabias.scorers.encoder_rows import (
     in_use,
     spells,
 )
-from qabias.scorers.encoder_runner import EncoderRunner, RunStats
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.scorers.spans import TokenSpans, WordTable, locate, token_spans, widen
 from qabias.support.progress import within

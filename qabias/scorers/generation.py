@@ -22,12 +22,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from qabias.answers.outcomes import Written
+from qabias.answers.thinking import marks_thinking, set_thinking_aside
 from qabias.errors import QabiasError
+from qabias.scorers.batches import BatchRunner, Tokens, check_length, encode_each, n_positions, pad_rows
 from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.kind import ASK_METHODS
-from qabias.scorers.memory import BatchRunner
-from qabias.scorers.padded_rows import Tokens, check_length, encode_each, n_positions, pad_rows
-from qabias.scorers.written_text import WrittenDecoder
 
 if TYPE_CHECKING:
     import torch
@@ -240,6 +239,26 @@ class GenerationScorer:
     def _decode(self, tokens: list[int]) -> Written:
         """The answer of some tokens; one that met no end token had to stop at the limit."""
         return self._decoder.decode(tokens, "length" if set(self._ends).isdisjoint(tokens) else "stop")
+
+
+class WrittenDecoder:
+    """Decodes what a model wrote, and sets the thinking before an answer aside."""
+
+    def __init__(self, tokenizer: Any, opening: str = "") -> None:
+        self._tokenizer = tokenizer
+        self._opening = opening
+        added = getattr(tokenizer, "added_tokens_decoder", {})  # tokenizers of other packages do not tell them
+        special = {token for token, content in added.items() if content.special} | {*tokenizer.all_special_ids}
+        self._marks = {token for token in special if marks_thinking(tokenizer.convert_ids_to_tokens(token))}
+        self._dropped = special - self._marks
+
+    def decode(self, tokens: Sequence[int], finish: str) -> Written:
+        """The answer that tokens say."""
+        if self._marks:
+            tokens = [token for token in tokens if token not in self._dropped]
+        text: str = self._tokenizer.decode(tokens, skip_special_tokens=not self._marks)
+        said = set_thinking_aside(self._opening + text)
+        return Written(text, finish) if said.answer == text.strip() else Written(said.answer, finish, said.thinking)
 
 
 class GumbelNoise:

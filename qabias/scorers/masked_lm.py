@@ -23,8 +23,17 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import ModelKind
 from qabias.scorers.base import MARK, MaskedSentences
-from qabias.scorers.encoder_rows import Pieces, Template, TokenRows, check_index, encode_plain, in_use, spells
-from qabias.scorers.encoder_runner import EncoderRunner, RunStats
+from qabias.scorers.encoders import (
+    EncoderRunner,
+    Pieces,
+    RunStats,
+    Template,
+    TokenRows,
+    check_index,
+    encode_plain,
+    in_use,
+    spells,
+)
 from qabias.scorers.kind import Loading, ScorerKind
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from qabias.scorers import memory
+from qabias.scorers import batches
 
 
 class MaskedNetwork:
@@ -28,7 +28,7 @@ class MaskedNetwork:
     @property
     def row_limit(self) -> int:
         """Most rows of a batch that keep its logits small."""
-        return max(1, memory.LOGITS_PER_BATCH // self.vocabulary_size)
+        return max(1, batches.LOGITS_PER_BATCH // self.vocabulary_size)
 
     @property
     def token_limit(self) -> int:

@@ -18,8 +18,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import ModelKind
 from qabias.scorers.base import OptionScores, Request
-from qabias.scorers.encoder_rows import Pieces, Template, TokenRows, encode_plain
-from qabias.scorers.encoder_runner import EncoderRunner, RunStats
+from qabias.scorers.encoders import EncoderRunner, Pieces, RunStats, Template, TokenRows, encode_plain
 from qabias.scorers.kind import Loading, ScorerKind
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import numpy as np
 from qabias.answers.parsing import LABELS
 from qabias.errors import QabiasError
 from qabias.models.loading import ModelKind
-from qabias.scorers.encoder_rows import Pieces, TokenRows
-from qabias.scorers.encoder_runner import EncoderRunner, RunStats
+from qabias.scorers.encoders import EncoderRunner, Pieces, RunStats, TokenRows
 from qabias.scorers.kind import Loading, ScorerKind
 
 if TYPE_CHECKING:

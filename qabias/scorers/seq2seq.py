@@ -20,10 +20,9 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import DEVICE_MAP_OPTION, SEQ2SEQ, check_device_map
 from qabias.scorers.base import OptionScores, Request, Scorer
+from qabias.scorers.batches import BatchRunner, Tokens, check_length, encode_each, pad_rows
 from qabias.scorers.generation import MODES, WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
 from qabias.scorers.kind import Loading, ScorerKind
-from qabias.scorers.memory import BatchRunner
-from qabias.scorers.padded_rows import Tokens, check_length, encode_each, pad_rows
 
 if TYPE_CHECKING:
     import torch

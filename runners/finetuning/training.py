@@ -26,7 +26,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import load_pretrained
 from qabias.runs.folder import check_free
-from qabias.scorers.encoder_runner import longest_row
+from qabias.scorers.encoders import longest_row
 from qabias.support.extras import need
 from qabias.support.files import write_json
 from qabias.support.version import __version__

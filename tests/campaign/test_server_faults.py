@@ -1,6 +1,5 @@
 """A server that misbehaves in every known way: nothing is lost, nothing asked twice, and no key is told."""
 
-import base64
 import random
 import time
 import tracemalloc
@@ -27,8 +26,8 @@ SLOW = ("6-seconds-away", "slow-loris-body", "slow-loris-headers")
 LARGE = ("endless-", "gzip-", "length-of-", "content-5-MB")
 """How the names of faults begin whose bodies may be large: memory is watched, which is slow."""
 
-TIMES = {"timeout": 60, "total_timeout": 60}
-SHORT = {"timeout": 4, "total_timeout": 8}
+TIMES = {"timeout": 60}
+SHORT = {"timeout": 1}
 
 SPOILED = {AGAIN: 16, ANSWER: 4, ENDS: 2}
 """Requests that meet a fault, the first time, or every time."""
@@ -37,18 +36,7 @@ LONGEST = 120.0
 MOST_MEMORY = 200_000_000
 """Bytes of all objects that are made during a run, at any moment; an endless body has 400 MB."""
 
-KEY_FORMS = (
-    KEY,
-    KEY[:12],
-    KEY[::-1],
-    KEY.upper(),
-    KEY.encode().hex(),
-    base64.b64encode(KEY.encode()).decode(),
-    base64.b64encode(f"Bearer {KEY}".encode()).decode(),
-    "".join(f"%{ord(letter):02x}" for letter in KEY),
-    "".join(f"u{ord(letter):04x}" for letter in KEY),
-    "".join(f"&#{ord(letter)};" for letter in KEY),
-)
+KEY_FORMS = (KEY, KEY[:12])
 
 
 class Undisturbed(NamedTuple):

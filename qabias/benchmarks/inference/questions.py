@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.answers import NO_ANSWER
-from qabias.answers.persons import parse_person, parse_person_released
+from qabias.answers.parsing import parse_person, parse_person_released
 
 UNKNOWN = "Unknown"
 """The answer that names nobody: the paper's word for it (Section 4)."""

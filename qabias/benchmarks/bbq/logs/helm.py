@@ -16,8 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from qabias.answers.missing import NO_ANSWER
-from qabias.answers.outcomes import Written, outcome
+from qabias.answers.outcomes import NO_ANSWER, Written, outcome
 from qabias.benchmarks.facts import counted
 from qabias.benchmarks.given import GivenAnswers
 from qabias.benchmarks.logged import Logged, OtherFigure

@@ -1,11 +1,13 @@
-"""Batches that fit in memory: up to a number of tokens, which is halved when memory runs out."""
+"""Batches that fit in memory: up to a number of tokens, which is halved when memory runs out; texts as padded rows."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from qabias.errors import QabiasError
 from qabias.support.progress import tell, within
@@ -20,6 +22,13 @@ GPU_TOKEN_BUDGET = 16384
 ENCODER_GPU_TOKEN_BUDGET = 65536
 # Logits in memory at once, in numbers: rows of vocabulary size are many times larger than the states they come from.
 LOGITS_PER_BATCH = 2**27
+
+POSITIONS_OF_SIDE = {
+    "encoder": ("max_encoder_position_embeddings", "max_position_embeddings"),
+    "decoder": ("max_decoder_position_embeddings", "max_position_embeddings"),
+}
+
+Tokens = tuple[int, ...]
 
 _log = logging.getLogger(__name__)
 
@@ -92,3 +101,39 @@ def is_out_of_memory(error: RuntimeError) -> bool:
     return isinstance(error, torch.OutOfMemoryError) or any(
         sign in text for sign in ("can't allocate memory", "not enough memory", "out of memory")
     )
+
+
+def encode_each(tokenizer: Any, texts: Iterable[str]) -> dict[str, Tokens]:
+    """Encode every distinct text, with the special tokens that the tokenizer puts around a text to be read."""
+    distinct = list(dict.fromkeys(texts))
+    encoded = tokenizer(distinct, verbose=False)["input_ids"] if distinct else []
+    return {text: tuple(tokens) for text, tokens in zip(distinct, encoded, strict=True)}
+
+
+def pad_rows(rows: Sequence[Tokens], pad: int, *, left: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Lay rows out as a batch."""
+    lengths = np.array([[len(row)] for row in rows])
+    longest = int(lengths.max())
+    columns = np.arange(longest)
+    real = columns >= longest - lengths if left else columns < lengths
+    tokens = np.full(real.shape, pad, dtype=np.int64)
+    tokens[real] = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
+    return tokens, real
+
+
+def check_length(key: str, n_tokens: int, loaded: LoadedModel, side: str) -> None:
+    """Refuse what is too long for one side, `"encoder"` or `"decoder"`, of a model with a fixed number of positions."""
+    limit = n_positions(loaded, side)
+    if n_tokens > limit:
+        raise QabiasError(
+            f"request {key!r}: {n_tokens} tokens are more than the {limit} that the {side} of model {loaded.name!r} "
+            "can take; use a shorter prompt or another model"
+        )
+
+
+def n_positions(loaded: LoadedModel, side: str) -> float:
+    """Most tokens that one side of a model can take; infinite where it counts distances."""
+    config = getattr(loaded.model.config, side, loaded.model.config).get_text_config()
+    stated = [getattr(config, name, None) for name in POSITIONS_OF_SIDE[side]]
+    # Some models count positions from the pad token's on; their tokenizer knows how many are left.
+    return next((min(n, loaded.tokenizer.model_max_length) for n in stated if n and n > 0), float("inf"))
