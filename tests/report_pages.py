@@ -5,9 +5,9 @@ import html.parser
 import json
 from xml.etree import ElementTree
 
-from qabias.report.svg import inline_svg
 from qabias.support.files import write_json
 from qabias.support.stored import SEAL
+from qabias.tables.figures import draw
 from qabias.tables.model import FIGURES, Analysis, Column, Estimate, Figure, Table, write_analysis
 
 SIGNATURE = "bbq|source:bundled@1|config:all|model:smollm2@1|scorer:causal|qabias:0.1.0"
@@ -229,11 +229,11 @@ def figure_of(kind, text):
 
 
 def svg_of(table):
-    return ElementTree.fromstring(inline_svg(table, "f"))
+    return ElementTree.fromstring(draw(table).inline("f", "numbers"))
 
 
 def parts(svg, mark):
-    return [group for group in svg.iter("g") if group.get("data-part") == mark]
+    return [group for group in svg.iter() if group.get("data-part") == mark]
 
 
 def texts(svg):

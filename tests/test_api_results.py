@@ -393,7 +393,7 @@ def test_nothing_heavy_is_imported_before_it_is_used():
         "import sys, qabias\n"
         "names = dir(qabias)\n"
         "assert {'run', 'score', 'compare', 'load', 'read', 'Result'} <= set(names)\n"
-        "heavy = {'torch', 'transformers', 'datasets', 'evaluate', 'numpy', 'pandas', 'pyarrow', 'matplotlib'}\n"
+        "heavy = {'torch', 'transformers', 'datasets', 'evaluate', 'numpy', 'pandas', 'pyarrow'}\n"
         "print(sorted(heavy & set(sys.modules)), sorted(name for name in sys.modules if name.startswith('qabias')))\n"
         "qabias.QabiasError\n"
         "print(sorted(heavy & set(sys.modules)))\n"

@@ -48,7 +48,7 @@ REVEALED = [
     "qabias.api.comparing.ComparedResults",
     "pandas.core.frame.DataFrame",
     "dict[str, pandas.core.frame.DataFrame]",
-    "matplotlib.figure.Figure",
+    "qabias.tables.drawing.Drawing",
     "pandas.core.frame.DataFrame",
     "str",
     "typing.Mapping[str, int]",

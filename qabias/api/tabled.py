@@ -12,8 +12,8 @@ from qabias.tables.model import Analysis, find
 if TYPE_CHECKING:
     import pandas
     import pyarrow
-    from matplotlib.figure import Figure
 
+    from qabias.tables.drawing import Drawing
     from qabias.tables.terminal import Console
 
 
@@ -51,8 +51,8 @@ class Tabled(ABC):
             raise QabiasError(f"a table is given as pandas or arrow, not as {format!r}")
         return makers[format](find(self._analysis.tables, name))
 
-    def figure(self, name: str) -> Figure:
-        """The figure of a table, as it stands in the report."""
+    def figure(self, name: str) -> Drawing:
+        """The figure of a table, as in the report; `save` writes it as SVG, PDF or PNG."""
         from qabias.tables.figures import draw
 
         table = find(self._analysis.tables, name)

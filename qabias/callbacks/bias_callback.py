@@ -16,6 +16,7 @@ from qabias.api.given_models import check_given
 from qabias.api.result import Result
 from qabias.api.running import OptionValue, option_text, upstream
 from qabias.benchmarks import Benchmark, load_benchmark
+from qabias.callbacks.drawing import draw_curve
 from qabias.callbacks.measuring import Measurements, earlier_scores
 from qabias.callbacks.points import chosen_measures, named_measures, point_of
 from qabias.callbacks.untouched import untouched
@@ -25,10 +26,10 @@ from qabias.models.memory import from_memory
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.distributed import Processes
 from qabias.support.suggest import unknown
+from qabias.tables.drawing import Drawing
 
 if TYPE_CHECKING:
     import pandas
-    from matplotlib.figure import Figure
     from transformers import PreTrainedTokenizerBase, TrainerControl, TrainerState, TrainingArguments
 
 _log = logging.getLogger(__name__)
@@ -243,7 +244,7 @@ class BiasCallback(TrainerCallback):
         rows = [[self._points.get(step, {}).get(name, math.nan) for name in columns] for step in steps]
         return pandas.DataFrame(rows, index=pandas.Index(steps, name="step"), columns=columns, dtype=float)
 
-    def figure(self, score: str | None = None) -> Figure:
+    def figure(self, score: str | None = None) -> Drawing:
         """A score over the steps of the training, with its 95 % interval as a band.
 
         Where many answers are missing, the dot is hollow, and a hatched band is what the score could be with them.
@@ -255,8 +256,6 @@ class BiasCallback(TrainerCallback):
         Raises:
             QabiasError: If there is no such score, or nothing was measured.
         """
-        from qabias.callbacks.drawing import draw_curve  # Matplotlib takes a while, and training does not need it
-
         if not self._folders:
             raise QabiasError("nothing was measured yet, so that there is no curve")
         known = named_measures(

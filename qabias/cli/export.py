@@ -16,13 +16,13 @@ def export(
     output: Annotated[
         Path | None, typer.Option(help="Folder for the files; by default export in that folder.", show_default=False)
     ] = None,
-    kind: Annotated[str, typer.Option("--format", help="csv, md, latex, svg, pdf, png or all.")] = "all",
+    kind: Annotated[str, typer.Option("--format", help="csv, md, latex, svg, all of these, or pdf or png.")] = "all",
     table: Annotated[
         str | None, typer.Option(help="Only the table of this name (see `qabias show`).", show_default=False)
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write the tables as CSV, Markdown and LaTeX and the figures as SVG, PDF and PNG."""
+    """Write the tables as CSV, Markdown and LaTeX and the figures as SVG, PDF or PNG."""
     from qabias.runs.scored import left_out_of, read_any_tables
     from qabias.tables.export import export as export_tables
 

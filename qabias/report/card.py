@@ -16,11 +16,10 @@ from qabias.benchmarks.facts import counted
 from qabias.comparison import Comparison
 from qabias.comparison.tables import RUNS_TABLE
 from qabias.report.headline import make_head
-from qabias.report.page import environment, lay_out, read_template
-from qabias.report.palette import card_palette
-from qabias.report.svg import inline_svg
+from qabias.report.page import card_palette, environment, lay_out, read_template
 from qabias.report.writing import headline_of
 from qabias.runs.scored import ScoredRun
+from qabias.tables.figures import draw, hidden_rows
 from qabias.tables.model import Analysis, Table
 
 _HEADLINE_FIGURE = "intervals"
@@ -76,8 +75,6 @@ def _rendered(
     template: str, of: str, tables: Sequence[Table], *, headline: Table | None = None, **content: object
 ) -> str:
     name = f"qabias-{zlib.crc32(of.encode(errors='replace')):08x}-{next(_numbers)}"
-    from qabias.tables.figures import hidden_rows  # Matplotlib takes a while, and not all of a report needs it
-
     drawn = first_figure(tables)
     html = (
         environment()
@@ -87,7 +84,9 @@ def _rendered(
             style=Markup(card_palette(".qabias") + read_template("card.css")),
             table=None if headline is None else lay_out(headline, f"{name}-headline"),
             drawn=drawn,
-            figure=None if drawn is None else inline_svg(drawn, name, f"table({drawn.name!r}) has its numbers"),
+            figure=None
+            if drawn is None
+            else Markup(draw(drawn).inline(name, f"table({drawn.name!r}) has its numbers")),
             hidden=0 if drawn is None else hidden_rows(drawn),
             **content,
         )

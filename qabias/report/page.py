@@ -22,9 +22,9 @@ from markupsafe import Markup
 from qabias.benchmarks import Benchmark
 from qabias.benchmarks.facts import Tile
 from qabias.report import examples
-from qabias.report.palette import page_palette
-from qabias.report.svg import inline_svg
 from qabias.support.outputs import Own
+from qabias.tables.drawing import LIGHT
+from qabias.tables.figures import deepest, draw, hidden_rows
 from qabias.tables.formatting import UNDEFINED, as_estimate, show, show_interval
 from qabias.tables.model import ALL, Analysis, Column, Table, Value
 
@@ -32,6 +32,20 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 FOLDED = 30
 """Tables with more rows are folded."""
+
+_NUMBERS = "the table below has its numbers"
+_DARK = {
+    **{"paper": "#15191d", "panel": "#1e2429", "ink": "#e6e9ec", "muted": "#a3adb6", "grid": "#3b444c"},
+    **{"link": "#7cc4f0", "series-0": "#56b4e9", "series-1": "#f0a132", "series-2": "#3fc79b"},
+    **{"series-3": "#e39cc8", "series-4": "#bcae2e", "series-5": "#9ba6b0"},
+}
+# How notebooks say that they are dark: JupyterLab, VS Code, Colab, and the pages of Material for MkDocs.
+_DARK_NOTEBOOKS = (
+    'body[data-jp-theme-light="false"]',
+    "body.vscode-dark",
+    'html[theme="dark"]',
+    '[data-md-color-scheme="slate"]',
+)
 
 SIGNATURES = "Signatures"
 """Heading of the appendix that names the runs of a chapter of several."""
@@ -155,14 +169,12 @@ def _by_section(tables: Sequence[Table]) -> list[tuple[str, list[Table]]]:
 
 def lay_out(table: Table, name: str) -> dict[str, object]:
     """A table as templates take it; `name` is unique in the page."""
-    from qabias.tables import figures  # Matplotlib takes a while, and not all of a report needs it
-
     return {
         "id": name,
         "about": table,
-        "figure": inline_svg(table, name) if table.figure and table.rows else None,
-        "hidden": figures.hidden_rows(table),
-        "deepest": figures.deepest(table) if table.figure and table.figure.kind == "heatmap" else "",
+        "figure": Markup(draw(table).inline(name, _NUMBERS)) if table.figure and table.rows else None,
+        "hidden": hidden_rows(table),
+        "deepest": deepest(table) if table.figure and table.figure.kind == "heatmap" else "",
         "folded": len(table.rows) > FOLDED,
         "columns": [
             {"about": column, "ends": any(as_estimate(row[place]).low is not None for row in table.rows)}
@@ -231,3 +243,19 @@ def environment() -> jinja2.Environment:
     made.filters.update(breakable=_breakable, unbroken=_unbroken)
     made.globals.update(show=show, show_interval=show_interval, UNDEFINED=UNDEFINED)
     return made
+
+
+def page_palette() -> str:
+    """The colors of a page of its own: dark where the reader's system is."""
+    dark = _variables(":root", _DARK)
+    return f"{_variables(':root', LIGHT)}@media screen and (prefers-color-scheme: dark) {{\n{dark}}}\n"
+
+
+def card_palette(selector: str) -> str:
+    """The colors of an element in somebody's page: dark where that notebook is."""
+    dark = ",\n".join(f"{notebook} {selector}" for notebook in _DARK_NOTEBOOKS)
+    return _variables(selector, LIGHT) + _variables(dark, _DARK)
+
+
+def _variables(selector: str, colors: Mapping[str, str]) -> str:
+    return f"{selector} {{ {' '.join(f'--{name}: {color};' for name, color in colors.items())} }}\n"

@@ -13,6 +13,7 @@ from qabias.support.files import write_atomically
 from qabias.support.outputs import check_file, check_folder
 from qabias.support.printable import printable
 from qabias.support.suggest import closest, unknown
+from qabias.tables.figures import draw
 from qabias.tables.formatting import cells
 from qabias.tables.model import Analysis, Estimate, Table, Value, find, read_analysis
 
@@ -20,6 +21,7 @@ TEXTS = ("csv", "md", "latex")
 DRAWINGS = ("svg", "pdf", "png")
 FORMATS = (*TEXTS, *DRAWINGS)
 ALL = "all"
+"""Every text, and figures as SVG; PDF and PNG need a library of their own."""
 OWN_FOLDER = "export"
 """The folder inside a run, a comparison or a pool that holds nothing but its exports."""
 
@@ -66,7 +68,7 @@ def export(
         raise unknown("format", kind, (*FORMATS, ALL))
     analysis = (read or read_folder)(folder)
     tables = analysis.tables if name is None else (find(analysis.tables, name),)
-    kinds = FORMATS if kind == ALL else (kind,)
+    kinds = (*TEXTS, "svg") if kind == ALL else (kind,)
     if name is not None and kind in DRAWINGS and tables[0].figure is None:
         raise QabiasError(f"table {name} has no figure; export it as {', '.join(TEXTS)}")
     target = output or folder / OWN_FOLDER
@@ -115,9 +117,11 @@ def _files(table: Table, output: Path, kinds: Sequence[str]) -> Iterator[tuple[P
             text = _TEXT[kind](table)
             yield path, partial(_write_text, text)
         elif table.figure is not None and table.rows:
-            from qabias.tables.figures import save  # takes a second, and only figures need it
+            yield path, partial(_write_figure, table, kind)
 
-            yield path, partial(save, table, kind=kind)
+
+def _write_figure(table: Table, kind: str, path: Path) -> None:
+    path.write_bytes(draw(table).file(kind))
 
 
 def _write_text(text: str, path: Path) -> None:
