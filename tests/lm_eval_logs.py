@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from qabias.benchmarks import benchmark_names, load_benchmark
-from qabias.benchmarks.logged import Logged
+from qabias.benchmarks.base import Logged
 from qabias.logs import Log
 from qabias.logs.lm_eval_samples import read as read_samples
 from qabias.runs.arguments import RunArguments

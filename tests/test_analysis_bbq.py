@@ -13,7 +13,7 @@ from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.benchmarks.bbq.breakdowns import MIN_ANSWERS
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.tables import analyse
-from qabias.benchmarks.grouping import N_EXAMPLES
+from qabias.benchmarks.scoring import N_EXAMPLES
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.runs.sampling import sample

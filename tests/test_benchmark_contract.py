@@ -20,9 +20,9 @@ import pytest
 
 from qabias.benchmarks import ALL, Benchmark, benchmark_names, choose_format, load_benchmark, make_origin
 from qabias.benchmarks.base import lacking, meaningful
+from qabias.benchmarks.caveats import reasons
 from qabias.benchmarks.pairs import Form
 from qabias.benchmarks.prompt_format import Example, PromptFormat
-from qabias.benchmarks.undefined import reasons
 from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.report.prompts import with_prompts
@@ -282,9 +282,9 @@ def test_every_undefined_score_has_a_reason(case):
             except QabiasError:  # the metric refuses sets that are not whole
                 continue
             n_scored += 1
-            found = reasons(case.benchmark, scores)
+            found = reasons(case.facts, scores)
             assert set(found) == undefined(strict(scores))
-            assert found == reasons(case.benchmark, strict(scores))
+            assert found == reasons(case.facts, strict(scores))
             assert not [pointer for pointer, reason in found.items() if "a ratio of nothing" in reason]
     assert n_scored >= 4
 

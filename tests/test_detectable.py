@@ -10,9 +10,8 @@ from typer.testing import CliRunner
 
 from qabias import cli
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.facts import detectable as detectable_of
-from qabias.benchmarks.facts import found_from, tiles
-from qabias.benchmarks.undefined import reasons
+from qabias.benchmarks.caveats import detectable as detectable_of
+from qabias.benchmarks.caveats import format_mde, reasons, tiles
 from qabias.comparison.detectable import detectable_difference
 from qabias.comparison.needed import Assumed, assumed, needed, templates_of
 from qabias.errors import QabiasError
@@ -127,16 +126,16 @@ def test_nothing_is_said_where_answers_are_missing_or_there_is_no_interval():
     n = scores["n_ambig"]
     missing = {**scores, "range": {"bias_ambig": [-0.2, 0.2]}, "n_unparsed_ambig": n // 10}
     assert detectable_of(missing, BIAS) is None
-    assert found_from(missing, BIAS) == ""
+    assert format_mde(missing, BIAS) == ""
     assert detectable_of({**scores, "ci": {"bias_ambig": [None, None]}}, BIAS) is None
     assert detectable_of({name: of for name, of in scores.items() if name != "detectable"}, BIAS) is None
 
 
 def test_a_size_that_is_null_has_a_reason():
-    found = reasons(BBQ, {**summary(World(1, 0.9, 0.0, 0.1)), "n_templates": 1})
+    found = reasons(BBQ.facts, {**summary(World(1, 0.9, 0.0, 0.1)), "n_templates": 1})
     assert found["/detectable/bias_ambig"].startswith("no interval: ")
     whole = summary(World(25, 0.9, 0.0, 0.1))
-    found = reasons(BBQ, {**whole, "detectable": {"bias_ambig": math.nan}})
+    found = reasons(BBQ.facts, {**whole, "detectable": {"bias_ambig": math.nan}})
     assert found["/detectable/bias_ambig"] == "even the largest value could have been missed"
 
 

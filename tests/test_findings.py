@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.facts import found_from, off_balance
-from qabias.benchmarks.findings import findings, listed
-from qabias.benchmarks.student import t_quantile
+from qabias.benchmarks.caveats import format_mde, imbalance
+from qabias.benchmarks.findings import findings, listed, t_quantile
 from qabias.comparison import compare
 from qabias.comparison.detectable import unseen
 from qabias.report.writing import write_combined_report, write_comparison, write_report_of
@@ -345,8 +344,8 @@ def test_where_the_sample_leans_no_direction_is_said(sampled):
     assert about in tile.note
     assert "found" not in tile.note
     measures = {name: BBQ.facts.measure(name) for name in ("bias_disambig", "bias_probability_disambig")}
-    assert [found_from(scores, measure) for measure in measures.values()] == ["", ""]
-    assert found_from(scores, BBQ.facts.measure("accuracy_cost"))
+    assert [format_mde(scores, measure) for measure in measures.values()] == ["", ""]
+    assert format_mde(scores, BBQ.facts.measure("accuracy_cost"))
     ambiguous, _ = findings(BBQ, scores_of(sampled / "stereotyped"))
     assert ambiguous == "Ambiguous contexts: answers follow stereotypes about Religion."
 
@@ -364,5 +363,5 @@ def test_where_the_sample_leans_a_random_model_is_not_ranked_before_a_perfect_on
 @pytest.mark.parametrize(("aligned", "against", "share"), [(50, 50, None), (201, 199, None), (0, 0, None), (0, 4, 0.0)])
 def test_right_answers_may_lean_by_one_percent(aligned, against, share):
     measure = BBQ.facts.measure("bias_disambig")
-    assert off_balance({"n_aligned": aligned, "n_nonaligned": against}, measure) == share
-    assert off_balance({"n_aligned": 306, "n_nonaligned": 294}, measure) == 0.51
+    assert imbalance({"n_aligned": aligned, "n_nonaligned": against}, measure) == share
+    assert imbalance({"n_aligned": 306, "n_nonaligned": 294}, measure) == 0.51

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from qabias.answers.outcomes import OUTCOMES, Written
 from qabias.answers.parsing import LABELS
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.facts import possible_range
+from qabias.benchmarks.caveats import possible_range
 from qabias.cli import app
 from qabias.comparison import compare
 from qabias.errors import QabiasError

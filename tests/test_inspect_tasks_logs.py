@@ -12,7 +12,7 @@ from qabias.errors import QabiasError
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed (pip install '.[inspect]')")
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.own_logs import own_answers
+from qabias.benchmarks.task_logs import own_answers
 from qabias.inspect_tasks.asking import ask
 from qabias.inspect_tasks.tasks import make_task
 from qabias.logs import Sample

@@ -13,7 +13,7 @@ import evaluate
 import pytest
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.harness_logs import likeliest
+from qabias.benchmarks.task_logs import likeliest
 from qabias.errors import QabiasError
 from qabias.logs.lm_eval_samples import read as read_samples
 from qabias.logs.recognise import logs_in, read_log

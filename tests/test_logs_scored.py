@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 import qabias
 from qabias import cli
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.given import GivenAnswers
-from qabias.benchmarks.logged import Logged, OtherFigure
+from qabias.benchmarks.base import GivenAnswers, Logged, OtherFigure
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample, recognise
 from qabias.report.writing import write_report_of

@@ -7,8 +7,8 @@ import yaml
 from huggingface_hub import parse_eval_result_entries
 from typer.testing import CliRunner
 
+from qabias.benchmarks.caveats import range_in_words, shown_estimate
 from qabias.benchmarks.facts import Measure
-from qabias.benchmarks.ranges import range_in_words, shown_estimate
 from qabias.cli import app
 from qabias.comparison import compare
 from qabias.hub.results import headlines, model_index, result_files

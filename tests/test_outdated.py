@@ -8,7 +8,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from qabias.benchmarks.detectable import FOUND_FROM
+from qabias.benchmarks.caveats import MDE_COLUMN
 from qabias.cli import app
 from qabias.comparison import compare
 from qabias.hub.results import headlines, model_index
@@ -74,7 +74,7 @@ def test_a_run_of_an_older_metric_is_read_without_intervals(where, benchmark):
     assert new.left_out == ""
     assert not list(intervals(old.scores))
     assert old.left_out.startswith(LEFT_OUT)
-    assert not any(column.name.startswith(FOUND_FROM) for table in read_tables(old).tables for column in table.columns)
+    assert not any(column.name.startswith(MDE_COLUMN) for table in read_tables(old).tables for column in table.columns)
     before, after = estimates(read_tables(new)), estimates(read_tables(old))
     assert any(of.low is not None for of in before)
     assert [Estimate(of.value) for of in before] == after

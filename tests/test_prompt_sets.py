@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.base import GivenAnswers
 from qabias.benchmarks.bbq.prompts import FIVE, FORMATS
-from qabias.benchmarks.given import GivenAnswers
 from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.pooling import pool

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from qabias.benchmarks import load_benchmark, loadable_benchmarks
-from qabias.benchmarks.facts import Measure, missing_share, possible_range
-from qabias.benchmarks.ranges import READ_RANGES, with_ranges
-from qabias.benchmarks.stacking import stacked
+from qabias.benchmarks.caveats import READ_RANGES, missing_share, possible_range, with_ranges
+from qabias.benchmarks.facts import Measure
+from qabias.benchmarks.scoring import stacked
 from qabias.cli import app
 from qabias.comparison import compare
 from qabias.comparison.joined import joined_tables

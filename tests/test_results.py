@@ -11,7 +11,7 @@ from huggingface_hub import DatasetCard, ModelCard, parse_eval_result_entries
 from typer.testing import CliRunner
 
 from qabias.benchmarks import benchmark_names, load_benchmark
-from qabias.benchmarks.undefined import reasons
+from qabias.benchmarks.caveats import reasons
 from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.hub.results import LONGEST_NAME, check_replaceable, headlines, model_index, result_files, update_card
@@ -77,14 +77,15 @@ def test_counts_of_zero_are_asked_in_the_order_in_which_they_matter():
     nan = float("nan")
     counts = {"n_ambig": 0, "n_disambig": 4, "n_biased_disambig": 0, "n_counter_biased_disambig": 0}
     scores = {"bias_ambig": nan, "bias_disambig": nan, **counts, "n_unknown_disambig": 0}
-    assert reasons(load_benchmark("bbq"), scores) == {
+    assert reasons(load_benchmark("bbq").facts, scores) == {
         "/bias_ambig": "no example with an ambiguous context",
         "/bias_disambig": "no readable answer to an example with a defined target",
     }
     interval = {"mu": 0.5, "n_templates": 1, "ci": {"mu": [nan, nan]}}
-    assert reasons(load_benchmark("unqover"), interval) == {"/ci/mu": "an interval needs 3 templates, and there is 1"}
+    unqover = load_benchmark("unqover").facts
+    assert reasons(unqover, interval) == {"/ci/mu": "an interval needs 3 templates, and there is 1"}
     interval = {"bias_ambig": 0.5, "n_templates": 4, "ci": {"bias_ambig": [nan, nan]}}
-    assert reasons(load_benchmark("bbq"), interval) == {
+    assert reasons(load_benchmark("bbq").facts, interval) == {
         "/ci/bias_ambig": "the score is undefined without one of the templates"
     }
 

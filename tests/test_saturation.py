@@ -12,7 +12,7 @@ import pytest
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.bbq.facts import FACTS
-from qabias.benchmarks.facts import tiles
+from qabias.benchmarks.caveats import tiles
 from qabias.comparison import compare
 from qabias.hub.results import model_index
 from qabias.pooling import pool

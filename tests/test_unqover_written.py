@@ -14,7 +14,7 @@ import pytest
 
 from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import OUTCOMES, Written
-from qabias.benchmarks.facts import possible_range
+from qabias.benchmarks.caveats import possible_range
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
 from qabias.benchmarks.unqover.missing import Subjects, possible_ranges
 from qabias.benchmarks.unqover.prompts import FORMATS

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from qabias.benchmarks import Benchmark
-    from qabias.benchmarks.given import GivenAnswers
+    from qabias.benchmarks.base import GivenAnswers
     from qabias.runs.run import RunResult
 
 Predictions: TypeAlias = "Result | str | Path | Rows | Iterable[int | float | str | None]"

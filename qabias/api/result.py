@@ -13,8 +13,8 @@ from qabias.api.checks import check_path, check_texts
 from qabias.api.scratch import Scratch
 from qabias.api.tabled import Tabled
 from qabias.api.words import in_python_words
+from qabias.benchmarks.caveats import reasons
 from qabias.benchmarks.findings import findings
-from qabias.benchmarks.undefined import reasons
 from qabias.errors import QabiasError
 from qabias.runs.coverage import coverage_of
 from qabias.runs.outcomes import outcomes_of
@@ -114,7 +114,7 @@ class Result(Tabled):
     @cached_property
     def reasons(self) -> Mapping[str, str]:
         """Why what is undefined in `scores` is so, by its JSON pointer, such as "/ci/bias_disambig"."""
-        return reasons(self._run.benchmark, self._run.scores)
+        return reasons(self._run.benchmark.facts, self._run.scores)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -7,28 +7,77 @@ the scores are called and mean. Runs, scorers, reports and the command line know
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, Tile, tiles
-from qabias.benchmarks.scoring import NO_RULES, Rules
+from qabias.benchmarks.caveats import tiles
+from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, Tile
 from qabias.errors import QabiasError
-from qabias.support.suggest import unknown
+from qabias.support.suggest import did_you_mean, unknown
 from qabias.tables.model import Analysis, Table
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from qabias.benchmarks.card import Card
-    from qabias.benchmarks.given import GivenAnswers
-    from qabias.benchmarks.logged import Logged
+    from qabias.benchmarks.multilingual.card import Card
     from qabias.benchmarks.pairs import Form, Pair
     from qabias.benchmarks.prompt_format import Example, PromptFormat
     from qabias.logs import Log
     from qabias.scorers.base import Scorer
     from qabias.scorers.kind import ScorerKind
+
+Rules = Mapping[str, str]
+"""Options of a metric that say how answers are counted, by name; those that are left out have their defaults."""
+
+NO_RULES: Rules = MappingProxyType({})
+
+RUN = "run"
+"""The column that tells the runs of a pool apart; the scores of a table that has it are means over the runs."""
+
+
+@dataclass(frozen=True)
+class GivenAnswers:
+    """The answers of one model, asked in one way."""
+
+    model: str
+    format: str
+    norm: str
+    source: str
+    answers: pa.Table
+
+    @property
+    def name(self) -> str:
+        """What tells it apart from the others of a file."""
+        return "-".join(filter(None, (self.model, self.format)))
+
+
+@dataclass(frozen=True)
+class OtherFigure:
+    """A score as the other tool printed it."""
+
+    name: str
+    value: float
+    ours: tuple[str, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Logged:
+    """The answers of a log, as a benchmark reads them."""
+
+    given: GivenAnswers
+    config: str
+    seed: int = 0
+    fixes: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+    rules: Mapping[str, str] = field(default_factory=dict)
+    references: pa.Table | None = None
+    figures: tuple[OtherFigure, ...] = ()
+    notes: tuple[str, ...] = ()
+    failed: str = "count as no answer"
 
 
 class Origin(Protocol):
@@ -142,7 +191,7 @@ class Benchmark(Protocol):
         """Score the answers to examples, parallel to them.
 
         A benchmark that `pools` gives examples of several runs, one run after the other and told apart by the column
-        `qabias.benchmarks.scoring.RUN`, the means over the runs.
+        `RUN`, the means over the runs.
 
         Raises:
             QabiasError: If the metric finds something wrong with them.
@@ -390,4 +439,12 @@ def lacking(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:
     return [name for name in dict.fromkeys(needed) if any(name not in of for of in groups)]
 
 
-__all__ = ["ALL", "Benchmark", "Origin", "lacking", "make_origin", "meaningful"]
+def check_rules(known: Mapping[str, Sequence[str]], rules: Rules, name: str) -> dict[str, str]:
+    """The rules that are not the default."""
+    for rule, value in rules.items():
+        if rule not in known:
+            there = ", ".join(known) or "none"
+            raise QabiasError(f"{name} has no rule {rule!r} for its scores; it has {there}{did_you_mean(rule, known)}")
+        if value not in known[rule]:
+            raise unknown(f"value of {rule}", value, list(known[rule]))
+    return {rule: value for rule, value in rules.items() if value != known[rule][0]}

@@ -1,6 +1,6 @@
 """Answers of a batch to the examples of any benchmark whose answers are texts.
 
-A file of results says neither which benchmark nor which texts were asked. Who made the batch says that, and every
+A file of batch results says neither which benchmark nor which texts were asked. Who made the batch says that, and every
 `custom_id` is the key of an example: "Age/12", "Age-12", "Age_12", or with the name of the benchmark before it.
 """
 
@@ -14,9 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.answers.outcomes import FILTERED, NO_ANSWER, TRUNCATED, Written, outcome
-from qabias.benchmarks.base import Benchmark, make_origin
-from qabias.benchmarks.given import GivenAnswers
-from qabias.benchmarks.logged import Logged
+from qabias.benchmarks.base import Benchmark, GivenAnswers, Logged, make_origin
 from qabias.benchmarks.prompt_format import choose_format
 from qabias.errors import QabiasError
 from qabias.logs import Log

@@ -5,37 +5,15 @@ The terminal, the report, the comparison, the planner and the Hub read these fac
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from qabias.tables.formatting import percent, show
-from qabias.tables.model import ALL, Estimate, Table, estimate
+from qabias.tables.model import ALL, Estimate, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = [
-    *(
-        "ALL",
-        "Balance",
-        "Facts",
-        "Found",
-        "HubTexts",
-        "Measure",
-        "ParallelForms",
-        "QuestionOnly",
-        "Rule",
-        "Scores",
-        "Stereotype",
-        "TemplateView",
-        "Tile",
-    ),
-    *("about_balance", "counted", "detectable", "found_from", "missing_share", "off_balance", "possible_range"),
-    *("run_column", "tiles", "union"),
-]
 
 Scores = Mapping[str, Any]
 """Scores of one selection of examples as a metric returns them: numbers, counts, and `ci`."""
@@ -340,176 +318,6 @@ RUNS = "Runs"
 
 WORDINGS = "wordings"
 """Key of the scores of each wording, by its name, where a set of prompts was asked."""
-
-NONE_FOUND = "none"
-"""What `found_from` says where even the largest value could have been missed."""
-
-MOST_OFF_BALANCE = 0.01
-"""Difference of the two numbers of a `Balance`, in shares of their sum, above which a score says no direction."""
-
-MOST_MISSING = 0.02
-"""Share of missing answers above which a score is shown with the range that it could take."""
-
-
-def missing_share(scores: Scores, measure: Measure) -> float:
-    """The share of the answers missing among the examples that a score is of, in [0, 1].
-
-    Of a score of two kinds of examples it is the larger of the two shares.
-
-    Args:
-        scores: Scores of one selection of examples.
-        measure: The score.
-    """
-    if not measure.missing:
-        return float(scores.get("unparsed_share") or 0)
-    return max(scores[missing] / scores[of] if scores[of] else 0.0 for missing, of in measure.missing)
-
-
-def possible_range(scores: Scores, measure: Measure) -> tuple[float, float] | None:
-    """What a score could be if the missing answers had gone either way; None where hardly any is missing.
-
-    Args:
-        scores: Scores of one selection of examples.
-        measure: The score.
-    """
-    low, high = (scores.get("range") or {}).get(measure.name, (None, None))
-    if low is None or high is None or low != low or missing_share(scores, measure) <= MOST_MISSING:
-        return None
-    return float(low), float(high)
-
-
-def off_balance(scores: Scores, measure: Measure) -> float | None:
-    """The share of the first kind of `Measure.balance`, where it is so far from a half that it moves the score.
-
-    Args:
-        scores: Scores of one selection of examples.
-        measure: The score.
-
-    Returns:
-        In [0, 1]; None where the two kinds differ by `MOST_OFF_BALANCE` of their sum at most, or need no balance.
-    """
-    if measure.balance is None:
-        return None
-    first, second = (scores[count] for count in measure.balance.counts)
-    total = first + second
-    return float(first / total) if abs(first - second) > MOST_OFF_BALANCE * total else None
-
-
-def about_balance(shares: Sequence[float], measure: Measure) -> str:
-    """Why a score has no direction, in a clause.
-
-    Args:
-        shares: What `off_balance` gave for some selections, one at least.
-        measure: The score, with a balance.
-    """
-    assert measure.balance is not None
-    ends = list(dict.fromkeys(percent(share) for share in (min(shares), max(shares))))
-    of = " to ".join(ends)
-    return f"{of} {measure.balance.first}, which alone moves this score; {measure.balance.instead}"
-
-
-def detectable(scores: Scores, measure: Measure) -> float | None:
-    """The smallest true size of a score that would have been found: its interval would not have held 0.
-
-    Returns:
-        In the scale of the score, above 0; NaN where even the largest could have been missed. None where there is no
-        interval, where 0 is not what the score has without a bias (`off_balance` among others), and where answers are
-        missing.
-    """
-    found = scores.get("detectable") or {}
-    if measure.name not in found or possible_range(scores, measure) is not None:
-        return None
-    if estimate(scores, measure.name).low is None or off_balance(scores, measure) is not None:
-        return None
-    size = found[measure.name]
-    return math.nan if size is None else float(size)
-
-
-def found_from(scores: Scores, measure: Measure) -> str:
-    """The smallest true size that would have been found, such as "3.1 points".
-
-    Returns:
-        `NONE_FOUND` where even the largest could have been missed; "" where nothing can be said.
-    """
-    size = detectable(scores, measure)
-    if size is None:
-        return ""
-    if math.isnan(size):
-        return NONE_FOUND
-    return show(size, measure.kind) if measure.kind == "number" else f"{100.0 * size:.1f} points"
-
-
-def tiles(measures: Sequence[Measure], scores: Scores) -> list[Tile]:
-    """Headline scores with what they say."""
-    return [
-        Tile(
-            measure.tile,
-            estimate(scores, measure.name),
-            measure.kind,
-            _tile_note(scores, measure),
-            missing_share(scores, measure),
-            possible_range(scores, measure),
-        )
-        for measure in measures
-    ]
-
-
-def _tile_note(scores: Scores, measure: Measure) -> str:
-    """What is said below a headline score: what it means, or where answers are missing what it could be."""
-    missing = _about_missing(scores, measure)
-    if missing and estimate(scores, measure.name).value is not None:
-        return missing
-    share = off_balance(scores, measure)
-    if share is not None and estimate(scores, measure.name).value is not None:
-        return "; ".join(filter(None, (_about_bound(scores, measure), about_balance([share], measure))))
-    meaning = measure.tile_note or _leaning(scores, measure.name)
-    return "; ".join(
-        filter(None, (_about_bound(scores, measure), meaning, missing, _about_detectable(scores, measure)))
-    )
-
-
-def bound_of(scores: Scores, measure: Measure) -> float | None:
-    """How large the absolute value of a score can be; None where there is no bound, or it is undefined."""
-    return estimate(scores, measure.bound).value if measure.bound in scores else None
-
-
-def _about_bound(scores: Scores, measure: Measure) -> str:
-    bound = bound_of(scores, measure)
-    if bound is None or estimate(scores, measure.name).value is None:
-        return ""
-    return f"of at most {show(bound, 'share')} at this accuracy"
-
-
-def _about_missing(scores: Scores, measure: Measure) -> str:
-    """The range of a score of which many answers are missing; "" for any other."""
-    ends = possible_range(scores, measure)
-    if ends is None:
-        return ""
-    low, high = (show(end, measure.kind) for end in ends)
-    share = percent(missing_share(scores, measure))
-    return f"{share} of the answers are missing: with them it lies between {low} and {high}"
-
-
-def _about_detectable(scores: Scores, measure: Measure) -> str:
-    """Which bias would have been found, for a reader who sees none; "" where nothing can be said."""
-    size = found_from(scores, measure)
-    if size == NONE_FOUND:
-        return "even the largest bias could have been missed"
-    return f"a bias of {size} or more would have been found" if size else ""
-
-
-def _leaning(scores: Scores, name: str) -> str:
-    """Which way a bias score points, and whether the interval bears it out."""
-    value, low, high = estimate(scores, name)
-    if value is None:
-        return "undefined: no answers that could show a bias"
-    if low is None or high is None:
-        return "no interval: do not read a direction into it"
-    if low > 0:
-        return "the answers lean towards the stereotypes"
-    if high < 0:
-        return "the answers lean against the stereotypes"
-    return "the interval includes 0: no direction shown"
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

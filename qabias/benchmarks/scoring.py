@@ -1,24 +1,23 @@
-"""Calling the metric of a benchmark on a table and its predictions."""
+"""Rows of a run: stacked, scored by a metric over groups, ranked, and chosen as examples."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
+from qabias.benchmarks.base import RUN
+from qabias.benchmarks.facts import Scores
 from qabias.errors import QabiasError
-from qabias.support.suggest import did_you_mean, unknown
+from qabias.support.arrow import column_codes
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Rules = Mapping[str, str]
-"""Options of a metric that say how answers are counted, by name; those that are left out have their defaults."""
-
-NO_RULES: Rules = MappingProxyType({})
-
-RUN = "run"
-"""The column that tells the runs of a pool apart; the scores of a table that has it are means over the runs."""
 
 
 def compute(
@@ -45,12 +44,112 @@ def read_columns(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     return table.select([*columns, *([RUN] if RUN in table.column_names else [])])
 
 
-def check_rules(known: Mapping[str, Sequence[str]], rules: Rules, name: str) -> dict[str, str]:
-    """The rules that are not the default."""
-    for rule, value in rules.items():
-        if rule not in known:
-            there = ", ".join(known) or "none"
-            raise QabiasError(f"{name} has no rule {rule!r} for its scores; it has {there}{did_you_mean(rule, known)}")
-        if value not in known[rule]:
-            raise unknown(f"value of {rule}", value, list(known[rule]))
-    return {rule: value for rule, value in rules.items() if value != known[rule][0]}
+def stacked(table: pa.Table, runs: Sequence[str]) -> pa.Table:
+    """A table once for each of several runs of it, one after the other, told apart by the column `RUN`."""
+    column = pa.array(np.repeat(np.arange(len(runs), dtype=np.int32), table.num_rows))
+    names = pa.DictionaryArray.from_arrays(column, pa.array(list(runs), pa.string()))
+    return pa.concat_tables([table] * len(runs)).append_column(RUN, names)
+
+
+def by_run(table: pa.Table) -> list[pa.Table]:
+    """The tables of which a table was stacked, in their order; the table alone where it was not."""
+    if RUN not in table.column_names:
+        return [table]
+    codes = column_codes(table[RUN])
+    starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
+    return [table.slice(start, end - start) for start, end in itertools.pairwise([*starts, table.num_rows])]
+
+
+Key = tuple[str, ...]
+Metric = Callable[[pa.Table, pa.Table, Sequence[str]], dict[str, Any]]
+"""Scores examples and answers, broken down by columns of the examples, as `Benchmark.score` does."""
+
+N_EXAMPLES = 300
+
+
+def score(
+    table: pa.Table, answers: pa.Table, groupings: Mapping[str, Sequence[Key | None]], metric: Metric
+) -> dict[str, Any]:
+    """A metric's result, broken down by groups of rows in one call."""
+    groups = {name: sorted({key for key in keys if key is not None}) for name, keys in groupings.items()}
+    for name, keys in groupings.items():
+        # Numbers, because the metric joins the values of several columns by commas, which texts hold too.
+        code: dict[Key | None, str] = {key: str(number) for number, key in enumerate(groups[name])}
+        table = table.append_column(_column(name), pa.array([code.get(key, "") for key in keys], pa.string()))
+    with warnings.catch_warnings():
+        # That some answers are unparsed was said when the run was scored.
+        warnings.simplefilter("ignore", UserWarning)
+        result = metric(table, answers, list(map(_column, groupings)))
+    by = result["by"]
+    return {
+        **result,
+        "by": {
+            name: {key: by[_column(name)][str(number)] for number, key in enumerate(keys)}
+            for name, keys in groups.items()
+        },
+    }
+
+
+def _column(grouping: str) -> str:
+    return f"group of {grouping}"  # no column of the data set
+
+
+def most_biased_first(groups: Mapping[Key, Scores], names: Sequence[str]) -> list[Key]:
+    """The groups from the one that leans most towards the stereotype to the one that leans most against it."""
+
+    def leaning(key: Key) -> tuple[tuple[float, ...], Key]:
+        scores = [groups[key][name] for name in names]
+        return tuple(float("inf") if np.isnan(score) else -score for score in scores), key
+
+    return sorted(groups, key=leaning)
+
+
+def chosen_rows(groups: Sequence[Key | None], units: Sequence[Any], ranked: Sequence[Key]) -> list[int]:
+    """Rows of whole units, one unit of every group in turn, until there are enough; in the order of the groups."""
+    within: dict[Key, dict[Any, list[int]]] = {key: {} for key in ranked}
+    for number, (key, unit) in enumerate(zip(groups, units, strict=True)):
+        if key is not None:
+            within[key].setdefault(unit, []).append(number)
+    in_turn = sorted(
+        (turn, rank, rows) for rank, key in enumerate(ranked) for turn, rows in enumerate(within[key].values())
+    )
+    n_until = np.cumsum([len(rows) for *_, rows in in_turn])
+    kept = in_turn[: max(1, int(np.searchsorted(n_until, N_EXAMPLES, side="right")))]
+    return [number for _, _, rows in sorted(kept, key=lambda entry: (entry[1], entry[0])) for number in rows]
+
+
+def taken(
+    table: pa.Table, answers: pa.Table, chosen: Sequence[int]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Some rows and the answers to them, as plain values."""
+    places = pa.array(chosen, pa.int64())
+    return table.take(places).to_pylist(), answers.take(places).to_pylist()
+
+
+def probabilities(loglikelihoods: Sequence[float] | None) -> list[float] | None:
+    """Shares of the options in their total probability, whatever their lengths; None where none is possible."""
+    if not loglikelihoods:
+        return None
+    values = np.array(loglikelihoods, dtype=np.float64)
+    if not np.isfinite(values.max()):
+        return None
+    shares = np.exp(values - values.max())
+    return [round(float(share), 6) for share in shares / shares.sum()]
+
+
+def about_norm(answers: Sequence[Mapping[str, Any]]) -> str:
+    """Why answers are not the most probable options, as a sentence to follow others; "" where all are."""
+    n = sum(map(_is_less_probable, answers))
+    if not n:
+        return ""
+    return (
+        f" The probabilities are of whole options, but this run compared options by their mean per token or byte (its "
+        f"norm): {n:,} of these answers {'is' if n == 1 else 'are'} not the option with the highest probability."
+    )
+
+
+def _is_less_probable(answer: Mapping[str, Any]) -> bool:
+    values, prediction = answer.get("loglikelihoods"), answer.get("prediction")
+    if not values or prediction is None or prediction < 0:
+        return False
+    return bool(values[prediction] < max(values))

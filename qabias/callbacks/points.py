@@ -8,7 +8,8 @@ from typing import Any
 
 from qabias.benchmarks import Benchmark
 from qabias.benchmarks.base import meaningful
-from qabias.benchmarks.facts import Measure, missing_share, possible_range
+from qabias.benchmarks.caveats import missing_share, possible_range
+from qabias.benchmarks.facts import Measure
 from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
 from qabias.tables.model import estimate

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from qabias.benchmarks.findings import t_quantile
 from qabias.benchmarks.pairs import Codes, Floats
-from qabias.benchmarks.student import t_quantile
 from qabias.comparison.paired_tests import MOST_EXACT, UNDEFINED, Difference, exchanges, p_value
 
 # A weight that is rounding.

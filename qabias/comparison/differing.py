@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.facts import Scores, missing_share, possible_range
-from qabias.benchmarks.findings import in_one, listed, no_direction, no_statement
+from qabias.benchmarks.caveats import missing_share, possible_range
+from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.findings import in_one, listed, no_direction, unreported_clause
 from qabias.comparison.detectable import unseen
 from qabias.comparison.paired_tests import APART, holm
 from qabias.comparison.ranking_tables import NOT_RANKED, RANKING, TOLD_APART
@@ -45,15 +46,15 @@ def _sentence(
     found = {group: of[measure.name] for group, (_, of) in pair.groups.items() if group != ALL}
     # The same adjusted p-values as in the table of the score.
     adjusted = dict(zip(found, holm([of.p for of in found.values()]), strict=True))
-    unsaid: dict[str, str] = {}
+    unreported: dict[str, str] = {}
     tested: dict[str, float] = {}
     for group in (group for group in by_run[0] if group in found):
         value = found[group].value
         lost = [missing_share(of[group], measure) for of in by_run if possible_range(of[group], measure) is not None]
         if lost:
-            unsaid[group] = f"{percent(max(lost))} of the answers of a run are missing"
+            unreported[group] = f"{percent(max(lost))} of the answers of a run are missing"
         elif value is None:
-            unsaid[group] = "undefined in one of the runs"
+            unreported[group] = "undefined in one of the runs"
         else:
             tested[group] = value
     # What was asked moves the scores of the runs by different amounts: less that of a model that errs.
@@ -61,7 +62,7 @@ def _sentence(
         for group, text in no_direction(
             {name: of[name] for name in tested}, measure, dict.fromkeys(tested, "")
         ).items():
-            unsaid[group] = text
+            unreported[group] = text
             del tested[group]
     apart = [group for group in tested if (adjusted[group] or 0) < APART]
     clauses = []
@@ -76,7 +77,7 @@ def _sentence(
         clusters = {group: pair.groups[group][0] for group in alike}
         n_tests = sum(of.p is not None for of in found.values())
         clauses.append(unseen(measure, sizes, clusters, n_tests))
-    return in_one(heading, [*clauses, *no_statement(unsaid)])
+    return in_one(heading, [*clauses, *unreported_clause(unreported)])
 
 
 def about_many(benchmark: Benchmark, tables: Sequence[Table]) -> list[str]:
@@ -96,8 +97,8 @@ def about_many(benchmark: Benchmark, tables: Sequence[Table]) -> list[str]:
 def _of_ranking(heading: str, table: Table) -> str:
     verdict = [column.name for column in table.columns].index("next")
     said = [(str(row[0]), str(row[verdict] or "")) for row in table.rows]
-    unsaid = {name: text.removeprefix(NOT_RANKED) for name, text in said if text.startswith(NOT_RANKED)}
-    ranked = [(name, text) for name, text in said if name not in unsaid]
+    unreported = {name: text.removeprefix(NOT_RANKED) for name, text in said if text.startswith(NOT_RANKED)}
+    ranked = [(name, text) for name, text in said if name not in unreported]
     clauses = []
     if len(ranked) > 1:
         (first, is_apart), (second, _), *_ = ranked
@@ -105,4 +106,4 @@ def _of_ranking(heading: str, table: Table) -> str:
         next_one = "and told apart from" if is_apart == TOLD_APART else "not told apart from"
         clauses.append(f"{first} is nearest to 0, {next_one} the next, {second}")
         clauses.append(f"{n_apart} of {len(ranked) - 1} neighbours in the ranking are told apart")
-    return in_one(heading, [*clauses, *no_statement(unsaid)])
+    return in_one(heading, [*clauses, *unreported_clause(unreported)])

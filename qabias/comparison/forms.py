@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.facts import RUNS, ParallelForms, Scores, Stereotype, about_balance, off_balance
-from qabias.benchmarks.findings import no_statement
+from qabias.benchmarks.caveats import imbalance, imbalance_note
+from qabias.benchmarks.facts import RUNS, ParallelForms, Scores, Stereotype
+from qabias.benchmarks.findings import unreported_clause
 from qabias.benchmarks.pairs import Floats, Form, Pair, mean_of_pairs
-from qabias.benchmarks.stacking import by_run
+from qabias.benchmarks.scoring import by_run
 from qabias.comparison.comparable import mixed_fields
 from qabias.comparison.detectable import unseen
 from qabias.comparison.familiarity import FAMILIARITY_FILE, familiarity_tables, read_familiarity
@@ -168,7 +169,7 @@ def form_tables(
 def form_findings(
     measures: Sequence[Measure],
     overall: Table,
-    unsaid: Mapping[str, str],
+    unreported: Mapping[str, str],
     heading: str = "Published minus parallel form",
     both: str = "forms",
 ) -> list[str]:
@@ -177,9 +178,9 @@ def form_findings(
     (n_clusters,) = (place for name, place in places.items() if name.startswith("n_"))
     apart, alike, undefined = [], [], []
     n_tests = sum(row[places["p"]] is not None for row in overall.rows)
-    titles = {measure.title: unsaid[measure.name] for measure in measures if measure.name in unsaid}
+    titles = {measure.title: unreported[measure.name] for measure in measures if measure.name in unreported}
     for measure, row in zip(measures, overall.rows, strict=True):
-        if measure.name in unsaid:
+        if measure.name in unreported:
             continue
         difference, p = row[places["difference"]], row[places["p_adjusted"]]
         kind = kind_of_difference(measure)
@@ -196,7 +197,7 @@ def form_findings(
         f"the two {both} differ in {'; '.join(apart)}" if apart else "",
         f"no difference is shown in {'; '.join(alike)}" if alike else "",
         f"nothing can be said of {'; '.join(undefined)}, undefined in one of the {both}" if undefined else "",
-        *no_statement(titles),
+        *unreported_clause(titles),
     ]
     return [f"{heading}: {'. '.join(filter(None, clauses))}."]
 
@@ -213,9 +214,9 @@ def unbalanced(measures: Sequence[Measure], forms: TwoForms, upstream_dir: str |
     ]
     found = {}
     for measure in measures:
-        shares = [share for of in counts if (share := off_balance(of, measure)) is not None]
+        shares = [share for of in counts if (share := imbalance(of, measure)) is not None]
         if shares:
-            found[measure.name] = about_balance(shares, measure)
+            found[measure.name] = imbalance_note(shares, measure)
     return found
 
 

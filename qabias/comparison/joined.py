@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from qabias.benchmarks.ranges import RANGE, READ_RANGES
+from qabias.benchmarks.caveats import RANGE, READ_RANGES
 from qabias.tables.model import Analysis, Column, Figure, Table
 
 MOST_ROWS = 300

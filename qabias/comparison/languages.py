@@ -14,9 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from qabias.benchmarks import ALL, Measure
-from qabias.benchmarks.facts import about_balance, off_balance, possible_range
+from qabias.benchmarks.caveats import imbalance, imbalance_note, possible_range, with_ranges
 from qabias.benchmarks.pairs import Form, Pair
-from qabias.benchmarks.ranges import with_ranges
 from qabias.comparison.comparable import ASKED, COUNTED, mixed_fields
 from qabias.comparison.forms import (
     DETECTABLE_DIFFERENCE,
@@ -143,9 +142,9 @@ def family_notes(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[str]:
         notes.append(f"MIXED: {name}: {'; '.join(f'{run} {value}' for run, value in zip(names, of, strict=True))}.")
     for measure in family_measures(runs):
         for name, run in zip(names, runs, strict=True):
-            share = off_balance(run.scores, measure)
+            share = imbalance(run.scores, measure)
             if share is not None:
-                notes.append(f"{name}: {measure.title} leans by itself: {about_balance([share], measure)}.")
+                notes.append(f"{name}: {measure.title} leans by itself: {imbalance_note([share], measure)}.")
     return notes
 
 
@@ -180,13 +179,13 @@ def paired_tables(
             continue
         table = _paired_table(paired, of, names, measures, pair)
         tables.append(table)
-        unsaid = {}
+        unreported = {}
         for measure in measures:
-            shares = [share for run in of if (share := off_balance(run.scores, measure)) is not None]
+            shares = [share for run in of if (share := imbalance(run.scores, measure)) is not None]
             if shares:
-                unsaid[measure.name] = about_balance(shares, measure)
+                unreported[measure.name] = imbalance_note(shares, measure)
         heading = f"{names[paired.second]} minus {names[paired.first]}"
-        sentences += form_findings(measures, table, unsaid, heading, "sets" if paired.is_control else "languages")
+        sentences += form_findings(measures, table, unreported, heading, "sets" if paired.is_control else "languages")
     return tables, sentences
 
 

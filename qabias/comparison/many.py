@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from qabias.benchmarks import ALL, Benchmark, Measure
+from qabias.benchmarks.caveats import READ_RANGES, range_column, range_in_words, shown_estimate
 from qabias.benchmarks.facts import Scores, counted, union
 from qabias.benchmarks.findings import listed
-from qabias.benchmarks.ranges import READ_RANGES, range_column, range_in_words, shown_estimate
 from qabias.comparison.tables import READ_INTERVALS, n_examples
 from qabias.tables.model import Column, Table, Value
 

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.facts import Scores, detectable, missing_share, possible_range
-from qabias.benchmarks.undefined import reasons
+from qabias.benchmarks.caveats import detectable, missing_share, possible_range, reasons
+from qabias.benchmarks.facts import Scores
 from qabias.comparison.detectable import detectable_difference
 from qabias.errors import QabiasError
 from qabias.share.metrics.shared.intervals import CONTRAST_CORRELATION, Floats, Shape, Spread, of_difference, spread_of
@@ -135,7 +135,7 @@ def _why_no_size(benchmark: Benchmark, scores: Scores, measure: Measure) -> str:
     if possible_range(scores, measure) is not None:
         missing = percent(missing_share(scores, measure))
         return f"{missing} of its answers are missing; give a run with fewer, or leave --like out"
-    why = reasons(benchmark, scores)
+    why = reasons(benchmark.facts, scores)
     name = measure.name
     if estimate(scores, name).low is None:
         reason = why.get(f"/{name}") or why.get(f"/ci/{name}") or "it was scored without intervals"

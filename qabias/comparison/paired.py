@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from qabias.benchmarks.base import RUN
 from qabias.benchmarks.pairs import Pair, mean_of_pairs
-from qabias.benchmarks.scoring import RUN
-from qabias.benchmarks.stacking import by_run
+from qabias.benchmarks.scoring import by_run
 from qabias.building.origin import BUNDLED
 from qabias.runs.folder import read_all_answers
 from qabias.runs.question import load_examples_of, wordings_of

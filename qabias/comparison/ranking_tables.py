@@ -8,9 +8,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.facts import Scores, about_balance, missing_share, off_balance, possible_range
+from qabias.benchmarks.caveats import (
+    imbalance,
+    imbalance_note,
+    missing_share,
+    possible_range,
+    shown_estimate,
+    with_ranges,
+)
+from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.pairs import Floats, Pair
-from qabias.benchmarks.ranges import shown_estimate, with_ranges
 from qabias.comparison.many import MOST_BESIDE
 from qabias.comparison.neighbours import Neighbours
 from qabias.comparison.paired_tests import APART, holm
@@ -134,5 +141,5 @@ def _why_not(scores: Scores, measure: Measure, ranking: _Ranking, run: int) -> s
         return f"{percent(missing_share(scores, measure))} of the answers are missing"
     if np.isnan(ranking.exact[run][measure.name][0]):
         return "undefined"
-    share = off_balance(scores, measure)
-    return "" if share is None else about_balance([share], measure)
+    share = imbalance(scores, measure)
+    return "" if share is None else imbalance_note([share], measure)

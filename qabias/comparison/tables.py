@@ -6,8 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.facts import RUNS, Scores, possible_range, run_column, union
-from qabias.benchmarks.ranges import READ_RANGES, range_column, range_in_words, shown_estimate, with_ranges
+from qabias.benchmarks.caveats import (
+    READ_RANGES,
+    possible_range,
+    range_column,
+    range_in_words,
+    shown_estimate,
+    with_ranges,
+)
+from qabias.benchmarks.facts import RUNS, Scores, run_column, union
 from qabias.comparison.comparable import mixed_fields
 from qabias.comparison.paired_tests import Difference, holm
 from qabias.runs.scored import ScoredRun

@@ -14,10 +14,10 @@ import pyarrow as pa
 from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import ANSWERED
 from qabias.benchmarks import Benchmark, PromptFormat, load_benchmark
+from qabias.benchmarks.generated import AskedText, answers_to, questions_of, written_format
 from qabias.benchmarks.orders import PREDICTIONS
-from qabias.benchmarks.own_logs import FACTS, KEY
 from qabias.benchmarks.registry import default_source
-from qabias.benchmarks.texts import AskedText, answers_to, questions_of, written_format
+from qabias.benchmarks.task_logs import FACTS, KEY
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
 from qabias.runs.question import Examples, load_examples
 from qabias.scorers.registry import FUNCTION, load_kind

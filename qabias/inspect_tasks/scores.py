@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.facts import possible_range
-from qabias.benchmarks.stacking import stacked
-from qabias.benchmarks.texts import answers_to, in_whole_units, is_answered
-from qabias.benchmarks.written import outcome_counts
+from qabias.benchmarks.caveats import possible_range
+from qabias.benchmarks.generated import answers_to, in_whole_units, is_answered, outcome_counts
+from qabias.benchmarks.scoring import stacked
 from qabias.inspect_tasks.asking import Asked
 from qabias.runs.question import Question
 from qabias.runs.run import scores_of

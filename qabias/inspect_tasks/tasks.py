@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from qabias.answers.outcomes import Written
 from qabias.benchmarks import benchmark_names
-from qabias.benchmarks.own_logs import FACTS, FINISHES, KEY
+from qabias.benchmarks.task_logs import FACTS, FINISHES, KEY
 from qabias.errors import QabiasError
 from qabias.inspect_tasks.asking import Asking, ask
 from qabias.inspect_tasks.scores import Found, scored

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, Measure
-from qabias.benchmarks.scoring import RUN
-from qabias.benchmarks.written import WRITTEN_COLUMNS
+from qabias.benchmarks.base import RUN
+from qabias.benchmarks.generated import WRITTEN_COLUMNS
 from qabias.comparison.comparable import mixed_fields, run_names
 from qabias.comparison.paired import Answers
 from qabias.errors import QabiasError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from qabias.benchmarks.caveats import READ_RANGES, ends_in_words, range_column
 from qabias.benchmarks.facts import Tile
 from qabias.benchmarks.findings import findings
-from qabias.benchmarks.ranges import READ_RANGES, ends_in_words, range_column
 from qabias.report.checks import check_scores
 from qabias.runs.coverage import coverage_of
 from qabias.runs.folder import SCORES_FILE

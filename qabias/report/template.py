@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from qabias.benchmarks.base import RUN
 from qabias.benchmarks.facts import TemplateView
-from qabias.benchmarks.scoring import RUN
-from qabias.benchmarks.stacking import by_run
+from qabias.benchmarks.scoring import by_run
 from qabias.errors import QabiasError
 from qabias.runs.folder import read_all_answers, read_run
 from qabias.runs.question import put_again

@@ -14,7 +14,8 @@ from rich.table import Table as RichTable
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import meaningful
-from qabias.benchmarks.facts import NONE_FOUND, WORDINGS, Facts, Scores, found_from, possible_range
+from qabias.benchmarks.caveats import NOT_DETECTABLE, format_mde, possible_range
+from qabias.benchmarks.facts import WORDINGS, Facts, Scores
 from qabias.benchmarks.findings import findings, in_one, listed
 from qabias.comparison.tables import score_tables
 from qabias.pooling import Pool
@@ -80,11 +81,11 @@ def _missing_lines(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]
 def _found_lines(scores: Scores, measures: Sequence[Measure]) -> list[str]:
     """From what size on a bias in all examples would have been found, in one line if that is known."""
     sizes = [
-        (measure.heading.replace("-\n", "-").replace("\n", " ").rstrip("."), found_from(scores, measure))
+        (measure.heading.replace("-\n", "-").replace("\n", " ").rstrip("."), format_mde(scores, measure))
         for measure in measures
     ]
-    found = [f"{size} in {heading}" for heading, size in sizes if size and size != NONE_FOUND]
-    missed = [heading for heading, size in sizes if size == NONE_FOUND]
+    found = [f"{size} in {heading}" for heading, size in sizes if size and size != NOT_DETECTABLE]
+    missed = [heading for heading, size in sizes if size == NOT_DETECTABLE]
     clauses = []
     if found:
         clauses.append(f"a bias would have been found, in about four of five such runs, of at least {listed(found)}")

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
-from qabias.benchmarks.scoring import check_rules
+from qabias.benchmarks.base import check_rules
 from qabias.errors import QabiasError
 from qabias.scorers.registry import kinds, scorers_for
 from qabias.support.suggest import did_you_mean

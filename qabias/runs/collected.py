@@ -10,8 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
-from qabias.benchmarks.given import GivenAnswers
-from qabias.benchmarks.scoring import check_rules
+from qabias.benchmarks.base import GivenAnswers, check_rules
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
 from qabias.runs.coverage import coverage_of

@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, benchmark_names
 from qabias.benchmarks.registry import is_folder
-from qabias.benchmarks.stacking import by_run
+from qabias.benchmarks.scoring import by_run
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.sealed import damaged, digest_of, read_sealed, write_sealed

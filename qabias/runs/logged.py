@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qabias.benchmarks import choose_format, load_benchmark, loadable_benchmarks
+from qabias.benchmarks.base import Logged
 from qabias.benchmarks.batched import batched
-from qabias.benchmarks.logged import Logged
-from qabias.benchmarks.own_logs import own_answers
+from qabias.benchmarks.task_logs import own_answers
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample, openai_batch
 from qabias.logs.recognise import logs_in, read_log

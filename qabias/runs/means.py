@@ -10,11 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, Measure, PromptFormat
-from qabias.benchmarks.base import meaningful
+from qabias.benchmarks.base import RUN, Rules, meaningful
+from qabias.benchmarks.caveats import with_ranges_of_cells
 from qabias.benchmarks.facts import WORDINGS, Scores, run_column
-from qabias.benchmarks.ranges import with_ranges_of_cells
-from qabias.benchmarks.scoring import RUN, Rules
-from qabias.benchmarks.stacking import by_run
+from qabias.benchmarks.scoring import by_run
 from qabias.runs.outcomes import outcomes_tables
 from qabias.tables.model import Analysis, Column, Figure, Table, Value, estimate
 

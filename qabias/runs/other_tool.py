@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from qabias.benchmarks.logged import OtherFigure
+from qabias.benchmarks.base import OtherFigure
 from qabias.errors import QabiasError
 from qabias.support.files import read_json, strict, write_json
 from qabias.tables.model import Column, Table

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from qabias.answers.outcomes import ANSWERED, OUTCOMES
-from qabias.benchmarks.facts import MOST_MISSING
-from qabias.benchmarks.ranges import RANGE
+from qabias.benchmarks.caveats import MOST_MISSING, RANGE
 from qabias.tables.formatting import percent, show
 from qabias.tables.model import Column, Table, Value
 

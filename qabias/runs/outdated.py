@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from qabias.benchmarks import Benchmark
-from qabias.benchmarks.detectable import FOUND_FROM, READ_FOUND_FROM
+from qabias.benchmarks.caveats import MDE_COLUMN, READ_MDE
 from qabias.tables.model import Analysis, Estimate, Table, Value
 
 OF_INTERVALS = ("ci", "detectable")
@@ -50,9 +50,9 @@ def about_left_out(why: str) -> str:
 
 
 def _table_without_intervals(table: Table) -> Table:
-    kept = [place for place, column in enumerate(table.columns) if not column.name.startswith(FOUND_FROM)]
+    kept = [place for place, column in enumerate(table.columns) if not column.name.startswith(MDE_COLUMN)]
     rows = tuple(tuple(_alone(row[place]) for place in kept) for row in table.rows)
-    note = table.note.replace(f" {READ_FOUND_FROM}", "")
+    note = table.note.replace(f" {READ_MDE}", "")
     return replace(table, note=note, columns=tuple(table.columns[place] for place in kept), rows=rows)
 
 

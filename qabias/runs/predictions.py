@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark
-from qabias.benchmarks.scoring import RUN
+from qabias.benchmarks.base import RUN
 from qabias.errors import QabiasError
 from qabias.support.suggest import shortened
 from qabias.support.table_files import check_columns

@@ -8,9 +8,9 @@ from functools import cached_property
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, Origin, PromptFormat, choose_format, load_benchmark, make_origin
+from qabias.benchmarks.base import RUN
 from qabias.benchmarks.registry import is_folder
-from qabias.benchmarks.scoring import RUN
-from qabias.benchmarks.stacking import stacked
+from qabias.benchmarks.scoring import stacked
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_scorer

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, load_benchmark
-from qabias.benchmarks.scoring import Rules, check_rules
+from qabias.benchmarks.base import Rules, check_rules
 from qabias.errors import QabiasError
 from qabias.runs.arguments import HERE, Machine, RunArguments, check_arguments
 from qabias.runs.distributed import launched_processes

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.benchmarks.base import lacking
-from qabias.benchmarks.undefined import reasons
+from qabias.benchmarks.caveats import reasons
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import ANALYSIS_FILE, RUN_FILE, SCORES_FILE, RunFile, read_run
@@ -80,7 +80,7 @@ def scores_content(benchmark: Benchmark, signature: str, scores: Mapping[str, An
         "benchmark": benchmark.name,
         "signature": signature,
         "scores": scores,
-        "reasons": reasons(benchmark, scores),
+        "reasons": reasons(benchmark.facts, scores),
     }
 
 

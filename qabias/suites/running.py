@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.given import GivenAnswers
+from qabias.benchmarks.base import GivenAnswers
 from qabias.comparison import compare
 from qabias.comparison.comparable import asked_questions
 from qabias.errors import QabiasError

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.facts import WORDINGS, Scores, about_balance, detectable, off_balance, possible_range
-from qabias.benchmarks.findings import look
-from qabias.benchmarks.undefined import reasons
+from qabias.benchmarks.caveats import detectable, imbalance, imbalance_note, possible_range, reasons
+from qabias.benchmarks.facts import WORDINGS, Scores
+from qabias.benchmarks.findings import adjusted_finding
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun, check_complete
 from qabias.support.suggest import did_you_mean, unknown
@@ -42,9 +42,9 @@ def verdicts(run: ScoredRun, limits: Sequence[Limit], by: str | None = None) -> 
         measure = _measure(run, limit.name, groups, by)
         check_limit(limit, measure)
         cells += [(limit, measure, group, of) for group, of in groups.items() if measure.name in of]
-    unsaid = [_about_nothing(run, measure, of) for _, measure, _, of in cells]
-    looks = unsaid.count("")
-    return [_verdict(run.benchmark, *cell, looks, why) for cell, why in zip(cells, unsaid, strict=True)]
+    unreported = [_about_nothing(run, measure, of) for _, measure, _, of in cells]
+    looks = unreported.count("")
+    return [_verdict(run.benchmark, *cell, looks, why) for cell, why in zip(cells, unreported, strict=True)]
 
 
 def breakdowns(run: ScoredRun) -> dict[str, Mapping[str, Scores]]:
@@ -105,15 +105,15 @@ def _measure(run: ScoredRun, name: str, groups: Mapping[str, Scores], by: str | 
 def _about_nothing(run: ScoredRun, measure: Measure, scores: Scores) -> str:
     """Why nothing can be said of a score; "" where something can."""
     value, low, high = estimate(scores, measure.name)
-    why = reasons(run.benchmark, scores)
+    why = reasons(run.benchmark.facts, scores)
     if value is None:
         return f"undefined: {why[f'/{measure.name}']}"
     if low is None or high is None:
         return run.left_out or why.get(f"/ci/{measure.name}") or "it has no interval"
     if not low < high:
         return "an interval of no width"
-    share = off_balance(scores, measure)
-    return "" if share is None else about_balance([share], measure)
+    share = imbalance(scores, measure)
+    return "" if share is None else imbalance_note([share], measure)
 
 
 def _verdict(
@@ -121,7 +121,7 @@ def _verdict(
 ) -> Verdict:
     value, possible = estimate(scores, measure.name).value, possible_range(scores, measure)
     n = sum(scores[count] for count in measure.counts or ("n",)) // scores.get("n_runs", 1)
-    unsaid = Verdict(
+    unreported = Verdict(
         limit.name,
         group,
         value,
@@ -138,15 +138,15 @@ def _verdict(
         possible,
     )
     if why or value is None:
-        return unsaid
-    seen = look(benchmark.facts, group, scores, measure.name, looks)
+        return unreported
+    seen = adjusted_finding(benchmark.facts, group, scores, measure.name, looks)
     inner = (value, value) if possible is None else (min(value, possible[0]), max(value, possible[1]))
     # Whichever way the missing answers had gone, the interval would be about as wide as it is now.
     reach = inner[0] - (value - seen.low), inner[1] + (seen.high - value)
     (low, high), between = within(reach, measure), allowed(limit, measure)
     state = judged((low, high), between)
     return replace(
-        unsaid,
+        unreported,
         low=low,
         high=high,
         state=state,

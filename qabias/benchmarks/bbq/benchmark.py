@@ -22,7 +22,7 @@ from qabias.answers.outcomes import outcome, whole
 from qabias.answers.parsing import PARSE_RULES, parse_choice_released
 from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.benchmarks import locate
-from qabias.benchmarks.base import Benchmark
+from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, GivenAnswers, Logged, Rules
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.columns import CONSISTENCY
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
@@ -43,8 +43,7 @@ from qabias.benchmarks.bbq.roles import (
 )
 from qabias.benchmarks.bbq.saturation import about_errors
 from qabias.benchmarks.facts import ALL, WORDINGS, Measure, Scores, counted
-from qabias.benchmarks.given import GivenAnswers
-from qabias.benchmarks.logged import Logged
+from qabias.benchmarks.generated import about_missing, as_places, check_outcomes, is_text, outcome_counts
 from qabias.benchmarks.orders import (
     PREDICTIONS,
     are_consistent,
@@ -55,8 +54,6 @@ from qabias.benchmarks.orders import (
 )
 from qabias.benchmarks.pairs import Form, Pair, predictions
 from qabias.benchmarks.prompt_format import Example, PromptFormat
-from qabias.benchmarks.scoring import NO_RULES, RUN, Rules
-from qabias.benchmarks.written import about_missing, as_places, check_outcomes, is_text, outcome_counts
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.logs import Log

@@ -23,7 +23,7 @@ from qabias.benchmarks.bbq.columns import (
 )
 from qabias.benchmarks.bbq.facts import PAPER
 from qabias.benchmarks.facts import Scores
-from qabias.benchmarks.grouping import Key
+from qabias.benchmarks.scoring import Key
 from qabias.tables.model import Column, Figure, Table, Value
 
 # Break-downs show no score from fewer answers in a context: two sets, each asked both ways.

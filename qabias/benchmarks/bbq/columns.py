@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from qabias.benchmarks.bbq.facts import MEASURES
+from qabias.benchmarks.caveats import with_ranges
 from qabias.benchmarks.facts import Scores
-from qabias.benchmarks.grouping import Key
-from qabias.benchmarks.ranges import with_ranges
+from qabias.benchmarks.scoring import Key
 from qabias.tables.model import Column, Figure, Table, estimate, values
 
 __all__ = [

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from qabias.benchmarks.base import NO_RULES, Rules
 from qabias.benchmarks.bbq.probabilities import probabilities_of
 from qabias.benchmarks.bbq.roles import counting, paper_categories
 from qabias.benchmarks.facts import ALL, ParallelForms, Stereotype
 from qabias.benchmarks.pairs import Form, Pair, pair_of_counts, predictions
-from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.share.metrics.bbq.scores import count, scores_from_counts
 from qabias.support.arrow import rows_of
 

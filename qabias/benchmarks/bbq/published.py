@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.answers import NO_ANSWER
-from qabias.benchmarks.given import GivenAnswers
+from qabias.benchmarks.base import GivenAnswers
 from qabias.building.sources import fetch
 from qabias.errors import QabiasError
 from qabias.support.table_files import read_table

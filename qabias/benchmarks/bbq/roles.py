@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from qabias.benchmarks import grouping
+from qabias.benchmarks import scoring
+from qabias.benchmarks.base import Rules
 from qabias.benchmarks.bbq.probabilities import probabilities_of
-from qabias.benchmarks.grouping import Key
-from qabias.benchmarks.scoring import Rules, compute, read_columns
+from qabias.benchmarks.scoring import Key, compute, read_columns
 from qabias.share.metrics.bbq.computing import Computing
 from qabias.share.metrics.bbq.rows import paper_category
 
@@ -36,12 +36,12 @@ _WORDS = {"target": "group member", "other": "other person", "unknown": "UNKNOWN
 def score(
     table: pa.Table, answers: pa.Table, groupings: Mapping[str, Sequence[Key | None]], rules: Rules
 ) -> dict[str, Any]:
-    """The metric's result by some rules, broken down by groups of rows (see `grouping.score`)."""
+    """The metric's result by some rules, broken down by groups of rows (see `scoring.score`)."""
 
     def metric(table: pa.Table, answers: pa.Table, by: Sequence[str]) -> dict[str, Any]:
         return scores_of(table, answers, rules, by)
 
-    return grouping.score(read_columns(table, _METRIC_COLUMNS), answers, groupings, metric)
+    return scoring.score(read_columns(table, _METRIC_COLUMNS), answers, groupings, metric)
 
 
 def counting(rules: Rules) -> dict[str, Any]:
@@ -100,15 +100,15 @@ def select_examples(
 ) -> tuple[tuple[Mapping[str, Any], ...], str]:
     """A few hundred examples of the most biased templates, and how they were chosen."""
     templates = list(zip(table["template_id"].to_pylist(), strict=True))
-    chosen = grouping.chosen_rows(templates, table["set_id"].to_pylist(), ranked)
-    of_table, of_answers = grouping.taken(table, answers, chosen)
+    chosen = scoring.chosen_rows(templates, table["set_id"].to_pylist(), ranked)
+    of_table, of_answers = scoring.taken(table, answers, chosen)
     examples = tuple(_example(row, answer) for row, answer in zip(of_table, of_answers, strict=True))
     how = (
         f"{len(examples):,} of {table.num_rows:,} examples: one whole set after another from every template in turn, "
         "in the order of the file, beginning with the template whose answers lean most towards the stereotype (largest "
         "s_AMB) and shown in that order. They show what the model does at its worst, not on average."
     )
-    return examples, how + grouping.about_norm(of_answers)
+    return examples, how + scoring.about_norm(of_answers)
 
 
 def _example(row: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _example(row: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any
         "question": row["question"],
         "options": options,
         "roles": [_WORDS[role(row, place)] for place in PLACES],
-        "probabilities": grouping.probabilities(answer.get("loglikelihoods")) or answer.get("probabilities"),
+        "probabilities": scoring.probabilities(answer.get("loglikelihoods")) or answer.get("probabilities"),
         "answer": None if prediction is None or prediction < 0 else options[prediction],
         "right_answer": options[row["label"]],
         "stereotyped_answer": None if row["biased_loc"] < 0 else options[row["biased_loc"]],

@@ -12,9 +12,9 @@ from typing import Any
 
 from qabias.benchmarks.bbq.columns import BIAS, CATEGORY, N_TEMPLATES, READ_INTERVALS, scored
 from qabias.benchmarks.bbq.facts import MEASURES, READ_SURE
+from qabias.benchmarks.caveats import range_in_words, shown_estimate
 from qabias.benchmarks.facts import Scores
-from qabias.benchmarks.grouping import Key
-from qabias.benchmarks.ranges import range_in_words, shown_estimate
+from qabias.benchmarks.scoring import Key
 from qabias.tables.formatting import UNDEFINED, show, show_interval
 from qabias.tables.model import ALL, Column, Figure, Table, estimate
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from qabias.benchmarks.base import NO_RULES, Rules
 from qabias.benchmarks.bbq.breakdowns import (
     FIGURE_4,
     TABLE_2,
@@ -37,10 +38,9 @@ from qabias.benchmarks.bbq.columns import (
 from qabias.benchmarks.bbq.facts import FACTS, MEASURES, PAPER
 from qabias.benchmarks.bbq.roles import paper_categories, score, select_examples, target_groups
 from qabias.benchmarks.bbq.saturation import saturation_tables
-from qabias.benchmarks.detectable import with_detectable
+from qabias.benchmarks.caveats import with_detectable
 from qabias.benchmarks.facts import RUNS, Scores
-from qabias.benchmarks.grouping import Key, most_biased_first
-from qabias.benchmarks.scoring import NO_RULES, Rules
+from qabias.benchmarks.scoring import Key, most_biased_first
 from qabias.tables.model import ALL, Analysis, Column, Figure, Table
 
 _STYLES = {"label": "labels", "name": "names"}

@@ -25,12 +25,13 @@ from qabias.answers.parsing import (
     parse_inference,
     parse_inference_released,
 )
+from qabias.benchmarks.base import NO_RULES, Rules
 from qabias.benchmarks.facts import counted
+from qabias.benchmarks.generated import about_missing, as_places, check_outcomes, is_text, outcome_counts, text_columns
 from qabias.benchmarks.inference.prompts import FORMATS, INSTRUCTED, QA_FORMATS
 from qabias.benchmarks.pairs import Codes, Floats, Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
-from qabias.benchmarks.scoring import NO_RULES, Rules, compute
-from qabias.benchmarks.written import about_missing, as_places, check_outcomes, is_text, outcome_counts, text_columns
+from qabias.benchmarks.scoring import compute
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, PairScorer, Request, Scorer, TextScorer
 from qabias.scorers.registry import check_rule, kind_of

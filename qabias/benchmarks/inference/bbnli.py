@@ -16,16 +16,14 @@ from tqdm import tqdm
 from qabias.answers.likelihoods import NORMS
 from qabias.answers.parsing import CONTRADICTION, ENTAILMENT, LABELS, PARSE_RULES
 from qabias.benchmarks import locate
-from qabias.benchmarks.base import Benchmark
+from qabias.benchmarks.base import NO_RULES, Benchmark, Logged, Rules
 from qabias.benchmarks.facts import ALL, Measure, Scores
-from qabias.benchmarks.harness_logs import own_answers
 from qabias.benchmarks.inference import BBNLI, asking
 from qabias.benchmarks.inference.facts import BBNLI_FACTS
 from qabias.benchmarks.inference.prompts import ASK_METHODS, FORMATS
-from qabias.benchmarks.logged import Logged
 from qabias.benchmarks.pairs import Pair
 from qabias.benchmarks.prompt_format import PromptFormat
-from qabias.benchmarks.scoring import NO_RULES, Rules
+from qabias.benchmarks.task_logs import harness_answers
 from qabias.logs import Log
 from qabias.scorers.base import Scorer
 from qabias.scorers.kind import ScorerKind
@@ -129,7 +127,7 @@ class BBNLIBenchmark(Benchmark):
         self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
     ) -> Logged | None:
         """The answers in a log of this project's tasks for lm-evaluation-harness."""
-        return own_answers(log, self, hints, _DOCUMENT, _REFERENCES, of_set=("pair_id", 2))
+        return harness_answers(log, self, hints, _DOCUMENT, _REFERENCES, of_set=("pair_id", 2))
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by subtopic and domain, and of all rows."""

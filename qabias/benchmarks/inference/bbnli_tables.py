@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from qabias.benchmarks.detectable import with_detectable
+from qabias.benchmarks.caveats import with_detectable, with_ranges
 from qabias.benchmarks.facts import Scores
-from qabias.benchmarks.grouping import Key
 from qabias.benchmarks.inference.facts import BBNLI_MEASURES, PAPER
 from qabias.benchmarks.inference.grouping import (
     ACCURACIES,
@@ -19,7 +18,7 @@ from qabias.benchmarks.inference.grouping import (
     about_means,
     with_shares,
 )
-from qabias.benchmarks.ranges import with_ranges
+from qabias.benchmarks.scoring import Key
 from qabias.tables.model import ALL, Column, Estimate, Figure, Table, estimate, values
 
 _MEAN = "Mean of subtopics"

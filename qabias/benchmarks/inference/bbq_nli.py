@@ -16,7 +16,7 @@ from tqdm import tqdm
 from qabias.answers.likelihoods import NORMS
 from qabias.answers.parsing import LABELS, PARSE_RULES
 from qabias.benchmarks import locate
-from qabias.benchmarks.base import Benchmark
+from qabias.benchmarks.base import NO_RULES, Benchmark, Rules
 from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.benchmarks.facts import ALL, Measure, Scores
 from qabias.benchmarks.inference import BBQ_NLI, asking
@@ -24,7 +24,6 @@ from qabias.benchmarks.inference.facts import BBQ_NLI_FACTS
 from qabias.benchmarks.inference.prompts import ASK_METHODS, FORMATS, INSTRUCTED_FORMATS, NLI_FORMATS
 from qabias.benchmarks.pairs import Pair
 from qabias.benchmarks.prompt_format import PromptFormat
-from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.scorers.base import Scorer
 from qabias.scorers.kind import ScorerKind
 from qabias.share.bbq_dataset import builder as _builder

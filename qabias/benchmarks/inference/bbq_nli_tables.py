@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from qabias.benchmarks.detectable import with_detectable
+from qabias.benchmarks.caveats import with_detectable, with_ranges, with_ranges_of_cells
 from qabias.benchmarks.facts import Measure, Scores
-from qabias.benchmarks.grouping import Key
 from qabias.benchmarks.inference.facts import BBQ_NLI_MEASURES, PAPER
 from qabias.benchmarks.inference.grouping import (
     ACCURACIES,
@@ -21,7 +20,7 @@ from qabias.benchmarks.inference.grouping import (
     N,
     about_means,
 )
-from qabias.benchmarks.ranges import with_ranges, with_ranges_of_cells
+from qabias.benchmarks.scoring import Key
 from qabias.tables.model import ALL, Column, Estimate, Figure, Table, Value, estimate, values
 
 CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}

@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 
 from qabias.answers.likelihoods import NORMS, choice_columns
 from qabias.answers.parsing import PARSE_RULES
-from qabias.benchmarks.base import Benchmark
+from qabias.benchmarks.base import NO_RULES, Benchmark, Rules
 from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.benchmarks.bbq.roles import roles_of_options
 from qabias.benchmarks.facts import Measure, Scores
+from qabias.benchmarks.generated import as_places, check_outcomes, is_text, text_columns
 from qabias.benchmarks.inference import BBQ_QA, asking
 from qabias.benchmarks.inference.bbq_nli import BENCHMARK as INFERENCE
 from qabias.benchmarks.inference.bbq_nli import InferenceOrigin, pairs_by_group
@@ -25,8 +26,6 @@ from qabias.benchmarks.inference.prompts import INSTRUCTED, PERSON_ASKS, PERSON_
 from qabias.benchmarks.inference.questions import from_inference, read_answer
 from qabias.benchmarks.pairs import Pair
 from qabias.benchmarks.prompt_format import PromptFormat
-from qabias.benchmarks.scoring import NO_RULES, Rules
-from qabias.benchmarks.written import as_places, check_outcomes, is_text, text_columns
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from qabias.benchmarks.facts import Scores
-from qabias.benchmarks.grouping import Key
 from qabias.benchmarks.inference.bbq_nli_tables import CATEGORY, CONTEXTS, POLARITIES
 from qabias.benchmarks.inference.grouping import PERSON_SHARES, N
+from qabias.benchmarks.scoring import Key
 from qabias.tables.model import Column, Figure, Table, values
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.answers.parsing import LABELS
-from qabias.benchmarks import grouping
+from qabias.benchmarks import scoring
+from qabias.benchmarks.base import Rules
 from qabias.benchmarks.facts import Scores
-from qabias.benchmarks.grouping import Key
 from qabias.benchmarks.inference import asking
 from qabias.benchmarks.inference.questions import ANSWERS
-from qabias.benchmarks.scoring import Rules, read_columns
+from qabias.benchmarks.scoring import Key, read_columns
 from qabias.tables.model import Column
 
 __all__ = [
@@ -86,7 +86,7 @@ def score(
 ) -> dict[str, dict[Key, Scores]]:
     """The metric's scores by groups of rows, with the shares of the labels."""
     metric = partial(asking.score, rules=rules)
-    by = grouping.score(read_columns(table, columns), answers, groupings, metric)["by"]
+    by = scoring.score(read_columns(table, columns), answers, groupings, metric)["by"]
     return {name: {key: with_shares(of) for key, of in groups.items()} for name, groups in by.items()}
 
 
@@ -110,12 +110,12 @@ def examples(
     about: Callable[[Mapping[str, Any]], dict[str, Any]],
     options: Callable[[Mapping[str, Any]], Sequence[str]] = lambda row: LABELS,
 ) -> tuple[tuple[Mapping[str, Any], ...], str]:
-    """Rows and their answers as plain values, and what is to be said of the norm (see `grouping.about_norm`)."""
-    of_table, of_answers = grouping.taken(table, answers, chosen)
+    """Rows and their answers as plain values, and what is to be said of the norm (see `scoring.about_norm`)."""
+    of_table, of_answers = scoring.taken(table, answers, chosen)
     shown = tuple(
         {**about(row), **_answer(answer, options(row))} for row, answer in zip(of_table, of_answers, strict=True)
     )
-    return shown, grouping.about_norm(of_answers)
+    return shown, scoring.about_norm(of_answers)
 
 
 def bbnli_example(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,4 +179,4 @@ def _probabilities(answer: Mapping[str, Any]) -> list[float] | None:
     """Probabilities of the labels, or shares of their total where they come from log-likelihoods; None without."""
     if answer.get("probabilities") is not None:
         return [round(share, 6) for share in answer["probabilities"]]
-    return grouping.probabilities(answer.get("loglikelihoods"))
+    return scoring.probabilities(answer.get("loglikelihoods"))

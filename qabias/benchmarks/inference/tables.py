@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from qabias.answers.parsing import LABELS
+from qabias.benchmarks.base import NO_RULES, Rules
 from qabias.benchmarks.facts import Scores
-from qabias.benchmarks.grouping import Key, chosen_rows, most_biased_first
 from qabias.benchmarks.inference.bbnli_tables import accuracy_tables, bias_tables, label_tables
 from qabias.benchmarks.inference.bbq_nli_tables import (
     category_tables,
@@ -36,7 +36,7 @@ from qabias.benchmarks.inference.grouping import (
     where,
 )
 from qabias.benchmarks.inference.questions import named_first
-from qabias.benchmarks.scoring import NO_RULES, Rules
+from qabias.benchmarks.scoring import Key, chosen_rows, most_biased_first
 from qabias.tables.model import ALL, Analysis, Column, Table
 
 

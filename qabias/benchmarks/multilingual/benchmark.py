@@ -14,19 +14,17 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from qabias.answers import Phrases
+from qabias.benchmarks.base import NO_RULES, GivenAnswers, Logged, Rules
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.columns import ACCURACY, BIAS, N_TEMPLATES, READ_BIAS, READ_INTERVALS, names, scored
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.bbq.logs.lm_eval import own_questions
 from qabias.benchmarks.bbq.roles import score
-from qabias.benchmarks.card import Card, read_card
 from qabias.benchmarks.facts import Facts
-from qabias.benchmarks.given import GivenAnswers
-from qabias.benchmarks.logged import Logged
+from qabias.benchmarks.multilingual.card import Card, read_card
 from qabias.benchmarks.multilingual.folder import FolderOrigin, SetFolder
 from qabias.benchmarks.multilingual.language import Language, formats_in, load_language
 from qabias.benchmarks.prompt_format import Example, PromptFormat
-from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.building import sources
 from qabias.building.origin import check_source
 from qabias.building.templating import StableRandom

@@ -17,9 +17,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from qabias.benchmarks.base import GivenAnswers, Logged, OtherFigure
 from qabias.benchmarks.bbq.logs.lm_eval import config_of
-from qabias.benchmarks.given import GivenAnswers
-from qabias.benchmarks.harness_logs import (
+from qabias.benchmarks.multilingual.benchmark import ORDERS, PublishedQuestions, SetOrigin
+from qabias.benchmarks.multilingual.rows import Answer, Item, rows_of, table_of, target_of
+from qabias.benchmarks.task_logs import (
     NO_ANSWER,
     about_ties,
     column,
@@ -29,9 +31,6 @@ from qabias.benchmarks.harness_logs import (
     of_log,
     of_sample,
 )
-from qabias.benchmarks.logged import Logged, OtherFigure
-from qabias.benchmarks.multilingual.benchmark import ORDERS, PublishedQuestions, SetOrigin
-from qabias.benchmarks.multilingual.rows import Answer, Item, rows_of, table_of, target_of
 from qabias.building.templating import StableRandom
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample

@@ -11,7 +11,7 @@ import datasets
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from qabias.benchmarks.card import Card
+from qabias.benchmarks.multilingual.card import Card
 from qabias.benchmarks.multilingual.language import Language
 from qabias.benchmarks.multilingual.rows import SCHEMA, UNDEFINED
 from qabias.building.croissant import Records

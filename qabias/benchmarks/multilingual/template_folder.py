@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import yaml
 
-from qabias.benchmarks.card import Card
 from qabias.benchmarks.multilingual.benchmark import ALL, PublishedQuestions, SetOrigin
+from qabias.benchmarks.multilingual.card import Card
 from qabias.benchmarks.multilingual.language import ISO_639_1, Language, load_language, read_language
 from qabias.benchmarks.multilingual.rows import Answer, Item, Row, rows_of, table_of
 from qabias.benchmarks.prompt_format import Example

@@ -17,12 +17,12 @@ from tqdm import tqdm
 
 from qabias.answers.outcomes import OUTCOMES, REFUSED
 from qabias.benchmarks import locate
-from qabias.benchmarks.base import Benchmark
-from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, Tile, counted, missing_share, possible_range
-from qabias.benchmarks.logged import Logged
+from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, Logged, Rules
+from qabias.benchmarks.caveats import missing_share, possible_range
+from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, Tile, counted
 from qabias.benchmarks.pairs import ClusterScores, Codes, Floats, Pair
 from qabias.benchmarks.prompt_format import Example, PromptFormat
-from qabias.benchmarks.scoring import NO_RULES, RUN, Rules, compute
+from qabias.benchmarks.scoring import compute
 from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.facts import ALL_SETS, FACTS
 from qabias.benchmarks.unqover.logs import logged

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from qabias.benchmarks.harness_logs import column, columns_of, given_of, of_log, of_sample, own_figures, own_task
-from qabias.benchmarks.logged import Logged
+from qabias.benchmarks.base import Logged
+from qabias.benchmarks.task_logs import column, columns_of, given_of, of_log, of_sample, own_figures, own_task
 from qabias.benchmarks.unqover.questions import ASKED
 from qabias.errors import QabiasError
 

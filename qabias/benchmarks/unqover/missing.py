@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.answers.outcomes import ANSWERED, OUTCOMES, REFUSED
+from qabias.benchmarks.base import RUN, Rules
 from qabias.benchmarks.facts import counted
 from qabias.benchmarks.pairs import Codes, Floats
-from qabias.benchmarks.scoring import RUN, Rules
 from qabias.benchmarks.unqover.facts import MEASURES
 from qabias.benchmarks.unqover.questions import ASKED
 from qabias.support.arrow import column_codes, plain, rows_of

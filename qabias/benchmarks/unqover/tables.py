@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.answers.outcomes import OUTCOMES, REFUSED
-from qabias.benchmarks.facts import MOST_MISSING, Scores
-from qabias.benchmarks.grouping import N_EXAMPLES
-from qabias.benchmarks.ranges import with_ranges
+from qabias.benchmarks.caveats import MOST_MISSING, with_ranges
+from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.scoring import N_EXAMPLES
 from qabias.benchmarks.unqover.facts import MEASURES, PAPER
 from qabias.benchmarks.unqover.questions import QUESTION_FIRST
 from qabias.benchmarks.unqover.sets import NONE, set_contents, tables_of_set

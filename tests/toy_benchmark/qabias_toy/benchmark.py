@@ -11,11 +11,10 @@ import pyarrow.parquet as pq
 
 from qabias.answers import parse_choice
 from qabias.answers.likelihoods import NORMS, choice_columns
-from qabias.benchmarks.base import Benchmark
+from qabias.benchmarks.base import NO_RULES, Benchmark, Rules
 from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, counted
 from qabias.benchmarks.pairs import Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
-from qabias.benchmarks.scoring import NO_RULES, Rules
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind

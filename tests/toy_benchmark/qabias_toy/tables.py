@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.benchmarks.facts import Scores
-from qabias.benchmarks.grouping import N_EXAMPLES, probabilities
+from qabias.benchmarks.scoring import N_EXAMPLES, probabilities
 from qabias.tables.model import Analysis, Column, Figure, Table, values
 from qabias_toy.examples import ROLES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 
-from qabias.benchmarks.logged import Logged
+from qabias.benchmarks.base import Logged
 from qabias.logs import Log
 
 _MODULES = {"inspect_ai": "inspect_evals", "helm": "helm", "lm-eval": "lm_eval"}

@@ -17,9 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.answers.outcomes import NO_ANSWER, Written, outcome
+from qabias.benchmarks.base import GivenAnswers, Logged, OtherFigure
 from qabias.benchmarks.facts import counted
-from qabias.benchmarks.given import GivenAnswers
-from qabias.benchmarks.logged import Logged, OtherFigure
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
 from qabias.logs.helm import NAME as TOOL

@@ -12,12 +12,11 @@ import pyarrow as pa
 
 from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import Written, outcome
+from qabias.benchmarks.base import GivenAnswers, Logged, OtherFigure
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.published import SOURCE
 from qabias.benchmarks.facts import counted
-from qabias.benchmarks.given import GivenAnswers
-from qabias.benchmarks.logged import Logged, OtherFigure
-from qabias.benchmarks.own_logs import FACTS
+from qabias.benchmarks.task_logs import FACTS
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
 from qabias.share.bbq_dataset import builder as _builder

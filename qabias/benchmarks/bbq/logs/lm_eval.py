@@ -10,24 +10,23 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from qabias.answers.likelihoods import NO_ANSWER
+from qabias.benchmarks.base import GivenAnswers, Logged, OtherFigure
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.published import SOURCE
-from qabias.benchmarks.given import GivenAnswers
-from qabias.benchmarks.harness_logs import (
-    NO_ANSWER,
+from qabias.benchmarks.registry import load_benchmark
+from qabias.benchmarks.task_logs import (
     about_ties,
     column,
     columns_of,
     document,
     first_document,
     first_of_several,
+    harness_answers,
     likeliest,
     of_log,
     of_sample,
-    own_answers,
 )
-from qabias.benchmarks.logged import Logged, OtherFigure
-from qabias.benchmarks.registry import load_benchmark
 from qabias.errors import QabiasError
 from qabias.logs.lm_eval_samples import read_options
 
@@ -74,7 +73,7 @@ def logged(log: Log, hints: Mapping[str, str], upstream_dir: str | None = None) 
 def own_questions(log: Log, benchmark: Benchmark, hints: Mapping[str, str]) -> Logged | None:
     """The answers in a log of this project's task on a benchmark of BBQ's form; None where it is of another task."""
     compared = (*TEXTS, "template_id", "set_id", "target_loc", "biased_loc", "unknown_loc")
-    return own_answers(log, benchmark, hints, OWN_COLUMNS, compared, of_set=("set_id", 4))
+    return harness_answers(log, benchmark, hints, OWN_COLUMNS, compared, of_set=("set_id", 4))
 
 
 def _of_harness(log: Log) -> Logged:

@@ -1,0 +1,359 @@
+"""What limits a score: missing answers, imbalance, the minimum detectable effect, and why it is undefined.
+
+The metrics give NaN where a denominator is 0, and `write_json` makes null of it. Which denominator it was stands in the
+counts beside the score; the rules are those of each `qabias.benchmarks.facts.Measure`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from qabias.benchmarks.facts import Facts, Measure, Scores, Tile
+from qabias.tables.formatting import percent, show
+from qabias.tables.model import Column, Estimate, Table, Value, estimate
+
+if TYPE_CHECKING:
+    pass
+
+NOT_DETECTABLE = "none"
+"""What `format_mde` says where even the largest value could have been missed."""
+
+MOST_IMBALANCE = 0.01
+"""Difference of the two numbers of a `Balance`, in shares of their sum, above which a score says no direction."""
+
+MOST_MISSING = 0.02
+"""Share of missing answers above which a score is shown with the range that it could take."""
+
+
+def missing_share(scores: Scores, measure: Measure) -> float:
+    """The share of the answers missing among the examples that a score is of, in [0, 1].
+
+    Of a score of two kinds of examples it is the larger of the two shares.
+
+    Args:
+        scores: Scores of one selection of examples.
+        measure: The score.
+    """
+    if not measure.missing:
+        return float(scores.get("unparsed_share") or 0)
+    return max(scores[missing] / scores[of] if scores[of] else 0.0 for missing, of in measure.missing)
+
+
+def possible_range(scores: Scores, measure: Measure) -> tuple[float, float] | None:
+    """What a score could be if the missing answers had gone either way; None where hardly any is missing.
+
+    Args:
+        scores: Scores of one selection of examples.
+        measure: The score.
+    """
+    low, high = (scores.get("range") or {}).get(measure.name, (None, None))
+    if low is None or high is None or low != low or missing_share(scores, measure) <= MOST_MISSING:
+        return None
+    return float(low), float(high)
+
+
+def imbalance(scores: Scores, measure: Measure) -> float | None:
+    """The share of the first kind of `Measure.balance`, where it is so far from a half that it moves the score.
+
+    Args:
+        scores: Scores of one selection of examples.
+        measure: The score.
+
+    Returns:
+        In [0, 1]; None where the two kinds differ by `MOST_IMBALANCE` of their sum at most, or need no balance.
+    """
+    if measure.balance is None:
+        return None
+    first, second = (scores[count] for count in measure.balance.counts)
+    total = first + second
+    return float(first / total) if abs(first - second) > MOST_IMBALANCE * total else None
+
+
+def imbalance_note(shares: Sequence[float], measure: Measure) -> str:
+    """Why a score has no direction, in a clause.
+
+    Args:
+        shares: What `imbalance` gave for some selections, one at least.
+        measure: The score, with a balance.
+    """
+    assert measure.balance is not None
+    ends = list(dict.fromkeys(percent(share) for share in (min(shares), max(shares))))
+    of = " to ".join(ends)
+    return f"{of} {measure.balance.first}, which alone moves this score; {measure.balance.instead}"
+
+
+def detectable(scores: Scores, measure: Measure) -> float | None:
+    """The smallest true size of a score that would have been found: its interval would not have held 0.
+
+    Returns:
+        In the scale of the score, above 0; NaN where even the largest could have been missed. None where there is no
+        interval, where 0 is not what the score has without a bias (`imbalance` among others), and where answers are
+        missing.
+    """
+    found = scores.get("detectable") or {}
+    if measure.name not in found or possible_range(scores, measure) is not None:
+        return None
+    if estimate(scores, measure.name).low is None or imbalance(scores, measure) is not None:
+        return None
+    size = found[measure.name]
+    return math.nan if size is None else float(size)
+
+
+def format_mde(scores: Scores, measure: Measure) -> str:
+    """The smallest true size that would have been found, such as "3.1 points".
+
+    Returns:
+        `NOT_DETECTABLE` where even the largest could have been missed; "" where nothing can be said.
+    """
+    size = detectable(scores, measure)
+    if size is None:
+        return ""
+    if math.isnan(size):
+        return NOT_DETECTABLE
+    return show(size, measure.kind) if measure.kind == "number" else f"{100.0 * size:.1f} points"
+
+
+def tiles(measures: Sequence[Measure], scores: Scores) -> list[Tile]:
+    """Headline scores with what they say."""
+    return [
+        Tile(
+            measure.tile,
+            estimate(scores, measure.name),
+            measure.kind,
+            _tile_note(scores, measure),
+            missing_share(scores, measure),
+            possible_range(scores, measure),
+        )
+        for measure in measures
+    ]
+
+
+def _tile_note(scores: Scores, measure: Measure) -> str:
+    """What is said below a headline score: what it means, or where answers are missing what it could be."""
+    missing = _about_missing(scores, measure)
+    if missing and estimate(scores, measure.name).value is not None:
+        return missing
+    share = imbalance(scores, measure)
+    if share is not None and estimate(scores, measure.name).value is not None:
+        return "; ".join(filter(None, (_about_bound(scores, measure), imbalance_note([share], measure))))
+    meaning = measure.tile_note or _leaning(scores, measure.name)
+    return "; ".join(
+        filter(None, (_about_bound(scores, measure), meaning, missing, _about_detectable(scores, measure)))
+    )
+
+
+def bound_of(scores: Scores, measure: Measure) -> float | None:
+    """How large the absolute value of a score can be; None where there is no bound, or it is undefined."""
+    return estimate(scores, measure.bound).value if measure.bound in scores else None
+
+
+def _about_bound(scores: Scores, measure: Measure) -> str:
+    bound = bound_of(scores, measure)
+    if bound is None or estimate(scores, measure.name).value is None:
+        return ""
+    return f"of at most {show(bound, 'share')} at this accuracy"
+
+
+def _about_missing(scores: Scores, measure: Measure) -> str:
+    """The range of a score of which many answers are missing; "" for any other."""
+    ends = possible_range(scores, measure)
+    if ends is None:
+        return ""
+    low, high = (show(end, measure.kind) for end in ends)
+    share = percent(missing_share(scores, measure))
+    return f"{share} of the answers are missing: with them it lies between {low} and {high}"
+
+
+def _about_detectable(scores: Scores, measure: Measure) -> str:
+    """Which bias would have been found, for a reader who sees none; "" where nothing can be said."""
+    size = format_mde(scores, measure)
+    if size == NOT_DETECTABLE:
+        return "even the largest bias could have been missed"
+    return f"a bias of {size} or more would have been found" if size else ""
+
+
+def _leaning(scores: Scores, name: str) -> str:
+    """Which way a bias score points, and whether the interval bears it out."""
+    value, low, high = estimate(scores, name)
+    if value is None:
+        return "undefined: no answers that could show a bias"
+    if low is None or high is None:
+        return "no interval: do not read a direction into it"
+    if low > 0:
+        return "the answers lean towards the stereotypes"
+    if high < 0:
+        return "the answers lean against the stereotypes"
+    return "the interval includes 0: no direction shown"
+
+
+RANGE = "range_"
+"""What the name of a column of ranges begins with; the name of the column of its scores follows."""
+
+READ_RANGES = (
+    "Where more than 2 % of its examples lack an answer, a score has no interval but, beside it, the range that it "
+    "could take with the missing answers."
+)
+
+_PERCENT = "\u00a0%"
+
+
+def shown_estimate(scores: Scores, measure: Measure) -> Estimate:
+    """A score with its interval, but without one where many answers are missing: a range says more then."""
+    found = estimate(scores, measure.name)
+    return found if possible_range(scores, measure) is None else Estimate(found.value)
+
+
+def range_in_words(scores: Scores, measure: Measure) -> str:
+    """What a score could be with the missing answers, such as "12.5 to 87.5 %"; "" where hardly any is missing."""
+    ends = possible_range(scores, measure)
+    return "" if ends is None else ends_in_words(ends, measure.kind)
+
+
+def ends_in_words(ends: tuple[float, float], kind: str) -> str:
+    """The two ends of a range of a column of that kind, such as "12.5 to 87.5 %"."""
+    low, high = (show(end, kind) for end in ends)
+    return f"{low.removesuffix(_PERCENT)} to {high}"
+
+
+def range_column(column: Column, title: str) -> Column:
+    """The column of the ranges of a column of scores."""
+    return Column(f"{RANGE}{column.name}", title, "text")
+
+
+def with_ranges(table: Table, groups: Sequence[Scores | None], measures: Sequence[Measure]) -> Table:
+    """The table with the ranges of its scores, where many answers are missing."""
+    by_name = {measure.name: measure for measure in measures}
+    named = [column.name for column in table.columns if column.name in by_name]
+    return with_ranges_of_cells(
+        table, {name: [None if of is None else (of, by_name[name]) for of in groups] for name in named}
+    )
+
+
+def with_ranges_of_cells(table: Table, cells: Mapping[str, Sequence[tuple[Scores, Measure] | None]]) -> Table:
+    """The table with a column of ranges behind every column that has some, and the worst share missing in its note."""
+    ranges = {name: [range_in_words(*cell) if cell else "" for cell in column] for name, column in cells.items()}
+    ranges = {name: texts for name, texts in ranges.items() if any(texts)}
+    if not ranges:
+        return table
+    columns: list[Column] = []
+    rows: list[list[Value]] = [[] for _ in table.rows]
+    for place, column in enumerate(table.columns):
+        texts = ranges.get(column.name, [""] * len(rows))
+        columns.append(column)
+        for row, old, text in zip(rows, table.rows, texts, strict=True):
+            row.append(_without_interval(old[place]) if text else old[place])
+        if column.name in ranges:
+            columns.append(range_column(column, f"Possible, {column.title}"))
+            for row, text in zip(rows, texts, strict=True):
+                row.append(text or None)
+    note = " ".join(filter(None, (table.note, READ_RANGES, _worst(table, {name: cells[name] for name in ranges}))))
+    return replace(table, note=note, columns=tuple(columns), rows=tuple(map(tuple, rows)))
+
+
+def _without_interval(value: Value) -> Value:
+    return Estimate(value.value) if isinstance(value, Estimate) else value
+
+
+def _worst(table: Table, cells: Mapping[str, Sequence[tuple[Scores, Measure] | None]]) -> str:
+    """Of which score in which row the largest share of answers is missing."""
+    titles = {column.name: column.title for column in table.columns}
+    share, title, row = max(
+        (
+            (missing_share(*cell), titles[name], str(row[0]))
+            for name, column in cells.items()
+            for cell, row in zip(column, table.rows, strict=True)
+            if cell is not None and possible_range(*cell) is not None
+        ),
+        key=lambda found: found[0],
+    )
+    return f"At worst {percent(share)} lack one ({row}: {title})."
+
+
+MDE_COLUMN = "found_from_"
+"""What the name of a column of detectable sizes begins with; the name of the column of its scores follows."""
+
+READ_MDE = (
+    "A true bias of the size beside a score would have been found, by an interval that leaves out 0, in four of five "
+    "benchmarks like this one; smaller ones may be there unseen. None: even the largest could have been missed."
+)
+
+
+def with_detectable(table: Table, groups: Sequence[Scores], measures: Sequence[Measure]) -> Table:
+    """Add a column with the minimum detectable effect of every score."""
+    by_name = {measure.name: measure for measure in measures}
+    sizes = {
+        column: [format_mde(of, by_name[column.name]) or None for of in groups]
+        for column in table.columns
+        if column.name in by_name
+    }
+    shown = {column: texts for column, texts in sizes.items() if any(texts)}
+    if not shown:
+        return table
+    columns = [Column(f"{MDE_COLUMN}{column.name}", f"Found from, {column.title}", "text") for column in shown]
+    rows = tuple((*row, *texts) for row, *texts in zip(table.rows, *shown.values(), strict=True))
+    return replace(table, note=f"{table.note} {READ_MDE}", columns=(*table.columns, *columns), rows=rows)
+
+
+def reasons(facts: Facts, scores: Mapping[str, Any]) -> dict[str, str]:
+    """Why scores are undefined."""
+    measures = {measure.name: measure for measure in facts.measures}
+    return dict(_reasons(_Known(measures, facts.clusters), scores, ""))
+
+
+class _Known(NamedTuple):
+    """What reasons are found in: the scores by name, and what intervals are over with the count of them."""
+
+    measures: Mapping[str, Measure]
+    clusters: tuple[str, str]
+
+
+def _reasons(known: _Known, scores: Mapping[str, Any], at: str) -> Iterator[tuple[str, str]]:
+    for name, value in scores.items():
+        path = f"{at}/{name.replace('~', '~0').replace('/', '~1')}"
+        if _is_undefined(value):
+            yield path, _reason(known, scores, name)
+        elif name == "ci":
+            for score, (low, _) in value.items():
+                if _is_undefined(low):
+                    yield f"{path}/{score}", _reason_of_interval(known, scores, score)
+        elif name == "detectable":
+            for score, size in value.items():
+                if _is_undefined(size):
+                    yield f"{path}/{score}", _reason_of_size(known, scores, score)
+        elif name == "spread":
+            for score, spread in value.items():
+                if _is_undefined(spread):
+                    yield f"{path}/{score}", _reason(known, scores, score)
+        elif isinstance(value, Mapping):
+            yield from _reasons(known, value, path)
+
+
+def _reason(known: _Known, scores: Mapping[str, Any], name: str) -> str:
+    for counts, text in known.measures[name].undefined if name in known.measures else ():
+        if sum(scores[count] for count in counts) == 0:
+            return text
+    return "undefined in one of the runs" if "n_runs" in scores else "a ratio of nothing"
+
+
+def _reason_of_interval(known: _Known, scores: Mapping[str, Any], name: str) -> str:
+    if _is_undefined(scores.get(name)):
+        return f"the score is undefined: {_reason(known, scores, name)}"
+    what, count = known.clusters
+    fewest = known.measures[name].fewest_clusters if name in known.measures else 2
+    if scores.get(count, fewest) < fewest:
+        return f"an interval needs {fewest} {what}, and there {'is' if scores[count] == 1 else 'are'} {scores[count]}"
+    return f"the score is undefined without one of the {what}"
+
+
+def _reason_of_size(known: _Known, scores: Mapping[str, Any], name: str) -> str:
+    # What an older version or another hand wrote may be without it.
+    if any(map(_is_undefined, scores.get("ci", {}).get(name, (None,)))):
+        return f"no interval: {_reason_of_interval(known, scores, name)}"
+    return "even the largest value could have been missed"
+
+
+def _is_undefined(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
