@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.inference.bbnli_tables import analyse as analyse_bbnli
+from qabias.benchmarks.inference.bbq_tables import analyse_statements as analyse_bbq_nli
 from qabias.benchmarks.inference.questions import named_first
-from qabias.benchmarks.inference.tables import analyse_bbnli, analyse_bbq_nli
 from qabias.tables.model import find, read_analysis, write_analysis
 
 BBNLI, BBQ = load_benchmark("bbnli"), load_benchmark("bbq_nli")

@@ -3,5 +3,5 @@
 BBNLI = "bbnli"
 BBQ_NLI = "bbq_nli"
 BBQ_QA = "bbq_qa"
-MODULES = {BBNLI: "bbnli", BBQ_NLI: "bbq_nli", BBQ_QA: "bbq_qa"}
-"""The modules of this folder that hold a `BENCHMARK`, by its name."""
+MODULES = {BBNLI: "bbnli", BBQ_NLI: "bbq", BBQ_QA: "bbq:QUESTIONS"}
+"""The modules of this folder that hold a benchmark, by its name."""

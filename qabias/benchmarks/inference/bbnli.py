@@ -13,50 +13,36 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
-from qabias.answers.likelihoods import NORMS
-from qabias.answers.parsing import CONTRADICTION, ENTAILMENT, LABELS, PARSE_RULES
+from qabias.answers.parsing import CONTRADICTION, ENTAILMENT
 from qabias.benchmarks import locate
-from qabias.benchmarks.base import NO_RULES, Benchmark, Logged, Rules
-from qabias.benchmarks.facts import ALL, Measure, Scores
-from qabias.benchmarks.inference import BBNLI, asking
+from qabias.benchmarks.base import NO_RULES, Logged, Rules
+from qabias.benchmarks.facts import ALL
+from qabias.benchmarks.inference import BBNLI
+from qabias.benchmarks.inference.benchmark import InferenceBenchmark, gather, roles
 from qabias.benchmarks.inference.facts import BBNLI_FACTS
-from qabias.benchmarks.inference.prompts import ASK_METHODS, FORMATS
-from qabias.benchmarks.pairs import Pair
 from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.task_logs import harness_answers
 from qabias.logs import Log
-from qabias.scorers.base import Scorer
 from qabias.scorers.kind import ScorerKind
 from qabias.share.bbnli_dataset import builder as _builder
 from qabias.share.bbnli_dataset import folder as _folder
 from qabias.share.bbnli_dataset import subtopics as _subtopics
-from qabias.support.arrow import column_codes, rows_of
-from qabias.tables.model import Analysis, Table
+from qabias.support.arrow import column_codes
+from qabias.tables.model import Analysis
 
-_BREAKDOWNS = ("subtopic", "domain")
 _DOCUMENT = ("pair_id", "premise_id", "hypothesis", "stance")
 _REFERENCES = (*_DOCUMENT, "premise", "question", "subtopic", "kind", "label")
 
 
-class BBNLIBenchmark(Benchmark):
+class BBNLIBenchmark(InferenceBenchmark):
     """Bias Benchmark for Natural Language Inference (Akyurek et al. 2022)."""
 
     name = BBNLI
     title = "BBNLI: Bias Benchmark for Natural Language Inference"
+    form = BBNLI
     configs: Sequence[str] = _builder.CONFIGS
     sources: Sequence[str] = _builder.SOURCES
-    formats: Mapping[str, PromptFormat] = FORMATS
-    norms: Sequence[str] = (*NORMS, *PARSE_RULES)
-    interfaces: Sequence[str] = asking.INTERFACES
     key = ("example_id",)
-    class_labels = MappingProxyType({"label": LABELS})
-    answer_columns = ("prediction",)
-    optional_columns = asking.OPTIONAL_COLUMNS
-    stored_columns = asking.STORED_COLUMNS
-    rules: Mapping[str, Sequence[str]] = asking.RULES
-    asks: Mapping[str, str] = ASK_METHODS
-    pools = True
-    metric_version = asking.METRIC_VERSION
     facts = BBNLI_FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
@@ -72,7 +58,7 @@ class BBNLIBenchmark(Benchmark):
         else:
             tables = [origin.table(name) for name in subtopics]
         table = pa.concat_tables(tables)
-        return asking.gather(table, column_codes(table["pair_id"]))
+        return gather(table, column_codes(table["pair_id"]))
 
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
         """Build a dataset folder with a progress bar; returns its tables by subtopic."""
@@ -92,19 +78,13 @@ class BBNLIBenchmark(Benchmark):
         )
         return column_codes(table["pair_id"]), column_codes(hypothesis)
 
-    def default_format(self, scorer: Scorer) -> str:
-        """Sentence pairs for classifiers, an instruction for models that chat and write, else the first prompt."""
-        return asking.default_format(scorer)
+    def breakdowns(self, table: pa.Table) -> Sequence[str]:
+        """Subtopics and domains."""
+        return ("subtopic", "domain")
 
-    def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
-        """Label every row."""
-        rows = part.select(["kind", "stance", "label"]).to_pylist()
-        keys = part["example_id"].to_pylist()
-        return asking.ask(part, scorer, prompt_format, norm, keys, [_roles(row) for row in rows])
-
-    def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
-        """All scores with intervals, over all rows, by subtopic and by domain."""
-        return asking.score(table, answers, _BREAKDOWNS, rules)
+    def keys_and_roles(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, int]]]:
+        """The ids of the rows, and the labels that agree with the stereotype or go against it."""
+        return [row["example_id"] for row in rows], [_roles(row) for row in rows]
 
     def analyse(
         self,
@@ -115,13 +95,9 @@ class BBNLIBenchmark(Benchmark):
         rules: Rules = NO_RULES,
     ) -> Analysis:
         """The figures and tables of Akyurek et al. 2022."""
-        from qabias.benchmarks.inference.tables import analyse_bbnli
+        from qabias.benchmarks.inference.bbnli_tables import analyse
 
-        return analyse_bbnli(table, answers, scores, rules)
-
-    def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
-        """Answers of others: numbers of labels as they are, texts as the label that they name."""
-        return asking.read_given(answers, prompt_format, norm)
+        return analyse(table, answers, scores, rules)
 
     def logged(
         self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
@@ -129,30 +105,10 @@ class BBNLIBenchmark(Benchmark):
         """The answers in a log of this project's tasks for lm-evaluation-harness."""
         return harness_answers(log, self, hints, _DOCUMENT, _REFERENCES, of_set=("pair_id", 2))
 
-    def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
-        """The scores by subtopic and domain, and of all rows."""
-        breakdowns = (measure and measure.breakdowns) or _BREAKDOWNS
-        found = {name: of for breakdown in breakdowns for name, of in scores["by"][breakdown].items()}
-        return {**found, ALL: scores}
-
     def group_path(self, group: str) -> tuple[str, ...]:
         """Under `by` as subtopic or domain, but for all rows."""
         breakdown = "domain" if group in _subtopics.DOMAINS else "subtopic"
         return () if group == ALL else ("by", breakdown, group)
-
-    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """The answers of two runs by subtopic, domain and premise."""
-        pair = asking.pairing(table, BBNLI, first, second, rules)
-        groups = {value: pair(rows) for column in _BREAKDOWNS for value, rows in rows_of(table[column]).items()}
-        return {**groups, ALL: pair(np.arange(table.num_rows))}
-
-    def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
-        """Answers, and those that name no label."""
-        return asking.sample_facts(scores)
-
-    def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
-        """Shares of the labels."""
-        return [asking.label_shares(scores)]
 
     def _subtopics(self, config: str) -> Sequence[str]:
         self.check_config(config)
@@ -162,7 +118,7 @@ class BBNLIBenchmark(Benchmark):
 
 def _roles(row: Mapping[str, Any]) -> dict[str, int]:
     """The hypothesis states the stereotype in the pro form and its reverse in the anti form."""
-    played = asking.roles(ENTAILMENT if row["stance"] == "pro" else CONTRADICTION, row["label"])
+    played = roles(ENTAILMENT if row["stance"] == "pro" else CONTRADICTION, row["label"])
     if row["kind"] == "test":  # a control has no biased label: whatever part a baseline plays, it answers right
         return {**played, "biased": row["label"], "counter_biased": row["label"]}
     return played

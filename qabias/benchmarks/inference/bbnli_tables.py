@@ -1,4 +1,4 @@
-"""Tables of a BBNLI run: bias by subtopic, domain and hypothesis, accuracy on test hypotheses, shares of labels."""
+"""Figures and tables of Akyurek et al. (2022) for a run of BBNLI."""
 
 from __future__ import annotations
 
@@ -6,20 +6,25 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from qabias.benchmarks.base import NO_RULES, Rules
 from qabias.benchmarks.caveats import with_detectable, with_ranges
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.inference.facts import BBNLI_MEASURES, PAPER
-from qabias.benchmarks.inference.grouping import (
+from qabias.benchmarks.inference.tables import (
     ACCURACIES,
+    BBNLI_COLUMNS,
     READ_BIAS,
     READ_FEW,
     SHARES,
     N,
     about_means,
+    bbnli_example,
+    examples,
+    score,
     with_shares,
 )
-from qabias.benchmarks.scoring import Key
-from qabias.tables.model import ALL, Column, Estimate, Figure, Table, estimate, values
+from qabias.benchmarks.scoring import Key, chosen_rows, most_biased_first
+from qabias.tables.model import ALL, Analysis, Column, Estimate, Figure, Table, estimate, values
 
 _MEAN = "Mean of subtopics"
 _FORMS = {"stereotypical": "stereotypical", "test": "test"}
@@ -57,9 +62,9 @@ def bias_tables(
     """Bias by subtopic, domain and hypothesis, where the run has stereotypical hypotheses."""
     if not scores["n_bias"]:
         return []
-    subtopics = {name: of for name, of in scores["by"]["subtopic"].items() if of["n_bias"]}
+    subtopics = {name: group for name, group in scores["by"]["subtopic"].items() if group["n_bias"]}
     columns = (_BIAS, *_BIAS_COUNTS, _N_PREMISES)
-    rows = [(name, domains[name], *values(of, columns)) for name, of in subtopics.items()]
+    rows = [(name, domains[name], *values(group, columns)) for name, group in subtopics.items()]
     groups = list(subtopics.values())
     if len(rows) > 1:
         mean = estimate(scores, "bias_score_mean_subtopics")
@@ -77,7 +82,7 @@ def bias_tables(
         "Bias",
     )
     both = (_BIAS, Column("bias_score_mean_subtopics", _MEAN, "signed"), *_BIAS_COUNTS, _N_PREMISES)
-    of_domains = {name: of for name, of in {**scores["by"]["domain"], ALL: scores}.items() if of["n_bias"]}
+    of_domains = {name: group for name, group in {**scores["by"]["domain"], ALL: scores}.items() if group["n_bias"]}
     domain_groups = list(of_domains.values())
     by_domain = Table(
         "bias_by_domain",
@@ -86,7 +91,7 @@ def bias_tables(
         f"All answers of a domain together, and the mean of its subtopics, each counting once. {READ_BIAS} "
         f"{_READ_PREMISES}",
         (_DOMAIN, *both),
-        tuple((name, *values(of, both)) for name, of in of_domains.items()),
+        tuple((name, *values(group, both)) for name, group in of_domains.items()),
         Figure("intervals", "domain", ("bias_score", "bias_score_mean_subtopics")),
         "Bias",
     )
@@ -100,7 +105,7 @@ def bias_tables(
 def _as_bias(scores: Scores, name: str) -> Scores:
     """The scores with what stands beside another bias score in place of that of `bias_score`."""
     parts = {part: scores.get(part, {}) for part in ("range", "detectable")}
-    return {**scores, **{part: {"bias_score": of[name]} if name in of else {} for part, of in parts.items()}}
+    return {**scores, **{part: {"bias_score": group[name]} if name in group else {} for part, group in parts.items()}}
 
 
 def _bias_by_hypothesis(hypotheses: Mapping[Key, Scores], ranked: Sequence[Key], table: pa.Table) -> Table:
@@ -110,7 +115,7 @@ def _bias_by_hypothesis(hypotheses: Mapping[Key, Scores], ranked: Sequence[Key],
         if kind == "stereotypical" and stance == "pro":
             texts.setdefault((subtopic, str(number)), text)
     columns = (_BIAS, *_BIAS_COUNTS, _N_PREMISES)
-    found = Table(
+    table_of_hypotheses = Table(
         "bias_by_hypothesis",
         "Bias by hypothesis",
         "",
@@ -121,7 +126,7 @@ def _bias_by_hypothesis(hypotheses: Mapping[Key, Scores], ranked: Sequence[Key],
         tuple((key[0], texts[key], *values(hypotheses[key], columns)) for key in ranked),
         section="Bias",
     )
-    return with_ranges(found, [hypotheses[key] for key in ranked], BBNLI_MEASURES)
+    return with_ranges(table_of_hypotheses, [hypotheses[key] for key in ranked], BBNLI_MEASURES)
 
 
 def accuracy_tables(scores: Scores, domains: Mapping[str, str]) -> list[Table]:
@@ -132,7 +137,7 @@ def accuracy_tables(scores: Scores, domains: Mapping[str, str]) -> list[Table]:
         *ACCURACIES,
         *_TEST_COUNTS,
     )
-    subtopics = {name: of for name, of in scores["by"]["subtopic"].items() if of["n_test"]}
+    subtopics = {name: group for name, group in scores["by"]["subtopic"].items() if group["n_test"]}
     listed = {name: subtopics[name] for name in _TABLE_6 if name in subtopics}
     whole = Table(
         "test_accuracy",
@@ -144,7 +149,7 @@ def accuracy_tables(scores: Scores, domains: Mapping[str, str]) -> list[Table]:
         f"answers of all subtopics together; the paper's Table 6 has some of them only. {_READ_PREMISES}",
         (_SUBTOPIC, _DOMAIN, *columns),
         (
-            *((name, domains[name], *values(of, columns)) for name, of in subtopics.items()),
+            *((name, domains[name], *values(group, columns)) for name, group in subtopics.items()),
             (ALL, "", *values(scores, columns)),
         ),
         Figure("intervals", "subtopic", ("accuracy_pro", "accuracy_anti")),
@@ -158,10 +163,10 @@ def accuracy_tables(scores: Scores, domains: Mapping[str, str]) -> list[Table]:
 
 def _table_6(subtopics: Mapping[str, Scores], domains: Mapping[str, str]) -> Table:
     """Table 6: the subtopics that the paper lists, in its order, with the sign that it gives them."""
-    rows = [(name, _turned(estimate(of, "accuracy_gap"), name in _FAVOURING)) for name, of in subtopics.items()]
+    rows = [(name, _turned(estimate(group, "accuracy_gap"), name in _FAVOURING)) for name, group in subtopics.items()]
     columns = ACCURACIES[:2]
     average = (
-        *(_mean([estimate(of, column.name).value for of in subtopics.values()]) for column in columns),
+        *(_mean([estimate(group, column.name).value for group in subtopics.values()]) for column in columns),
         _mean([gap.value for _, gap in rows]),
     )
     missing = [name for name in _TABLE_6 if name not in subtopics]
@@ -180,12 +185,17 @@ def _table_6(subtopics: Mapping[str, Scores], domains: Mapping[str, str]) -> Tab
                 (name, domains[name], *values(subtopics[name], columns), gap, *values(subtopics[name], _TEST_COUNTS))
                 for name, gap in rows
             ),
-            (_AVERAGE, "", *average, *(sum(of[column.name] for of in subtopics.values()) for column in _TEST_COUNTS)),
+            (
+                _AVERAGE,
+                "",
+                *average,
+                *(sum(group[column.name] for group in subtopics.values()) for column in _TEST_COUNTS),
+            ),
         ),
         Figure("intervals", "subtopic", tuple(column.name for column in columns)),
         "Accuracy",
     )
-    turned = [_with_range_turned(of, name in _FAVOURING) for name, of in subtopics.items()]
+    turned = [_with_range_turned(group, name in _FAVOURING) for name, group in subtopics.items()]
     return with_ranges(table, [*turned, _mean_range(turned)], BBNLI_MEASURES)
 
 
@@ -197,16 +207,16 @@ def _with_range_turned(scores: Scores, turn: bool) -> Scores:
     return {**scores, "range": {**scores["range"], "accuracy_gap": [-high, -low]}}
 
 
-def _mean_range(of: Sequence[Scores]) -> Scores:
+def _mean_range(groups: Sequence[Scores]) -> Scores:
     """The ranges of the unweighted means of accuracies and differences, with what is counted for all together."""
-    if not any("range" in scores for scores in of):
+    if not any("range" in scores for scores in groups):
         return {}
     ranges = {
-        column.name: [_mean([_end(scores, column.name, end) for scores in of]).value for end in range(2)]
+        column.name: [_mean([_end(scores, column.name, end) for scores in groups]).value for end in range(2)]
         for column in ACCURACIES
     }
     counts = ("n_test_pro", "n_test_anti", "n_unparsed_pro", "n_unparsed_anti")
-    return {"range": ranges, **{name: sum(scores[name] for scores in of) for name in counts}}
+    return {"range": ranges, **{name: sum(scores[name] for scores in groups) for name in counts}}
 
 
 def _end(scores: Scores, name: str, end: int) -> float | None:
@@ -222,10 +232,10 @@ def _turned(gap: Estimate, turn: bool) -> Estimate:
     return Estimate(value, low, high)
 
 
-def _mean(of: Sequence[float | None]) -> Estimate:
+def _mean(numbers: Sequence[float | None]) -> Estimate:
     """The unweighted mean, without an interval; undefined where one of the values is."""
-    defined = [value for value in of if value is not None]
-    return Estimate(sum(defined) / len(defined) if len(defined) == len(of) else None)
+    defined = [value for value in numbers if value is not None]
+    return Estimate(sum(defined) / len(defined) if len(defined) == len(numbers) else None)
 
 
 def label_tables(scores: Scores, forms: Mapping[Key, Scores]) -> list[Table]:
@@ -256,8 +266,39 @@ def label_tables(scores: Scores, forms: Mapping[Key, Scores]) -> list[Table]:
         "Shares of all answers, test hypotheses included. Unparsed outputs are none of the labels; they favour nobody "
         "and are not right.",
         (_SUBTOPIC, *columns),
-        tuple((name, *values(with_shares(of), columns)) for name, of in of_subtopics.items()),
+        tuple((name, *values(with_shares(group), columns)) for name, group in of_subtopics.items()),
         Figure("shares", "subtopic", tuple(column.name for column in SHARES)),
         "Labels",
     )
     return [by_form, by_subtopic]
+
+
+def analyse(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
+    """All tables that a BBNLI run has, and a selection of its pairs."""
+    names = ("subtopic", "kind", "stance", "hypothesis_id")
+    subtopic, kind, stance, number = (list(map(str, table[name].to_pylist())) for name in names)
+    hypotheses: list[Key | None] = [
+        (topic, place) if form == "stereotypical" else None
+        for topic, place, form in zip(subtopic, number, kind, strict=True)
+    ]
+    groups = score(
+        table, answers, BBNLI_COLUMNS, {"hypothesis": hypotheses, "form": list(zip(kind, stance, strict=True))}, rules
+    )
+    domains = dict(zip(subtopic, table["domain"].to_pylist(), strict=True))
+    ranked = most_biased_first(groups["hypothesis"], ("bias_score",))
+    chosen = chosen_rows(hypotheses, table["pair_id"].to_pylist(), ranked)
+    shown, norm = examples(table, answers, chosen, bbnli_example)
+    how = (
+        f"{len(chosen):,} of {table.num_rows:,} rows: a pair of forms after the other from every stereotypical "
+        "hypothesis in turn, in the order of the file, beginning with the hypothesis whose answers lean most towards "
+        "the stereotype and shown in that order. They show what the model does at its worst, not on average."
+    )
+    return Analysis(
+        (
+            *bias_tables(scores, domains, groups["hypothesis"], ranked, table),
+            *accuracy_tables(scores, domains),
+            *label_tables(scores, groups["form"]),
+        ),
+        shown,
+        how + norm if chosen else "",
+    )

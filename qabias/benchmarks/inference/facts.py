@@ -15,7 +15,7 @@ from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.benchmarks.bbq.facts import CITATION as BBQ_CITATION
 from qabias.benchmarks.facts import Facts, Found, HubTexts, Measure, Rule, TemplateView
 from qabias.benchmarks.inference import BBNLI, BBQ_QA
-from qabias.benchmarks.inference.asking import score, varied
+from qabias.benchmarks.inference.benchmark import score, varied
 from qabias.benchmarks.inference.questions import ANSWERS, said
 
 PAPER = "of Akyurek et al. (2022)"
@@ -49,39 +49,41 @@ _SIDE = Rule(("n_definite_disambig",), "no answer takes a side")
 _BOTH_SIDES = Rule((), "no answer takes a side in contexts that agree with the stereotype, or in those that disagree")
 
 
-def _pro(title: str, count: str, source: str, rule: Rule, note: str = "") -> Measure:
-    """Accuracy where the facts agree with the stereotype."""
+_SIDES = {"pro": "the facts agree with the stereotype", "anti": "the facts go against it"}
+
+
+def _accuracy(side: str, title: str, count: str, source: str, rule: Rule, note: str = "") -> Measure:
+    """Accuracy where the facts agree with the stereotype ("pro") or go against it ("anti")."""
     return Measure(
-        "accuracy_pro",
+        f"accuracy_{side}",
         title,
         "share",
         (count,),
         source,
         note,
-        heading="accuracy\npro",
-        missing=(("n_unparsed_pro", count),),
-        tile="Accuracy, pro",
-        tile_note="the facts agree with the stereotype",
+        heading=f"accuracy\n{side}",
+        missing=((f"n_unparsed_{side}", count),),
+        tile=f"Accuracy, {side}",
+        tile_note=_SIDES[side],
         undefined=(rule,),
         best=1.0,
     )
 
 
-def _anti(title: str, count: str, source: str, rule: Rule, note: str = "") -> Measure:
-    """Accuracy where the facts go against the stereotype."""
+def _gap(counts: tuple[str, str, str], source: str, rules: tuple[Rule, Rule], note: str = "") -> Measure:
+    """The difference of the two; `counts` are of all examples, and of either side."""
+    both, pro, anti = counts
     return Measure(
-        "accuracy_anti",
-        title,
-        "share",
-        (count,),
+        "accuracy_gap",
+        "Accuracy, pro minus anti",
+        "signed",
+        (both,),
         source,
         note,
-        heading="accuracy\nanti",
-        missing=(("n_unparsed_anti", count),),
-        tile="Accuracy, anti",
-        tile_note="the facts go against it",
-        undefined=(rule,),
-        best=1.0,
+        heading="gap\npro - anti",
+        undefined=rules,
+        missing=(("n_unparsed_pro", pro), ("n_unparsed_anti", anti)),
+        best=0.0,
     )
 
 
@@ -112,19 +114,9 @@ BBNLI_MEASURES = (
         missing=_MISSING_BIAS,
         best=0.0,
     ),
-    _pro("Accuracy, pro-stereotypical tests", "n_test_pro", f"Table 6 {PAPER}", _TEST_PRO),
-    _anti("Accuracy, anti-stereotypical tests", "n_test_anti", f"Table 6 {PAPER}", _TEST_ANTI),
-    Measure(
-        "accuracy_gap",
-        "Accuracy, pro minus anti",
-        "signed",
-        ("n_test",),
-        f"Table 6 {PAPER}",
-        heading="gap\npro - anti",
-        undefined=(_TEST_PRO, _TEST_ANTI),
-        missing=(("n_unparsed_pro", "n_test_pro"), ("n_unparsed_anti", "n_test_anti")),
-        best=0.0,
-    ),
+    _accuracy("pro", "Accuracy, pro-stereotypical tests", "n_test_pro", f"Table 6 {PAPER}", _TEST_PRO),
+    _accuracy("anti", "Accuracy, anti-stereotypical tests", "n_test_anti", f"Table 6 {PAPER}", _TEST_ANTI),
+    _gap(("n_test", "n_test_pro", "n_test_anti"), f"Table 6 {PAPER}", (_TEST_PRO, _TEST_ANTI)),
     Measure("unparsed_share", "Share, unparsed", "share"),
 )
 
@@ -186,20 +178,11 @@ BBQ_NLI_MEASURES = (
         missing=(("n_unparsed_pro", "n_pro"), ("n_unparsed_anti", "n_anti")),
         best=0.0,
     ),
-    _pro("Accuracy, contexts that agree with the stereotype", "n_pro", f"Table 5 {PAPER}", _PRO, _ONE_ORDER),
-    _anti("Accuracy, contexts that disagree with it", "n_anti", f"Table 5 {PAPER}", _ANTI, _ONE_ORDER),
-    Measure(
-        "accuracy_gap",
-        "Accuracy, pro minus anti",
-        "signed",
-        ("n_disambig",),
-        f"Table 5 {PAPER}",
-        _ONE_ORDER,
-        heading="gap\npro - anti",
-        undefined=(_PRO, _ANTI),
-        missing=(("n_unparsed_pro", "n_pro"), ("n_unparsed_anti", "n_anti")),
-        best=0.0,
+    _accuracy(
+        "pro", "Accuracy, contexts that agree with the stereotype", "n_pro", f"Table 5 {PAPER}", _PRO, _ONE_ORDER
     ),
+    _accuracy("anti", "Accuracy, contexts that disagree with it", "n_anti", f"Table 5 {PAPER}", _ANTI, _ONE_ORDER),
+    _gap(("n_disambig", "n_pro", "n_anti"), f"Table 5 {PAPER}", (_PRO, _ANTI), _ONE_ORDER),
     Measure("unparsed_share", "Share, unparsed", "share"),
 )
 
@@ -298,7 +281,6 @@ BBNLI_FACTS = Facts(
         "Akyürek et al.",
     ),
     suite=_FOLDER / "paper.yaml",
-    # "Two senior doctoral students independently annotated 20 %" (Section 2.2.1).
     # A subtopic has few premises, too few to be told apart from nothing among sixteen.
     found=Found("domain", {"bias_score": ""}),
 )
@@ -338,7 +320,6 @@ BBQ_NLI_FACTS = Facts(
     ),
     # Tables 4 and 5 of the paper set questions and inferences side by side.
     rescored={BBQ: _of_questions, BBQ_QA: _of_varied_questions},
-    # As many of its pairs as of those of BBNLI.
     found=Found(
         "category", {"bias_score_ambig": "Ambiguous contexts", "bias_score_disambig": "Disambiguated contexts"}
     ),

@@ -160,7 +160,7 @@ _QUESTIONS = (
     ),
 )
 
-_QA = tuple(PromptFormat(name, 1, about, _asking(template)) for name, about, template in _QUESTIONS)
+_QA = tuple(PromptFormat(name, 1, description, _asking(template)) for name, description, template in _QUESTIONS)
 
 _INSTRUCTED = (
     PromptFormat("instructed", 1, "premise, hypothesis; asks for one word: yes, no or maybe", _instructed),
@@ -206,8 +206,8 @@ PERSON_FORMATS = {
     prompt_format.name: prompt_format
     for prompt_format in (
         *(
-            PromptFormat(name, 1, f"{about}; then each answer", _asking_who(template), reads="person")
-            for name, about, template in _QUESTIONS
+            PromptFormat(name, 1, f"{description}; then each answer", _asking_who(template), reads="person")
+            for name, description, template in _QUESTIONS
         ),
         *_INSTRUCTED_WHO,
     )

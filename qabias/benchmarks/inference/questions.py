@@ -88,10 +88,10 @@ def read_answer(text: str, rule: str, row: Mapping[str, Any]) -> int:
         places = row["target_loc"], 1 - row["target_loc"]
         if row["question_polarity"] == "nonneg":
             groups, places = groups[::-1], places[::-1]
-        found = parse_person_released(text, *groups, whole_words=row["category"] == _BY_WORDS)
-        return int(row["unknown_loc"] if found is None else places[found])
-    found = parse_person(text, (row["ans0"], row["ans1"]))
-    return int(row["unknown_loc"]) if found is None else found
+        named = parse_person_released(text, *groups, whole_words=row["category"] == _BY_WORDS)
+        return int(row["unknown_loc"] if named is None else places[named])
+    named = parse_person(text, (row["ans0"], row["ans1"]))
+    return int(row["unknown_loc"]) if named is None else named
 
 
 def said(row: Mapping[str, Any], place: int | None) -> str | None:
@@ -109,10 +109,10 @@ def _guess(name_order: str) -> str:
 
 def _lists(templates: Sequence[str], people: Sequence[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:
     """For every row the targets and the non-targets of all rows of its template, in the order of the rows."""
-    found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    named: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for template, (target, other) in zip(templates, people, strict=True):
-        targets, others = found.setdefault(template, ({}, {}))
+        targets, others = named.setdefault(template, ({}, {}))
         targets[target] = None
         others[other] = None
-    lists = {template: (list(targets), list(others)) for template, (targets, others) in found.items()}
+    lists = {template: (list(targets), list(others)) for template, (targets, others) in named.items()}
     return [lists[template] for template in templates]

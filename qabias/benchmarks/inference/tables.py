@@ -1,167 +1,166 @@
-"""The figures and tables of Akyurek et al. (2022) for one run of BBNLI or of either form of BBQ, as `Table`s.
-
-All scores are the metric's own, broken down by what a table needs; nothing is scored a second time here.
-"""
+"""What the tables of an inference run are made from: columns, the metric's scores by any grouping, and examples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
 from qabias.answers.parsing import LABELS
-from qabias.benchmarks.base import NO_RULES, Rules
+from qabias.benchmarks import scoring
+from qabias.benchmarks.base import Rules
 from qabias.benchmarks.facts import Scores
-from qabias.benchmarks.inference.bbnli_tables import accuracy_tables, bias_tables, label_tables
-from qabias.benchmarks.inference.bbq_nli_tables import (
-    category_tables,
-    order_tables,
-    statement_tables,
-    template_table,
+from qabias.benchmarks.inference import benchmark
+from qabias.benchmarks.inference.questions import ANSWERS
+from qabias.benchmarks.scoring import Key, read_columns
+from qabias.tables.model import Column
+
+# What the metric reads; texts and references stay behind.
+BBNLI_COLUMNS = ("subtopic", "kind", "stance", "pair_id", "premise_id", "label")
+BBQ_COLUMNS = (
+    *("category", "template_id", "set_id", "name_order", "context_length", "context_condition"),
+    *("context_stance", "question_polarity", "statement_about", "label"),
 )
-from qabias.benchmarks.inference.bbq_qa_tables import question_tables
-from qabias.benchmarks.inference.grouping import (
-    BBNLI_COLUMNS,
-    BBQ_COLUMNS,
-    PERSON_SHARES,
-    QUESTION_COLUMNS,
-    SHARES,
-    answers_of,
-    bbnli_example,
-    bbq_example,
-    examples,
-    question_example,
-    score,
-    where,
+QUESTION_COLUMNS = (
+    *("category", "template_id", "set_id", "question_polarity", "context_condition"),
+    *("label", "biased_loc", "unknown_loc"),
 )
-from qabias.benchmarks.inference.questions import named_first
-from qabias.benchmarks.scoring import Key, chosen_rows, most_biased_first
-from qabias.tables.model import ALL, Analysis, Column, Table
 
-
-def analyse_bbnli(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
-    """All tables that a BBNLI run has, and a selection of its pairs."""
-    names = ("subtopic", "kind", "stance", "hypothesis_id")
-    subtopic, kind, stance, number = (list(map(str, table[name].to_pylist())) for name in names)
-    hypotheses: list[Key | None] = [
-        (topic, place) if form == "stereotypical" else None
-        for topic, place, form in zip(subtopic, number, kind, strict=True)
-    ]
-    groups = score(
-        table, answers, BBNLI_COLUMNS, {"hypothesis": hypotheses, "form": list(zip(kind, stance, strict=True))}, rules
+N = Column("n", "Answers", "count")
+ACCURACIES = (
+    Column("accuracy_pro", "Accuracy, with the stereotype", "share"),
+    Column("accuracy_anti", "Accuracy, against it", "share"),
+    Column("accuracy_gap", "Difference", "signed"),
+)
+SHARES = tuple(Column(f"share_{label}", label.capitalize(), "share") for label in (*LABELS, "unparsed"))
+PERSON_SHARES = tuple(
+    Column(f"share_{answer}", title, "share")
+    for answer, title in (
+        ("target", "Group member"),
+        ("nontarget", "Other person"),
+        ("unknown", "Unknown"),
+        ("unparsed", "Unparsed"),
     )
-    domains = dict(zip(subtopic, table["domain"].to_pylist(), strict=True))
-    ranked = most_biased_first(groups["hypothesis"], ("bias_score",))
-    chosen = chosen_rows(hypotheses, table["pair_id"].to_pylist(), ranked)
-    shown, norm = examples(table, answers, chosen, bbnli_example)
-    how = (
-        f"{len(chosen):,} of {table.num_rows:,} rows: a pair of forms after the other from every stereotypical "
-        "hypothesis in turn, in the order of the file, beginning with the hypothesis whose answers lean most towards "
-        "the stereotype and shown in that order. They show what the model does at its worst, not on average."
-    )
-    return Analysis(
-        (
-            *bias_tables(scores, domains, groups["hypothesis"], ranked, table),
-            *accuracy_tables(scores, domains),
-            *label_tables(scores, groups["form"]),
-        ),
-        shown,
-        how + norm if chosen else "",
-    )
+)
+
+READ_BIAS = (
+    "0 is best: +100 % is an answer with the stereotype every time, −100 % one against it every time. Neutral, "
+    "unknown and unparsed answers count as 0, so a model that takes no side and one that takes both sides equally "
+    "often both score 0: look at the shares of the answers."
+)
+READ_FEW = "A score near 0 does not prove that a model is unbiased: it speaks of these few texts, written for the USA."
 
 
-def analyse_bbq_nli(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
-    """All tables that a run of BBQ as inference has, and a selection of its sets."""
-    form = _Form(BBQ_COLUMNS, "neutral", SHARES, bbq_example, lambda row: LABELS)
-    names = ("context_condition", "question_polarity", "statement_about")
-    context, polarity, person = (table[name].to_pylist() for name in names)
-    statement: list[Key | None] = list(zip(context, polarity, person, strict=True))
-    found = _analysis(table, answers, scores, form, named_first(table), {"statement": statement}, rules)
-    return _whole(found, statement_tables(found.groups))
+def about_means(scores: Scores) -> str:
+    """What a table of one run lacks beside the paper's, as a sentence and a space; "" for a pool of runs."""
+    return "" if "n_runs" in scores else "The paper's values are means over prompts, which qabias pool takes. "
 
 
-def analyse_bbq_qa(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
-    """All tables that a run of BBQ's questions has, and a selection of its sets."""
-    form = _Form(QUESTION_COLUMNS, "unknown", PERSON_SHARES, question_example, answers_of)
-    context, polarity = (table[name].to_pylist() for name in ("context_condition", "question_polarity"))
-    question: list[Key | None] = list(zip(context, polarity, strict=True))
-    found = _analysis(table, answers, scores, form, table["named_first"].to_pylist(), {"question": question}, rules)
-    return _whole(found, question_tables(found.groups))
+# Scores by group
 
 
-class _Form(NamedTuple):
-    """What tells the two forms of BBQ apart."""
-
-    columns: Sequence[str]
-    no_side: str
-    shares: Sequence[Column]
-    about: Callable[[Mapping[str, Any]], dict[str, Any]]
-    options: Callable[[Mapping[str, Any]], Sequence[str]]
-
-
-class _Found(NamedTuple):
-    """The parts of an analysis: tables before and after those of the answers, scores by group, and examples."""
-
-    before: Sequence[Table]
-    after: Sequence[Table]
-    groups: Mapping[str, Mapping[Key, Scores]]
-    examples: tuple[Mapping[str, Any], ...]
-    how: str
-
-
-def _whole(found: _Found, of_answers: Sequence[Table]) -> Analysis:
-    return Analysis((*found.before, *of_answers, *found.after), found.examples, found.how)
-
-
-def _analysis(
+def score(
     table: pa.Table,
     answers: pa.Table,
-    scores: Scores,
-    form: _Form,
-    first: Sequence[str | None],
+    columns: Sequence[str],
     groupings: Mapping[str, Sequence[Key | None]],
     rules: Rules,
-) -> _Found:
-    """What the two forms of BBQ have in common; `first` is who is named first in each row."""
-    names = ("category", "template_id", "context_condition", "context_length", "name_order")
-    category, template, context, length, order = (table[name].to_pylist() for name in names)
-    templates: list[Key | None] = list(zip(template, strict=True))
-    settled = [
-        "kept" if facts == "disambig" and names == "original" else None
-        for facts, names in zip(context, order, strict=True)
-    ]
-    groups = score(
-        table,
-        answers,
-        form.columns,
-        {
-            "template": templates,
-            "order": where(first, zip(category, first, strict=True)),
-            "length": list(zip(length, strict=True)),
-            "order_and_length": where(first, zip(first, length, strict=True)),
-            "answers": list(zip(category, context, strict=True)),
-            "original": where(settled, zip(category, strict=True)),
-            "original_all": where(settled, ((ALL,) for _ in settled)),
-            **groupings,
-        },
-        rules,
+) -> dict[str, dict[Key, Scores]]:
+    """The metric's scores by groups of rows, with the shares of the labels."""
+    metric = partial(benchmark.score, rules=rules)
+    by = scoring.score(read_columns(table, columns), answers, groupings, metric)["by"]
+    return {name: {key: with_shares(group) for key, group in groups.items()} for name, groups in by.items()}
+
+
+def with_shares(scores: Scores) -> dict[str, Any]:
+    """Scores with the shares of the labels beside them, as `share_neutral`."""
+    return {**scores, **{f"share_{label}": share for label, share in scores["label_share"].items()}}
+
+
+def where(column: Sequence[str | None], keys: Iterable[Any]) -> list[Key | None]:
+    """The key of every row, None where nothing is given."""
+    return [key if value is not None else None for value, key in zip(column, keys, strict=True)]
+
+
+# Examples
+
+
+def examples(
+    table: pa.Table,
+    answers: pa.Table,
+    chosen: Sequence[int],
+    example: Callable[[Mapping[str, Any]], dict[str, Any]],
+    options: Callable[[Mapping[str, Any]], Sequence[str]] = lambda row: LABELS,
+) -> tuple[tuple[Mapping[str, Any], ...], str]:
+    """Rows and their answers as plain values, and what is to be said of the norm (see `scoring.about_norm`)."""
+    of_table, of_answers = scoring.taken(table, answers, chosen)
+    shown = tuple(
+        {**example(row), **_answer(answer, options(row))} for row, answer in zip(of_table, of_answers, strict=True)
     )
-    ranked = most_biased_first(groups["template"], ("bias_score_ambig", "bias_score_disambig"))
-    sets = list(zip(*(table[name].to_pylist() for name in ("set_id", "name_order", "context_length")), strict=True))
-    chosen = chosen_rows(templates, sets, ranked)
-    shown, norm = examples(table, answers, chosen, form.about, form.options)
-    how = (
-        f"{len(chosen):,} of {table.num_rows:,} rows: one complete set after another from every template in turn, in "
-        "the order of the file, beginning with the template whose answers in ambiguous contexts lean most towards the "
-        "stereotype and shown in that order. They show what the model does at its worst, not on average."
-    )
-    categories = {**scores["by"]["category"], ALL: scores}
-    original = {name: of for (name,), of in {**groups["original"], **groups["original_all"]}.items()}
-    return _Found(
-        (*category_tables(categories, original, form.no_side), *order_tables(groups, list(first).count(None))),
-        (template_table(table, groups["template"], ranked, form.shares),),
-        groups,
-        shown,
-        how + norm,
-    )
+    return shown, scoring.about_norm(of_answers)
+
+
+def bbnli_example(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A stereotypical hypothesis of BBNLI."""
+    names = ("subtopic", "domain", "example_id", "stance", "premise", "hypothesis", "question")
+    stereotyped = "entailment" if row["stance"] == "pro" else "contradiction"
+    return {
+        **{name: row[name] for name in names},
+        "right_answer": LABELS[row["label"]],
+        "stereotyped_answer": stereotyped,
+    }
+
+
+def bbq_example(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of BBQ as inference."""
+    names = ("category", "template_id", "example_id", "name_order", "context_length", "premise", "hypothesis")
+    return {
+        **{name: row[name] for name in names},
+        "condition": row["context_condition"],
+        "facts": row["context_stance"] or None,
+        "polarity": row["question_polarity"],
+        "about": row["statement_about"],
+        "right_answer": LABELS[row["label"]],
+        "stereotyped_answer": LABELS[row["bias_label"]],
+    }
+
+
+def question_example(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A question of BBQ, with its answers in the columns that the formats read."""
+    names = ("category", "template_id", "example_id", "name_order", "context_length", "context", "question")
+    return {
+        **{name: row[name] for name in (*names, *ANSWERS)},
+        "condition": row["context_condition"],
+        "facts": row["context_stance"] or None,
+        "polarity": row["question_polarity"],
+        "right_answer": row[ANSWERS[row["label"]]],
+        "stereotyped_answer": row[ANSWERS[row["biased_loc"]]],
+    }
+
+
+def answers_of(row: Mapping[str, Any]) -> list[str]:
+    """The three answers to a question of BBQ."""
+    return [row[answer] for answer in ANSWERS]
+
+
+def _answer(answer: Mapping[str, Any], options: Sequence[str]) -> dict[str, Any]:
+    """What the model said; lists where several texts were sampled."""
+    predictions = answer["predictions"] if "predictions" in answer else [answer["prediction"]]
+    said = [None if place is None or place < 0 else options[place] for place in predictions]
+    outputs = answer.get("outputs")
+    probabilities = _probabilities(answer)
+    return {
+        "labels": None if probabilities is None else list(options),
+        "probabilities": probabilities,
+        "answer": said[0] if len(said) == 1 else said,
+        "generated": outputs[0] if outputs and len(outputs) == 1 else outputs,
+    }
+
+
+def _probabilities(answer: Mapping[str, Any]) -> list[float] | None:
+    """Probabilities of the labels, or shares of their total where they come from log-likelihoods; None without."""
+    if answer.get("probabilities") is not None:
+        return [round(share, 6) for share in answer["probabilities"]]
+    return scoring.probabilities(answer.get("loglikelihoods"))

@@ -1,34 +1,48 @@
-"""Tables of a run of BBQ as inference: bias and accuracy by category, order of names, length of context, labels.
+"""Figures and tables of Akyurek et al. (2022) for a run of BBQ as inference, or of its questions.
 
-All but those of the labels are also tables of a run of its questions.
+Bias and accuracy by category, order of names and length of context; shares of the answers; the templates. All scores
+are the metric's own, broken down by what a table needs; nothing is scored a second time here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from qabias.answers.parsing import LABELS
+from qabias.benchmarks.base import NO_RULES, Rules
 from qabias.benchmarks.caveats import with_detectable, with_ranges, with_ranges_of_cells
 from qabias.benchmarks.facts import Measure, Scores
 from qabias.benchmarks.inference.facts import BBQ_NLI_MEASURES, PAPER
-from qabias.benchmarks.inference.grouping import (
+from qabias.benchmarks.inference.questions import named_first
+from qabias.benchmarks.inference.tables import (
     ACCURACIES,
+    BBQ_COLUMNS,
+    PERSON_SHARES,
+    QUESTION_COLUMNS,
     READ_BIAS,
     READ_FEW,
     SHARES,
     N,
     about_means,
+    answers_of,
+    bbq_example,
+    examples,
+    question_example,
+    score,
+    where,
 )
-from qabias.benchmarks.scoring import Key
-from qabias.tables.model import ALL, Column, Estimate, Figure, Table, Value, estimate, values
+from qabias.benchmarks.scoring import Key, chosen_rows, most_biased_first
+from qabias.tables.model import ALL, Analysis, Column, Estimate, Figure, Table, Value, estimate, values
 
-CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
-_PERSONS = {"target": "member of the stereotyped group", "nontarget": "other person"}
-POLARITIES = {"neg": "negative", "nonneg": "non-negative"}
+_CONTEXTS = {"ambig": "ambiguous", "disambig": "disambiguated"}
+_POLARITIES = {"neg": "negative", "nonneg": "non-negative"}
 _LENGTHS = ("standard", "short", "long")
 _BOTH = "either"
-CATEGORY = Column("category", "Category", "text")
+_CATEGORY = Column("category", "Category", "text")
 _BIAS_AMBIG = Column("bias_score_ambig", "Bias, ambiguous", "signed")
 _BIAS_DISAMBIG = Column("bias_score_disambig", "Bias, disambiguated", "signed")
 _N_AMBIG = Column("n_ambig", "Answers, ambiguous", "count")
@@ -58,8 +72,8 @@ def category_tables(categories: Mapping[str, Scores], original: Mapping[str, Sco
         "ambiguous contexts only. In "
         "disambiguated contexts only answers that take a side count; if all are right the score is 0. That score pools "
         f"both kinds of facts (Table 9); the paper's Table 5 prints another. {_READ_TEMPLATES} {READ_FEW}",
-        (CATEGORY, *columns),
-        tuple((name, *values(of, columns)) for name, of in categories.items()),
+        (_CATEGORY, *columns),
+        tuple((name, *values(group, columns)) for name, group in categories.items()),
         Figure("intervals", "category", tuple(column.name for column in bias)),
         "Bias",
     )
@@ -80,8 +94,8 @@ def category_tables(categories: Mapping[str, Scores], original: Mapping[str, Sco
         f"In ambiguous contexts {no_side} is right. In disambiguated ones the facts agree with the stereotype or go "
         "against it; the difference is the first accuracy minus the second. Both orders of the names count. Guessing "
         f"gives 33.3 %. {_READ_TEMPLATES}",
-        (CATEGORY, *columns),
-        tuple((name, *values(of, columns)) for name, of in categories.items()),
+        (_CATEGORY, *columns),
+        tuple((name, *values(group, columns)) for name, group in categories.items()),
         Figure("intervals", "category", tuple(shown)),
         "Accuracy",
     )
@@ -106,19 +120,19 @@ def _original_order(categories: Mapping[str, Scores]) -> Table:
         "2, and 0 if every answer is right. The mean accuracy, which it prints in parentheses, is the mean of the two "
         f"accuracies; the difference is the first minus the second. {_READ_TEMPLATES}",
         (
-            CATEGORY,
+            _CATEGORY,
             Column("table5_style", "Sum of two scores", "number"),
             Column(_MEAN_ACCURACY.name, _MEAN_ACCURACY.title, _MEAN_ACCURACY.kind),
             *columns,
         ),
         tuple(
-            (name, estimate(of, "table5_style"), _mean_accuracy(of), *values(of, columns))
-            for name, of in categories.items()
+            (name, estimate(group, "table5_style"), _mean_accuracy(group), *values(group, columns))
+            for name, group in categories.items()
         ),
         Figure("intervals", "category", tuple(column.name for column in ACCURACIES[:2])),
         "Bias",
     )
-    groups = [_with_mean_range(of) for of in categories.values()]
+    groups = [_with_mean_range(group) for group in categories.values()]
     return with_ranges(table, groups, (*BBQ_NLI_MEASURES, _MEAN_ACCURACY))
 
 
@@ -145,7 +159,7 @@ def _of_contexts(scores: Scores) -> tuple[list[Column], list[Column]]:
 
 def order_tables(groups: Mapping[str, Mapping[Key, Scores]], unclear: int) -> list[Table]:
     """Bias in ambiguous contexts by who is named first and by length of the context, where the run has them."""
-    if not any(of["n_ambig"] for of in groups["length"].values()):
+    if not any(group["n_ambig"] for group in groups["length"].values()):
         return []
     left_out = f" {unclear:,} rows in which the text does not tell who comes first are left out." if unclear else ""
     lengths = [length for length in _LENGTHS if (length,) in groups["length"]]
@@ -165,7 +179,7 @@ def _by_name_order(orders: Mapping[Key, Scores], left_out: str) -> Table:
         "Bias in ambiguous contexts by who is named first. A large difference says that the order of the names moves "
         f"the answers as much as the stereotype does.{left_out} {_READ_TEMPLATES}",
         (
-            CATEGORY,
+            _CATEGORY,
             *(Column(f"bias_{who}_first", f"Bias, {title}", "signed") for who, title in titles.items()),
             *(Column(f"n_{who}_first", f"Answers, {title}", "count") for who, title in titles.items()),
         ),
@@ -214,49 +228,98 @@ def _bias_and_counts(cells: Mapping[Key, Scores], keys: Sequence[Key]) -> list[V
     return [*bias, *(cells[key]["n_ambig"] if key in cells else 0 for key in keys)]
 
 
-def statement_tables(groups: Mapping[str, Mapping[Key, Scores]]) -> list[Table]:
-    """Shares of the labels."""
-    columns = (*SHARES, N)
-    figure = tuple(column.name for column in SHARES)
-    by_category = Table(
-        "labels_by_category",
-        "Labels by category and context",
-        "",
+class _Form(NamedTuple):
+    """What tells the two forms of BBQ apart."""
+
+    columns: Sequence[str]
+    no_side: str
+    shares: Sequence[Column]
+    example: Callable[[Mapping[str, Any]], dict[str, Any]]
+    options: Callable[[Mapping[str, Any]], Sequence[str]]
+    tables: Sequence[str]
+    """Names of the tables of answers, by category and by what is asked."""
+    titles: Sequence[str]
+    notes: Sequence[str]
+    asked: Mapping[Column, Mapping[str, str]]
+    """What is asked: the words for the values of a column of the examples."""
+
+
+_STATEMENTS = _Form(
+    BBQ_COLUMNS,
+    "neutral",
+    SHARES,
+    bbq_example,
+    lambda row: LABELS,
+    ("labels_by_category", "labels_by_statement"),
+    ("Labels", "statement"),
+    (
         "Shares of the answers. In ambiguous contexts neutral is right; in disambiguated ones half of the statements "
         "are true and half are false. Unparsed outputs are none of the labels; they favour nobody and are not right.",
-        (Column("group", "Category and context", "text"), CATEGORY, Column("context", "Context", "text"), *columns),
-        tuple(
-            (f"{category}, {CONTEXTS[context]}", category, CONTEXTS[context], *values(of, columns))
-            for (category, context), of in groups["answers"].items()
-        ),
-        Figure("shares", "group", figure),
-        "Labels",
-    )
-    by_statement = Table(
-        "labels_by_statement",
-        "Labels by statement",
-        "",
         "A stereotype shows in ambiguous contexts where the negative statement is affirmed of the member of the "
         "stereotyped group more often than of the other person, and the non-negative one less often.",
-        (
-            Column("group", "Statement", "text"),
-            Column("context", "Context", "text"),
-            Column("statement", "What it says", "text"),
-            Column("person", "Of whom", "text"),
-            *columns,
-        ),
+    ),
+    {
+        Column("statement", "What it says", "text"): _POLARITIES,
+        Column("person", "Of whom", "text"): {
+            "target": "member of the stereotyped group",
+            "nontarget": "other person",
+        },
+    },
+)
+_QUESTIONS = _Form(
+    QUESTION_COLUMNS,
+    "unknown",
+    PERSON_SHARES,
+    question_example,
+    answers_of,
+    ("answers_by_category", "answers_by_question"),
+    ("Answers", "question"),
+    (
+        "Shares of the answers. The group member is the one of the stereotyped group. In ambiguous contexts unknown is "
+        "right; in disambiguated ones each person is right in half of the questions. Unparsed outputs favour "
+        "nobody and are not right.",
+        "A stereotype shows in ambiguous contexts where the group member is named more often in answer to negative "
+        "questions than to non-negative ones.",
+    ),
+    {Column("question", "What it asks", "text"): _POLARITIES},
+)
+
+
+def _answer_tables(groups: Mapping[str, Mapping[Key, Scores]], form: _Form) -> list[Table]:
+    """Shares of the answers by category and context, and by what is asked."""
+    columns = (*form.shares, N)
+    figure = Figure("shares", "group", tuple(column.name for column in form.shares))
+    section, asked = form.titles
+    context_column = Column("context", "Context", "text")
+    by_category = Table(
+        form.tables[0],
+        f"{section} by category and context",
+        "",
+        form.notes[0],
+        (Column("group", "Category and context", "text"), _CATEGORY, context_column, *columns),
         tuple(
-            (", ".join(texts), *texts, *values(groups["statement"][context, polarity, person], columns))
-            for context, word in CONTEXTS.items()
-            for polarity, statement in POLARITIES.items()
-            for person, who in _PERSONS.items()
-            if (context, polarity, person) in groups["statement"]
-            for texts in [(word, statement, who)]
+            (f"{category}, {_CONTEXTS[context]}", category, _CONTEXTS[context], *values(group, columns))
+            for (category, context), group in groups["answers"].items()
         ),
-        Figure("shares", "group", figure),
-        "Labels",
+        figure,
+        section,
     )
-    return [by_category, by_statement]
+    rows = []
+    for key in itertools.product(_CONTEXTS, *form.asked.values()):
+        if key in groups["asked"]:
+            words = [names[value] for names, value in zip((_CONTEXTS, *form.asked.values()), key, strict=True)]
+            rows.append((", ".join(words), *words, *values(groups["asked"][key], columns)))
+    by_asked = Table(
+        form.tables[1],
+        f"{section} by {asked}",
+        "",
+        form.notes[1],
+        (Column("group", asked.capitalize(), "text"), context_column, *form.asked, *columns),
+        tuple(rows),
+        figure,
+        section,
+    )
+    return [by_category, by_asked]
 
 
 def template_table(
@@ -264,19 +327,84 @@ def template_table(
 ) -> Table:
     """Bias and `shares` of the answers of every template, in the order of `ranked`."""
     names = ("template_id", "category", "social_value")
-    about = {key: facts for key, *facts in zip(*(table[name].to_pylist() for name in names), strict=True)}
+    columns_of = {key: facts for key, *facts in zip(*(table[name].to_pylist() for name in names), strict=True)}
     bias, counts = _of_contexts(
-        {name: sum(of[name] for of in templates.values()) for name in ("n_ambig", "n_disambig")}
+        {name: sum(group[name] for group in templates.values()) for name in ("n_ambig", "n_disambig")}
     )
     columns = (*bias, *shares, *counts)
-    found = Table(
+    by_template = Table(
         "bias_by_template",
         "Bias by template",
         "",
         "The most biased template first. A template has few examples, all of one wording, and so no interval: read it "
         "as a hint of what to look at.",
-        (Column("template_id", "Template", "text"), CATEGORY, Column("stereotype", "Stereotype", "text"), *columns),
-        tuple((key[0], *about[key[0]], *values(templates[key], columns)) for key in ranked),
+        (Column("template_id", "Template", "text"), _CATEGORY, Column("stereotype", "Stereotype", "text"), *columns),
+        tuple((key[0], *columns_of[key[0]], *values(templates[key], columns)) for key in ranked),
         section="Templates",
     )
-    return with_ranges(found, [templates[key] for key in ranked], BBQ_NLI_MEASURES)
+    return with_ranges(by_template, [templates[key] for key in ranked], BBQ_NLI_MEASURES)
+
+
+def analyse_statements(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
+    """All tables that a run of BBQ as inference has, and a selection of its sets."""
+    names = ("context_condition", "question_polarity", "statement_about")
+    return _analyse(table, answers, scores, _STATEMENTS, named_first(table), names, rules)
+
+
+def analyse_questions(table: pa.Table, answers: pa.Table, scores: Scores, rules: Rules = NO_RULES) -> Analysis:
+    """All tables that a run of BBQ's questions has, and a selection of its sets."""
+    names = ("context_condition", "question_polarity")
+    return _analyse(table, answers, scores, _QUESTIONS, table["named_first"].to_pylist(), names, rules)
+
+
+def _analyse(
+    table: pa.Table,
+    answers: pa.Table,
+    scores: Scores,
+    form: _Form,
+    first: Sequence[str | None],
+    asked: Sequence[str],
+    rules: Rules,
+) -> Analysis:
+    """The analysis of either form; `first` is who is named first in each row, `asked` the columns of what is asked."""
+    names = ("category", "template_id", "context_condition", "context_length", "name_order")
+    category, template, context, length, order = (table[name].to_pylist() for name in names)
+    templates: list[Key | None] = list(zip(template, strict=True))
+    settled = [
+        "kept" if facts == "disambig" and names == "original" else None
+        for facts, names in zip(context, order, strict=True)
+    ]
+    groups = score(
+        table,
+        answers,
+        form.columns,
+        {
+            "template": templates,
+            "order": where(first, zip(category, first, strict=True)),
+            "length": list(zip(length, strict=True)),
+            "order_and_length": where(first, zip(first, length, strict=True)),
+            "answers": list(zip(category, context, strict=True)),
+            "original": where(settled, zip(category, strict=True)),
+            "original_all": where(settled, ((ALL,) for _ in settled)),
+            "asked": list(zip(*(table[name].to_pylist() for name in asked), strict=True)),
+        },
+        rules,
+    )
+    ranked = most_biased_first(groups["template"], ("bias_score_ambig", "bias_score_disambig"))
+    sets = list(zip(*(table[name].to_pylist() for name in ("set_id", "name_order", "context_length")), strict=True))
+    chosen = chosen_rows(templates, sets, ranked)
+    shown, norm = examples(table, answers, chosen, form.example, form.options)
+    how = (
+        f"{len(chosen):,} of {table.num_rows:,} rows: one complete set after another from every template in turn, in "
+        "the order of the file, beginning with the template whose answers in ambiguous contexts lean most towards the "
+        "stereotype and shown in that order. They show what the model does at its worst, not on average."
+    )
+    categories = {**scores["by"]["category"], ALL: scores}
+    original = {name: group for (name,), group in {**groups["original"], **groups["original_all"]}.items()}
+    tables = (
+        *category_tables(categories, original, form.no_side),
+        *order_tables(groups, list(first).count(None)),
+        *_answer_tables(groups, form),
+        template_table(table, groups["template"], ranked, form.shares),
+    )
+    return Analysis(tables, shown, how + norm)

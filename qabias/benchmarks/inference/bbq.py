@@ -1,0 +1,189 @@
+"""BBQ as inference, hypotheses about the target and about the other person, and its questions in BBNLI's prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tqdm import tqdm
+
+from qabias.benchmarks import locate
+from qabias.benchmarks.base import NO_RULES, Rules
+from qabias.benchmarks.bbq import NAME as BBQ
+from qabias.benchmarks.bbq.roles import roles_of_options
+from qabias.benchmarks.inference import BBQ_NLI, BBQ_QA
+from qabias.benchmarks.inference.benchmark import PAIR_FORMAT, InferenceBenchmark, gather, roles, varied
+from qabias.benchmarks.inference.facts import BBQ_NLI_FACTS, BBQ_QA_FACTS
+from qabias.benchmarks.inference.prompts import FORMATS, INSTRUCTED_FORMATS, NLI_FORMATS, PERSON_ASKS, PERSON_FORMATS
+from qabias.benchmarks.inference.questions import from_inference, read_answer
+from qabias.benchmarks.prompt_format import PromptFormat
+from qabias.share.bbq_dataset import builder as _builder
+from qabias.share.bbq_dataset import folder as _folder
+from qabias.support.arrow import column_codes
+from qabias.support.files import write_atomically
+from qabias.support.suggest import unknown
+from qabias.tables.model import Analysis
+
+
+@dataclass(frozen=True)
+class InferenceOrigin:
+    """Where the texts come from: as for BBQ, but the published ones lie in the repository of BBNLI."""
+
+    texts: Any
+
+    @property
+    def version(self) -> str:
+        """Name, version and fixes for the signature."""
+        return str(self.texts.inference_version)
+
+
+class BBQInferenceBenchmark(InferenceBenchmark):
+    """BBQ converted to premise and hypothesis (Akyurek et al. 2022, Section 3)."""
+
+    name = BBQ_NLI
+    title = "BBQ as inference: premise and hypothesis"
+    form = BBQ_NLI
+    configs: Sequence[str] = (*_builder.NLI_CONFIGS, _builder.ALL_NLI)
+    sources: Sequence[str] = ("bundled", "official")
+    # Its questions have people as answers: `bbq_qa` asks them.
+    formats: Mapping[str, PromptFormat] = {
+        name: FORMATS[name] for name in (*NLI_FORMATS, *INSTRUCTED_FORMATS, PAIR_FORMAT)
+    }
+    facts = BBQ_NLI_FACTS
+
+    def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> InferenceOrigin:
+        """Check the choice of a source (see `bbq_dataset.builder.Origin`)."""
+        if source not in self.sources:
+            raise unknown("source", source, self.sources)
+        return InferenceOrigin(_builder.Origin(source, seed, fixes, upstream_dir))
+
+    def load(self, config: str, origin: Any) -> pa.Table:
+        """The rows of a category or of all, complete sets together."""
+        names = self._names(config)
+        if origin.texts.is_committed:
+            data = locate.dataset_folder(BBQ) / "data"
+            tables = [pq.read_table(data / name / _folder.PARQUET_NAME).cast(_builder.NLI_SCHEMA) for name in names]
+        else:
+            tables = [origin.texts.table(name) for name in names]
+        table = pa.concat_tables(tables)
+        return gather(table, column_codes(table["set_id"]))
+
+    def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
+        """Build a dataset folder with a progress bar; returns its tables by configuration."""
+        names = self._names(config)
+        with tqdm(total=len(names), unit="category", desc=f"build {BBQ_NLI}") as bar:
+            tables: dict[str, pa.Table] = _folder.write_folder(output, origin.texts, names, lambda _: bar.update())
+        return tables
+
+    def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the set and of the template of every row."""
+        return column_codes(table["set_id"]), column_codes(table["template_id"])
+
+    def breakdowns(self, table: pa.Table) -> Sequence[str]:
+        """Categories, and what the conversion varies."""
+        return ("category", *varied(table))
+
+    def keys_and_roles(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, int]]]:
+        """Category and id of the rows, and the labels that agree with the stereotype or go against it."""
+        keys = [f"{row['category']}_nli/{row['example_id']}" for row in rows]
+        return keys, [roles(row["bias_label"], row["label"]) for row in rows]
+
+    def analyse(
+        self,
+        table: pa.Table,
+        answers: pa.Table,
+        scores: Mapping[str, Any],
+        prompt_format: PromptFormat | None,
+        rules: Rules = NO_RULES,
+    ) -> Analysis:
+        """The figures and tables of Akyurek et al. 2022."""
+        from qabias.benchmarks.inference.bbq_tables import analyse_statements
+
+        return analyse_statements(table, answers, scores, rules)
+
+    def _names(self, config: str) -> Sequence[str]:
+        self.check_config(config)
+        return [f"{name}_nli" for name in _builder.CATEGORIES] if config == _builder.ALL_NLI else (config,)
+
+
+BENCHMARK = BBQInferenceBenchmark()
+
+
+# Questions
+
+# Each configuration asks about the sets of one of BBQ as inference; the last one stands for several there too.
+_INFERENCE_CONFIGS = {name.replace("_nli", "_qa"): name for name in BENCHMARK.configs}
+*_SINGLE, _ALL_QA = _INFERENCE_CONFIGS
+_CATEGORIES = [name for name in _SINGLE if name.endswith("_qa")]
+
+
+class BBQQuestionsBenchmark(BBQInferenceBenchmark):
+    """BBQ in the question prompts of Akyurek et al. 2022 (Tables 4 and 5, rows QA and QAn; Figure 3, task QA)."""
+
+    name = BBQ_QA
+    title = "BBQ as questions of BBNLI: who it was, in the prompts for free answers"
+    form = BBQ
+    configs: Sequence[str] = tuple(_INFERENCE_CONFIGS)
+    formats: Mapping[str, PromptFormat] = PERSON_FORMATS
+    interfaces: Sequence[str] = ("options", "texts")
+    class_labels: Mapping[str, Sequence[str]] = MappingProxyType({})
+    asks: Mapping[str, str] = PERSON_ASKS
+    facts = BBQ_QA_FACTS
+
+    def load(self, config: str, origin: Any) -> pa.Table:
+        """The questions of a category or of all, made from the rows of BBQ as inference; complete sets together."""
+        return pa.concat_tables(list(self._tables(config, origin).values()))
+
+    def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
+        """Write the questions as one Parquet file for each configuration; returns the tables."""
+        tables = self._tables(config, origin)
+        for name, table in tables.items():
+            write_atomically(output / "data" / f"{name}.parquet", partial(pq.write_table, table))
+        return tables
+
+    def units(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the scene and of the template of every row."""
+        return column_codes(table["scene_id"]), column_codes(table["template_id"])
+
+    def keys_and_roles(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, int]]]:
+        """Category and id of the rows, and the places of the people and of Unknown."""
+        keys = [f"{row['category']}_qa/{row['example_id']}" for row in rows]
+        return keys, [{**roles_of_options(row), "first": 0, "last": 2} for row in rows]
+
+    def _read(
+        self,
+        texts: Sequence[Sequence[str]],
+        rows: Sequence[Mapping[str, Any]],
+        prompt_format: PromptFormat | None,
+        norm: str,
+    ) -> list[list[int]]:
+        """The place of the person whom each text to each row names."""
+        return [[read_answer(text, norm, row) for text in samples] for samples, row in zip(texts, rows, strict=True)]
+
+    def analyse(
+        self,
+        table: pa.Table,
+        answers: pa.Table,
+        scores: Mapping[str, Any],
+        prompt_format: PromptFormat | None,
+        rules: Rules = NO_RULES,
+    ) -> Analysis:
+        """The figures and tables of Akyurek et al. 2022."""
+        from qabias.benchmarks.inference.bbq_tables import analyse_questions
+
+        return analyse_questions(table, answers, scores, rules)
+
+    def _tables(self, config: str, origin: Any) -> dict[str, pa.Table]:
+        self.check_config(config)
+        names = _CATEGORIES if config == _ALL_QA else [config]
+        return {name: from_inference(BENCHMARK.load(_INFERENCE_CONFIGS[name], origin)) for name in names}
+
+
+QUESTIONS = BBQQuestionsBenchmark()

@@ -1,0 +1,270 @@
+"""What BBNLI and the two forms of BBQ share as benchmarks: rows with three labels, asked of any scorer and scored.
+
+A row of BBNLI and of BBQ as inference has a premise, a hypothesis and a question that asks the same; the answer is one
+of the labels contradiction, neutral and entailment, 0 to 2 in the order of the authors of BBNLI, or -1 for text that is
+none of them. The answer to a question of BBQ is the place of a person, or of Unknown.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from qabias.answers import NO_ANSWER
+from qabias.answers.likelihoods import NORMS, choice_columns
+from qabias.answers.parsing import (
+    CONTRADICTION,
+    ENTAILMENT,
+    LABELS,
+    NEUTRAL,
+    PARSE_RULES,
+    Form,
+    parse_inference,
+    parse_inference_released,
+)
+from qabias.benchmarks.base import NO_RULES, Benchmark, Rules
+from qabias.benchmarks.facts import ALL, Measure, Scores, counted
+from qabias.benchmarks.generated import about_missing, as_places, check_outcomes, is_text, outcome_counts, text_columns
+from qabias.benchmarks.inference.prompts import ASK_METHODS, FORMATS, INSTRUCTED, QA_FORMATS
+from qabias.benchmarks.pairs import Codes, Floats, Pair, pair_of_counts, predictions
+from qabias.benchmarks.prompt_format import PromptFormat
+from qabias.benchmarks.scoring import compute
+from qabias.errors import QabiasError
+from qabias.scorers.base import OptionScorer, PairScorer, Request, Scorer, TextScorer
+from qabias.scorers.kind import ScorerKind
+from qabias.scorers.registry import check_rule, kind_of
+from qabias.share.metrics.bbnli import scores as metric
+from qabias.share.metrics.bbnli.computing import Computing
+from qabias.share.metrics.bbnli.forms import read
+from qabias.share.metrics.bbnli.inputs import Table as Examples
+from qabias.share.metrics.bbnli.inputs import runs_of
+from qabias.share.metrics.bbnli.rows import INDEX_COLUMNS, REFERENCES, TEXT_COLUMNS
+from qabias.support.arrow import rows_of
+from qabias.tables.model import Table
+
+RULES: Mapping[str, Sequence[str]] = MappingProxyType(
+    {"denominator": ("paper", "released"), "unparsed": ("wrong", "exclude")}
+)
+"""How answers may be counted (see `metrics/bbnli`), the defaults first."""
+
+_DEFAULTS = {name: values[0] for name, values in RULES.items()}
+_COUNTED = {"wrong": "they count as favouring nobody and as wrong", "exclude": "they are left out of the scores"}
+PAIR_FORMAT = "pair"
+"""The format of models that take premise and hypothesis as they are."""
+
+_OWN_NAMES = ("category", "subtopic", "domain")
+"""Columns whose values are names of groups; a group of another column is named after the column too."""
+
+_NAMED = ": "
+"""Stands between the column and the value of such a group."""
+
+
+class InferenceBenchmark(Benchmark):
+    """BBNLI or a form of BBQ; subclasses have its texts, and what is asked of a row."""
+
+    formats: Mapping[str, PromptFormat] = FORMATS
+    norms: Sequence[str] = (*NORMS, *PARSE_RULES)
+    interfaces: Sequence[str] = ("options", "texts", "pairs")
+    key: Sequence[str] = ("category", "example_id")
+    class_labels: Mapping[str, Sequence[str]] = MappingProxyType({"label": LABELS})
+    answer_columns = ("prediction",)
+    optional_columns = ("outcome", "outputs")
+    stored_columns = ("predictions", "outcome", "outcomes")
+    rules: Mapping[str, Sequence[str]] = RULES
+    asks: Mapping[str, str] = ASK_METHODS
+    pools = True
+    metric_version = metric.VERSION
+    form: str
+    """The form of its rows for the metric."""
+
+    @abstractmethod
+    def breakdowns(self, table: pa.Table) -> Sequence[str]:
+        """Columns by which the answers to some rows are scored."""
+
+    @abstractmethod
+    def keys_and_roles(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, int]]]:
+        """The name of every row, and which answer to it plays which part for baselines."""
+
+    def units_per_part(self, kind: ScorerKind) -> int:
+        """Sets of 24 rows (two orders of the names, three contexts, four hypotheses) that are written together."""
+        return 64 if kind.many_at_once or kind.lists_options else 8
+
+    def default_format(self, scorer: Scorer) -> str:
+        """Sentence pairs for classifiers, an instruction for models that chat and write, else the first prompt."""
+        if isinstance(scorer, PairScorer):
+            return PAIR_FORMAT
+        chats = isinstance(scorer, TextScorer) and kind_of(scorer).chats
+        return INSTRUCTED if chats else next(iter(self.formats))
+
+    def answer(self, part: pa.Table, scorer: Scorer, prompt_format: PromptFormat, norm: str) -> dict[str, pa.Array]:
+        """Choose among the three answers to every row, or read what a model writes."""
+        if isinstance(scorer, PairScorer) != (prompt_format.name == PAIR_FORMAT):
+            wanted = f"needs the format {PAIR_FORMAT}" if isinstance(scorer, PairScorer) else "reads prompts"
+            raise QabiasError(f"the scorer {scorer.name} {wanted}; leave --format out or choose another")
+        check_rule(scorer, norm)
+        if isinstance(scorer, PairScorer):
+            pairs = list(zip(part["premise"].to_pylist(), part["hypothesis"].to_pylist(), strict=True))
+            return _label_columns(scorer.classify(pairs))
+        rows = part.to_pylist()
+        keys, roles = self.keys_and_roles(rows)
+        rendered = [prompt_format.render(row) for row in rows]
+        if isinstance(scorer, TextScorer):
+            texts = scorer.generate([prompt for prompt, _ in rendered], keys)
+            return text_columns(texts, self._read(texts, rows, prompt_format, norm), scorer.samples)
+        requests = [
+            Request(prompt, options, played, key)
+            for (prompt, options), played, key in zip(rendered, roles, keys, strict=True)
+        ]
+        return choice_columns(cast(OptionScorer, scorer).score(requests), norm)
+
+    def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
+        """Answers of others: numbers of answers as they are, texts as the answer that they name."""
+        column = answers["prediction"]
+        if not is_text(column):
+            check_outcomes(answers)
+            return answers.set_column(answers.column_names.index("prediction"), "prediction", as_places(column))
+        texts = [(text or "",) for text in column.to_pylist()]
+        return pa.table(text_columns(texts, self._read(texts, table.to_pylist(), prompt_format, norm), 1))
+
+    def _read(
+        self,
+        texts: Sequence[Sequence[str]],
+        rows: Sequence[Mapping[str, Any]],
+        prompt_format: PromptFormat | None,
+        norm: str,
+    ) -> list[list[int]]:
+        """The number of the answer that each text to each row gives."""
+        form: Form = "qa" if prompt_format is not None and prompt_format.name in QA_FORMATS else "nli"
+        read = parse_inference if norm == "none" else partial(parse_inference_released, form=form)
+        return [[read(text) for text in samples] for samples in texts]
+
+    def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
+        """All scores with intervals, over all rows and by the columns of `breakdowns`."""
+        return score(table, answers, self.breakdowns(table), rules)
+
+    def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
+        """The scores by the values of the columns that they are broken down by, and of all rows."""
+        breakdowns = (measure and measure.breakdowns) or scores["by"]
+        groups = {
+            _group(column, value): group for column in breakdowns for value, group in scores["by"][column].items()
+        }
+        return {**groups, ALL: scores}
+
+    def group_path(self, group: str) -> tuple[str, ...]:
+        """Under `by`, but for all rows."""
+        column, is_named, value = group.partition(_NAMED)
+        return () if group == ALL else ("by", column, value) if is_named else ("by", "category", group)
+
+    def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
+        """The answers of two runs by cluster, in the groups of `groups`."""
+        pair = pairing(table, self.form, first, second, rules)
+        groups = {
+            _group(column, value): pair(rows)
+            for column in self.breakdowns(table)
+            for value, rows in rows_of(table[column]).items()
+        }
+        return {**groups, ALL: pair(np.arange(table.num_rows))}
+
+    def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
+        """Answers to inferences; those that name no label, why they do not, and how they count."""
+        unparsed = about_missing(scores, scores["n_unparsed"])
+        rules = dict(field.partition(":")[::2] for field in scores.get("signature", "").split("|"))
+        if scores["n_unparsed"] and rules.get("unparsed") in _COUNTED:
+            unparsed = f"{unparsed}; {_COUNTED[rules['unparsed']]}"
+        return {"Sample": counted(scores["n"], "answer"), "Unparsed": unparsed}
+
+    def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
+        """Shares of the answers."""
+        shares = (f"{name} {100 * share:.1f} %" for name, share in scores["label_share"].items())
+        return [f"answers: {', '.join(shares)}"]
+
+
+def _group(column: str, value: str) -> str:
+    """Name of the group of rows that have a value in a column."""
+    return value if column in _OWN_NAMES else f"{column}{_NAMED}{value}"
+
+
+def roles(aligned: int, gold: int) -> dict[str, int]:
+    """Which label plays which part, for baselines."""
+    return {
+        "biased": aligned,
+        "counter_biased": ENTAILMENT - aligned,
+        "unknown": NEUTRAL,
+        "gold": gold,
+        "first": CONTRADICTION,
+        "last": ENTAILMENT,
+    }
+
+
+def _label_columns(probabilities: np.ndarray) -> dict[str, pa.Array]:
+    best = probabilities.argmax(axis=1)
+    tied = (probabilities == probabilities.max(axis=1, keepdims=True)).sum(axis=1) > 1
+    return {
+        "prediction": pa.array(np.where(tied, NO_ANSWER, best).astype(np.int8)),
+        "probabilities": pa.array(probabilities.tolist(), pa.list_(pa.float64())),
+    }
+
+
+def score(table: pa.Table, answers: pa.Table, by: Sequence[str], rules: Rules = NO_RULES) -> dict[str, Any]:
+    """All scores with intervals, and what became of written answers; several samples of a row count as so many rows."""
+    if "predictions" in answers.column_names:
+        lists = answers["predictions"].combine_chunks()
+        sizes = lists.value_lengths().to_numpy()
+        numbers = np.concatenate([np.arange(size) for size in sizes])
+        table = table.take(pa.array(np.repeat(np.arange(table.num_rows), sizes)))
+        table = table.append_column("sample", pa.array(numbers))
+        predictions_of_rows = lists.flatten().to_pylist()
+    else:
+        predictions_of_rows = answers["prediction"].to_pylist()
+    return compute(Computing(), table, predictions_of_rows, rules, list(by)) | outcome_counts(answers)
+
+
+def varied(table: pa.Table) -> list[str]:
+    """Columns of what the two forms of BBQ vary beside the facts, where a run has more than one value of them."""
+    return [name for name in ("name_order", "context_length") if len(table[name].unique()) > 1]
+
+
+def pairing(
+    table: pa.Table, form: str, first: pa.Table, second: pa.Table, rules: Rules
+) -> Callable[[np.ndarray], Pair]:
+    """From numbers of rows to the answers of two runs to them, counted by cluster."""
+    rows = Examples.of(REFERENCES, table.select([*TEXT_COLUMNS[form], *INDEX_COLUMNS[form]]))
+    items = read(rows, form, runs_of(rows, None))
+    numbers = np.arange(table.num_rows)
+    said = [
+        [np.where(answer < 0, -1, items.meaning[numbers, answer]) for answer in _samples(answers)]
+        for answers in (first, second)
+    ]
+
+    def score(counts: npt.ArrayLike) -> Mapping[str, Floats]:
+        return metric.scores(form, counts, **{**_DEFAULTS, **rules})
+
+    def pair(rows: np.ndarray) -> Pair:
+        chosen = [column[rows] for column in (items.labels, items.aligned, items.parts, items.strata, items.clusters)]
+        # All samples of an example weigh as one answer, because two runs may have unequal numbers of them.
+        counts = [sum(metric.count(answer[rows], *chosen) for answer in answers) / len(answers) for answers in said]
+        return pair_of_counts(counts, score)
+
+    return pair
+
+
+def _samples(answers: pa.Table) -> Sequence[Codes]:
+    """The answers of every sample, shape (n_samples, n)."""
+    if "prediction" in answers.column_names:
+        return [predictions(answers)]
+    lists = answers["predictions"].combine_chunks()
+    flat = lists.flatten().fill_null(-1).to_numpy().astype(np.int64)
+    return list(flat.reshape(len(lists), -1).T)
+
+
+def gather(table: pa.Table, codes: np.ndarray) -> pa.Table:
+    """Reorder rows so that those with the same code are neighbours, in order of first occurrence."""
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    return table.take(pa.array(np.argsort(first[inverse], kind="stable")))
