@@ -445,6 +445,7 @@ def test_an_example_is_shown_with_whom_it_names(drawn):
     assert len(analysis.examples) % 6 == 0
 
 
+@pytest.mark.slow
 def test_a_text_to_text_model_writes_and_samples_and_is_compared_with_inference(tmp_path):
     model = save(tmp_path / "t5", make_t5(), make_tokenizer())
     for name, arguments in {

@@ -3,5 +3,5 @@
 BBNLI = "bbnli"
 BBQ_NLI = "bbq_nli"
 BBQ_QA = "bbq_qa"
-MODULES = {BBNLI: "bbnli", BBQ_NLI: "bbq", BBQ_QA: "bbq:QUESTIONS"}
+MODULES = {BBNLI: "bbnli", BBQ_NLI: "bbq_forms", BBQ_QA: "bbq_forms:QUESTIONS"}
 """The modules of this folder that hold a benchmark, by its name."""
