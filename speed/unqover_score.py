@@ -254,7 +254,7 @@ def _measure_outside(table: pa.Table, loaded: LoadedModel) -> None:
         scores[chosen] = 1 / inputs["input_ids"].shape[1]
 
     runner = EncoderRunner(loaded, "layout", GPU_BUDGET)
-    timed("laying out all batches", lambda: runner.run(rows, keep))
+    timed("laying out all batches", lambda: runner.run(rows, keep, str))
     noise = np.random.default_rng(0).random(scores.shape, dtype=np.float32)
     with tempfile.TemporaryDirectory() as folder:
         timed("writing the scores (Parquet, float32)", lambda: _write(noise, Path(folder) / "scores.parquet"))

@@ -291,9 +291,9 @@ def test_a_tokenizer_without_special_tokens_has_no_released_layout():
 
 
 def test_template_knows_what_stands_around_texts():
-    assert Template.of(make_tokenizer("bytes"), 2) == (((2,), (3, 3), (3,)), ((0,), (0, 0), (0,)), (0, 0))
-    assert Template.of(make_tokenizer("wordpiece"), 2) == (((2,), (3,), (3,)), ((0,), (0,), (1,)), (0, 1))
-    assert Template.of(make_tokenizer("wordpiece"), 1) == (((2,), (3,)), ((0,), (0,)), (0,))
+    assert Template.read(make_tokenizer("bytes"), 2) == (((2,), (3, 3), (3,)), ((0,), (0, 0), (0,)), (0, 0))
+    assert Template.read(make_tokenizer("wordpiece"), 2) == (((2,), (3,), (3,)), ((0,), (0,), (1,)), (0, 1))
+    assert Template.read(make_tokenizer("wordpiece"), 1) == (((2,), (3,)), ((0,), (0,)), (0,))
 
 
 def test_a_tokenizer_that_puts_the_context_first_is_asked_pair_by_pair(monkeypatch):
@@ -320,8 +320,8 @@ def test_pairs_that_rows_do_not_spell_are_found_out(monkeypatch):
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=60), st.integers(1, 200))
 @settings(max_examples=100, deadline=None)
 def test_batches_hold_every_row_once_and_few_pads(lengths, budget):
-    pieces = Pieces.of([[9] * n for n in lengths])
-    nothing = Pieces.of([()])
+    pieces = Pieces.join([[9] * n for n in lengths])
+    nothing = Pieces.join([()])
     rows = TokenRows(nothing, pieces, np.zeros(len(lengths), dtype=np.int64), np.arange(len(lengths)))
     runner = EncoderRunner(load("bert"), "test", budget)
     seen = []
@@ -335,7 +335,7 @@ def test_batches_hold_every_row_once_and_few_pads(lengths, budget):
         assert min(sizes) >= 0.9 * max(sizes)
         seen.extend(chosen.tolist())
 
-    runner.run(rows, ask)
+    runner.run(rows, ask, str)
     assert sorted(seen) == list(range(len(lengths)))
     assert runner.stats.pads_run <= 0.1 * runner.stats.tokens_run
 

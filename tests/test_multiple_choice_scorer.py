@@ -193,7 +193,7 @@ def test_contexts_are_tokenised_once_and_options_counted():
 
 def test_a_tokenizer_that_puts_the_context_last_is_asked_pair_by_pair():
     tokenizer = make_encoder_tokenizer("wordpiece", pair="[CLS] $B [SEP] $A:1 [SEP]:1")
-    assert Template.of(tokenizer, 2) is None
+    assert Template.read(tokenizer, 2) is None
     loaded = load("bert", tokenizer=tokenizer)
     assert_same(MultipleChoiceScorer(loaded).score(REQUESTS), one_at_a_time(loaded, REQUESTS))
 

@@ -52,7 +52,7 @@ def parse_toy(options):
 
 LONGEST = ScorerKind(
     name="longest",
-    about="the longest answer",
+    summary="the longest answer",
     interfaces=("options",),
     load=lambda loading: LongestAnswer(**parse_toy(loading.options)),
     options={"unit": "letters or words"},
@@ -88,7 +88,7 @@ def install(monkeypatch):
 def test_a_description_is_whole(name):
     kind = load_kind(name)
     assert kind.name == name
-    assert kind.about
+    assert kind.summary
     assert kind.interfaces
     assert set(kind.interfaces) <= set(INTERFACES)
     assert set(kind.passing_options) <= set(kind.options)

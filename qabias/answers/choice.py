@@ -121,8 +121,8 @@ def parse_choice(text: str, answers: Sequence[str], labels: str = LABELS, phrase
 
 def unknown_place(answers: Sequence[str], phrases: Phrases = ENGLISH) -> int | None:
     """Index of the one answer that is a wording of UNKNOWN; None without one, or with several."""
-    found = [place for place, answer in enumerate(answers) if is_unknown_wording(answer, phrases)]
-    return found[0] if len(found) == 1 else None
+    places = [place for place, answer in enumerate(answers) if is_unknown_wording(answer, phrases)]
+    return places[0] if len(places) == 1 else None
 
 
 def says_unknown(text: str, phrases: Phrases = ENGLISH) -> bool:
@@ -172,9 +172,9 @@ class _Reader:
     def _whole(self, text: str) -> set[int]:
         """The answers that the whole text is in words."""
         bare = _bare(text)
-        found = {place for place, option in enumerate(self._options) if option and option == bare}
+        places = {place for place, option in enumerate(self._options) if option and option == bare}
         label = self._label_alone(bare)
-        return found | label if found else set()
+        return places | label if places else set()
 
     def _label_alone(self, bare: str) -> set[int]:
         return {place for place, label in enumerate(self._labels) if label.casefold() == bare}
@@ -233,16 +233,16 @@ class _Reader:
         """Whether the answer that a text begins with is said to be uncertain, in words of the language."""
         if self._phrases.is_english or self._words_at(text) == {self._unknown}:
             return False
-        found = _SENTENCE.match(text.strip())
-        following = text.strip()[found.end() :] if found else ""
+        sentence = _SENTENCE.match(text.strip())
+        following = text.strip()[sentence.end() :] if sentence else ""
         return self._phrases.doubts_later(self._rest_of_sentence(text), _words(following))
 
     def _listed(self, text: str) -> set[int]:
         """The answers that a text begins with, each alone between commas, slashes or ends of lines and sentences."""
         parts = [_words(part) for part in _PARTS.split(text)]
         options = [{_words(whole), _words(short)} for whole, short in zip(self._options, self._short, strict=True)]
-        found = [{place for place, option in enumerate(options) if part in option} for part in parts if part]
-        return set().union(*takewhile(bool, found))
+        places = [{place for place, option in enumerate(options) if part in option} for part in parts if part]
+        return set().union(*takewhile(bool, places))
 
     def _stated_unknown(self, text: str) -> set[int]:
         """UNKNOWN if it is stated in other words than its own, as in "the answer is that it can't be determined"."""
@@ -274,8 +274,8 @@ class _Reader:
         anyone = "|".join(re.escape(short).replace(r"\ ", r"\s+") for short in shorts)
         who = rf"(?:(?:the|an?)\s+)?(?P<who>{anyone})(?![\w-])"
         plain = _MARKUP.sub("", text.casefold())
-        found = (one for pattern in patterns for one in re.finditer(pattern.format(who=who), plain))
-        return set().union(*(self._words_at(one["who"]) for one in found))
+        matches = (one for pattern in patterns for one in re.finditer(pattern.format(who=who), plain))
+        return set().union(*(self._words_at(one["who"]) for one in matches))
 
     def _at(self, text: str, leads: bool) -> set[int]:
         """The answers that stand at the beginning of a text; `NO_ANSWER` for words that are taken back."""
@@ -333,8 +333,8 @@ class _Reader:
 
     def _next_label(self, after: str) -> set[int]:
         """Another label alone right after, as in "A. B."."""
-        found = re.match(rf"[\s{MARKS}]*[\[(]?({self._any_label})[\])]?[.,]?[\s{MARKS}]*$", after, re.I)
-        return self._label_alone(found[1].casefold()) if found else set()
+        match = re.match(rf"[\s{MARKS}]*[\[(]?({self._any_label})[\])]?[.,]?[\s{MARKS}]*$", after, re.I)
+        return self._label_alone(match[1].casefold()) if match else set()
 
     def _words_at(self, text: str) -> set[int]:
         """The answers whose words a text begins with; the longest where one begins another."""
@@ -344,12 +344,12 @@ class _Reader:
         if not there:
             there = {place: phrase for place, phrase in phrases.items() if self._stands_with_ending(begun, phrase)}
         longest = max(map(len, there.values()), default=0)
-        found = {place for place, phrase in there.items() if len(phrase) == longest}
-        if not found:
+        places = {place for place, phrase in there.items() if len(phrase) == longest}
+        if not places:
             return set()
         joined = _JOINED_WORDS.match(begun[longest:])
         start = joined.end() if joined else self._phrases.joined(begun[longest:])
-        return found | (self._words_at(begun[longest + start :]) if start else set())
+        return places | (self._words_at(begun[longest + start :]) if start else set())
 
     def _stands_with_ending(self, words: str, phrase: str) -> bool:
         """Whether words begin with a phrase and an ending of the language at once behind it."""
@@ -376,14 +376,14 @@ class _Reader:
 
     def _named(self, words: str) -> set[int]:
         """The people whose words stand as such, or with an ending, or before a word for "and" or "or"."""
-        found: set[int] = set()
+        places: set[int] = set()
         for place in self._hidden(words) if not self._phrases.is_english else ():
             for one in re.finditer(rf" {re.escape(_words(self._short[place]))}", words):
                 rest = words[one.end() :]
                 joined = not rest[0].isascii() and self._phrases.joined(rest)  # "vrouwen" is not "vrouw en"
                 if rest[0] == " " or joined or self._phrases.ends(rest):
-                    found.add(place)
-        return found
+                    places.add(place)
+        return places
 
     def _hidden(self, words: str) -> set[int]:
         """The people whose words stand anywhere, with any ending."""
@@ -399,9 +399,9 @@ class _Reader:
     def _without_listing(self, text: str) -> str:
         """The text without a repetition of the options, each behind its label."""
         label = re.compile(rf"(?:(?<=\s)|^)[\[(]?({self._any_label})[.):\]]\s+", re.I)
-        found = list(label.finditer(text))
-        for first in range(len(found) - len(self._labels) + 1):
-            run = found[first : first + len(self._labels)]
+        matches = list(label.finditer(text))
+        for first in range(len(matches) - len(self._labels) + 1):
+            run = matches[first : first + len(self._labels)]
             if [one[1].casefold() for one in run] == [one.casefold() for one in self._labels]:
                 ends = [one.start() for one in run[1:]]
                 last = re.match(r"[^\n.]*[\n.]?", text[run[-1].end() :])
@@ -413,8 +413,8 @@ class _Reader:
 
 
 def _first_sentence(text: str) -> str:
-    found = _SENTENCE.match(text.strip())
-    return found[0].rstrip(MARKS + " \n") if found else ""
+    match = _SENTENCE.match(text.strip())
+    return match[0].rstrip(MARKS + " \n") if match else ""
 
 
 def _only(places: set[int]) -> int:

@@ -12,6 +12,7 @@ from qabias.answers.outcomes import NO_ANSWER as NO_ANSWER
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import ArrayLike
 
 NORMS = ("none", "token", "byte")
 
@@ -23,6 +24,15 @@ class OptionScores:
     loglikelihoods: np.ndarray
     n_tokens: np.ndarray
     n_bytes: np.ndarray
+
+    @classmethod
+    def make(cls, loglikelihoods: ArrayLike, n_tokens: ArrayLike, options: Sequence[str]) -> OptionScores:
+        """Make the scores of options, whose bytes are counted."""
+        return cls(
+            loglikelihoods=np.asarray(loglikelihoods, dtype=np.float64),
+            n_tokens=np.asarray(n_tokens, dtype=np.int32),
+            n_bytes=np.array([len(option.encode()) for option in options], dtype=np.int32),
+        )
 
 
 def best_option(score: OptionScores, norm: str) -> int:

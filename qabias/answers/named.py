@@ -141,7 +141,7 @@ class _Reader:
         whole = [_words(name) for name in names]
         self._whole = [re.sub(r"^(?:the|an?) ", "", name) for name in whole]
         self._own = [self._lacking(one.split(), other.split()) for one, other in (whole, whole[::-1])]
-        self._mentions = [[_words(mention) for mention in of] for of in mentions]
+        self._mentions = [[_words(mention) for mention in group] for group in mentions]
 
     def _lacking(self, one: Sequence[str], other: Sequence[str]) -> list[str]:
         """The words of a person that the other one lacks; common ones only where there are no others."""
@@ -213,8 +213,8 @@ class _Reader:
             return _Reading(BOTH)
         denies_more = len(_DENIAL.findall(head)) > len(_DENIAL.findall(self._asked))
         for said, pattern in ((NEITHER, _NEITHER), (BOTH, _BOTH), (SOMEONE, _SOMEONE)):
-            found = pattern.search(head)
-            if found and len(head[: found.start()].split()) <= _LEAD:
+            match = pattern.search(head)
+            if match and len(head[: match.start()].split()) <= _LEAD:
                 return _NOTHING if denies_more and said != NEITHER else _Reading(said)
         return _NOTHING
 
@@ -272,8 +272,8 @@ class _Reader:
     def _mark(self, word: str) -> str:
         if word in self._asked.split():
             return word
-        found = [number for number in (0, 1) if any(_is_form(word, own) for own in self._own[number])]
-        return f"#{found[0]}" if len(found) == 1 else word
+        numbers = [number for number in (0, 1) if any(_is_form(word, own) for own in self._own[number])]
+        return f"#{numbers[0]}" if len(numbers) == 1 else word
 
 
 def _joined(head: str) -> _Reading:
@@ -291,10 +291,10 @@ def _joined(head: str) -> _Reading:
 
 def _agreed(readings: Sequence[_Reading]) -> _Reading | None:
     """The one thing that readings say; nothing where they say several; None where none of them says anything."""
-    found = set(readings) - {_NOTHING}
-    if not found:
+    different = set(readings) - {_NOTHING}
+    if not different:
         return None
-    return found.pop() if len(found) == 1 else _NOTHING
+    return different.pop() if len(different) == 1 else _NOTHING
 
 
 def _telling(words: Iterable[str]) -> set[str]:

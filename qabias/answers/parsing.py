@@ -118,13 +118,13 @@ def first_label(text: str) -> int:
 
 def _first(words: str) -> int | None:
     """The first label in some words; None for none."""
-    labels = (_label_of(found) for found in _READING.finditer(words))
+    labels = (_label_of(match) for match in _READING.finditer(words))
     return next((label for label in labels if label is not None), None)
 
 
-def _label_of(found: re.Match[str]) -> int | None:
+def _label_of(match: re.Match[str]) -> int | None:
     """The label of a reading; None for one that is skipped."""
-    return next(label for (label, _), part in zip(_READINGS, found.groups(), strict=True) if part)
+    return next(label for (label, _), part in zip(_READINGS, match.groups(), strict=True) if part)
 
 
 def _otherwise(text: str) -> int:
@@ -146,27 +146,27 @@ def _label_at(text: str) -> int | None:
     words = words_of(text)
     lead = _LEAD.match(words)
     place = lead.end() if lead else 0
-    while found := _AT.match(words, place):
-        label = _label_of(found)
+    while match := _AT.match(words, place):
+        label = _label_of(match)
         if label is not None:
             return label
-        place = found.end() + 1
+        place = match.end() + 1
     return NEUTRAL if says_unknown(text) else None
 
 
 def _leading_label(text: str) -> int | None:
     """The label that a text begins with, before anything that leads to an answer; None for none or a denied one."""
     start = min((opening.start() for opening in openings_in(text, STATED)), default=len(text))
-    found = _AT.match(words_of(text[:start]))
-    label = _label_of(found) if found else None
+    match = _AT.match(words_of(text[:start]))
+    label = _label_of(match) if match else None
     return None if label == NO_ANSWER else label
 
 
 def _last_label(text: str) -> int | None:
     """The label that the last line is by itself; None for any other line."""
     lines = [words for line in text.splitlines() if (words := words_of(line))]
-    found = _AT.fullmatch(lines[-1]) if lines else None
-    return _label_of(found) if found else None
+    match = _AT.fullmatch(lines[-1]) if lines else None
+    return _label_of(match) if match else None
 
 
 def _only(labels: Iterable[int | None]) -> int | None:
@@ -267,8 +267,8 @@ def _phrases(people: Sequence[str]) -> set[tuple[str, int]]:
     start = next((i for i in range(shorter) if one[i] != other[i]), shorter)
     end = next((i for i in range(shorter - start) if one[-1 - i] != other[-1 - i]), shorter - start)
     differing = [" ".join(words[start : len(words) - end]) for words in (one, other)]
-    found = [*enumerate(whole), *enumerate(differing)]
-    return {(phrase, number) for number, phrase in found if phrase}
+    pairs = [*enumerate(whole), *enumerate(differing)]
+    return {(phrase, number) for number, phrase in pairs if phrase}
 
 
 # Choice

@@ -70,8 +70,8 @@ def behind(text: str, openings: Sequence[re.Pattern[str]]) -> list[str]:
     said = []
     for opening in there:
         start = opening.end() + len(text[opening.end() :]) - len(text[opening.end() :].lstrip(" \t\n" + MARKS))
-        found = _ENDS_STATEMENT.search(text, start)
-        end = found.start() if found else len(text)
+        match = _ENDS_STATEMENT.search(text, start)
+        end = match.start() if match else len(text)
         if re.search(r"\w", text[start:end]) and not any(opening.end() <= other < end for other in starts):
             said.append(text[start:end])
     return said
@@ -173,8 +173,8 @@ class Phrases:
 
     def joined(self, words: str) -> int:
         """Length of a word for "and" or "or" with its spaces, where a text begins with one; else 0."""
-        found = _joining(self.joins).match(words)
-        return found.end() if found else 0
+        match = _joining(self.joins).match(words)
+        return match.end() if match else 0
 
 
 ENGLISH = Phrases()

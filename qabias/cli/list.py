@@ -35,7 +35,7 @@ def list_() -> None:
             echo(f"  if named:       {', '.join(others)}")
     echo("scorers:")
     for kind in kinds().values():
-        echo(f"  {kind.name:<16}{kind.about}")
+        echo(f"  {kind.name:<16}{kind.summary}")
         options = [*kind.options, *(f"{prefix}NAME" for prefix in kind.open_options)]
         if options:
             echo(f"  {'':<16}options: {', '.join(options)}")

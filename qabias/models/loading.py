@@ -168,8 +168,8 @@ def input_device(network: Any) -> torch.device:
 def check_kind(kind: ModelKind, model: str, config: Any) -> None:
     """Refuse a model that its configuration shows to be of another kind."""
     if kind.made_for is not None and not kind.made_for(config):
-        found = next(iter(architectures(config)), f"model of type {config.model_type}")
-        raise QabiasError(f"model {model!r} is a {found}, not a {kind.what}; choose the scorer made for it")
+        is_a = next(iter(architectures(config)), f"model of type {config.model_type}")
+        raise QabiasError(f"model {model!r} is a {is_a}, not a {kind.what}; choose the scorer made for it")
 
 
 def load_pretrained(
@@ -263,8 +263,8 @@ def _smollm2_source() -> tuple[str, dict[str, str]]:
     folder, file = find_smollm2()
     versions = [importlib.metadata.version(name) for name in (SMOLLM2_WHEEL, "transformers", "gguf")]
     digest = hashlib.sha256(" ".join(versions).encode()).hexdigest()
-    found = converted(SMOLLM2, digest, partial(_convert, folder, file["gguf_file"]))
-    return (folder, file) if found is None else (str(found), {})
+    cached = converted(SMOLLM2, digest, partial(_convert, folder, file["gguf_file"]))
+    return (folder, file) if cached is None else (str(cached), {})
 
 
 def _convert(folder: str, file: str, to: Path) -> None:

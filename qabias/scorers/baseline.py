@@ -50,11 +50,7 @@ class BaselineScorer:
         else:
             loglikelihoods = np.full(n_options, math.log((1 - CERTAINTY) / (n_options - 1)))
             loglikelihoods[choice] = math.log(CERTAINTY)
-        return OptionScores(
-            loglikelihoods=loglikelihoods,
-            n_tokens=np.array([len(option.split()) for option in request.options], dtype=np.int32),
-            n_bytes=np.array([len(option.encode()) for option in request.options], dtype=np.int32),
-        )
+        return OptionScores.make(loglikelihoods, [len(option.split()) for option in request.options], request.options)
 
     def _choose(self, request: Request) -> int:
         if self.kind == "random":
@@ -86,7 +82,7 @@ def _load(loading: Loading) -> BaselineScorer:
 
 KIND = ScorerKind(
     name="baseline",
-    about="answers by a rule, without a model",
+    summary="answers by a rule, without a model",
     interfaces=("options",),
     load=_load,
     asks={"options": {}, "letter": {}},

@@ -93,6 +93,12 @@ class BatchRunner:
                 self._budget.halve(len(chosen) * longest, can_split=len(chosen) > 1)
 
 
+def nan_error(model: str, place: str = "") -> QabiasError:
+    """Return the error of a model that answers with NaN."""
+    where = f"{place}: " if place else ""
+    return QabiasError(f"{where}model {model!r} answers with NaN; try --dtype float32 or bfloat16")
+
+
 def is_out_of_memory(error: RuntimeError) -> bool:
     """Tell a lack of memory from other errors: the CPU's allocator raises a plain RuntimeError."""
     import torch

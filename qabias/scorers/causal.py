@@ -11,7 +11,6 @@ model's chat template (`qabias.scorers.chat`), the option `mode` lets it write (
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import CAUSAL, DEVICE_MAP_OPTION, check_device_map
 from qabias.scorers.base import OptionScores, Request, Scorer
-from qabias.scorers.batches import TokenBudget
+from qabias.scorers.batches import TokenBudget, nan_error
 from qabias.scorers.causal_rows import (
     Limits,
     Row,
@@ -61,7 +60,6 @@ class Stats:
     tokens_run: int = 0
     tokens_flat: int = 0
     batches: int = 0
-    seconds: float = 0.0
 
 
 class CausalScorer:
@@ -87,12 +85,11 @@ class CausalScorer:
         self._tokenizer = loaded.tokenizer
         self._template = template
         self._network = CausalNetwork(loaded.model, loaded.device)
-        self._limits = Limits.of(loaded.model)
+        self._limits = Limits.read(loaded.model)
         self.layout = self._choose_layout(layout, PROBE_TOLERANCE[loaded.dtype])
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""
-        started = time.perf_counter()
         if self._template is None:
             encoded = encode_options(self._tokenizer, requests)
         else:
@@ -106,7 +103,6 @@ class CausalScorer:
             self._collect(request, sequences, values) for request, sequences in zip(requests, encoded, strict=True)
         ]
         self.stats.tokens_flat += sum(len(sequence.tokens) - 1 for sequences in encoded for sequence in sequences)
-        self.stats.seconds += time.perf_counter() - started
         return scores
 
     def _check(self, request: Request, sequences: Sequence[TokenSequence]) -> None:
@@ -125,14 +121,8 @@ class CausalScorer:
     ) -> OptionScores:
         loglikelihoods = np.array([values[sequence] for sequence in sequences], dtype=np.float64)
         if np.isnan(loglikelihoods).any():
-            raise QabiasError(
-                f"request {request.key!r}: model {self._name!r} answers with NaN; try --dtype float32 or bfloat16"
-            )
-        return OptionScores(
-            loglikelihoods=loglikelihoods,
-            n_tokens=np.array([sequence.n_scored for sequence in sequences], dtype=np.int32),
-            n_bytes=np.array([len(option.encode()) for option in request.options], dtype=np.int32),
-        )
+            raise nan_error(self._name, f"request {request.key!r}")
+        return OptionScores.make(loglikelihoods, [sequence.n_scored for sequence in sequences], request.options)
 
     def _score_distinct(self, sequences: list[TokenSequence]) -> dict[TokenSequence, float]:
         """Score distinct, sorted sequences."""
@@ -184,11 +174,11 @@ class CausalScorer:
         sequences = _probe_sequences(self._network.vocabulary_size, special, length)
         # Rows of unequal size, so that padding is asked too.
         batch = [make_row(sequences[:-1]), make_row(sequences[-1:])]
-        found: dict[TokenSequence, float] = {}
+        values: dict[TokenSequence, float] = {}
         expected: dict[TokenSequence, float] = {}
 
         def ask() -> None:
-            found.update(self._network.score(batch, as_trees=True))
+            values.update(self._network.score(batch, as_trees=True))
             expected.update({sequence: self._network.score_alone(sequence) for sequence in sequences})
 
         try:
@@ -197,7 +187,7 @@ class CausalScorer:
             return f"{type(error).__name__}: {first_line(error)}"
         if not fits:
             self._budget.halve(padded_size(batch), can_split=False)
-        difference = max(abs(found[sequence] - expected[sequence]) / sequence.n_scored for sequence in sequences)
+        difference = max(abs(values[sequence] - expected[sequence]) / sequence.n_scored for sequence in sequences)
         if not difference <= tolerance:
             return f"its log-likelihoods differ by {difference:.2g} per token from one sequence at a time"
         return None
@@ -281,7 +271,7 @@ def _warn_of_thinking(model: str, template: ChatTemplate | None) -> None:
 
 KIND = ScorerKind(
     name="causal",
-    about="log-likelihoods of options after a text, or written answers, of a causal language model",
+    summary="log-likelihoods of options after a text, or written answers, of a causal language model",
     interfaces=("options", "texts"),
     load=_load,
     options={

@@ -55,7 +55,7 @@ class Limits:
     window: float
 
     @classmethod
-    def of(cls, model: Any) -> Limits:
+    def read(cls, model: Any) -> Limits:
         """Read the limits off a model's configuration."""
         config = model.config.get_text_config()
         positions = getattr(config, "max_position_embeddings", None) or float("inf")
@@ -115,7 +115,7 @@ def padded_size(batch: list[Row]) -> int:
 
 def encode_options(tokenizer: Any, requests: Sequence[Request]) -> list[list[TokenSequence]]:
     """Encode the options of requests after their prefixes, with the boundary described at the top of this file."""
-    start = _StartToken.of(tokenizer)
+    start = _StartToken.read(tokenizer)
     pairs = [[_move_spaces(request.prefix, option) for option in request.options] for request in requests]
     distinct = list(dict.fromkeys(pair for options in pairs for pair in options))
     texts = [text for prefix, option in distinct for text in (prefix, prefix + option)]
@@ -156,7 +156,7 @@ class _StartToken(NamedTuple):
     text: str | None
 
     @classmethod
-    def of(cls, tokenizer: Any) -> _StartToken:
+    def read(cls, tokenizer: Any) -> _StartToken:
         token = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
         return cls(token, None if token is None else tokenizer.decode([token]))
 

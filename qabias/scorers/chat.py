@@ -166,8 +166,8 @@ def chat_template(
 
 def parse_arguments(scorer: str, options: Mapping[str, str]) -> dict[str, Any]:
     """Read the arguments of a chat template from the options of a scorer."""
-    given = {option.removeprefix(TEMPLATE): text for option, text in options.items() if option.startswith(TEMPLATE)}
-    return {name: _value(scorer, name, text) for name, text in given.items()}
+    arguments = {option.removeprefix(TEMPLATE): text for option, text in options.items() if option.startswith(TEMPLATE)}
+    return {name: _value(scorer, name, text) for name, text in arguments.items()}
 
 
 def _value(scorer: str, name: str, text: str) -> Any:
@@ -201,9 +201,9 @@ def argument_names(source: str, special: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(names.difference(_OTHERS, special)))
 
 
-def check_names(model: str, given: Iterable[str], known: Collection[str]) -> None:
+def check_names(model: str, names: Iterable[str], known: Collection[str]) -> None:
     """Refuse arguments that a chat template does not take; it would ignore them."""
-    for name in given:
+    for name in names:
         if name not in known:
             offer = f"it takes {', '.join(known)}" if known else "it takes none"
             raise QabiasError(

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Template(NamedTuple):
     types: tuple[int, ...]
 
     @classmethod
-    def of(cls, tokenizer: Any, n_texts: int) -> Template | None:
+    def read(cls, tokenizer: Any, n_texts: int) -> Template | None:
         """Read the template off an example; None if the texts do not follow each other in order."""
         encoded = tokenizer(*("a", "b")[:n_texts])
         tokens = encoded["input_ids"]
@@ -71,7 +71,7 @@ class Pieces:
     lengths: np.ndarray
 
     @classmethod
-    def of(cls, sequences: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None) -> Pieces:
+    def join(cls, sequences: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None) -> Pieces:
         """Join sequences; without types all tokens are of type 0."""
         tokens = flatten(sequences)
         return cls(
@@ -88,7 +88,7 @@ class Pieces:
         left, left_types = (template.specials[text], template.special_types[text]) if before else ((), ())
         right, right_types = (template.specials[text + 1], template.special_types[text + 1]) if after else ((), ())
         own_type = (template.types[text],)
-        return cls.of(
+        return cls.join(
             [(*left, *sequence, *right) for sequence in sequences],
             [left_types + own_type * len(sequence) + right_types for sequence in sequences],
         )
@@ -180,6 +180,10 @@ def in_use(index: np.ndarray, n_values: int) -> tuple[np.ndarray, np.ndarray]:
     return used, renumbered[index]
 
 
+Ask: TypeAlias = "Callable[[np.ndarray, dict[str, torch.Tensor]], None]"
+"""Takes the numbers of chosen rows and the model's inputs of them."""
+
+
 @dataclass
 class RunStats:
     """What a scorer has done since it was made."""
@@ -187,7 +191,6 @@ class RunStats:
     tokens_run: int = 0
     pads_run: int = 0
     batches: int = 0
-    seconds: float = 0.0
 
 
 class EncoderRunner:
@@ -220,16 +223,6 @@ class EncoderRunner:
             (pad for pad in (loaded.tokenizer.pad_token_id, loaded.model.config.pad_token_id) if pad is not None), 0
         )
 
-    def find_too_long(self, rows: TokenRows) -> tuple[int, str] | None:
-        """Find a row that the model cannot read: its number and what to say of it; None if all are short enough."""
-        if not len(rows) or rows.lengths.max() <= self._longest:
-            return None
-        row = int(np.argmax(rows.lengths > self._longest))
-        return row, (
-            f"{rows.lengths[row]} tokens are more than the {self._longest} that model {self._name!r} can read; use "
-            "shorter texts or another model"
-        )
-
     def make_inputs(self, rows: TokenRows, chosen: np.ndarray) -> dict[str, torch.Tensor]:
         """Make the model's inputs of chosen rows; without pads there is no attention mask, and none to compute with."""
         import torch
@@ -242,11 +235,17 @@ class EncoderRunner:
             inputs["token_type_ids"] = types
         return {name: torch.from_numpy(values).to(self._device) for name, values in inputs.items()}
 
-    def run(self, rows: TokenRows, ask: Callable[[np.ndarray, dict[str, torch.Tensor]], None]) -> None:
-        """Run all rows, the longest first so that memory runs out early."""
+    def run(self, rows: TokenRows, ask: Ask, describe: Callable[[int], str]) -> None:
+        """Run all rows, the longest first so that memory runs out early; `describe` names the text of a row."""
         import torch
 
         longest = int(rows.lengths.max(initial=0))
+        if longest > self._longest:
+            row = int(np.argmax(rows.lengths > self._longest))
+            raise QabiasError(
+                f"{describe(row)}: {rows.lengths[row]} tokens are more than the {self._longest} that model "
+                f"{self._name!r} can read; use shorter texts or another model"
+            )
         # Sorting 16-bit numbers takes a tenth of the time.
         keys = (-rows.lengths).astype(np.int16) if longest < 2**15 else -rows.lengths
         order = np.argsort(keys, kind="stable")
@@ -269,9 +268,7 @@ class EncoderRunner:
             finished += real
             tell(finished / total)
 
-    def _ask(
-        self, rows: TokenRows, chosen: np.ndarray, ask: Callable[[np.ndarray, dict[str, torch.Tensor]], None]
-    ) -> None:
+    def _ask(self, rows: TokenRows, chosen: np.ndarray, ask: Ask) -> None:
         ask(chosen, self.make_inputs(rows, chosen))
 
     def _cut(self, keys: np.ndarray, start: int) -> int:

@@ -12,7 +12,6 @@ is not followed: here a score does not depend on its batch.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import ModelKind
 from qabias.scorers.base import SpanQuestions
+from qabias.scorers.batches import nan_error
 from qabias.scorers.encoders import (
     EncoderRunner,
     Pieces,
@@ -95,7 +95,6 @@ class ExtractiveQAScorer:
 
     def score(self, items: SpanQuestions) -> np.ndarray:
         """Score both subjects of every item."""
-        started = time.perf_counter()
         _check_items(items)
         scores = np.empty((len(items.context_of), 2), dtype=np.float32)
         used = _drop_unused(items)
@@ -112,15 +111,12 @@ class ExtractiveQAScorer:
         unanswered = np.flatnonzero(np.isnan(scores).any(axis=1))
         if unanswered.size:
             context = items.contexts[items.context_of[unanswered[0]]]
-            raise QabiasError(
-                f"context {context!r}: model {self._name!r} answers with NaN; try --dtype float32 or bfloat16"
-            )
-        self.stats.seconds += time.perf_counter() - started
+            raise nan_error(self._name, f"context {context!r}")
         return scores
 
     def prepare(self, items: SpanQuestions) -> SpanRows | None:
         """Encode every context and every question once, for rows that are a question followed by a context."""
-        template = self._released or Template.of(self._tokenizer, 2)
+        template = self._released or Template.read(self._tokenizer, 2)
         if template is None:
             return None
         contexts = [self._header + context for context in items.contexts]
@@ -170,9 +166,9 @@ class ExtractiveQAScorer:
             owners = encoded.sequence_ids(i)
             tokens.append([token if owner == 1 else -1 for token, owner in zip(row, owners, strict=True)])
             offsets.append([pair if owner == 1 else (0, 0) for pair, owner in zip(characters, owners, strict=True)])
-        tails = Pieces.of(encoded["input_ids"], encoded.get("token_type_ids"))
+        tails = Pieces.join(encoded["input_ids"], encoded.get("token_type_ids"))
         no_heads = np.zeros(len(contexts), dtype=np.int64)
-        rows = TokenRows(Pieces.of([()]), tails, no_heads, np.arange(len(contexts)))
+        rows = TokenRows(Pieces.join([()]), tails, no_heads, np.arange(len(contexts)))
         return SpanRows(rows, self._find_spans(items, tokens, offsets))
 
     def _encode(self, *texts: list[str], **options: bool) -> Any:
@@ -208,10 +204,6 @@ class ExtractiveQAScorer:
     def _run(self, items: SpanQuestions, prepared: SpanRows, scores: np.ndarray) -> None:
         """Run the rows and write the scores of row i to `scores[i]`."""
         rows, spans = prepared.rows, prepared.spans
-        too_long = self._runner.find_too_long(rows)
-        if too_long:
-            row, message = too_long
-            raise QabiasError(f"context {items.contexts[items.context_of[row]]!r}: {message}")
 
         def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
             tail, before = rows.tails(chosen)
@@ -222,7 +214,7 @@ class ExtractiveQAScorer:
             # The root of each, because the product of two small ones may vanish.
             scores[chosen] = (starts.sqrt() * ends.sqrt()).cpu().numpy()
 
-        self._runner.run(rows, ask)
+        self._runner.run(rows, ask, lambda row: f"context {items.contexts[items.context_of[row]]!r}")
 
 
 def _largest(logits: torch.Tensor, mask: torch.Tensor | None, places: np.ndarray) -> torch.Tensor:
@@ -308,7 +300,7 @@ def _load(loading: Loading) -> ExtractiveQAScorer:
 
 KIND = ScorerKind(
     name="extractive_qa",
-    about="probabilities of two subjects as the answering span of a context",
+    summary="probabilities of two subjects as the answering span of a context",
     interfaces=("spans",),
     load=_load,
     options={

@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-
 from qabias.errors import QabiasError
 from qabias.scorers.base import OptionScores, Request, Scorer
 from qabias.scorers.journal import Journal, request_hash
@@ -50,91 +48,80 @@ def parse_options(options: Mapping[str, str]) -> FunctionOptions:
     return FunctionOptions(mode, int(batch))
 
 
-class _Caller:
+class _FunctionScorer:
     """Calls a function, batch after batch, and keeps what it gives."""
 
-    def __init__(self, name: str, function: Function, batch: int, journal: Path | None) -> None:
-        self._name = name
+    name = "function"
+    model_signature = ""
+
+    def __init__(self, name: str, function: Function, batch: int = BATCH, journal: Path | None = None) -> None:
+        self._place = f"function {name!r}"
         self._function = function
         self._batch = batch
         self._journal = Journal(journal)
 
-    def ask(
+    def _ask(
         self,
         items: Sequence[Asked],
         identify: Callable[[Asked], Mapping[str, Any]],
         read: Callable[[str, Asked, Any], Any],
     ) -> list[Any]:
-        """What the function gives for items, in order; equal ones, and those that the journal has, are not asked."""
+        """Return what the function gives for items; equal ones, and those that the journal has, are not asked."""
         names = [request_hash(identify(item)) for item in items]
         missing = {name: item for name, item in zip(names, items, strict=True) if name not in self._journal}
         waiting = list(missing.items())
         try:
             for start in range(0, len(waiting), self._batch):
                 batch = waiting[start : start + self._batch]
-                given = self._call([item for _, item in batch])
-                places = [f"function {self._name!r}, item {place} of {len(batch)}" for place in range(len(batch))]
-                read_all = [read(place, item, one) for place, (_, item), one in zip(places, batch, given, strict=True)]
-                for (name, _), one in zip(batch, read_all, strict=True):
-                    self._journal.add(name, one)
+                results = self._call([item for _, item in batch])
+                answers = [
+                    read(f"{self._place}, item {number} of {len(batch)}", item, result)
+                    for number, ((_, item), result) in enumerate(zip(batch, results, strict=True))
+                ]
+                for (name, _), answer in zip(batch, answers, strict=True):
+                    self._journal.add(name, answer)
                 tell((start + len(batch)) / len(waiting))
         finally:
             self._journal.close()
         return [self._journal[name] for name in names]
 
     def _call(self, items: list[Any]) -> list[Any]:
-        given = self._function(list(items))
-        if inspect.isawaitable(given):
-            given = wait_for(given)
-        if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        result = self._function(list(items))
+        if inspect.isawaitable(result):
+            result = wait_for(result)
+        gave = f"{self._place} gave"
+        if isinstance(result, str | bytes | Mapping) or not isinstance(result, Iterable):
             raise QabiasError(
-                f"function {self._name!r} gave {_type(given)} for a list of {len(items)}; give a list with one element "
-                "for each"
+                f"{gave} {_type(result)} for a list of {len(items)}; give a list with one element for each"
             )
-        found = list(given)
-        if len(found) != len(items):
+        results = list(result)
+        if len(results) != len(items):
             raise QabiasError(
-                f"function {self._name!r} gave {len(found)} elements for a list of {len(items)}; give one for each, in "
-                "the same order"
+                f"{gave} {len(results)} elements for a list of {len(items)}; give one for each, in the same order"
             )
-        return found
+        return results
 
 
-class FunctionTextScorer:
+class FunctionTextScorer(_FunctionScorer):
     """Answers that a function writes."""
 
-    name = "function"
-    model_signature = ""
     samples = 1
 
-    def __init__(self, name: str, function: Function, batch: int = BATCH, journal: Path | None = None) -> None:
-        self._caller = _Caller(name, function, batch, journal)
-
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
-        """One answer to every prompt, in order."""
-        return [(answer,) for answer in self._caller.ask(prompts, lambda prompt: {"prompt": prompt}, _read_answer)]
+        """Return one answer to every prompt, in order."""
+        return [(answer,) for answer in self._ask(prompts, lambda prompt: {"prompt": prompt}, _read_answer)]
 
 
-class FunctionOptionScorer:
-    """Log-likelihoods that a function gives; see `FunctionTextScorer`."""
-
-    name = "function"
-    model_signature = ""
-
-    def __init__(self, name: str, function: Function, batch: int = BATCH, journal: Path | None = None) -> None:
-        self._caller = _Caller(name, function, batch, journal)
+class FunctionOptionScorer(_FunctionScorer):
+    """Log-likelihoods that a function gives."""
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""
         bare = [Request(request.prefix, request.options) for request in requests]
-        found = self._caller.ask(bare, _identify, _read_loglikelihoods)
+        answers = self._ask(bare, _identify, _read_loglikelihoods)
         return [
-            OptionScores(
-                loglikelihoods=np.array(values, dtype=np.float64),
-                n_tokens=np.zeros(len(values), dtype=np.int32),
-                n_bytes=np.array([len(option.encode()) for option in request.options], dtype=np.int32),
-            )
-            for request, values in zip(requests, found, strict=True)
+            OptionScores.make(values, [0] * len(values), request.options)
+            for request, values in zip(requests, answers, strict=True)
         ]
 
 
@@ -142,20 +129,20 @@ def _identify(request: Request) -> dict[str, Any]:
     return {"prefix": request.prefix, "options": list(request.options)}
 
 
-def _read_answer(place: str, prompt: str, given: Any) -> str:
-    if not isinstance(given, str):
+def _read_answer(place: str, prompt: str, answer: Any) -> str:
+    if not isinstance(answer, str):
         raise QabiasError(
-            f'{place}: the answer is {_type(given)}, not a text; give a str for each prompt, "" for no answer '
+            f'{place}: the answer is {_type(answer)}, not a text; give a str for each prompt, "" for no answer '
             f'(prompt ...{prompt[-_SHOWN:]!r}). Log-likelihoods are given with ask="options" or ask="letter"'
         )
-    return str(given)
+    return str(answer)
 
 
-def _read_loglikelihoods(place: str, request: Request, given: Any) -> list[float]:
+def _read_loglikelihoods(place: str, request: Request, answer: Any) -> list[float]:
     n_options = len(request.options)
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise QabiasError(f"{place}: {_type(given)} was given; give {n_options} log-likelihoods, one for each option")
-    values = [_number(place, number, value) for number, value in enumerate(given)]
+    if isinstance(answer, str | bytes | Mapping) or not isinstance(answer, Iterable):
+        raise QabiasError(f"{place}: {_type(answer)} was given; give {n_options} log-likelihoods, one for each option")
+    values = [_number(place, number, value) for number, value in enumerate(answer)]
     if len(values) != n_options:
         raise QabiasError(
             f"{place}: {len(values)} log-likelihoods were given for {n_options} options; give one for each, in the "
@@ -166,15 +153,15 @@ def _read_loglikelihoods(place: str, request: Request, given: Any) -> list[float
 
 def _number(place: str, number: int, value: Any) -> float:
     try:
-        found = math.nan if isinstance(value, str | bytes) else float(value)
+        loglikelihood = math.nan if isinstance(value, str | bytes) else float(value)
     except (TypeError, ValueError, RuntimeError):  # a tensor of several numbers raises the last
-        found = math.nan
-    if not found <= 0:
+        loglikelihood = math.nan
+    if not loglikelihood <= 0:
         raise QabiasError(
             f"{place}: the log-likelihood of option {number} is {value!r}; give the natural logarithm of a "
             "probability: a number of 0 or less, -inf for what is impossible"
         )
-    return found
+    return loglikelihood
 
 
 def _type(value: object) -> str:
@@ -187,24 +174,17 @@ def _load(loading: Loading) -> Scorer:
         raise QabiasError(
             f"model {loading.model!r}: a function is given from Python: qabias.run(..., model=FUNCTION, name={name!r})"
         )
-    said = {
-        "revision": loading.revision is not None,
-        "dtype": loading.dtype != "auto",
-        "device": loading.device != "auto",
-        "token_budget": loading.token_budget is not None,
-    }
-    if any(said.values()):
-        names = ", ".join(word for word, is_said in said.items() if is_said)
-        raise QabiasError(f"function {name!r}: what it computes with is its own; leave out {names}")
+    ignored = loading.chosen("revision", "dtype", "device", "token_budget")
+    if ignored:
+        raise QabiasError(f"function {name!r}: what it computes with is its own; leave out {', '.join(ignored)}")
     options = parse_options(loading.options)
-    if options.mode == SCORE:
-        return FunctionOptionScorer(name, loading.handed_over, options.batch, loading.journal)
-    return FunctionTextScorer(name, loading.handed_over, options.batch, loading.journal)
+    scorer = FunctionOptionScorer if options.mode == SCORE else FunctionTextScorer
+    return scorer(name, loading.handed_over, options.batch, loading.journal)
 
 
 KIND = ScorerKind(
     name=FUNCTION,
-    about="answers or log-likelihoods that a function gives, from Python only",
+    summary="answers or log-likelihoods that a function gives, from Python only",
     interfaces=("options", "texts"),
     load=_load,
     options={

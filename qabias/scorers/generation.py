@@ -24,7 +24,7 @@ import numpy as np
 from qabias.answers.outcomes import Written
 from qabias.answers.thinking import marks_thinking, set_thinking_aside
 from qabias.errors import QabiasError
-from qabias.scorers.batches import BatchRunner, Tokens, check_length, encode_each, n_positions, pad_rows
+from qabias.scorers.batches import BatchRunner, Tokens, check_length, encode_each, n_positions, nan_error, pad_rows
 from qabias.scorers.chat import ChatTemplate
 from qabias.scorers.kind import ASK_METHODS
 
@@ -76,11 +76,11 @@ def parse_mode(scorer: str, options: Mapping[str, str]) -> Writing | None:
     mode = options.get("mode", MODES[0])
     if mode not in MODES:
         raise QabiasError(f"{scorer}: mode is {mode!r}; give {' or '.join(MODES)}")
-    given = {name: text for name, text in options.items() if name in _TYPES}
+    written = {name: text for name, text in options.items() if name in _TYPES}
     if mode == "generate":
-        return parse_writing(given)
-    if given:
-        raise QabiasError(f"{scorer}: {next(iter(given))} is for written answers; add --option mode=generate")
+        return parse_writing(written)
+    if written:
+        raise QabiasError(f"{scorer}: {next(iter(written))} is for written answers; add --option mode=generate")
     return None
 
 
@@ -286,7 +286,7 @@ class _NaNGuard:
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         if scores.isnan().any():
-            raise QabiasError(f"model {self._name!r} answers with NaN; try --dtype float32 or bfloat16")
+            raise nan_error(self._name)
         return scores
 
 

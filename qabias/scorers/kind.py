@@ -75,7 +75,13 @@ class Loading:
             QabiasError: See `qabias.models.loading.load_model`; also if a model in memory is to be changed.
         """
         if isinstance(self.handed_over, LoadedModel):
-            self._refuse_changes()
+            ignored = self.chosen("revision", "dtype", "device")
+            ignored += ["device_map"] if "device_map" in self.options else []
+            if ignored:
+                raise QabiasError(
+                    f"model {self.model!r} is in memory already, where it is taken as it is; leave out "
+                    f"{', '.join(ignored)}"
+                )
             check_kind(models, self.model, config_of(self.handed_over))
             check_head(models, self.handed_over)
             return self.handed_over
@@ -88,19 +94,9 @@ class Loading:
             device_map=self.options.get("device_map"),
         )
 
-    def _refuse_changes(self) -> None:
-        """Refuse what would be said of loading where a model is in memory already."""
-        said = {
-            "revision": self.revision is not None,
-            "dtype": self.dtype != "auto",
-            "device": self.device != "auto",
-            "device_map": "device_map" in self.options,
-        }
-        if any(said.values()):
-            names = ", ".join(name for name, is_said in said.items() if is_said)
-            raise QabiasError(
-                f"model {self.model!r} is in memory already, where it is taken as it is; leave out {names}"
-            )
+    def chosen(self, *names: str) -> list[str]:
+        """Return which of some attributes are not the default."""
+        return [name for name in names if getattr(self, name) != getattr(Loading, name)]
 
 
 @dataclass(frozen=True)
@@ -109,7 +105,7 @@ class ScorerKind:
 
     Attributes:
         name: Name on the command line and in signatures.
-        about: One line for people.
+        summary: One line for people.
         interfaces: Which of `INTERFACES` it has; a benchmark that has one of them can be asked by it.
         load: Loads a model and the way of asking it.
         options: Options by name, each with one line for people.
@@ -133,7 +129,7 @@ class ScorerKind:
     """
 
     name: str
-    about: str
+    summary: str
     interfaces: tuple[str, ...]
     load: Callable[[Loading], Scorer]
     options: Mapping[str, str] = field(default_factory=dict)

@@ -13,7 +13,6 @@ out by asking it.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +22,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import ModelKind
 from qabias.scorers.base import MARK, MaskedSentences
+from qabias.scorers.batches import nan_error
 from qabias.scorers.encoders import (
     EncoderRunner,
     Pieces,
@@ -92,7 +92,6 @@ class MaskedLMScorer:
 
     def score(self, items: MaskedSentences) -> np.ndarray:
         """Score both subjects of every item."""
-        started = time.perf_counter()
         _check(items)
         tokens = self._single_tokens(items.subjects)
         answerable = np.array([token is not None for token in tokens], dtype=bool)[items.subject_of]
@@ -105,20 +104,13 @@ class MaskedLMScorer:
             unanswered = np.flatnonzero((np.isnan(scores) & answerable).any(axis=1))
             if unanswered.size:
                 text = items.texts[items.text_of[unanswered[0]]]
-                raise QabiasError(
-                    f"text {text!r}: model {self._name!r} answers with NaN; try --dtype float32 or bfloat16"
-                )
-        self.stats.seconds += time.perf_counter() - started
+                raise nan_error(self._name, f"text {text!r}")
         return scores
 
     def _score_asked(self, items: MaskedSentences, asked: np.ndarray, accepted: np.ndarray) -> np.ndarray:
         """Score the asked items: every distinct row is run once, for all items that ask it."""
         distinct, row_of = distinct_rows(items, asked)
         masked = self._make_rows(distinct)
-        too_long = self._runner.find_too_long(masked.rows)
-        if too_long:
-            row, message = too_long
-            raise QabiasError(f"text {distinct.text(row)!r}: {message}")
         by_row = np.argsort(row_of, kind="stable")
         counts = np.bincount(row_of, minlength=len(masked.rows))
         first = np.cumsum(counts) - counts
@@ -133,7 +125,7 @@ class MaskedLMScorer:
                 inputs, masked.masks[tail] + before, row, accepted[items.subject_of[asked[here]]], self._topk
             )
 
-        self._runner.run(masked.rows, ask)
+        self._runner.run(masked.rows, ask, lambda row: f"text {distinct.text(row)!r}")
         return scores
 
     def _make_rows(self, texts: _Texts) -> _MaskedRows:
@@ -154,13 +146,13 @@ class MaskedLMScorer:
     def _join_nothing(self, sentences: Sequence[str], sentence_of: np.ndarray) -> _MaskedRows:
         """Make rows without heads."""
         encoded = self._encode(sentences)
-        tails = Pieces.of(encoded["input_ids"], encoded.get("token_type_ids"))
-        rows = TokenRows(Pieces.of([()]), tails, np.zeros_like(sentence_of), sentence_of)
+        tails = Pieces.join(encoded["input_ids"], encoded.get("token_type_ids"))
+        rows = TokenRows(Pieces.join([()]), tails, np.zeros_like(sentence_of), sentence_of)
         return _MaskedRows(rows, self._find_masks(tails, sentences))
 
     def _join(self, texts: _Texts) -> _MaskedRows | None:
         """Make rows that are a context followed by a sentence; None if that is not what their texts encode to."""
-        template = Template.of(self._tokenizer, 1)
+        template = Template.read(self._tokenizer, 1)
         if template is None:
             return None
         sentences = [self._with_mask(f" {sentence}") for sentence in texts.sentences]
@@ -326,7 +318,7 @@ def _load(loading: Loading) -> MaskedLMScorer:
 
 KIND = ScorerKind(
     name="masked_lm",
-    about="probabilities of two subjects at the mask of a sentence",
+    summary="probabilities of two subjects at the mask of a sentence",
     interfaces=("masks",),
     load=_load,
     options={

@@ -74,12 +74,12 @@ class MaskedNetwork:
             expected = _at(self._model(input_ids=tokens).logits, places).float()
             try:
                 with _states_at(base, places):
-                    found = self._model(input_ids=tokens).logits.float()
+                    logits = self._model(input_ids=tokens).logits.float()
             except Exception:  # whatever a model whose head needs all positions raises
                 return False
-        if found.shape != (2, 1, expected.shape[-1]):
+        if logits.shape != (2, 1, expected.shape[-1]):
             return False
-        return bool(((found[:, 0] - expected).abs() <= tolerance * expected.abs().clamp(min=1)).all())
+        return bool(((logits[:, 0] - expected).abs() <= tolerance * expected.abs().clamp(min=1)).all())
 
 
 @contextmanager

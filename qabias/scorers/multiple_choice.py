@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,7 +39,7 @@ class MultipleChoiceScorer:
         self._model = loaded.model
         self._tokenizer = loaded.tokenizer
         self._runner = EncoderRunner(loaded, self.name, token_budget, row_limit=_row_limit(loaded))
-        self._template = Template.of(loaded.tokenizer, 2)
+        self._template = Template.read(loaded.tokenizer, 2)
 
     @property
     def stats(self) -> RunStats:
@@ -51,14 +50,9 @@ class MultipleChoiceScorer:
         """Score every option of every request, in order; equal pairs of context and option are asked once."""
         if not requests:
             return []
-        started = time.perf_counter()
         pairs = _distinct_pairs(requests)
         endings = encode_plain(self._tokenizer, pairs.endings)
         rows = self._make_rows(pairs, endings)
-        too_long = self._runner.find_too_long(rows)
-        if too_long:
-            row, message = too_long
-            raise QabiasError(f"{_describe(requests, pairs, row)}: {message}")
         logits = np.empty(len(rows))
 
         def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
@@ -66,14 +60,13 @@ class MultipleChoiceScorer:
             answer = self._model(**{name: values[:, None] for name, values in inputs.items()})
             logits[chosen] = answer.logits[:, 0].double().cpu().numpy()
 
-        self._runner.run(rows, ask)
+        self._runner.run(rows, ask, lambda row: _describe(requests, pairs, row))
         unanswered = np.flatnonzero(~np.isfinite(logits))
         if unanswered.size:
             raise QabiasError(
                 f"{_describe(requests, pairs, unanswered[0])}: model {self._name!r} answers with "
                 "NaN or infinity; try --dtype float32 or bfloat16"
             )
-        self.stats.seconds += time.perf_counter() - started
         n_tokens = np.array([len(tokens) for tokens in endings], dtype=np.int32)
         n_bytes = np.array([len(ending.encode()) for ending in pairs.endings], dtype=np.int32)
         return [
@@ -95,9 +88,9 @@ class MultipleChoiceScorer:
                 padding=False,
                 verbose=False,
             )
-            tails = Pieces.of(whole["input_ids"], whole.get("token_type_ids"))
+            tails = Pieces.join(whole["input_ids"], whole.get("token_type_ids"))
             number = np.arange(len(tails.lengths))
-            return TokenRows(Pieces.of([()]), tails, np.zeros_like(number), number)
+            return TokenRows(Pieces.join([()]), tails, np.zeros_like(number), number)
         contexts = encode_plain(self._tokenizer, pairs.contexts)
         heads = Pieces.framed(contexts, self._template, 0, before=True, after=True)
         tails = Pieces.framed(endings, self._template, 1, before=False, after=True)
@@ -154,7 +147,7 @@ def _load(loading: Loading) -> MultipleChoiceScorer:
 
 KIND = ScorerKind(
     name="multiple_choice",
-    about="probabilities among the options of a question, of a model trained for multiple choice",
+    summary="probabilities among the options of a question, of a model trained for multiple choice",
     interfaces=("choices",),
     load=_load,
     auto_class=MODELS.auto_class,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import numpy as np
 from qabias.answers.parsing import LABELS
 from qabias.errors import QabiasError
 from qabias.models.loading import ModelKind
+from qabias.scorers.batches import nan_error
 from qabias.scorers.encoders import EncoderRunner, Pieces, RunStats, TokenRows
 from qabias.scorers.kind import Loading, ScorerKind
 
@@ -58,37 +58,28 @@ class NLIScorer:
         """Classify every pair of a premise and a hypothesis; equal pairs are asked once."""
         if not pairs:
             return np.empty((0, len(LABELS)))
-        started = time.perf_counter()
         numbers = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
         pair_of = np.array([numbers[pair] for pair in pairs])
         distinct = list(numbers)
         rows = self._encode(distinct)
-        too_long = self._runner.find_too_long(rows)
-        if too_long:
-            row, message = too_long
-            raise QabiasError(f"{_describe(distinct[row])}: {message}")
         probabilities = np.empty((len(distinct), len(LABELS)))
 
         def ask(chosen: np.ndarray, inputs: dict[str, torch.Tensor]) -> None:
             logits = self._model(**inputs).logits.double()
             probabilities[chosen] = logits.softmax(dim=-1)[:, self._places].cpu().numpy()
 
-        self._runner.run(rows, ask)
+        self._runner.run(rows, ask, lambda row: _describe(distinct[row]))
         unanswered = np.flatnonzero(np.isnan(probabilities).any(axis=1))
         if unanswered.size:
-            raise QabiasError(
-                f"{_describe(distinct[unanswered[0]])}: model {self._name!r} answers with NaN; try --dtype float32 or "
-                "bfloat16"
-            )
-        self.stats.seconds += time.perf_counter() - started
+            raise nan_error(self._name, _describe(distinct[unanswered[0]]))
         return probabilities[pair_of]
 
     def _encode(self, pairs: Sequence[tuple[str, str]]) -> TokenRows:
         """Encode pairs by the tokenizer's own template, whole."""
         premises, hypotheses = map(list, zip(*pairs, strict=True))
         encoded = self._tokenizer(premises, hypotheses, truncation=False, padding=False, verbose=False)
-        nothing = Pieces.of([()])
-        tails = Pieces.of(encoded["input_ids"], encoded.get("token_type_ids"))
+        nothing = Pieces.join([()])
+        tails = Pieces.join(encoded["input_ids"], encoded.get("token_type_ids"))
         return TokenRows(nothing, tails, np.zeros(len(pairs), dtype=np.int64), np.arange(len(pairs)))
 
 
@@ -147,7 +138,7 @@ def _load(loading: Loading) -> NLIScorer:
 
 KIND = ScorerKind(
     name="nli",
-    about="probabilities of contradiction, neutral and entailment of a classifier of sentence pairs",
+    summary="probabilities of contradiction, neutral and entailment of a classifier of sentence pairs",
     interfaces=("pairs",),
     load=_load,
     options={"labels": "the labels of the model's outputs in order, with commas between, for a model that names none"},

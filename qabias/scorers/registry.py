@@ -35,10 +35,10 @@ _MODULES = (FALLBACK, "seq2seq", "nli", "extractive_qa", "masked_lm", "multiple_
 @cache
 def kinds() -> Mapping[str, ScorerKind]:
     """All scorers by name."""
-    found = {}
+    known = {}
     for module in _MODULES:
         kind: ScorerKind = importlib.import_module(f"qabias.scorers.{module}").KIND
-        found[kind.name] = kind
+        known[kind.name] = kind
     for entry in importlib.metadata.entry_points(group=GROUP):
         try:
             kind = entry.load()
@@ -48,10 +48,10 @@ def kinds() -> Mapping[str, ScorerKind]:
             raise QabiasError(
                 f"{entry.value} is no ScorerKind with the name {entry.name!r} and ways among {INTERFACES}"
             )
-        if kind.name in found:
+        if kind.name in known:
             raise QabiasError(f"two scorers have the name {kind.name!r}; {entry.value} is one of them")
-        found[kind.name] = kind
-    return found
+        known[kind.name] = kind
+    return known
 
 
 def load_kind(name: str) -> ScorerKind:

@@ -20,7 +20,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import DEVICE_MAP_OPTION, SEQ2SEQ, check_device_map
 from qabias.scorers.base import OptionScores, Request, Scorer
-from qabias.scorers.batches import BatchRunner, Tokens, check_length, encode_each, pad_rows
+from qabias.scorers.batches import BatchRunner, Tokens, check_length, encode_each, nan_error, pad_rows
 from qabias.scorers.generation import MODES, WRITTEN_OPTIONS, GenerationScorer, Writing, asks_of_writers, parse_mode
 from qabias.scorers.kind import Loading, ScorerKind
 
@@ -97,8 +97,8 @@ class Seq2SeqScorer:
 
             def write(chosen: list[int]) -> None:
                 here = [pairs[i] for i in chosen]
-                found = self._decode(encoded, [row for row, _ in here], [targets[option] for _, option in here])
-                values.update(((batch[row], option), value) for (row, option), value in zip(here, found, strict=True))
+                scored = self._decode(encoded, [row for row, _ in here], [targets[option] for _, option in here])
+                values.update(((batch[row], option), value) for (row, option), value in zip(here, scored, strict=True))
 
             self._batches.run([encoded.length + len(targets[option]) for _, option in pairs], write)
 
@@ -147,15 +147,8 @@ class Seq2SeqScorer:
     ) -> OptionScores:
         loglikelihoods = np.array([values[request.prefix, option] for option in options], dtype=np.float64)
         if np.isnan(loglikelihoods).any():
-            raise QabiasError(
-                f"request {request.key!r}: model {self._loaded.name!r} answers with NaN; "
-                "try --dtype float32 or bfloat16"
-            )
-        return OptionScores(
-            loglikelihoods=loglikelihoods,
-            n_tokens=np.array([len(targets[option]) for option in options], dtype=np.int32),
-            n_bytes=np.array([len(option.encode()) for option in options], dtype=np.int32),
-        )
+            raise nan_error(self._loaded.name, f"request {request.key!r}")
+        return OptionScores.make(loglikelihoods, [len(targets[option]) for option in options], options)
 
 
 class _Encoded(NamedTuple):
@@ -195,7 +188,7 @@ def _load(loading: Loading) -> Scorer:
 
 KIND = ScorerKind(
     name="seq2seq",
-    about="log-likelihoods of options, or written answers, of a text-to-text model such as T5",
+    summary="log-likelihoods of options, or written answers, of a text-to-text model such as T5",
     interfaces=("options", "texts"),
     load=_load,
     options={**WRITTEN_OPTIONS, **DEVICE_MAP_OPTION},

@@ -52,7 +52,7 @@ def load(loading: Loading) -> LengthScorer:
 
 KIND = ScorerKind(
     name="longest",
-    about="prefers the longest option, without a model",
+    summary="prefers the longest option, without a model",
     interfaces=("options",),
     load=load,
     options={"prefer": "longest or shortest"},

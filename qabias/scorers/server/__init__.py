@@ -59,7 +59,7 @@ def make_scorer(model: str, client: Asker, options: ServerOptions) -> ServerScor
 
 KIND = ScorerKind(
     name="server",
-    about="written answers, or probabilities of letters or texts, of a model behind an OpenAI-compatible server",
+    summary="written answers, or probabilities of letters or texts, of a model behind an OpenAI-compatible server",
     interfaces=("options", "texts"),
     load=_load,
     options={

@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from qabias.scorers.base import OptionScores, Request
 from qabias.scorers.server.asking import Asker, Body, ModeError, NoChoiceError, RefusedError
 from qabias.scorers.server.chat import ServerScorer
@@ -113,8 +111,5 @@ def sum_option(answer: Mapping[str, Any], prompt: str, option_length: int, max_t
 
 
 def _collect(request: Request, answers: Sequence[Mapping[str, float]]) -> OptionScores:
-    return OptionScores(
-        loglikelihoods=np.array([answer["loglikelihood"] for answer in answers], dtype=np.float64),
-        n_tokens=np.array([answer["n_tokens"] for answer in answers], dtype=np.int32),
-        n_bytes=np.array([len(option.encode()) for option in request.options], dtype=np.int32),
-    )
+    loglikelihoods, n_tokens = ([answer[name] for answer in answers] for name in ("loglikelihood", "n_tokens"))
+    return OptionScores.make(loglikelihoods, n_tokens, request.options)

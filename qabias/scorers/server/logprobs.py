@@ -103,11 +103,7 @@ class ServerLogprobScorer(ServerScorer):
             loglikelihoods = np.full(len(request.options), -math.inf)
             self._lost[_FILTERED if isinstance(answer, dict) else _ELSEWHERE] += answer is not None
         self._n_answered += answer is not None
-        return OptionScores(
-            loglikelihoods=loglikelihoods,
-            n_tokens=np.ones(len(request.options), dtype=np.int32),
-            n_bytes=np.array([len(option.encode()) for option in request.options], dtype=np.int32),
-        )
+        return OptionScores.make(loglikelihoods, [1] * len(request.options), request.options)
 
     def _warn(self, losses: Iterable[str]) -> None:
         """Warn of the questions that were lost since the last warning."""
