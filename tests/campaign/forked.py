@@ -5,64 +5,36 @@ import os
 import sys
 import time
 import uuid
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import NamedTuple
 
 from tests.conftest import ROOT
+
+from .helpers import Ended
 
 WARM = "tests.campaign.warm"
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([WARM])
-LONGEST = 300
-"""Seconds after which a command hangs."""
-
-
-class Ended(NamedTuple):
-    """How a command ended.
-
-    Attributes:
-        code: Exit status; the negative number of the signal that ended it.
-        out: Its standard output.
-        err: Its standard error.
-    """
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether it went well, or was refused in one line."""
-        return self.code == 0 or (self.code == 2 and "Traceback" not in self.err and is_one_line(self.err))
-
-
-def is_one_line(err: str) -> bool:
-    """Whether standard error ends with one line of refusal; bars and warnings may stand before it."""
-    errors = [line for line in err.splitlines() if line.startswith("qabias: error: ")]
-    return len(errors) == 1 and err.rstrip().endswith(errors[0])
+SECONDS = 300
+"""After which a command hangs."""
 
 
 class Command:
-    """A command that runs.
+    """A command that runs in a folder; its output goes into files beside that folder.
 
     Args:
         arguments: What stands behind `qabias`.
-        folder: Where it runs; its output goes into files beside that folder.
+        folder: Where it runs.
         environment: Variables beside those of this process.
         barrier: Waits here, with all imported, until the others have come.
         wait: Seconds to wait after that.
     """
 
     def __init__(self, *arguments, folder: Path, environment=None, barrier=None, wait=0.0) -> None:
-        self._said = folder.parent / f"said-{uuid.uuid4().hex}"
-        self._process: BaseProcess = CONTEXT.Process(
-            target=_command,
-            args=([str(argument) for argument in arguments], folder, self._said, environment or {}, barrier, wait),
-        )
-        os.environ["PYTHONPATH"] = os.pathsep.join(
-            [str(ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-        )
+        self._streams = folder.parent / f"said-{uuid.uuid4().hex}"
+        target = ([str(argument) for argument in arguments], folder, self._streams, environment or {}, barrier, wait)
+        self._process = CONTEXT.Process(target=_command, args=target)
+        paths = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *paths])
         self._process.start()
 
     def is_running(self) -> bool:
@@ -76,15 +48,15 @@ class Command:
 
     def end(self) -> Ended:
         """Wait until it has ended, and say how."""
-        self._process.join(LONGEST)
+        self._process.join(SECONDS)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
-            raise TimeoutError(f"not ended after {LONGEST} seconds: {self._read('err')}")
+            raise TimeoutError(f"not ended after {SECONDS} seconds: {self._read('err')}")
         return Ended(self._process.exitcode, self._read("out"), self._read("err"))
 
     def _read(self, stream: str) -> str:
-        path = self._said.with_suffix(f".{stream}")
+        path = self._streams.with_suffix(f".{stream}")
         return path.read_bytes().decode("utf-8", "replace") if path.exists() else ""
 
 
@@ -93,7 +65,7 @@ def call(*arguments, folder: Path, environment=None) -> Ended:
     return Command(*arguments, folder=folder, environment=environment).end()
 
 
-def _command(arguments, folder, said, environment, barrier, wait):
+def _command(arguments, folder, streams, environment, barrier, wait):
     if WARM not in sys.modules:
         raise RuntimeError(f"{WARM} was not imported before the fork; is the folder above tests/ on PYTHONPATH?")
     from qabias import cli
@@ -101,7 +73,7 @@ def _command(arguments, folder, said, environment, barrier, wait):
     os.chdir(folder)
     os.environ.update(environment)
     for number, stream in ((1, "out"), (2, "err")):
-        with open(said.with_suffix(f".{stream}"), "wb") as file:
+        with open(streams.with_suffix(f".{stream}"), "wb") as file:
             os.dup2(file.fileno(), number)
     sys.argv = ["qabias", *arguments]
     if barrier is not None:

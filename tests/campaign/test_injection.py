@@ -2,6 +2,7 @@
 
 import csv
 import html
+import itertools
 import re
 import subprocess
 import unicodedata
@@ -18,53 +19,48 @@ from tests.loopback_server import serve as serve
 from tests.loopback_server import surroundings as surroundings
 from tests.report_pages import HALF, SIGNATURE, Page, fill_folder, named_everywhere, run_of
 
-from .counts import CHROMIUM, PAGES, chosen, count
-from .inside import command
+from .helpers import CHROMIUM, chosen, command
 
 OWN = "document.title='owned'"
-PAYLOADS = {
-    "script": f"<script>{OWN}</script>",
-    "script closed": f"</script><script>{OWN}</script>",
-    "title closed": f"</title></style></textarea><script>{OWN}</script>",
-    "image": f'<img src=x onerror="{OWN}">',
-    "svg": f"<svg/onload={OWN}>",
-    "attribute": f'" autofocus onfocus="{OWN}" x="',
-    "attribute in single quotes": f"' onmouseover='{OWN}' style='position:fixed;inset:0' x='",
-    "frame": f'<iframe srcdoc="<script>parent.{OWN}</script>"></iframe>',
-    "address": f"javascript:{OWN}//",
-    "style": "</style><style>*{display:none;background:url(http://127.0.0.1:9/)}</style>",
-    "policy": '<meta http-equiv="Content-Security-Policy" content="script-src *"><base href="http://127.0.0.1:9/">',
-    "comment": f"--><script>{OWN}</script><!--",
-    "entity": f"&lt;script&gt;{OWN}&lt;/script&gt;&#60;b&#62;",
-    "template": "{{ 7*7 }}{% for x in ().__class__.__base__.__subclasses__() %}{{ x }}{% endfor %}",
-    "shell": "$(touch owned); `touch owned` | touch owned && touch owned",
-    "formula": '=HYPERLINK("http://127.0.0.1:9/";"owned")',
-    "formula with plus": "+cmd|' /C calc'!A0",
-    "formula with at": "@SUM(1+1)*cmd|' /C calc'!A0",
-    "formula behind a tab": "\t=1+1",
-    "formula behind a return": '\r-1+1,"two"\rcells',
-    "LaTeX": r"\input{/etc/passwd}\write18{touch owned}\immediate\end{document}$x^2$ % & # _ ~ [1] ^^M",
-    "Markdown": "[owned](javascript:alert(1)) ![x](http://127.0.0.1:9/) | **b** | `c` <b>x</b>\n# head",
-    "terminal": "\x1b]0;owned\x07\x1b[31mred\x1b[2J\x9b1m\x08\x7f",
-    "NUL": "a\0b\x01c",
-    "right to left": "\u202egnp.\u2066exe\u2069\u200f",
-    "half a pair": f"half {HALF}",
-    "rich markup": "[bold red]owned[/bold red][link=http://127.0.0.1:9/]x[/link][/]",
-    "field": "m|config:Age|seed:9\nqabias: error: made up",
-}
+PAYLOADS = (
+    f"<script>{OWN}</script>",
+    f"</script><script>{OWN}</script>",
+    f"</title></style></textarea><script>{OWN}</script>",
+    f'<img src=x onerror="{OWN}">',
+    f"<svg/onload={OWN}>",
+    f'" autofocus onfocus="{OWN}" x="',
+    f"' onmouseover='{OWN}' style='position:fixed;inset:0' x='",
+    f'<iframe srcdoc="<script>parent.{OWN}</script>"></iframe>',
+    f"javascript:{OWN}//",
+    "</style><style>*{display:none;background:url(http://127.0.0.1:9/)}</style>",
+    '<meta http-equiv="Content-Security-Policy" content="script-src *"><base href="http://127.0.0.1:9/">',
+    f"--><script>{OWN}</script><!--",
+    f"&lt;script&gt;{OWN}&lt;/script&gt;&#60;b&#62;",
+    "{{ 7*7 }}{% for x in ().__class__.__base__.__subclasses__() %}{{ x }}{% endfor %}",
+    "$(touch owned); `touch owned` | touch owned && touch owned",
+    '=HYPERLINK("http://127.0.0.1:9/";"owned")',
+    "+cmd|' /C calc'!A0",
+    "@SUM(1+1)*cmd|' /C calc'!A0",
+    "\t=1+1",
+    '\r-1+1,"two"\rcells',
+    r"\input{/etc/passwd}\write18{touch owned}\immediate\end{document}$x^2$ % & # _ ~ [1] ^^M",
+    "[owned](javascript:alert(1)) ![x](http://127.0.0.1:9/) | **b** | `c` <b>x</b>\n# head",
+    "\x1b]0;owned\x07\x1b[31mred\x1b[2J\x9b1m\x08\x7f",
+    "a\0b\x01c",
+    "\u202egnp.\u2066exe\u2069\u200f",
+    f"half {HALF}",
+    "[bold red]owned[/bold red][link=http://127.0.0.1:9/]x[/link][/]",
+    "m|config:Age|seed:9\nqabias: error: made up",
+)
 QUIET = Machine(shows_progress=False)
 RESULTS = ("--model-id", "me/model", "--dataset", "me/set", "--sample")
 PUSHED = ("--to", "me/model", "--dataset", "me/set", "--sample", "--dry-run")
 BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f"
 
 
-def test_there_are_as_many_payloads_as_in_the_review():
-    assert len(PAYLOADS) == 28
-
-
 def named(payload):
     """The text itself; half of a surrogate pair as a program holds it."""
-    return PAYLOADS[payload].replace(HALF, "\ud83d")
+    return payload.replace(HALF, "\ud83d")
 
 
 @pytest.fixture(scope="module")
@@ -113,8 +109,8 @@ def _is_harmless(ended):
     assert ended.is_clean, ended.err[-500:]
     for text in (ended.out, re.sub(r"\rbbq: [^\r\n]*", "", ended.err)):  # without bars
         text.encode("utf-8")
-        found = {letter for letter in text if unicodedata.category(letter) == "Cc" and letter not in "\n\t"}
-        assert not found | (set(text) & set(BIDI)), (sorted(map(hex, map(ord, found))), text[:500])
+        controls = {letter for letter in text if unicodedata.category(letter) == "Cc" and letter not in "\n\t"}
+        assert not controls | (set(text) & set(BIDI)), (controls, text[:500])
 
 
 def _page(path):
@@ -156,8 +152,8 @@ def _is_number(cell):
 def _is_escaped(path):
     """No macro, link, element or control character is left in Markdown or LaTeX."""
     text = path.read_text("utf-8")
-    found = [letter for letter in text if unicodedata.category(letter) == "Cc" and letter != "\n"]
-    assert not found, found
+    controls = [letter for letter in text if unicodedata.category(letter) == "Cc" and letter != "\n"]
+    assert not controls, controls
     if path.suffix == ".md":
         assert not re.search(r"(?<!\\)<[a-zA-Z/!]|(?<!\\)\]\(", text), text
         table = [line for line in text.splitlines() if line.startswith("|")]
@@ -167,9 +163,9 @@ def _is_escaped(path):
         assert [line for line in text.splitlines() if re.search(r"(?<!\\)%", line)] == [text.splitlines()[0]]
 
 
-@pytest.mark.parametrize("payload", chosen(list(PAYLOADS), quick=4))
+@pytest.mark.parametrize("payload", chosen(PAYLOADS, quick=4), ids=itertools.count())
 def test_hostile_texts_in_the_files_of_a_run_stay_texts(payload, plain_page, tmp_path):
-    folder = _made_up(PAYLOADS[payload], tmp_path / "run")
+    folder = _made_up(payload, tmp_path / "run")
     written = tmp_path / "written"
     for arguments in (
         ("report", folder),
@@ -181,7 +177,6 @@ def test_hostile_texts_in_the_files_of_a_run_stay_texts(payload, plain_page, tmp
         ("compare", folder, folder),
     ):
         _is_harmless(command(*arguments))
-        count("commands on hostile texts")
     _is_dead(folder / "report.html", plain_page)
     files = [path for path in written.iterdir() if path.suffix != ".svg"]
     assert len(files) == 18  # six tables
@@ -194,11 +189,10 @@ def test_hostile_texts_in_the_files_of_a_run_stay_texts(payload, plain_page, tmp
     assert not list(tmp_path.rglob("owned"))
 
 
-@pytest.mark.parametrize("payload", chosen(list(PAYLOADS), quick=2))
+@pytest.mark.parametrize("payload", chosen(PAYLOADS, quick=2), ids=itertools.count())
 def test_a_hostile_name_of_a_model_stays_a_name(payload, answers, plain, tmp_path):
     folder = _scored(named(payload), answers, tmp_path / "run")
     if not folder.exists():
-        count("commands on hostile texts", 1, refused=1)
         return  # refused in one line
     for arguments in (
         ("show", folder),
@@ -212,7 +206,6 @@ def test_a_hostile_name_of_a_model_stays_a_name(payload, answers, plain, tmp_pat
         ended = command(*arguments)
         _is_harmless(ended)
         assert ended.code == 0, ended
-        count("commands on hostile texts")
     assert command("compare", plain, plain, "--output", tmp_path / "harmless").code == 0
     _is_dead(tmp_path / "compared" / "compare.html", _page(tmp_path / "harmless" / "compare.html"))
     _is_dead(folder / "report.html", _page(plain / "report.html"))
@@ -225,7 +218,7 @@ def test_a_hostile_name_of_a_model_stays_a_name(payload, answers, plain, tmp_pat
 
 
 @pytest.mark.usefixtures("surroundings")
-@pytest.mark.parametrize("payload", chosen(list(PAYLOADS), quick=2))
+@pytest.mark.parametrize("payload", chosen(PAYLOADS, quick=2), ids=itertools.count())
 def test_a_hostile_answer_of_a_server_stays_an_answer(payload, serve, tmp_path):
     server = serve(lambda path, body: {"choices": [{"message": {"role": "assistant", "content": named(payload)}}]})
     asked = ("run", "bbq", "--scorer", "server", "--model", "m", "--config", "Religion", "--limit", 24)
@@ -238,14 +231,13 @@ def test_a_hostile_answer_of_a_server_stays_an_answer(payload, serve, tmp_path):
     assert ended.code == 0, ended
     for arguments in (("show", folder), ("show", folder, "--template", "Religion-01"), ("report", folder)):
         _is_harmless(command(*arguments))
-        count("commands on hostile texts")
     _is_dead(folder / "report.html", _page(tmp_path / "plain" / "report.html"))
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium, which opens the pages, is not installed")
-@pytest.mark.parametrize("payload", chosen(list(PAYLOADS), quick=1))
+@pytest.mark.parametrize("payload", chosen(PAYLOADS, quick=1), ids=itertools.count())
 def test_no_hostile_text_runs_in_a_browser(payload, answers, plain, tmp_path):
-    made_up = _made_up(PAYLOADS[payload], tmp_path / "made-up")
+    made_up = _made_up(payload, tmp_path / "made-up")
     assert command("report", made_up).code == 0
     pages = [made_up / "report.html"]
     named_run = _scored(named(payload), answers, tmp_path / "named")
@@ -258,7 +250,6 @@ def test_no_hostile_text_runs_in_a_browser(payload, answers, plain, tmp_path):
         assert "CONSOLE" not in shown.stderr
         assert html.unescape(re.search(r"<title>(.*?)</title>", shown.stdout, re.DOTALL)[1]).strip() != "owned"
         assert '<html lang="en" class="scripted">' in shown.stdout  # the page's own script ran
-        count(PAGES)
 
 
 def _opened(page, profile):

@@ -12,10 +12,7 @@ from tests.faulty_server import serve_faults as serve_faults
 from tests.loopback_server import KEY
 from tests.loopback_server import surroundings as surroundings
 
-from .contents import answers, contents, hidden
-from .counts import SEED, chosen, count
-from .forked import is_one_line
-from .inside import command
+from .helpers import SEED, answers, chosen, command, contents, hidden, is_one_line
 
 pytestmark = pytest.mark.usefixtures("surroundings")
 
@@ -89,8 +86,7 @@ def test_a_fault_of_a_server_loses_nothing_asks_nothing_twice_and_tells_no_key(
         tracemalloc.stop()
     assert time.monotonic() - begun < LONGEST
     assert most_memory < MOST_MEMORY
-    said = [ended]
-    n_faults = sum(server.faults.values())
+    all_ended = [ended]
     assert set(server.faults) == {name}
     if outcome == ENDS:
         assert ended.code == 2, ended
@@ -98,21 +94,20 @@ def test_a_fault_of_a_server_loses_nothing_asks_nothing_twice_and_tells_no_key(
         assert "Traceback" not in ended.err
         assert _n_answers(tmp_path / "run") == len(server.answered.keys() & undisturbed.prompts)
         server.fault = _healthy
-        said.append(_run(server, tmp_path / "run"))
-    assert said[-1].code == 0, said
+        all_ended.append(_run(server, tmp_path / "run"))
+    assert all_ended[-1].code == 0, all_ended
     for text in undisturbed.prompts:  # there may be a test request beside them
         assert server.attempts[text] == 1 or text in spoiled
         assert 1 <= server.attempts[text] <= 2 or outcome != AGAIN
-    found = contents(tmp_path / "run")
+    held = contents(tmp_path / "run")
     if outcome == ANSWER:
         # The others have the answers of always.
-        common = undisturbed.contents["requests.jsonl"].items() & found["requests.jsonl"].items()
+        common = undisturbed.contents["requests.jsonl"].items() & held["requests.jsonl"].items()
         assert len(common) >= LIMIT - n_spoiled
     else:
-        assert found == undisturbed.contents
+        assert held == undisturbed.contents
     assert hidden(tmp_path / "run") == []
-    _tells_no_key(said, tmp_path / "run")
-    count("server requests", sum(server.attempts.values()), spoiled=n_faults)
+    _tells_no_key(all_ended, tmp_path / "run")
 
 
 def _n_answers(folder):
@@ -120,9 +115,9 @@ def _n_answers(folder):
     return len(answers(journal)) if journal.exists() else 0
 
 
-def _tells_no_key(said, folder):
+def _tells_no_key(all_ended, folder):
     """No form of the key stands in what was printed or written, whatever stands between its letters."""
-    texts = [ended.out + ended.err for ended in said]
+    texts = [ended.out + ended.err for ended in all_ended]
     texts += [path.read_bytes().decode("utf-8", "replace") for path in folder.rglob("*") if path.is_file()]
     for text in texts:
         squeezed = "".join(letter for letter in text if letter.isprintable() and letter not in " \\")

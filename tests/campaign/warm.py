@@ -10,7 +10,7 @@ from qabias.benchmarks import load_benchmark
 from qabias.scorers.registry import kinds, load_kind
 
 HEAVY = ("datasets", "evaluate", "pyarrow.parquet", "rich.console", "torch", "transformers")
-ROOMS = ("benchmarks", "building", "cli", "comparison", "measuring", "models", "report", "runs", "tables", "terminal")
+ROOMS = ("benchmarks", "building", "cli", "comparison", "models", "report", "runs", "tables")
 UNITS_PER_PART = 6
 
 for _name in HEAVY:

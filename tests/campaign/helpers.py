@@ -1,0 +1,139 @@
+"""How much of the campaign is run, commands in this process, and what a folder of results holds."""
+
+import contextlib
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+from qabias import cli
+from qabias.building.folder import MARK
+
+SEED = 21
+"""Of every random draw of the campaign."""
+QUICK_SHARE = 20
+"""A quick campaign does one of so many."""
+FULL = os.environ.get("QABIAS_CAMPAIGN") == "full"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+"""The browser that opens pages; None where there is none."""
+LONGEST = 2000
+"""Letters of one message, however long the value is that it shows."""
+_TIMES = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2} UTC")
+
+Case = TypeVar("Case")
+
+
+class HangError(BaseException):
+    """Something did not end in its time; no code under test catches it."""
+
+
+def size(full: int, quick: int | None = None) -> int:
+    """How many there are to do: `full` ones, or in a quick campaign `quick` ones, by default the share."""
+    if FULL:
+        return full
+    return max(1, full // QUICK_SHARE) if quick is None else quick
+
+
+def chosen(cases: Sequence[Case], quick: int | None = None) -> list[Case]:
+    """All cases of a table, or in a quick campaign so many of them, evenly over the table."""
+    n = min(size(len(cases), quick), len(cases))
+    return [cases[i * len(cases) // n] for i in range(n)]
+
+
+class TimeLimit:
+    """Raises `HangError` in what has not ended after so many seconds. No generator, which could be left half done."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def _end(self, *_: object) -> None:
+        raise HangError(f"not ended after {self.seconds:g} seconds")
+
+    def __enter__(self) -> None:
+        self.before = signal.signal(signal.SIGALRM, self._end)
+        signal.setitimer(signal.ITIMER_REAL, self.seconds)
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self.before)
+
+
+class Ended(NamedTuple):
+    """How a command ended: exit status (minus the signal that ended it), standard output and standard error."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether it went well, or was refused in one line."""
+        return self.code == 0 or (self.code == 2 and "Traceback" not in self.err and is_one_line(self.err))
+
+
+def is_one_line(err: str) -> bool:
+    """Whether standard error ends with one line of refusal; bars and warnings may stand before it."""
+    errors = [line for line in err.splitlines() if line.startswith("qabias: error: ")]
+    return len(errors) == 1 and len(errors[0]) <= LONGEST and err.rstrip().endswith(errors[0])
+
+
+def command(*arguments, encoding="utf-8") -> Ended:
+    """How a command ends in this process; a traceback stands on its standard error, with code 1."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="strict", write_through=True)
+    err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace", write_through=True)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        code = _code(*arguments)
+    return Ended(code, out.buffer.getvalue().decode(encoding), err.buffer.getvalue().decode())
+
+
+def _code(*arguments):
+    before = sys.argv
+    sys.argv = ["qabias", *map(str, arguments)]
+    try:
+        cli.main()
+    except SystemExit as stopped:
+        return stopped.code or 0
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.argv = before
+    return 0
+
+
+def contents(folder):
+    """The files of a folder by their path there: `run.json` without its time, pages without times, else the bytes."""
+    return {path.relative_to(folder).as_posix(): _content(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def hidden(folder):
+    """The files that a killed command has left; the mark by which `build` knows its folder is none."""
+    return [path for path in folder.rglob(".*") if path.is_file() and path.name != MARK]
+
+
+def _content(path):
+    if path.name == "run.json":
+        return {name: value for name, value in json.loads(path.read_text("utf-8")).items() if name != "created"}
+    if path.suffix == ".html":
+        return _TIMES.sub("TIME", path.read_text("utf-8"))
+    if path.name == "requests.jsonl":
+        return answers(path)
+    return path.read_bytes()
+
+
+def answers(journal):
+    """The answers of a request log, as JSON, by their request; a torn line holds none."""
+    entries = {}
+    for line in journal.read_text("utf-8", errors="replace").splitlines():
+        with contextlib.suppress(ValueError):
+            entry = json.loads(line)
+            entries[entry["request"]] = json.dumps(entry["answer"])
+    return entries
