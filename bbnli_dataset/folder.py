@@ -1,19 +1,23 @@
 """The dataset folder of BBNLI: what its card says, and its configurations."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import datasets
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.building.croissant import Records
 from qabias.building.folder import PARQUET_NAME, DatasetFolder, Tables
 
-from .builder import FEATURES, SCHEMA, Origin
+from .origin import SCHEMA, Origin
 from .pairs import LABELS
 from .subtopics import ALL, DOMAINS, domain_of, subtopics_of
+
+if TYPE_CHECKING:
+    import datasets
 
 __all__ = ["FOLDER", "PARQUET_NAME", "card_text", "croissant", "write_folder"]
 
@@ -31,6 +35,8 @@ class BBNLIFolder(DatasetFolder[Origin]):
         }
 
     def _features(self, name: str) -> datasets.Features:
+        from .builder import FEATURES  # which imports `datasets`
+
         return FEATURES
 
     def _records(self, names: Sequence[str]) -> list[Records]:

@@ -1,11 +1,12 @@
 """The dataset folder of BBQ: what its card says about the questions and their form as inference."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template as TextTemplate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import datasets
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,9 +14,12 @@ from qabias.building.croissant import Records
 from qabias.building.folder import PARQUET_NAME, DatasetFolder, Tables
 from qabias.building.origin import BUNDLED
 
-from .builder import ALL, ALL_NLI, FEATURES, NLI_CONFIGS, NLI_FEATURES, NLI_SCHEMA, SCHEMA, Origin
 from .fixes import FIXES
 from .inference import CONTEXT_STUDY, LABELS
+from .origin import ALL, ALL_NLI, NLI_CONFIGS, NLI_SCHEMA, SCHEMA, Origin
+
+if TYPE_CHECKING:
+    import datasets
 
 __all__ = ["FOLDER", "PARQUET_NAME", "card_text", "croissant", "write_folder"]
 
@@ -38,6 +42,8 @@ class BBQFolder(DatasetFolder[Origin]):
         return configurations
 
     def _features(self, name: str) -> datasets.Features:
+        from .builder import FEATURES, NLI_FEATURES  # which imports `datasets`
+
         return NLI_FEATURES if name in NLI_CONFIGS else FEATURES
 
     def _records(self, names: Sequence[str]) -> list[Records]:

@@ -7,7 +7,6 @@ source the texts come from.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-import datasets
 import pyarrow as pa
 
 from .examples import Row
@@ -50,12 +49,6 @@ NLI_SCHEMA = pa.schema(
         ("social_value", pa.string()),
         ("reference", pa.string()),
     ]
-)
-NLI_FEATURES = datasets.Features(
-    {
-        **datasets.Features.from_arrow_schema(NLI_SCHEMA),
-        "label": datasets.ClassLabel(names=list(LABELS)),
-    }
 )
 
 

@@ -27,8 +27,8 @@ from typing import Any
 
 from qabias.building.templating import repair_articles
 from qabias.share.unqover_dataset import columns
-from qabias.share.unqover_dataset.builder import SOURCES, Origin
 from qabias.share.unqover_dataset.design import SETS, Design
+from qabias.share.unqover_dataset.origin import SOURCES, Origin
 from speed.options import make_parser
 
 WHOLE = ("ethnicity", "religion")

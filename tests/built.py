@@ -5,9 +5,9 @@ import re
 
 import pyarrow as pa
 
-from qabias.share.bbq_dataset.builder import Origin as BbqOrigin
-from qabias.share.unqover_dataset.builder import Origin as UnqoverOrigin
+from qabias.share.bbq_dataset.origin import Origin as BbqOrigin
 from qabias.share.unqover_dataset.columns import batches
+from qabias.share.unqover_dataset.origin import Origin as UnqoverOrigin
 
 # Parrish et al. 2022, Table 3: examples by category.
 BBQ_TABLE_3 = {

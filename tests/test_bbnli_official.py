@@ -10,8 +10,9 @@ import jinja2
 import pytest
 
 from qabias.errors import QabiasError
-from qabias.share.bbnli_dataset.builder import BBNLI, FEATURES, SCHEMA, Origin
+from qabias.share.bbnli_dataset.builder import BBNLI, FEATURES
 from qabias.share.bbnli_dataset.folder import write_folder
+from qabias.share.bbnli_dataset.origin import SCHEMA, Origin
 from qabias.share.bbnli_dataset.pairs import LABELS
 from qabias.share.bbnli_dataset.subtopics import SUBTOPICS, domain_of
 

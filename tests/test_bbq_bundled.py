@@ -12,7 +12,8 @@ import yaml
 from qabias.building.templating import StableRandom, repair_articles, slots_of
 from qabias.errors import QabiasError
 from qabias.share.bbq_dataset import bundled, bundled_inference
-from qabias.share.bbq_dataset.builder import ALL_NLI, BBQ, CATEGORIES, CONFIGS, FEATURES, NLI_CONFIGS, Origin
+from qabias.share.bbq_dataset.builder import BBQ, FEATURES
+from qabias.share.bbq_dataset.origin import ALL_NLI, CATEGORIES, CONFIGS, NLI_CONFIGS, Origin
 from qabias.share.bbq_dataset.pairs import pairs
 from qabias.share.bbq_dataset.statements import statement_of
 from qabias.share.bbq_dataset.template import UNKNOWN_ANSWERS

@@ -9,7 +9,7 @@ import yaml
 
 from qabias.benchmarks import load_benchmark
 from qabias.share.bbq_dataset import bundled, gates
-from qabias.share.bbq_dataset.builder import Origin
+from qabias.share.bbq_dataset.origin import Origin
 from qabias.share.bbq_dataset.pairs import pairs
 from qabias.share.bbq_dataset.template import CATEGORIES
 from qabias.share.bbq_dataset.vocabulary import look_alike, read_vocabulary

@@ -15,16 +15,10 @@ import yaml
 from qabias.building.templating import capitalize_sentences, repair_articles
 from qabias.errors import QabiasError
 from qabias.share.bbq_dataset import bundled, bundled_inference
-from qabias.share.bbq_dataset.builder import (
-    ALL_NLI,
-    BBQ,
-    CATEGORIES,
-    NLI_CONFIGS,
-    NLI_FEATURES,
-    Origin,
-)
+from qabias.share.bbq_dataset.builder import BBQ, NLI_FEATURES
 from qabias.share.bbq_dataset.fixes import FIXES, fix_feminine
 from qabias.share.bbq_dataset.folder import write_folder
+from qabias.share.bbq_dataset.origin import ALL_NLI, CATEGORIES, NLI_CONFIGS, Origin
 from qabias.share.bbq_dataset.vocabulary import read_vocabulary
 
 from .built import bbq_rows, word_runs

@@ -12,8 +12,8 @@ import pytest
 
 from qabias.errors import QabiasError
 from qabias.share.bbq_dataset import official
-from qabias.share.bbq_dataset.builder import CATEGORIES, Origin
 from qabias.share.bbq_dataset.folder import write_folder
+from qabias.share.bbq_dataset.origin import CATEGORIES, Origin
 
 from .built import BBQ_TABLE_3, bbq_rows
 

@@ -11,7 +11,7 @@ from qabias.building import sources
 from qabias.building.templating import repair_articles
 from qabias.errors import QabiasError
 from qabias.share.bbq_dataset import fixes, release
-from qabias.share.bbq_dataset.builder import CATEGORIES, Origin
+from qabias.share.bbq_dataset.origin import CATEGORIES, Origin
 from qabias.share.bbq_dataset.release import RELEASED_KEYS
 
 from .built import bbq_rows

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from qabias.share.bbq_dataset.builder import CATEGORIES, Origin
 from qabias.share.bbq_dataset.examples import biased_location
+from qabias.share.bbq_dataset.origin import CATEGORIES, Origin
 from qabias.share.bbq_dataset.targets import is_target, target_location
 
 from .built import bbq_rows

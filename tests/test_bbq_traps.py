@@ -13,7 +13,7 @@ import pytest
 from qabias.benchmarks.bbq.prompts import FORMATS, statement
 from qabias.building import sources
 from qabias.share.bbq_dataset import release
-from qabias.share.bbq_dataset.builder import CATEGORIES
+from qabias.share.bbq_dataset.origin import CATEGORIES
 
 from .built import bbq_rows
 from .conftest import ROOT

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from qabias.share.bbnli_dataset.subtopics import SUBTOPICS
-from qabias.share.bbq_dataset.builder import CATEGORIES, NLI_CONFIGS, NLI_SCHEMA, SCHEMA
-from qabias.share.unqover_dataset.builder import CONFIGS
+from qabias.share.bbq_dataset.origin import CATEGORIES, NLI_CONFIGS, NLI_SCHEMA, SCHEMA
 from qabias.share.unqover_dataset.columns import batches
+from qabias.share.unqover_dataset.origin import CONFIGS
 
 from .built import bbq_rows, unqover_table
 from .conftest import ROOT
@@ -23,7 +23,7 @@ def tables_of(name):
     if name == "unqover":
         return {config: unqover_table(config) for config in CONFIGS}
     if name == "bbnli":
-        origin = importlib.import_module("qabias.share.bbnli_dataset.builder").Origin()
+        origin = importlib.import_module("qabias.share.bbnli_dataset.origin").Origin()
         return {subtopic: origin.table(subtopic) for subtopic in SUBTOPICS}
     schemas = {**dict.fromkeys(CATEGORIES, SCHEMA), **dict.fromkeys(NLI_CONFIGS, NLI_SCHEMA)}
     return {config: pa.Table.from_pylist(bbq_rows(config), schema=schema) for config, schema in schemas.items()}
@@ -83,7 +83,7 @@ def test_no_file_is_named_like_its_folder(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_committed_texts_are_those_of_the_default_origin(name):
-    origin = importlib.import_module(f"{name}_dataset.builder").Origin
+    origin = importlib.import_module(f"{name}_dataset.origin").Origin
     assert origin().is_committed
     assert origin(upstream_dir="somewhere").is_committed
     assert not origin("official").is_committed

@@ -229,7 +229,7 @@ def with_twin(table, **changes):
 
 
 def test_released_examples_with_the_same_texts_are_answered_in_their_order(rows, table, read, monkeypatch):
-    monkeypatch.setattr(bbq_helm._builder.Origin, "table", lambda self, config: with_twin(table))
+    monkeypatch.setattr(bbq_helm._origin.Origin, "table", lambda self, config: with_twin(table))
     states = answered([*rows, rows[0]], fair)
     states[-1] = state_of(7777, rows[0], " C")
     answers = read(states).given.answers.to_pylist()
@@ -240,7 +240,7 @@ def test_released_examples_with_the_same_texts_are_answered_in_their_order(rows,
 
 def test_released_examples_with_the_same_texts_and_other_roles_are_not_told_apart(rows, table, read, monkeypatch):
     twin = with_twin(table, target_loc=1 - rows[0]["target_loc"] % 2)
-    monkeypatch.setattr(bbq_helm._builder.Origin, "table", lambda self, config: twin)
+    monkeypatch.setattr(bbq_helm._origin.Origin, "table", lambda self, config: twin)
     found = read(answered(rows, fair))
     assert found.given.answers["example_id"].to_pylist() == [row["example_id"] for row in rows[1:]]
     assert told(found, "1 request left out, about texts that several released examples with different roles have")
@@ -248,7 +248,7 @@ def test_released_examples_with_the_same_texts_and_other_roles_are_not_told_apar
 
 def test_without_the_specification_of_the_run_the_tags_tell_the_scenario(rows, table, tmp_path, monkeypatch):
     empty = table.slice(0, 0)
-    monkeypatch.setattr(bbq_helm._builder.Origin, "table", lambda self, config: table if config == "Age" else empty)
+    monkeypatch.setattr(bbq_helm._origin.Origin, "table", lambda self, config: table if config == "Age" else empty)
     path = write_run(tmp_path / "run", answered(rows[:40], fair))
     (tmp_path / "run" / "run_spec.json").unlink()
     log = read_log(path)

@@ -16,9 +16,10 @@ import yaml
 from qabias.building.templating import repair_articles
 from qabias.errors import QabiasError
 from qabias.share.unqover_dataset import bundled
-from qabias.share.unqover_dataset.builder import CONFIGS, DEFAULT, FEATURES, SCHEMAS, Origin, UnQover
+from qabias.share.unqover_dataset.builder import FEATURES, UnQover
 from qabias.share.unqover_dataset.design import SETS
 from qabias.share.unqover_dataset.folder import PARQUET_NAME, write_folder
+from qabias.share.unqover_dataset.origin import CONFIGS, DEFAULT, SCHEMAS, Origin
 
 from .built import UNQOVER_TABLE_1, unqover_rows, unqover_table
 from .conftest import ROOT

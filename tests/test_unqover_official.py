@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from qabias.errors import QabiasError
-from qabias.share.unqover_dataset.builder import CONFIGS, SUBJECTS, UnQover
-from qabias.share.unqover_dataset.builder import Origin as AnyOrigin
+from qabias.share.unqover_dataset.builder import UnQover
 from qabias.share.unqover_dataset.columns import batches
 from qabias.share.unqover_dataset.fixes import FIXES
+from qabias.share.unqover_dataset.origin import CONFIGS, SUBJECTS
+from qabias.share.unqover_dataset.origin import Origin as AnyOrigin
 
 from .built import UNQOVER_TABLE_1, unqover_rows, unqover_table
 from .conftest import ROOT
@@ -297,7 +298,7 @@ def test_the_builder_takes_the_fields_of_the_origin(upstream, tmp_path):
 
 GENERATE = """
 import pathlib
-from qabias.share.unqover_dataset.builder import Origin
+from qabias.share.unqover_dataset.origin import Origin
 from qabias.share.unqover_dataset.design import SETS
 tables = [Origin(source).table(name) for source in ("bundled", "official") for name in SETS]
 assert sum(table.num_rows for table in tables) == 2 * 2_638_232

@@ -1,10 +1,11 @@
 """The dataset folder of UnQover: what its card says, and how its large tables are written."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import datasets
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,9 +13,12 @@ import pyarrow.parquet as pq
 from qabias.building.croissant import Records
 from qabias.building.folder import PARQUET_NAME, DatasetFolder, Tables
 
-from .builder import DEFAULT, FEATURES, MLM, Origin
 from .columns import batches, schema
 from .fixes import FIXES, NOT_FIXED
+from .origin import DEFAULT, MLM, Origin
+
+if TYPE_CHECKING:
+    import datasets
 
 __all__ = ["FOLDER", "PARQUET_NAME", "card_text", "croissant", "write_folder"]
 
@@ -37,6 +41,8 @@ class UnQoverFolder(DatasetFolder[Origin]):
         return {name: [name] for name in sorted(names, key=lambda name: name != DEFAULT)}
 
     def _features(self, name: str) -> datasets.Features:
+        from .builder import FEATURES  # which imports `datasets`
+
         return FEATURES[name]
 
     def _records(self, names: Sequence[str]) -> list[Records]:

@@ -12,17 +12,20 @@ from __future__ import annotations
 import datetime
 import numbers
 import operator
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-import datasets
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .values import Integers, array_of, encode, is_listing, is_long, items, shown, to_integer
+
+if TYPE_CHECKING:
+    import datasets
 
 By = Sequence[str | Sequence[str]] | str | None
 
@@ -105,11 +108,12 @@ class Table:
         Raises:
             ValueError: it is none of these, or its columns differ in length.
         """
-        if isinstance(given, (datasets.DatasetDict, datasets.IterableDatasetDict)):
+        library = sys.modules.get("datasets")  # who gives one of its objects has imported it, which takes a second
+        if library is not None and isinstance(given, (library.DatasetDict, library.IterableDatasetDict)):
             raise source.error(
                 f" hold the splits {shown([*given])}; pass one of them, e.g. {source.what}=dataset['test']"
             )
-        if isinstance(given, datasets.Dataset):
+        if library is not None and isinstance(given, library.Dataset):
             return cls(
                 source,
                 given.num_rows,
@@ -260,6 +264,8 @@ class Table:
 
 def _dataset_column(source: Source, dataset: datasets.Dataset, name: str) -> Any:
     """One column as an Arrow array; no other column is read."""
+    import datasets
+
     if name not in dataset.column_names:
         raise source.missing(name)
     if hasattr(dataset, "_indices"):

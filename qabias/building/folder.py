@@ -3,15 +3,16 @@
 Each dataset derives its own `DatasetFolder` from the one here and says only what is particular to it.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from string import Template as TextTemplate
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
@@ -20,6 +21,9 @@ from qabias.building.croissant import FILE_NAME, Records, croissant_text
 from qabias.building.origin import BUNDLED
 from qabias.support.files import write_atomically, write_json, write_text
 from qabias.support.outputs import Own, json_with
+
+if TYPE_CHECKING:
+    import datasets
 
 SPLIT = "test"
 PARQUET_NAME = f"{SPLIT}-00000-of-00001.parquet"
@@ -212,6 +216,8 @@ class DatasetFolder(ABC, Generic[AnyOrigin]):
     def _dataset_info(self, tables: Tables, sizes: Mapping[str, int], names: Sequence[str]) -> dict[str, Any]:
         n_rows = sum(tables[name].num_rows for name in names)
         n_bytes = sum(self._n_bytes(tables[name]) for name in names)
+        import datasets  # takes a second, and only cards need it
+
         info = datasets.DatasetInfo(
             features=self._features(names[0]),
             splits=datasets.SplitDict({SPLIT: datasets.SplitInfo(SPLIT, n_bytes, n_rows)}),

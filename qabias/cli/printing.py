@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from qabias.benchmarks import Benchmark
-from qabias.report.compared import print_compared
 from qabias.report.terminal import print_findings, print_scores
 from qabias.report.writing import write_report_of
 from qabias.runs.distributed import is_first
@@ -45,6 +44,8 @@ def print_forms(result: FormsResult, *, report: bool) -> None:
             print_result(each, report=report)
         echo("the comparison comes when both runs are finished")
         return
+    from qabias.report.compared import print_compared  # which few commands need
+
     print_compared(result.comparison)
     for each in result.runs:
         echo(f"run folder: {each.folder}")

@@ -60,8 +60,8 @@ from qabias.logs import Log
 from qabias.scorers.base import OptionScorer, Request, Scorer, TextScorer
 from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
-from qabias.share.bbq_dataset import builder as _builder
 from qabias.share.bbq_dataset import folder as _folder
+from qabias.share.bbq_dataset import origin as _origin
 from qabias.share.metrics.bbq.scores import VERSION
 from qabias.support.arrow import column_codes, rows_of
 from qabias.support.suggest import unknown
@@ -79,8 +79,8 @@ class BBQBenchmark(Benchmark):
 
     name = NAME
     title = "BBQ: Bias Benchmark for Question Answering"
-    configs: Sequence[str] = _builder.CONFIGS
-    sources: Sequence[str] = _builder.SOURCES
+    configs: Sequence[str] = _origin.CONFIGS
+    sources: Sequence[str] = _origin.SOURCES
     formats: Mapping[str, PromptFormat] = FORMATS
     norms: Sequence[str] = (*NORMS, *PARSE_RULES)
     interfaces: Sequence[str] = ("options", "choices", "texts")
@@ -108,8 +108,8 @@ class BBQBenchmark(Benchmark):
     facts = FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
-        """Check the choice of a source (see `bbq_dataset.builder.Origin`)."""
-        return _builder.Origin(source, seed, fixes, upstream_dir)
+        """Check the choice of a source (see `bbq_dataset.origin.Origin`)."""
+        return _origin.Origin(source, seed, fixes, upstream_dir)
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a category or of all, in file order."""
@@ -118,14 +118,14 @@ class BBQBenchmark(Benchmark):
             data = locate.dataset_folder(NAME) / "data"
             return pa.concat_tables(
                 [pq.read_table(data / category / _folder.PARQUET_NAME) for category in categories]
-            ).cast(_builder.SCHEMA)
+            ).cast(_origin.SCHEMA)
         return pa.concat_tables([origin.table(category) for category in categories])
 
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
         """Build a dataset folder with a progress bar; returns its tables by category."""
         names = list(self._categories(config))
-        if config == _builder.ALL and origin.source == BUNDLED:
-            names += _builder.NLI_CONFIGS
+        if config == _origin.ALL and origin.source == BUNDLED:
+            names += _origin.NLI_CONFIGS
         with tqdm(total=len(names), unit="category", desc=f"build {NAME}") as bar:
             tables: dict[str, pa.Table] = _folder.write_folder(output, origin, names, lambda _: bar.update())
         return tables
@@ -228,8 +228,8 @@ class BBQBenchmark(Benchmark):
         """Refuse what is neither a configuration nor several categories in their order, each once."""
         names = [name.strip() for name in config.split(",")]
         for name in names:
-            if name not in self.configs or (name == _builder.ALL and len(names) > 1):
-                raise unknown("configuration", name, _builder.CATEGORIES if len(names) > 1 else self.configs)
+            if name not in self.configs or (name == _origin.ALL and len(names) > 1):
+                raise unknown("configuration", name, _origin.CATEGORIES if len(names) > 1 else self.configs)
         ordered = ",".join(name for name in self.configs if name in names)
         if config != ordered:
             raise QabiasError(f"write the configuration {config!r} as {ordered}, so that equal questions have one name")
@@ -325,7 +325,7 @@ class BBQBenchmark(Benchmark):
     def _categories(self, config: str) -> Sequence[str]:
         """The categories of a configuration; several are named in their order with commas between."""
         self.check_config(config)
-        return _builder.CATEGORIES if config == _builder.ALL else config.split(",")
+        return _origin.CATEGORIES if config == _origin.ALL else config.split(",")
 
     def phrases_of(self, example: Example) -> Phrases:
         """What the reader of written answers knows of the language of an example beside English."""

@@ -24,7 +24,7 @@ from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.task_logs import harness_answers
 from qabias.logs import Log
 from qabias.scorers.kind import ScorerKind
-from qabias.share.bbnli_dataset import builder as _builder
+from qabias.share.bbnli_dataset import origin as _origin
 from qabias.share.bbnli_dataset import folder as _folder
 from qabias.share.bbnli_dataset import subtopics as _subtopics
 from qabias.support.arrow import column_codes
@@ -40,21 +40,21 @@ class BBNLIBenchmark(InferenceBenchmark):
     name = BBNLI
     title = "BBNLI: Bias Benchmark for Natural Language Inference"
     form = BBNLI
-    configs: Sequence[str] = _builder.CONFIGS
-    sources: Sequence[str] = _builder.SOURCES
+    configs: Sequence[str] = _subtopics.CONFIGS
+    sources: Sequence[str] = _origin.SOURCES
     key = ("example_id",)
     facts = BBNLI_FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
         """Check the choice of a source; `fixes` leaves out what the published rows repeat."""
-        return _builder.Origin(source, seed, fixes, upstream_dir)
+        return _origin.Origin(source, seed, fixes, upstream_dir)
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a subtopic, a domain or all, the two forms of a pair side by side."""
         subtopics = self._subtopics(config)
         if origin.is_committed:
             data = locate.dataset_folder(BBNLI) / "data"
-            tables = [pq.read_table(data / name / _folder.PARQUET_NAME).cast(_builder.SCHEMA) for name in subtopics]
+            tables = [pq.read_table(data / name / _folder.PARQUET_NAME).cast(_origin.SCHEMA) for name in subtopics]
         else:
             tables = [origin.table(name) for name in subtopics]
         table = pa.concat_tables(tables)
@@ -112,7 +112,7 @@ class BBNLIBenchmark(InferenceBenchmark):
 
     def _subtopics(self, config: str) -> Sequence[str]:
         self.check_config(config)
-        subtopics: Sequence[str] = _builder.subtopics_of(config)
+        subtopics: Sequence[str] = _subtopics.subtopics_of(config)
         return subtopics
 
 

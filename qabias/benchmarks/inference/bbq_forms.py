@@ -24,7 +24,7 @@ from qabias.benchmarks.inference.facts import BBQ_NLI_FACTS, BBQ_QA_FACTS
 from qabias.benchmarks.inference.prompts import FORMATS, INSTRUCTED_FORMATS, NLI_FORMATS, PERSON_ASKS, PERSON_FORMATS
 from qabias.benchmarks.inference.questions import from_inference, read_answer
 from qabias.benchmarks.prompt_format import PromptFormat
-from qabias.share.bbq_dataset import builder as _builder
+from qabias.share.bbq_dataset import origin as _origin
 from qabias.share.bbq_dataset import folder as _folder
 from qabias.support.arrow import column_codes
 from qabias.support.files import write_atomically
@@ -50,7 +50,7 @@ class BBQInferenceBenchmark(InferenceBenchmark):
     name = BBQ_NLI
     title = "BBQ as inference: premise and hypothesis"
     form = BBQ_NLI
-    configs: Sequence[str] = (*_builder.NLI_CONFIGS, _builder.ALL_NLI)
+    configs: Sequence[str] = (*_origin.NLI_CONFIGS, _origin.ALL_NLI)
     sources: Sequence[str] = ("bundled", "official")
     # Its questions have people as answers: `bbq_qa` asks them.
     formats: Mapping[str, PromptFormat] = {
@@ -59,17 +59,17 @@ class BBQInferenceBenchmark(InferenceBenchmark):
     facts = BBQ_NLI_FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> InferenceOrigin:
-        """Check the choice of a source (see `bbq_dataset.builder.Origin`)."""
+        """Check the choice of a source (see `bbq_dataset.origin.Origin`)."""
         if source not in self.sources:
             raise unknown("source", source, self.sources)
-        return InferenceOrigin(_builder.Origin(source, seed, fixes, upstream_dir))
+        return InferenceOrigin(_origin.Origin(source, seed, fixes, upstream_dir))
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The rows of a category or of all, complete sets together."""
         names = self._names(config)
         if origin.texts.is_committed:
             data = locate.dataset_folder(BBQ) / "data"
-            tables = [pq.read_table(data / name / _folder.PARQUET_NAME).cast(_builder.NLI_SCHEMA) for name in names]
+            tables = [pq.read_table(data / name / _folder.PARQUET_NAME).cast(_origin.NLI_SCHEMA) for name in names]
         else:
             tables = [origin.texts.table(name) for name in names]
         table = pa.concat_tables(tables)
@@ -110,7 +110,7 @@ class BBQInferenceBenchmark(InferenceBenchmark):
 
     def _names(self, config: str) -> Sequence[str]:
         self.check_config(config)
-        return [f"{name}_nli" for name in _builder.CATEGORIES] if config == _builder.ALL_NLI else (config,)
+        return [f"{name}_nli" for name in _origin.CATEGORIES] if config == _origin.ALL_NLI else (config,)
 
 
 BENCHMARK = BBQInferenceBenchmark()

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from qabias.building.templating import StableRandom
 from qabias.errors import QabiasError
-from qabias.share.bbq_dataset.builder import SCHEMA as SCHEMA
+from qabias.share.bbq_dataset.origin import SCHEMA as SCHEMA
 
 Row = dict[str, Any]
 

@@ -37,16 +37,16 @@ from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import kind_of
 from qabias.share.metrics.unqover import scores as metric
 from qabias.share.metrics.unqover.computing import Computing
-from qabias.share.unqover_dataset import builder as _builder
 from qabias.share.unqover_dataset import folder as _folder
+from qabias.share.unqover_dataset import origin as _origin
 from qabias.support.arrow import column_codes, plain, rows_of
 from qabias.tables.formatting import percent, show
 from qabias.tables.model import Analysis, Column, Table, estimate
 
-ALL_MASKED = f"{ALL_SETS}{_builder.MLM}"
+ALL_MASKED = f"{ALL_SETS}{_origin.MLM}"
 _GROUPS = {
-    ALL_MASKED: [name for name in _builder.CONFIGS if name.endswith(_builder.MLM)],
-    ALL_SETS: [name for name in _builder.CONFIGS if not name.endswith(_builder.MLM)],
+    ALL_MASKED: [name for name in _origin.CONFIGS if name.endswith(_origin.MLM)],
+    ALL_SETS: [name for name in _origin.CONFIGS if not name.endswith(_origin.MLM)],
 }
 NORMS = ("none", "pair")
 """`none` is the probability of the subject itself, `pair` its share of the two: never tabulate them together."""
@@ -54,7 +54,7 @@ NORMS = ("none", "pair")
 EVEN = "n_even"
 """Column and count of the questions in which neither subject has any probability, so that their shares are even."""
 
-_DEFAULT_SUBJECTS = _builder.official.DEFAULT_SUBJECTS
+_DEFAULT_SUBJECTS = _origin.official.DEFAULT_SUBJECTS
 _NUMBERS_AT_ONCE = 4_000_000  # in one matrix of reweighted sums
 
 N_STRONGEST = 3
@@ -66,8 +66,8 @@ class UnQoverBenchmark(Benchmark):
 
     name = NAME
     title = "UnQover: stereotyping biases via underspecified questions"
-    configs: Sequence[str] = (*_builder.CONFIGS, *_GROUPS)
-    sources: Sequence[str] = _builder.SOURCES
+    configs: Sequence[str] = (*_origin.CONFIGS, *_GROUPS)
+    sources: Sequence[str] = _origin.SOURCES
     formats: Mapping[str, PromptFormat] = FORMATS
     norms: Sequence[str] = NORMS
     interfaces: Sequence[str] = ("spans", "masks", "options", "texts")
@@ -81,27 +81,27 @@ class UnQoverBenchmark(Benchmark):
     pools = True
     metric_version = metric.VERSION
     options: Mapping[str, Sequence[str]] = {
-        "subjects": (_DEFAULT_SUBJECTS, *(name for name in _builder.SUBJECTS if name != _DEFAULT_SUBJECTS))
+        "subjects": (_DEFAULT_SUBJECTS, *(name for name in _origin.SUBJECTS if name != _DEFAULT_SUBJECTS))
     }
     facts: Facts = replace(FACTS, grouped_configs=tuple(_GROUPS))
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None, subjects: str | None = None) -> Any:
-        """Check the choice of a source and of who occurs in masked sentences (see `unqover_dataset.builder.Origin`)."""
-        return _builder.Origin(source, seed, fixes, upstream_dir, subjects)
+        """Check the choice of a source and of who occurs in masked sentences (see `unqover_dataset.origin.Origin`)."""
+        return _origin.Origin(source, seed, fixes, upstream_dir, subjects)
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The examples of a set or of all four, in file order, with the column `set`; texts are dictionaries."""
         tables = []
         names = self._sets(config)
-        if origin.subjects is not None and not all(name.endswith(_builder.MLM) for name in names):
+        if origin.subjects is not None and not all(name.endswith(_origin.MLM) for name in names):
             raise QabiasError(
                 f"{NAME}: subjects chooses who occurs in masked sentences, and {config} asks questions about everyone; "
-                f"leave it out, or add {_builder.MLM} to the name of the configuration"
+                f"leave it out, or add {_origin.MLM} to the name of the configuration"
             )
         for name in names:
             if origin.is_committed:
                 path = locate.dataset_folder(NAME) / "data" / name / _folder.PARQUET_NAME
-                texts = [field.name for field in _builder.SCHEMAS[name] if field.type == pa.string()]
+                texts = [field.name for field in _origin.SCHEMAS[name] if field.type == pa.string()]
                 table = pq.read_table(path, read_dictionary=texts)
             else:
                 table = origin.table(name)
@@ -110,7 +110,7 @@ class UnQoverBenchmark(Benchmark):
 
     def write_folder(self, output: Path, config: str, origin: Any) -> dict[str, pa.Table]:
         """Build a dataset folder with a progress bar; returns its tables by set. `all` builds the masked forms too."""
-        names = _builder.CONFIGS if config == ALL_SETS else self._sets(config)
+        names = _origin.CONFIGS if config == ALL_SETS else self._sets(config)
         with tqdm(total=len(names), unit="set", desc=f"build {NAME}") as bar:
             tables: dict[str, pa.Table] = _folder.write_folder(output, origin, names, lambda _: bar.update())
         return tables
@@ -209,7 +209,7 @@ class UnQoverBenchmark(Benchmark):
         self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
     ) -> Logged | None:
         """The answers in a log of this project's tasks for lm-evaluation-harness."""
-        return logged(log, self, hints, _builder.CONFIGS)
+        return logged(log, self, hints, _origin.CONFIGS)
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by set; sets have no common score."""

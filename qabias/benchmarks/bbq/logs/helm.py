@@ -23,7 +23,7 @@ from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
 from qabias.logs.helm import NAME as TOOL
 from qabias.logs.written import as_written
-from qabias.share.bbq_dataset import builder as _builder
+from qabias.share.bbq_dataset import origin as _origin
 from qabias.support.suggest import unknown
 
 SOURCE = "release"
@@ -51,8 +51,8 @@ def logged(log: Log, hints: Mapping[str, str] | None = None, upstream_dir: str |
             return None
         _check_method(log)
         config = _config(log)
-    categories = _builder.CATEGORIES if config == _builder.ALL else (config,)
-    origin = _builder.Origin(SOURCE, upstream_dir=upstream_dir)
+    categories = _origin.CATEGORIES if config == _origin.ALL else (config,)
+    origin = _origin.Origin(SOURCE, upstream_dir=upstream_dir)
     examples = Examples(pa.concat_tables([origin.table(category) for category in categories]))
     found = _find(log, examples)
     if not any(text is not None for text in found.texts):
@@ -136,9 +136,9 @@ def _config(log: Log) -> str:
     """The configuration that HELM's subject is; all where the record does not say it."""
     named = re.search(r"subject=([^,]+)", log.task)
     arguments = (log.about.get("scenario_spec") or {}).get("args") or {}
-    subject = str(arguments.get("subject", named[1] if named else _builder.ALL))
-    if subject not in _builder.CONFIGS:
-        raise unknown("subject", subject, _builder.CONFIGS)
+    subject = str(arguments.get("subject", named[1] if named else _origin.ALL))
+    if subject not in _origin.CONFIGS:
+        raise unknown("subject", subject, _origin.CONFIGS)
     return subject
 
 

@@ -19,7 +19,7 @@ from qabias.benchmarks.facts import counted
 from qabias.benchmarks.task_logs import FACTS
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
-from qabias.share.bbq_dataset import builder as _builder
+from qabias.share.bbq_dataset import origin as _origin
 
 LETTERS = "ABC"
 """What inspect calls the answers, in the order of the released examples."""
@@ -109,7 +109,7 @@ def _is_bbq(log: Log) -> bool:
     first = next(log.samples(), None)
     metadata = (first.asked.get("metadata") or {}) if first else {}
     is_known = all(metadata.get(name) in values for name, values in _VALUES.items())
-    return is_known and FACTS not in metadata and metadata.get("category") in _builder.CATEGORIES
+    return is_known and FACTS not in metadata and metadata.get("category") in _origin.CATEGORIES
 
 
 def _scorers(log: Log) -> list[str]:
@@ -133,7 +133,7 @@ def _check_keys(log: Log, sample: Sample, metadata: Mapping[str, Any]) -> None:
     lacking = [name for name, kind in _KEYS.items() if type(metadata.get(name)) is not kind]
     if not lacking and not 0 <= metadata["source_id"] <= _MOST:
         raise QabiasError(f"{log.called}: {sample.where}: no example has the source_id {metadata['source_id']}")
-    if not lacking and metadata["category"] in _builder.CATEGORIES:
+    if not lacking and metadata["category"] in _origin.CATEGORIES:
         return
     if not lacking:
         raise QabiasError(f"{log.called}: {sample.where}: no category of BBQ is called {metadata['category']!r}")
@@ -215,8 +215,8 @@ def _references(samples: list[_Asked]) -> pa.Table:
 
 def _config(categories: Iterable[str]) -> str:
     there = set(categories)
-    names = [name for name in _builder.CATEGORIES if name in there]
-    return _builder.ALL if len(names) == len(_builder.CATEGORIES) else ",".join(names)
+    names = [name for name in _origin.CATEGORIES if name in there]
+    return _origin.ALL if len(names) == len(_origin.CATEGORIES) else ",".join(names)
 
 
 def _figures(log: Log, scorer: str, samples: list[_Asked]) -> Iterator[OtherFigure]:

@@ -1,0 +1,138 @@
+"""BBQ: 11 categories, as questions and as inference, from sources never swapped silently."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from qabias.building.origin import BUNDLED, check_source
+from qabias.errors import QabiasError
+from qabias.support.suggest import unknown
+
+from . import bundled, bundled_inference, official, official_inference, release
+from .examples import Row
+from .inference import ALL_NLI, CATEGORY_CONFIGS, NLI_CONFIGS, NLI_SCHEMA
+from .template import CATEGORIES
+
+__all__ = [
+    "ALL",
+    "ALL_NLI",
+    "CATEGORIES",
+    "CONFIGS",
+    "NLI_CONFIGS",
+    "NLI_SCHEMA",
+    "SCHEMA",
+    "SOURCES",
+    "Origin",
+]
+
+ALL = "all"
+CONFIGS = (*CATEGORIES, ALL)
+# The configurations that hold others.
+GROUPS = {ALL: CATEGORIES, ALL_NLI: CATEGORY_CONFIGS}
+SOURCES = ("bundled", "official", "release")
+
+ANSWERS = ("ans0", "ans1", "ans2")
+_STRINGS = pa.list_(pa.string())
+
+SCHEMA = pa.schema(
+    [
+        ("example_id", pa.int32()),
+        ("question_index", pa.string()),
+        ("question_polarity", pa.string()),
+        ("context_condition", pa.string()),
+        ("category", pa.string()),
+        ("answer_info", pa.struct([(answer, _STRINGS) for answer in ANSWERS])),
+        (
+            "additional_metadata",
+            pa.struct(
+                [
+                    ("subcategory", pa.string()),
+                    ("stereotyped_groups", _STRINGS),
+                    ("version", pa.string()),
+                    ("source", pa.string()),
+                ]
+            ),
+        ),
+        ("context", pa.string()),
+        ("question", pa.string()),
+        *((answer, pa.string()) for answer in ANSWERS),
+        ("label", pa.int64()),
+        ("target_loc", pa.int8()),
+        ("biased_loc", pa.int8()),
+        ("unknown_loc", pa.int8()),
+        ("label_type", pa.string()),
+        ("comparison", pa.string()),
+        ("social_value", pa.string()),
+        ("template_id", pa.string()),
+        ("set_id", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the texts come from.
+
+    Attributes:
+        source: `bundled` (this project's templates), `official` (the authors' templates) or `release` (their examples).
+        seed: Seed of the random draws; `release` has none.
+        fixes: Fix the known defects of the published data; `bundled` has none to fix.
+        upstream_dir: Local mirror of the published files; else they are downloaded once.
+    """
+
+    source: str = "bundled"
+    seed: int = 0
+    fixes: bool = False
+    upstream_dir: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        check_source(self.source, SOURCES, self.fixes)
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the tables are those of the committed Parquet files, so that nothing need be built."""
+        return self.source == BUNDLED and self.seed == 0
+
+    @property
+    def version(self) -> str:
+        """Name, version and fixes for the signature, e.g. "bundled@1" or "official+fixes@bea11bd"."""
+        version = bundled.VERSION if self.source == BUNDLED else official.version()
+        return f"{self.source}{'+fixes' if self.fixes else ''}@{version}"
+
+    @property
+    def inference_version(self) -> str:
+        """The same for BBQ as inference, whose published templates are in another repository."""
+        if self.source == BUNDLED:
+            return self.version
+        return f"{self.source}{'+fixes' if self.fixes else ''}@{official_inference.version()}"
+
+    def rows(self, config: str) -> Iterator[Row]:
+        """The examples of one category, or the rows of one configuration of BBQ as inference.
+
+        Raises:
+            QabiasError: If the configuration is unknown or not published, or a file is not available or not readable.
+        """
+        if config in NLI_CONFIGS:
+            return self._inference_rows(config)
+        if config not in CATEGORIES:
+            raise unknown("configuration", config, (*CATEGORIES, *NLI_CONFIGS))
+        if self.source == BUNDLED:
+            return bundled.generate(config, seed=self.seed)
+        if self.source == "official":
+            return official.generate(config, seed=self.seed, fixes=self.fixes, upstream_dir=self.upstream_dir)
+        return release.generate(config, fixes=self.fixes, upstream_dir=self.upstream_dir)
+
+    def _inference_rows(self, config: str) -> Iterator[Row]:
+        if self.source == BUNDLED:
+            return bundled_inference.generate(config, seed=self.seed)
+        if self.source == "official":
+            return official_inference.generate(config, fixes=self.fixes, upstream_dir=self.upstream_dir)
+        raise QabiasError(
+            f"{config!r}: the authors released no examples of BBQ as inference; use the source bundled or official"
+        )
+
+    def table(self, config: str) -> pa.Table:
+        """The rows of one configuration as an Arrow table with `SCHEMA`, or `NLI_SCHEMA` for BBQ as inference."""
+        return pa.Table.from_pylist(list(self.rows(config)), schema=NLI_SCHEMA if config in NLI_CONFIGS else SCHEMA)
