@@ -15,9 +15,8 @@ from qabias.errors import QabiasError
 from qabias.share.bbnli_dataset import bundled
 from qabias.share.bbnli_dataset.builder import BBNLI, FEATURES
 from qabias.share.bbnli_dataset.origin import Origin
-from qabias.share.bbnli_dataset.subtopics import CONFIGS
 from qabias.share.bbnli_dataset.pairs import LABELS
-from qabias.share.bbnli_dataset.subtopics import COGNITIVE_BIASES, DOMAINS, SUBTOPICS, domain_of, subtopics_of
+from qabias.share.bbnli_dataset.subtopics import COGNITIVE_BIASES, CONFIGS, DOMAINS, SUBTOPICS, domain_of, subtopics_of
 
 from .built import word_runs
 from .conftest import ROOT

@@ -1,7 +1,17 @@
-"""Arrow columns as NumPy arrays."""
+"""Arrow columns as NumPy arrays, and Parquet files as Arrow tables."""
+
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+def read_parquet(path: Path, **options: Any) -> pa.Table:
+    """One file as a table; `pyarrow.parquet.read_table` would import pandas."""
+    with pq.ParquetFile(path, **options) as file:
+        return file.read()
 
 
 def column_codes(column: pa.ChunkedArray) -> np.ndarray:

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
-import pyarrow.parquet as pq
 
 from qabias.errors import QabiasError
+from qabias.support.arrow import read_parquet
 from qabias.support.suggest import missing, shortened
 
 _READERS = {
-    ".parquet": pq.read_table,
+    ".parquet": read_parquet,
     ".csv": pyarrow.csv.read_csv,
     ".jsonl": pyarrow.json.read_json,
     ".json": pyarrow.json.read_json,

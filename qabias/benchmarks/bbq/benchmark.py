@@ -12,7 +12,6 @@ from typing import Any, TypeGuard, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from qabias.answers import parse_choice
@@ -63,7 +62,7 @@ from qabias.scorers.registry import check_rule, kind_of
 from qabias.share.bbq_dataset import folder as _folder
 from qabias.share.bbq_dataset import origin as _origin
 from qabias.share.metrics.bbq.scores import VERSION
-from qabias.support.arrow import column_codes, rows_of
+from qabias.support.arrow import column_codes, read_parquet, rows_of
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table, estimate
 
@@ -117,7 +116,7 @@ class BBQBenchmark(Benchmark):
         if origin.is_committed:
             data = locate.dataset_folder(NAME) / "data"
             return pa.concat_tables(
-                [pq.read_table(data / category / _folder.PARQUET_NAME) for category in categories]
+                [read_parquet(data / category / _folder.PARQUET_NAME) for category in categories]
             ).cast(_origin.SCHEMA)
         return pa.concat_tables([origin.table(category) for category in categories])
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from qabias.answers.parsing import CONTRADICTION, ENTAILMENT
@@ -24,10 +23,10 @@ from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.task_logs import harness_answers
 from qabias.logs import Log
 from qabias.scorers.kind import ScorerKind
-from qabias.share.bbnli_dataset import origin as _origin
 from qabias.share.bbnli_dataset import folder as _folder
+from qabias.share.bbnli_dataset import origin as _origin
 from qabias.share.bbnli_dataset import subtopics as _subtopics
-from qabias.support.arrow import column_codes
+from qabias.support.arrow import column_codes, read_parquet
 from qabias.tables.model import Analysis
 
 _DOCUMENT = ("pair_id", "premise_id", "hypothesis", "stance")
@@ -54,7 +53,7 @@ class BBNLIBenchmark(InferenceBenchmark):
         subtopics = self._subtopics(config)
         if origin.is_committed:
             data = locate.dataset_folder(BBNLI) / "data"
-            tables = [pq.read_table(data / name / _folder.PARQUET_NAME).cast(_origin.SCHEMA) for name in subtopics]
+            tables = [read_parquet(data / name / _folder.PARQUET_NAME).cast(_origin.SCHEMA) for name in subtopics]
         else:
             tables = [origin.table(name) for name in subtopics]
         table = pa.concat_tables(tables)

@@ -24,9 +24,9 @@ from qabias.benchmarks.inference.facts import BBQ_NLI_FACTS, BBQ_QA_FACTS
 from qabias.benchmarks.inference.prompts import FORMATS, INSTRUCTED_FORMATS, NLI_FORMATS, PERSON_ASKS, PERSON_FORMATS
 from qabias.benchmarks.inference.questions import from_inference, read_answer
 from qabias.benchmarks.prompt_format import PromptFormat
-from qabias.share.bbq_dataset import origin as _origin
 from qabias.share.bbq_dataset import folder as _folder
-from qabias.support.arrow import column_codes
+from qabias.share.bbq_dataset import origin as _origin
+from qabias.support.arrow import column_codes, read_parquet
 from qabias.support.files import write_atomically
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis
@@ -69,7 +69,7 @@ class BBQInferenceBenchmark(InferenceBenchmark):
         names = self._names(config)
         if origin.texts.is_committed:
             data = locate.dataset_folder(BBQ) / "data"
-            tables = [pq.read_table(data / name / _folder.PARQUET_NAME).cast(_origin.NLI_SCHEMA) for name in names]
+            tables = [read_parquet(data / name / _folder.PARQUET_NAME).cast(_origin.NLI_SCHEMA) for name in names]
         else:
             tables = [origin.texts.table(name) for name in names]
         table = pa.concat_tables(tables)

@@ -12,7 +12,6 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from qabias.answers.outcomes import OUTCOMES, REFUSED
@@ -39,7 +38,7 @@ from qabias.share.metrics.unqover import scores as metric
 from qabias.share.metrics.unqover.computing import Computing
 from qabias.share.unqover_dataset import folder as _folder
 from qabias.share.unqover_dataset import origin as _origin
-from qabias.support.arrow import column_codes, plain, rows_of
+from qabias.support.arrow import column_codes, plain, read_parquet, rows_of
 from qabias.tables.formatting import percent, show
 from qabias.tables.model import Analysis, Column, Table, estimate
 
@@ -102,7 +101,7 @@ class UnQoverBenchmark(Benchmark):
             if origin.is_committed:
                 path = locate.dataset_folder(NAME) / "data" / name / _folder.PARQUET_NAME
                 texts = [field.name for field in _origin.SCHEMAS[name] if field.type == pa.string()]
-                table = pq.read_table(path, read_dictionary=texts)
+                table = read_parquet(path, read_dictionary=texts)
             else:
                 table = origin.table(name)
             tables.append(table.append_column("set", pa.array([name] * table.num_rows).dictionary_encode()))
