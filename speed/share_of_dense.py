@@ -20,9 +20,8 @@ from typing import Any
 import torch
 
 from qabias.devices import questions
-from qabias.devices.device import Device
-from qabias.devices.subjects import CAUSAL, make_scorer, questions_of
-from qabias.devices.watching import Call, watched
+from qabias.devices.cases import CAUSAL, make_scorer, questions_of
+from qabias.devices.speed import Call, seconds_of, watched
 from qabias.models import loading
 from speed.options import add_threads, make_parser, threads_of
 
@@ -45,20 +44,19 @@ def main() -> int:
     options = parser.parse_args()
     torch.set_num_threads(threads_of(options))
     loaded = loading.load_model(loading.CAUSAL, "smollm2", device="cpu", dtype="float32")
-    model, device = loaded.model, Device("cpu")
+    model = loaded.model
     vocabulary = model.config.vocab_size
     scorer = make_scorer(CAUSAL, loaded)
     asked = questions.take(questions_of(CAUSAL), options.questions or (4 if options.quick else 100))
-    with watched(model, device) as seen:
+    with watched(model) as calls:
         scorer.score(asked)
-    calls = list(seen.batches)
     tokens = sum(call.tokens for call in calls)
     print(f"{len(asked):,} questions, {len(calls)} batches, {tokens:,} tokens with pads; tokens a second and shares")
     print(f"{'scorer':>8}{'whole model':>13}{'share':>8}{'without output layer':>23}{'share':>8}")
     shares = []
     for _ in range(options.repeats or (1 if options.quick else 5)):
         ours, whole, body = (
-            tokens / device.seconds(run)
+            tokens / seconds_of(run, model.device)
             for run in (
                 lambda: scorer.score(asked),
                 lambda: run_dense(model, calls, vocabulary),

@@ -318,7 +318,7 @@ def test_what_a_metric_refuses_is_one_line(fails, tmp_path, benchmark):
 def test_a_broken_template_is_one_line(fails, monkeypatch, tmp_path):
     from qabias.share.bbq_dataset import bundled
 
-    def broken(category, *, seed, folder, apart):
+    def broken(category, *, seed):
         (tmp_path / "templates").mkdir()
         (tmp_path / "templates" / "Age.yaml").write_text("category: Age\ntemplates: [{id: 1}]")
         return bundled.read_templates(category, None, tmp_path)

@@ -35,18 +35,16 @@ def check_device(
         raise QabiasError(f"--output {output}: is a folder; name a file, such as {output / 'device.json'}")
     from tqdm import tqdm
 
-    from qabias.devices.check import Check
-    from qabias.devices.check import check_device as check
-    from qabias.devices.printing import as_json, print_check
+    from qabias.devices import check
     from qabias.support.files import write_json
 
-    def keep(so_far: Check) -> None:
+    def keep(so_far: check.Check) -> None:
         if output is not None:
-            write_json(output, as_json(so_far, shapes, minutes))
+            write_json(output, so_far.as_json(shapes, minutes))
 
     with tqdm(desc="check-device", bar_format="{desc}: {elapsed} {postfix}", leave=False) as bar:
-        found = check(device, shapes, 60 * minutes, bar.set_postfix_str, keep=keep)
-    print_check(found)
+        result = check.check_device(device, shapes, 60 * minutes, bar.set_postfix_str, keep=keep)
+    check.print_check(result)
     if output is not None:
         echo(f"figures: {output.resolve()}")
-    raise typer.Exit(0 if found.is_right else FAILED)
+    raise typer.Exit(0 if result.is_right else FAILED)

@@ -1,33 +1,61 @@
-"""What is measured of what, in the order of importance."""
+"""What is asked on a device: a scorer with a model in a precision, the most important first.
+
+This file imports torch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
 
-from qabias.devices import shapes as of
-from qabias.devices import subjects as ways
-from qabias.devices.outcome import MEASURES
-from qabias.devices.shapes import Shape
-from qabias.devices.subjects import Way
-from qabias.models.loading import DTYPES
+import numpy as np
+import torch
+import transformers
+
+from qabias.answers.parsing import LABELS
+from qabias.devices import models, questions
+from qabias.devices.models import Shape, make_tokenizer
+from qabias.models.loading import DTYPES, LoadedModel, quiet_transformers
+from qabias.scorers.registry import load_scorer
 
 SIZES = ("tiny", "small", "all")
-CORRECT = MEASURES[:2]
-"""The measures that say whether figures are right, not how fast they come."""
 
-FIRST = 2
-"""Models that are asked all before tiny ones are asked in other precisions."""
+NEW_TOKENS = 16
+"""Tokens of a written answer."""
+
+EXAMPLES = 4000
+"""Most examples of a benchmark whose questions are asked."""
+
+TINY_PROBABILITY = float(np.finfo(np.float32).tiny)
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """A scorer, and what it is asked."""
+
+    name: str
+    scorer: str
+    way: str
+    auto_class: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def writes(self) -> bool:
+        """Whether the model writes its answers."""
+        return self.way == "texts"
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A scorer with a shape in a precision."""
+    """A scorer with a shape in a precision; speed is measured in the usual one."""
 
     way: Way
     shape: Shape
     dtype: str
-    measures: Sequence[str]
+    timed: bool
 
     @property
     def name(self) -> str:
@@ -35,63 +63,91 @@ class Case:
         return f"{self.way.name}, {self.shape.name}, {self.dtype}"
 
 
+_WRITE = {"mode": "generate", "max_new_tokens": str(NEW_TOKENS)}
+_NAMES = dict(enumerate(LABELS))
+_LABELLED = {"num_labels": len(LABELS), "id2label": _NAMES, "label2id": {name: i for i, name in _NAMES.items()}}
+CAUSAL = Way("causal", "causal", "options", "AutoModelForCausalLM")
+CAUSAL_WRITTEN = Way("causal, written", "causal", "texts", "AutoModelForCausalLM", _WRITE)
+SEQ2SEQ = Way("seq2seq", "seq2seq", "options", "AutoModelForSeq2SeqLM")
+SEQ2SEQ_WRITTEN = Way("seq2seq, written", "seq2seq", "texts", "AutoModelForSeq2SeqLM", _WRITE)
+SPANS = Way("extractive_qa", "extractive_qa", "spans", "AutoModelForQuestionAnswering")
+MASKS = Way("masked_lm", "masked_lm", "masks", "AutoModelForMaskedLM")
+CHOICES = Way("multiple_choice", "multiple_choice", "choices", "AutoModelForMultipleChoice")
+PAIRS = Way("nli", "nli", "pairs", "AutoModelForSequenceClassification", config=_LABELLED)
+HEADS = (SPANS, MASKS, CHOICES, PAIRS)
+WAYS = (CAUSAL, CAUSAL_WRITTEN, SEQ2SEQ, SEQ2SEQ_WRITTEN, *HEADS)
+
+_TEXT_TINY = [(way, models.TINY_CAUSAL) for way in WAYS[:2]] + [(way, models.TINY_T5) for way in WAYS[2:4]]
+_TEXT_SMALL = [(way, models.SMALL_CAUSAL) for way in WAYS[:2]] + [(way, models.SMALL_T5) for way in WAYS[2:4]]
+_FAMILIES = ("bert", "roberta", "deberta", "roberta")
+_TINY = [
+    *_TEXT_TINY,
+    *((way, models.TINY_ENCODERS[family]) for way, family in zip(HEADS, _FAMILIES, strict=True)),
+]
+_SMALL = [*_TEXT_SMALL, *((way, models.SMALL_ENCODER) for way in HEADS)]
+_LARGE = [
+    (CAUSAL, models.MIDDLE_CAUSAL),
+    (SEQ2SEQ, models.LARGE_T5),
+    *((way, models.LARGE_ENCODERS[family]) for way, family in zip(HEADS, _FAMILIES, strict=True)),
+    (CAUSAL, models.LARGE_CAUSAL),
+    (CAUSAL_WRITTEN, models.MIDDLE_CAUSAL),
+    (SEQ2SEQ_WRITTEN, models.LARGE_T5),
+]
+
+
 def cases(sizes: str, usual: str) -> list[Case]:
-    """All cases, the most important first."""
-    tiny = _tiny()
-    if sizes == SIZES[0]:
-        return _in(usual, tiny, MEASURES) + _others(usual, tiny)
-    chosen = _small() if sizes == SIZES[1] else _published()
-    asked, others = _in(usual, chosen, MEASURES), _others(usual, tiny) + _others(usual, chosen)
-    return _in(usual, tiny, CORRECT) + asked[:FIRST] + others[: 2 * len(tiny)] + asked[FIRST:] + others[2 * len(tiny) :]
-
-
-def _tiny() -> list[tuple[Way, Shape]]:
-    return [
-        (ways.CAUSAL, of.TINY_CAUSAL),
-        (ways.CAUSAL_WRITTEN, of.TINY_CAUSAL),
-        (ways.SEQ2SEQ, of.TINY_T5),
-        (ways.SEQ2SEQ_WRITTEN, of.TINY_T5),
-        (ways.SPANS, of.TINY_ENCODERS["bert"]),
-        (ways.MASKS, of.TINY_ENCODERS["roberta"]),
-        (ways.CHOICES, of.TINY_ENCODERS["deberta"]),
-        (ways.PAIRS, of.TINY_ENCODERS["roberta"]),
-    ]
-
-
-def _small() -> list[tuple[Way, Shape]]:
-    return [
-        (ways.CAUSAL, of.SMALL_CAUSAL),
-        (ways.CAUSAL_WRITTEN, of.SMALL_CAUSAL),
-        (ways.SEQ2SEQ, of.SMALL_T5),
-        (ways.SEQ2SEQ_WRITTEN, of.SMALL_T5),
-        *((way, of.SMALL_ENCODER) for way in ways.HEADS),
-    ]
-
-
-def _published() -> list[tuple[Way, Shape]]:
-    large = of.LARGE_ENCODERS
-    first = [
-        (ways.CAUSAL, of.SMALL_CAUSAL),
-        (ways.CAUSAL, of.MIDDLE_CAUSAL),
-        (ways.CAUSAL_WRITTEN, of.SMALL_CAUSAL),
-        (ways.SPANS, large["bert"]),
-        (ways.CHOICES, large["deberta"]),
-        (ways.PAIRS, large["roberta"]),
-        (ways.MASKS, large["roberta"]),
-        (ways.SEQ2SEQ, of.LARGE_T5),
-        (ways.CAUSAL, of.LARGE_CAUSAL),
-        (ways.CAUSAL_WRITTEN, of.MIDDLE_CAUSAL),
-        (ways.SEQ2SEQ_WRITTEN, of.LARGE_T5),
-    ]
-    rest = [(way, shape) for shape in large.values() for way in ways.HEADS if (way, shape) not in first]
-    return first + rest + [pair for pair in _small() if pair not in first]
-
-
-def _in(dtype: str, pairs: Sequence[tuple[Way, Shape]], measures: Sequence[str]) -> list[Case]:
-    return [Case(way, shape, shape.only or dtype, measures) for way, shape in pairs]
-
-
-def _others(usual: str, pairs: Sequence[tuple[Way, Shape]]) -> list[Case]:
-    """The same in the other precisions, where it is asked only whether figures are right."""
+    """All cases: models of every size in the usual precision, then the same in the others."""
+    pairs = [*_TINY, *(_SMALL if sizes != "tiny" else []), *(_LARGE if sizes == "all" else [])]
+    timed = [Case(way, shape, shape.only or usual, timed=True) for way, shape in pairs]
     others = [dtype for dtype in DTYPES if dtype != usual]
-    return [Case(way, shape, dtype, CORRECT) for dtype in others for way, shape in pairs if not shape.only]
+    return timed + [Case(*pair, dtype, timed=False) for dtype in others for pair in pairs if not pair[1].only]
+
+
+@cache
+def questions_of(way: Way) -> Any:
+    """The questions of a way of asking; loaded once."""
+    return questions.questions(way.scorer, way.way, EXAMPLES)
+
+
+def make_model(shape: Shape, way: Way, dtype: str, device: Any) -> LoadedModel:
+    """Make a model of a shape with random weights, the same every time on one kind of device."""
+    torch.manual_seed(0)
+    with quiet_transformers(), torch.device(device):
+        make: Callable[..., Any] = getattr(transformers, way.auto_class).from_config
+        model = make(shape.config(**way.config), dtype=getattr(torch, dtype)).eval()
+        if shape.scales_head:
+            model.get_output_embeddings().weight.data.mul_(shape.width**-0.5)
+    tokenizer = tokenizer_of(shape.tokenizer, shape.vocabulary_size, way.scorer, way.way)
+    return LoadedModel(model.to(device), tokenizer, shape.name, "random", str(device), dtype)
+
+
+@cache
+def tokenizer_of(kind: str, size: int, scorer: str, way: str) -> Any:
+    """A tokenizer of a family, trained once on the questions of a way of asking."""
+    own = next(one for one in WAYS if (one.scorer, one.way) == (scorer, way))
+    return make_tokenizer(kind, questions.texts(questions_of(own)), size)
+
+
+def make_scorer(way: Way, loaded: LoadedModel, token_budget: int | None = None) -> Any:
+    """The scorer of a way of asking with a model in memory, as a run makes it."""
+    return load_scorer(
+        way.scorer, loaded.name, scorer_options=way.options, handed_over=loaded, token_budget=token_budget
+    )
+
+
+def answers(scorer: Any, way: Way, items: Any) -> Any:
+    """What a scorer answers: texts of a writer, else logarithms, float64 of shape (n_figures,)."""
+    if way.writes:
+        prompts, keys = zip(*items, strict=True)
+        return [str(text) for (text,) in scorer.generate(prompts, keys)]
+    if way.way == "pairs":
+        return _logarithms(scorer.classify(items))
+    scores: Sequence[Any] = scorer.score(items)
+    if way.way in ("spans", "masks"):
+        return _logarithms(scores)
+    return np.concatenate([score.loglikelihoods for score in scores])
+
+
+def _logarithms(probabilities: Any) -> np.ndarray:
+    """Natural logarithms of probabilities, flat; a probability too small for float32 counts as the smallest."""
+    return np.log(np.maximum(np.asarray(probabilities, dtype=np.float64), TINY_PROBABILITY)).ravel()

@@ -1,58 +1,70 @@
-"""Measures a device, case by case, until everything is measured or the time is over."""
+"""Measures a device, case by case, until everything is measured or the time is over.
+
+This file imports torch.
+"""
 
 from __future__ import annotations
 
+import gc
+import os
 import time
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from functools import cached_property
 from typing import Any
 
-from qabias.devices import loops, questions
-from qabias.devices.cases import Case, cases
-from qabias.devices.correct import SMALL_BUDGET, Reference, equality, invariance, make_reference
-from qabias.devices.costs import Costs
-from qabias.devices.deadline import Deadline
-from qabias.devices.device import Device
-from qabias.devices.outcome import FAILS, Outcome, not_measured
-from qabias.devices.recovery import recovery, why_not
-from qabias.devices.speed import PILOT_QUESTIONS, Speed
-from qabias.devices.subjects import MakeScorer, make_model, make_scorer, tokenizer_of
+import psutil
+import torch
+import transformers
+
+from qabias.devices.cases import Case, cases, make_model, make_scorer
+from qabias.devices.correct import FAILS, LARGE, NOT_MEASURED, SMALL_BUDGET, Correctness, Outcome
+from qabias.devices.models import BYTES
+from qabias.devices.speed import speed
 from qabias.errors import QabiasError
-from qabias.models.loading import DTYPES, LoadedModel
+from qabias.models.loading import LoadedModel, resolve_device
 from qabias.scorers.batches import is_out_of_memory
 from qabias.support.suggest import first_line
+from qabias.support.version import __version__
+from qabias.tables.model import Column, Table, Value
+from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
-SPEED_SHARE = 0.005
-"""The share of all time that asking once takes where speed is measured."""
+MEASURES = ("equality", "invariance", "speed")
+"""Equality with a reference, equality of two token budgets, and, where a case is timed, tokens a second."""
 
-REFERENCE_SHARE = 0.1
-"""The largest share of all time that one reference in float64 may take."""
+WORKING_SHARE, LEAST_WORKING = 0.1, 2**29
+"""Memory beside the weights, as a share of them and at least so much."""
 
-PARTS_OF_SPEED = 8
-"""How often questions are asked where speed is measured; the model alone, trials and a slower peer count too."""
+LARGEST_ON_CPU = 1e9
+"""Parameters of the largest model that is asked on a CPU: the next one would take an hour."""
 
-RECOVERY_QUESTIONS = 256
-"""Most questions that are asked where memory runs out."""
+_TITLES = ("scorer", "shape", "dtype", "equal to reference", "reference", "equal in other batches", "tokens/s")
+_COLUMNS = tuple(Column(title, title, "text") for title in _TITLES)
+
+_NOTE = (
+    "Differences are of log-likelihoods by scored token, or of logarithms of probabilities; behind the slash is the "
+    "bound. docs/performance.md says what the other columns are."
+)
 
 
 @dataclass(frozen=True)
 class Row:
-    """What was found of a case."""
+    """The outcomes of a case."""
 
     case: Case
     outcomes: Mapping[str, Outcome]
-    notes: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """As it stands in the file."""
+        """The row of the file."""
         case = self.case
         return {
             "scorer": case.way.name,
             "shape": case.shape.name,
             "dtype": case.dtype,
-            "measures": {name: outcome.as_json() for name, outcome in self.outcomes.items()},
-            "notes": list(self.notes),
+            "measures": {
+                name: {"state": one.state, "why": one.why, **one.figures} for name, one in self.outcomes.items()
+            },
         }
 
 
@@ -60,184 +72,207 @@ class Row:
 class Check:
     """A check of a device."""
 
-    device: Device
-    rates: dict[str, float] = field(default_factory=dict)
-    problems: dict[str, str] = field(default_factory=dict)
+    device: torch.device
+    n_cases: int
     rows: list[Row] = field(default_factory=list)
     seconds: float = 0.0
-    n_cases: int = 0
 
     @property
-    def is_complete(self) -> bool:
-        """Whether every case has a row."""
-        return len(self.rows) == self.n_cases
+    def outcomes(self) -> list[Outcome]:
+        """All outcomes."""
+        return [outcome for row in self.rows for outcome in row.outcomes.values()]
 
     @property
     def is_right(self) -> bool:
         """Whether nothing fails."""
-        return all(outcome.state != FAILS for row in self.rows for outcome in row.outcomes.values())
+        return all(outcome.state != FAILS for outcome in self.outcomes)
+
+    def as_json(self, sizes: str, minutes: float) -> dict[str, Any]:
+        """The content of the file."""
+        return {
+            "qabias": __version__,
+            "torch": str(torch.__version__),
+            "transformers": str(transformers.__version__),
+            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "device": describe(self.device),
+            "shapes": sizes,
+            "minutes": minutes,
+            "seconds": self.seconds,
+            "is_complete": len(self.rows) == self.n_cases,
+            "is_right": self.is_right,
+            "rows": [row.as_json() for row in self.rows],
+        }
 
 
-class _Stop(Exception):
-    """A measure that cannot be made, and why; those that need it cannot either."""
+def find_device(name: str) -> torch.device:
+    """The device of a name; `auto` is the accelerator that torch finds, else the CPU."""
+    if name == "auto":
+        backends = {"cuda": torch.cuda, "mps": torch.backends.mps, "xpu": torch.xpu}  # ROCm is called CUDA too
+        name = next((kind for kind, backend in backends.items() if backend.is_available()), "cpu")
+    device = resolve_device(name)
+    if device.index is not None and device.type == "cuda":
+        torch.cuda.set_device(device)
+    return device
+
+
+def describe(device: torch.device) -> dict[str, Any]:
+    """Type and name of a device."""
+    if device.type == "cpu":
+        capability = torch.backends.cpu.get_cpu_capability()
+        return {"type": "cpu", "name": capability, "threads": torch.get_num_threads(), "cores": os.cpu_count()}
+    name = getattr(getattr(torch, device.type), "get_device_name", None)
+    kind = "rocm" if torch.version.hip else device.type
+    return {"type": kind, "name": name(device) if name else kind, "free_memory_bytes": free_memory(device)}
+
+
+def free_memory(device: torch.device) -> int | None:
+    """Bytes that are free for models; None where the system does not tell."""
+    if device.type != "cpu":
+        gc.collect()
+        backend = getattr(torch, device.type)
+        backend.empty_cache()
+        return int(backend.mem_get_info(device)[0]) if hasattr(backend, "mem_get_info") else None
+    return int(psutil.virtual_memory().available)
+
+
+def _obstacle(case: Case, device: torch.device) -> str | None:
+    """Why a model is not asked: its size, its precision or the memory; None where it is."""
+    if device.type == "cpu" and case.shape.parameters > LARGEST_ON_CPU:
+        return "too large for a CPU"
+    try:
+        square = torch.ones(8, 8).to(device, getattr(torch, case.dtype))
+        square.mm(square)
+    except (RuntimeError, TypeError) as error:
+        return f"{case.dtype} (the device: {first_line(error)})"
+    weights = case.shape.weights_bytes(case.dtype)
+    on_device = weights + max(LEAST_WORKING, WORKING_SHARE * weights)
+    # A reference is float32 on the device, or float64 on the CPU.
+    is_large = case.shape.parameters > LARGE
+    on_device += case.shape.parameters * BYTES["float32"] if is_large or device.type == "cpu" else 0
+    free = free_memory(device)
+    if free is None or on_device <= free:
+        return None
+    return f"memory (needs {on_device / 2**30:,.1f} GiB, {free / 2**30:,.1f} GiB free)"
 
 
 def check_device(
     name: str,
     sizes: str,
     seconds: float,
-    tell: Callable[[str], None],
+    say: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
-    make: MakeScorer = make_scorer,
-    keep: Callable[[Check], None] = lambda found: None,
+    make: Callable[..., Any] = make_scorer,
+    keep: Callable[[Check], None] = lambda check: None,
 ) -> Check:
-    """Measure a device."""
-    deadline = Deadline(seconds, clock)
-    device = Device(name)
-    found = Check(device)
-    for dtype in DTYPES:
-        tell(f"matrix products in {dtype}")
-        try:
-            found.rates[dtype] = device.product_rate(dtype)
-        except RuntimeError as error:  # also what a device does not know
-            found.problems[dtype] = first_line(error)
-    cpu_rate = Device("cpu").product_rate("float64")
-    costs = Costs(device, found.rates, cpu_rate)
-    chosen = cases(sizes, device.usual_dtype)
-    found.n_cases = len(chosen)
+    """Measure a device; no case is begun after so many seconds."""
+    device = find_device(name)
+    chosen = cases(sizes, "float32" if device.type == "cpu" else "bfloat16")
+    check = Check(device, len(chosen))
+    started = clock()
     for case in chosen:
-        tell(case.name)
-        found.rows.append(_CaseCheck(case, device, deadline, costs, found, make).run())
-        found.seconds = deadline.spent
-        keep(found)
-    return found
+        say(case.name)
+        why = "time" if clock() - started > seconds else _obstacle(case, device)
+        left_out = dict.fromkeys(_measures(case), Outcome(NOT_MEASURED, why or ""))
+        check.rows.append(Row(case, left_out) if why else _CaseCheck(case, device, make).run())
+        check.seconds = clock() - started
+        keep(check)
+    return check
+
+
+def _measures(case: Case) -> tuple[str, ...]:
+    return MEASURES if case.timed else MEASURES[:2]
 
 
 class _CaseCheck:
-    """The measures of one case, each of which may need what those before it made."""
+    """The measures of one case, which share its model."""
 
-    def __init__(
-        self, case: Case, device: Device, deadline: Deadline, costs: Costs, found: Check, make: MakeScorer
-    ) -> None:
-        self._case, self._device, self._deadline, self._costs = case, device, deadline, costs
-        self._found, self._make_scorer = found, make
-        self._loaded: LoadedModel | None = None
-        self._expected = self._prepared = 0.0
-        self._scorer: Any = None
-        self._reference: Reference | None = None
-        self._speed_of: Speed | None = None
+    def __init__(self, case: Case, device: torch.device, make: Callable[..., Any]) -> None:
+        self._case, self._device, self._make = case, device, make
 
     def run(self) -> Row:
-        """Make all measures; what stops one of them is its outcome."""
-        measures = {
-            "equality": self._equality,
-            "invariance": self._invariance,
-            "speed": self._speed,
-            "peer": self._peer,
-            "recovery": self._recovery,
+        """Make all measures; an error of one of them is its outcome."""
+        measures: dict[str, Callable[[], Outcome]] = {
+            "equality": lambda: self._correctness.equality(),
+            "invariance": lambda: self._correctness.invariance(self._make(self._case.way, self._model, SMALL_BUDGET)),
+            "speed": lambda: speed(self._case, self._scorer, self._model.model),
         }
-        outcomes = {}
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always")
-            for name in self._case.measures:
-                outcomes[name] = self._measured(measures[name])
-        notes = dict.fromkeys(text for one in warned if (text := str(one.message)).startswith(self._case.way.scorer))
-        return Row(self._case, outcomes, tuple(notes))
+        return Row(self._case, {name: _outcome(measures[name]) for name in _measures(self._case)})
 
-    def _measured(self, measure: Callable[[], Outcome]) -> Outcome:
-        began, self._expected, self._prepared = self._deadline.spent, 0.0, 0.0
-        outcome = self._outcome(measure)
-        self._costs.learn(self._expected, self._deadline.spent - began - self._prepared)
-        return outcome
-
-    def _outcome(self, measure: Callable[[], Outcome]) -> Outcome:
-        try:
-            return measure()
-        except _Stop as stop:
-            return not_measured(str(stop))
-        except QabiasError as error:
-            return Outcome(FAILS, first_line(error))
-        except RuntimeError as error:  # what kernels raise, and what a device does not know
-            if is_out_of_memory(error):
-                return not_measured(f"memory (ran out: {first_line(error)})")
-            return Outcome(FAILS, f"{type(error).__name__}: {first_line(error)}")
-
-    def _allow(self, seconds: float) -> None:
-        refusal = self._deadline.refusal(seconds)
-        if refusal:
-            raise _Stop(refusal)
-        self._expected += seconds
-
+    @cached_property
     def _model(self) -> LoadedModel:
-        if self._loaded is None:
-            case = self._case
-            if case.dtype in self._found.problems:
-                raise _Stop(f"{case.dtype} (the device: {self._found.problems[case.dtype]})")
-            shortage = self._costs.shortage(case)
-            if shortage:
-                raise _Stop(shortage)
-            self._allow(self._costs.building(case))
-            self._prepare()
-            self._loaded = make_model(case.shape, case.way, case.dtype, self._device.torch_device)
-        return self._loaded
+        return make_model(self._case.shape, self._case.way, self._case.dtype, self._device)
 
-    def _prepare(self) -> None:
-        """Read the questions and train a tokenizer, where no case before has done so."""
-        began = self._deadline.spent
-        tokenizer_of(self._case.shape, self._case.way)
-        self._prepared = self._deadline.spent - began
+    @cached_property
+    def _scorer(self) -> Any:
+        return self._make(self._case.way, self._model, None)
 
-    def _made(self, budget: int | None = None) -> Any:
-        return self._make_scorer(self._case.way, self._model(), budget)
+    @cached_property
+    def _correctness(self) -> Correctness:
+        return Correctness(self._case, self._model, self._scorer)
 
-    def _usual(self) -> Any:
-        if self._scorer is None:
-            self._scorer = self._made()
-        return self._scorer
 
-    def _referred(self) -> Reference:
-        if self._reference is None:
-            loaded, case = self._model(), self._case
-            seconds = min(self._deadline.left, REFERENCE_SHARE * self._deadline.seconds)
-            where, shortage = self._costs.choose_reference(case, seconds)
-            if shortage:
-                raise _Stop(shortage)
-            self._allow(self._costs.reference(case, where))
-            self._reference = make_reference(case, loaded, self._device, where, self._costs.n_questions(case))
-        return self._reference
+def _outcome(measure: Callable[[], Outcome]) -> Outcome:
+    try:
+        return measure()
+    except QabiasError as error:
+        return Outcome(FAILS, first_line(error))
+    except RuntimeError as error:  # what kernels raise, and what a device does not know
+        if is_out_of_memory(error):
+            return Outcome(NOT_MEASURED, f"memory (ran out: {first_line(error)})")
+        return Outcome(FAILS, f"{type(error).__name__}: {first_line(error)}")
 
-    def _equality(self) -> Outcome:
-        loaded, reference = self._model(), self._referred()
-        self._allow(2 * self._costs.forward(self._case, self._costs.n_questions(self._case)))
-        return equality(self._case, reference, self._usual(), loaded, self._device)
 
-    def _invariance(self) -> Outcome:
-        reference = self._referred()
-        self._allow(2 * self._costs.forward(self._case, self._costs.n_questions(self._case)))
-        return invariance(self._case, reference, self._usual(), self._made(SMALL_BUDGET))
+def print_check(check: Check, console: Console | None = None) -> None:
+    """Print the table, the reason of every cell without a figure, and whether all is right."""
+    console = console or Console()
+    console.width = max(console.width, MIN_WIDTH)
+    device = describe(check.device)
+    shown = [row for row in check.rows if any(one.state != NOT_MEASURED for one in row.outcomes.values())]
+    title = f"{device['name']} ({device['type']})"
+    print_table(Table("device", title, "", "", _COLUMNS, tuple(map(_row, shown))), console)
+    n_hidden = len(check.rows) - len(shown)
+    n_failed = sum(one.state == FAILS for one in check.outcomes)
+    lines = [
+        _NOTE,
+        *([f"{n_hidden} rows of which nothing was measured are left out; --output writes all"] if n_hidden else []),
+        *_reasons(check),
+        f"{n_failed} of the measures failed" if n_failed else "no measure failed",
+    ]
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    def _measure_of_speed(self) -> Speed:
-        """What times the scorer; a pilot tells it how many questions fit."""
-        if self._speed_of is None:
-            loaded, each = self._model(), SPEED_SHARE * self._deadline.seconds
-            self._allow(PARTS_OF_SPEED * each + 3 * self._costs.forward(self._case, PILOT_QUESTIONS))
-            self._speed_of = Speed(self._case, loaded, self._device, self._usual(), each)
-        return self._speed_of
 
-    def _speed(self) -> Outcome:
-        return self._measure_of_speed().measure(self._found.rates[self._case.dtype])
+def _reasons(check: Check) -> list[str]:
+    """The reasons of cells without figures, with the first measures that have them."""
+    reasons: dict[str, list[str]] = {}
+    for row in check.rows:
+        for name, outcome in row.outcomes.items():
+            if outcome.why:
+                reasons.setdefault(f"{outcome.state}: {outcome.why}", []).append(f"{row.case.name}: {name}")
+    return [f"{why}: {names[0]}" + f"; and {len(names) - 1} more" * (len(names) > 1) for why, names in reasons.items()]
 
-    def _peer(self) -> Outcome:
-        speed = self._measure_of_speed()
-        self._allow(PARTS_OF_SPEED * SPEED_SHARE * self._deadline.seconds)
-        return speed.against_loop()
 
-    def _recovery(self) -> Outcome:
-        refusal = why_not(self._device)
-        if refusal is not None:
-            return refusal
-        reference, speed = self._referred(), self._measure_of_speed()
-        self._allow(PARTS_OF_SPEED * SPEED_SHARE * self._deadline.seconds)
-        items = questions.take(speed.items, RECOVERY_QUESTIONS)
-        units = loops.make_loop(self._case.way, self._model().tokenizer, items).units
-        return recovery(self._case, self._device, self._made, items, units, reference.largest)
+def _row(row: Row) -> tuple[Value, ...]:
+    case, outcomes = row.case, row.outcomes
+    return (
+        case.way.name,
+        case.shape.name,
+        case.dtype,
+        _cell(outcomes["equality"], _judged),
+        _cell(outcomes["equality"], lambda one: one.figures.get("reference", "-")),
+        _cell(outcomes["invariance"], _judged),
+        _cell(outcomes.get("speed"), lambda one: f"{one.figures['tokens_per_second']:,.0f}" if one.figures else "-"),
+    )
+
+
+def _judged(outcome: Outcome) -> str:
+    figures = outcome.figures
+    shown = f" {figures['difference']:.1e} / {figures['bound']:.1e}" if "difference" in figures else ""
+    return f"{outcome.state}{shown}"
+
+
+def _cell(outcome: Outcome | None, show: Callable[[Outcome], Any]) -> str:
+    """A figure, or the first words of why there is none; "" for what was not asked."""
+    if outcome is None:
+        return ""
+    return f"not: {outcome.why.partition(' (')[0]}" if outcome.state == NOT_MEASURED else str(show(outcome))
