@@ -16,7 +16,6 @@ import torch
 
 from qabias.devices.cases import NEW_TOKENS, Way
 from qabias.scorers.base import MARK, MaskedSentences, Request, SpanQuestions
-from qabias.scorers.batches import pad_rows
 from qabias.scorers.causal_rows import encode_options
 from qabias.scorers.spans import locate
 
