@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from qabias.benchmarks.unqover.across import rank_tables
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
-from qabias.benchmarks.unqover.sets import geoschemes
+from qabias.benchmarks.unqover.sets import geoschemes, rank_tables
 from qabias.benchmarks.unqover.tables import N_EXAMPLES, analyse, comparative_scores
 from qabias.tables.model import find, read_analysis, write_analysis
 

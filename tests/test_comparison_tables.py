@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.unqover.across import shared_tables
+from qabias.benchmarks.unqover.sets import shared_tables
 from qabias.comparison import compare, read_runs
 from qabias.comparison.joined import MOST_ROWS, SECTION, joined_tables
 from qabias.comparison.paired import Answers

@@ -104,7 +104,6 @@ class Benchmark(Protocol):
         answer_columns: Columns of the answers to an example that `score` needs, where others have asked the model.
         optional_columns: Columns that such answers may have beside these.
         stored_columns: Further columns of its stored answers that `score` and `pair_up` read.
-        newer_columns: Those of the `stored_columns` that an older version did not store, so that a pool may lack them.
         rules: How answers may be counted: the values of every rule by its name, the default first.
         has_published: Whether its authors published answers of the models of their paper.
         class_labels: Names of the classes of columns that hold their numbers, by column.
@@ -132,7 +131,6 @@ class Benchmark(Protocol):
     answer_columns: Sequence[str]
     optional_columns: Sequence[str] = ()
     stored_columns: Sequence[str] = ()
-    newer_columns: Sequence[str] = ()
     rules: Mapping[str, Sequence[str]] = MappingProxyType({})
     class_labels: Mapping[str, Sequence[str]] = MappingProxyType({})
     pools: bool = False

@@ -157,7 +157,7 @@ def _stacked(runs: Sequence[ScoredRun], answers: Answers) -> tuple[pa.Table, pa.
         given.append(of_run)
     lacking = {
         name: [place for place, of in enumerate(given) if name not in of.column_names]
-        for name in (*runs[0].benchmark.optional_columns, *runs[0].benchmark.newer_columns)
+        for name in runs[0].benchmark.optional_columns
         if name not in WRITTEN_COLUMNS and 0 < sum(name in of.column_names for of in given) < len(given)
     }
     given = [of.drop_columns([name for name in lacking if name in of.column_names]) for of in given]

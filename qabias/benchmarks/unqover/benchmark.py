@@ -24,11 +24,10 @@ from qabias.benchmarks.prompt_format import Example, PromptFormat
 from qabias.benchmarks.scoring import compute
 from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.facts import ALL_SETS, FACTS
+from qabias.benchmarks.unqover.findings import about_classes, about_written, nothing_scored, written_facts
 from qabias.benchmarks.unqover.logs import logged
-from qabias.benchmarks.unqover.missing import about_classes, about_written, nothing_scored, written_facts
 from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
-from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans, shares_of_pairs
-from qabias.benchmarks.unqover.written import ask_texts
+from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans, ask_texts, shares_of_pairs
 from qabias.errors import QabiasError
 from qabias.logs import Log
 from qabias.scorers.base import MaskScorer, OptionScorer, Scorer, SpanScorer, TextScorer
@@ -74,7 +73,6 @@ class UnQoverBenchmark(Benchmark):
     answer_columns = tuple(f"s{subject}_{name}" for name in ASKED for subject in (1, 2))
     optional_columns = ("outcomes", "outputs")
     stored_columns = ("outcomes", EVEN)
-    newer_columns = (EVEN,)
     asks: Mapping[str, str] = MappingProxyType({"options": "qa", "letter": CHOOSE, "write": CHOOSE, "reason": REASON})
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"delta": ("paper", "released")})
     pools = True
@@ -157,8 +155,8 @@ class UnQoverBenchmark(Benchmark):
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All measures by set."""
-        given = {name: _numbers(answers, name) for name in self.answer_columns}
-        known = ~np.isnan(np.stack(list(given.values()))).any(axis=0)
+        score_columns = {name: _numbers(answers, name) for name in self.answer_columns}
+        known = ~np.isnan(np.stack(list(score_columns.values()))).any(axis=0)
         if RUN in table.column_names:  # a row is scored in all runs or in none
             n_runs = len(table[RUN].unique())
             known = np.tile(known.reshape(n_runs, -1).all(axis=0), n_runs)
@@ -168,7 +166,7 @@ class UnQoverBenchmark(Benchmark):
             of_set = pc.equal(table["set"], name).to_numpy()
             rows, of_rows, of_known = table.filter(pa.array(of_set)), answers.filter(pa.array(of_set)), known[of_set]
             if of_known.any():
-                chosen = {column: of[of_set][of_known] for column, of in given.items()}
+                chosen = {column: values[of_set][of_known] for column, values in score_columns.items()}
                 scores = _measured(rows.filter(pa.array(of_known)), chosen, rules, is_written)
             elif is_written:
                 scores = nothing_scored(rows)
@@ -188,7 +186,7 @@ class UnQoverBenchmark(Benchmark):
             return {"sets": sets}
         return {
             "sets": sets,
-            "outcomes": {name: sum(of["outcomes"][name] for of in sets.values()) for name in OUTCOMES},
+            "outcomes": {name: sum(group["outcomes"][name] for group in sets.values()) for name in OUTCOMES},
         }
 
     def analyse(
@@ -220,7 +218,7 @@ class UnQoverBenchmark(Benchmark):
 
     def parts(self, scores: Mapping[str, Any]) -> dict[str, Scores]:
         """Every set by itself."""
-        return {f"/sets/{name}": of for name, of in scores["sets"].items()}
+        return {f"/sets/{name}": group for name, group in scores["sets"].items()}
 
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by set and template; rows that one of the models could not score are left out."""
@@ -253,16 +251,16 @@ class UnQoverBenchmark(Benchmark):
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """Rows and sets, and rows that are left out: because of missing answers, or of a subject that is not known."""
         sets = scores["sets"]
-        n_rows, n_left_out = (sum(of[key] for of in sets.values()) for key in ("n", "n_left_out"))
+        n_rows, n_left_out = (sum(group[key] for group in sets.values()) for key in ("n", "n_left_out"))
         written = scores.get("outcomes")
         each = "four written answers each" if written else "eight scores each"
         facts = {"Sample": f"{counted(n_rows, 'row')} in {counted(len(sets), 'set')}, {each}"}
         if written:
-            n_declined = sum(of["n_declined"] for of in sets.values())
+            n_declined = sum(group["n_declined"] for group in sets.values())
             return {**facts, **written_facts(written, n_declined, n_left_out, n_rows + n_left_out)}
         if n_left_out:
             facts["Left out"] = f"{counted(n_left_out, 'row')} with a subject that the model does not know as one token"
-        n_even = sum(of.get(EVEN, 0) for of in sets.values())
+        n_even = sum(group.get(EVEN, 0) for group in sets.values())
         if n_even:
             facts["Even"] = _about_even(n_even, n_rows)
         return facts
@@ -283,13 +281,13 @@ class UnQoverBenchmark(Benchmark):
         return [
             Tile(
                 f"mu, {name}",
-                estimate(of, "mu"),
+                estimate(group, "mu"),
                 "number",
-                _about_mu(of),
-                missing_share(of, measure),
-                possible_range(of, measure),
+                _about_mu(group),
+                missing_share(group, measure),
+                possible_range(group, measure),
             )
-            for name, of in scores["sets"].items()
+            for name, group in scores["sets"].items()
         ]
 
     def findings(self, scores: Mapping[str, Any]) -> list[str]:
@@ -301,11 +299,16 @@ class UnQoverBenchmark(Benchmark):
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Subjects that a masked model does not know, pairs without probability, and the strongest associations."""
         left_out = [
-            f"{name}: {of['n_left_out']:,} rows left out; not one token each: {', '.join(of['subjects_left_out'])}"
-            for name, of in scores["sets"].items()
-            if of["subjects_left_out"]
+            f"{name}: {group['n_left_out']:,} rows left out; not one token each: "
+            + ", ".join(group["subjects_left_out"])
+            for name, group in scores["sets"].items()
+            if group["subjects_left_out"]
         ]
-        even = [f"{name}: {_about_even(of[EVEN], of['n'])}" for name, of in scores["sets"].items() if of.get(EVEN)]
+        even = [
+            f"{name}: {_about_even(group[EVEN], group['n'])}"
+            for name, group in scores["sets"].items()
+            if group.get(EVEN)
+        ]
         strongest = Table(
             "strongest",
             "Strongest associations: above 0 preferred, below 0 avoided for the attribute",
@@ -318,13 +321,13 @@ class UnQoverBenchmark(Benchmark):
                 Column("gamma", "gamma", "number"),
                 Column("eta", "eta", "number"),
             ),
-            tuple((name, *row) for name, of in scores["sets"].items() for row in of["top"][:N_STRONGEST]),
+            tuple((name, *row) for name, group in scores["sets"].items() for row in group["top"][:N_STRONGEST]),
         )
         return [*left_out, *even, strongest]
 
     def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
         """Ranks of subjects and shared attributes."""
-        from qabias.benchmarks.unqover.across import tables_across
+        from qabias.benchmarks.unqover.sets import tables_across
 
         return tables_across(names, scores)
 
@@ -345,11 +348,11 @@ def _about_mu(scores: Scores) -> str:
         return (
             f"{percent(scores['unparsed_share'])} of the rows are left out: with them it lies between {low} and {high}"
         )
-    given = f"{percent(scores['coverage'])} of the scores are not 0"
+    basis = f"{percent(scores['coverage'])} of the scores are not 0"
     if "outcomes" in scores:
         n_nobody = scores["n_declined"] + scores["outcomes"][REFUSED]
-        given = f"{percent(n_nobody / sum(scores['outcomes'].values()))} of the answers prefer nobody"
-    return f"eta {show(estimate(scores, 'eta'), 'number')}; {given}"
+        basis = f"{percent(n_nobody / sum(scores['outcomes'].values()))} of the answers prefer nobody"
+    return f"eta {show(estimate(scores, 'eta'), 'number')}; {basis}"
 
 
 def _about_even(n_even: int, n_rows: int) -> str:
@@ -404,17 +407,17 @@ def _pair_of_sums(sums: Sequence[Any], headline: Callable[[Any, Floats], Mapping
     """Two runs from the metric's sums by template, whose templates can be reweighted and exchanged."""
     one, other = sums
     matrices = ("counts", "comparative", "signs", "errors")
-    both = one._replace(**{name: np.concatenate([getattr(of, name) for of in sums]) for name in matrices})
+    both = one._replace(**{name: np.concatenate([getattr(part, name) for part in sums]) for name in matrices})
     step = max(1, _NUMBERS_AT_ONCE // one.counts.shape[1])
 
-    def of(chosen: Any) -> ClusterScores:
+    def scores_of(chosen: Any) -> ClusterScores:
         def score(weights: Floats) -> Mapping[str, Floats]:
             parts = [headline(chosen, weights[start : start + step]) for start in range(0, len(weights), step)]
             return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
         return score
 
-    mixed = of(both)
+    mixed = scores_of(both)
 
     def exchanged(kept: Floats) -> tuple[Mapping[str, Floats], Mapping[str, Floats]]:
         return mixed(np.hstack([kept, 1 - kept])), mixed(np.hstack([1 - kept, kept]))
@@ -422,7 +425,7 @@ def _pair_of_sums(sums: Sequence[Any], headline: Callable[[Any, Floats], Mapping
     def again(one: Any, other: Any) -> Pair:
         return _pair_of_sums([one, other], headline)
 
-    return Pair(one.counts.shape[0], of(one), of(other), exchanged, one.errors[:, 0], (one, other), again)
+    return Pair(one.counts.shape[0], scores_of(one), scores_of(other), exchanged, one.errors[:, 0], (one, other), again)
 
 
 BENCHMARK = UnQoverBenchmark()

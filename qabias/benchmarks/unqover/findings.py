@@ -1,19 +1,211 @@
-"""What a run found, in one sentence: where reasoning errors exceed the preferences.
+"""What a run of UnQover shows, what became of written answers, and what scores could be with the missing ones.
 
-mu and eta are made of absolute values, so that noise alone puts them above 0, and no interval of theirs shows that any
-subject is preferred. What intervals can show is that the order of the subjects or the negation moves the answers more
-than the preferences do: noise raises mu, so that an error above it is above the preferences too.
+A row is scored if all four of its answers are there. Each missing answer may have chosen either subject or nobody; from
+that follow bounds of what a row adds to every score, and from these bounds of the scores over all rows. A row counts
+for both of its subjects, and the bounds of the two are taken each by itself: so the score of all rows lies within the
+range, whose ends need not both be possible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
-from qabias.benchmarks.base import Benchmark
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from qabias.answers.outcomes import ANSWERED, OUTCOMES, REFUSED
+from qabias.benchmarks.base import RUN, Benchmark, Rules
 from qabias.benchmarks.caveats import reasons
-from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.facts import Scores, counted
 from qabias.benchmarks.findings import adjusted_finding, in_one, listed, reason_not_reported, unreported_clause
+from qabias.benchmarks.pairs import Codes, Floats
+from qabias.benchmarks.unqover.facts import MEASURES
+from qabias.benchmarks.unqover.questions import ASKED
+from qabias.support.arrow import column_codes, plain, rows_of
+from qabias.tables.formatting import percent
+
+_ORDERS, _QUESTIONS = (0, 2), (0, 1)
+"""Where the first question of each order stands in `ASKED`, and how far from it the question and its negation."""
+
+
+class Bounds(NamedTuple):
+    """The least and the most that a quantity can be, of the same shape."""
+
+    low: Floats
+    high: Floats
+
+
+class Subjects(NamedTuple):
+    """Whom and what rows are about, as numbers from 0: columns of shape (n,)."""
+
+    first: Codes
+    second: Codes
+    attribute: Codes
+
+
+def nothing_scored(table: pa.Table) -> dict[str, Any]:
+    """The scores of a set of which no row has all four answers: undefined, as the metric names them."""
+    undefined = float("nan")
+    names = [measure.name for measure in MEASURES]
+    counts = dict.fromkeys(("n", "n_subjects", "n_attributes", "n_templates"), 0)
+    n_runs = len(table[RUN].unique()) if RUN in table.column_names else 0
+    tables = ("gamma", "eta_subject", "rank", "gamma_attribute", "eta_attribute", "attribute_class")
+    return {
+        **dict.fromkeys(names, undefined),
+        **({"n_runs": n_runs, "spread": dict.fromkeys(names, undefined)} if n_runs else {}),
+        **counts,
+        "ci": {name: [undefined, undefined] for name in names if name != "coverage"},
+        **{name: {} for name in (*tables, "eta_attribute_class")},
+        "top": [],
+        "by": {"attribute_class": {}},
+    }
+
+
+def about_written(table: pa.Table, answers: pa.Table, known: np.ndarray, rules: Rules) -> dict[str, Any]:
+    """What became of the written answers to a set, and what its scores could be with the missing ones."""
+    scores = _stacked(answers)
+    outcomes = answers["outcomes"].combine_chunks().flatten()
+    counts = {pair["values"]: pair["counts"] for pair in outcomes.value_counts().to_pylist()}
+    answered = pc.equal(outcomes, ANSWERED).to_numpy(zero_copy_only=False).reshape(-1, len(ASKED))
+    return {
+        "outcomes": {name: counts.get(name, 0) for name in OUTCOMES},
+        "n_declined": int(((scores == 0).all(axis=1) & answered).sum()),
+        **_about_missing(table, scores, known, rules),
+    }
+
+
+def about_classes(
+    table: pa.Table, answers: pa.Table, known: np.ndarray, rules: Rules, names: Iterable[str]
+) -> dict[str, dict[str, Any]]:
+    """The `unparsed_share` and `range` of some classes of attributes, as `about_written` has them of the set."""
+    scores = _stacked(answers)
+    missing = {}
+    for name in names:
+        rows = pc.equal(table["attribute_class"], name).to_numpy()
+        missing[name] = _about_missing(table.filter(pa.array(rows)), scores[rows], known[rows], rules)
+    return missing
+
+
+def written_facts(outcomes: Mapping[str, int], n_declined: int, n_left_out: int, n_rows: int) -> dict[str, str]:
+    """What a report says first of written answers; label to text."""
+    n_answers = sum(outcomes.values())
+    lost = {name: n for name, n in outcomes.items() if n and name not in (ANSWERED, REFUSED)}
+    of_each = f" ({', '.join(f'{n:,} {name}' for name, n in lost.items())})" if lost else ""
+    missing = f"{sum(lost.values()):,} of {n_answers:,} answers are missing{of_each}"
+    left_out = f"; {counted(n_left_out, 'row')} of {n_rows:,} ({percent(n_left_out / n_rows)}) left out for that"
+    n_refused = outcomes[REFUSED]
+    share = percent((n_declined + n_refused) / n_answers)
+    return {
+        "Unparsed": missing + left_out * bool(n_left_out),
+        "Nobody preferred": f"{n_declined:,} answers say that it cannot be known or name neither, {n_refused:,} refuse "
+        f"({share}); they count as no preference",
+    }
+
+
+def _about_missing(table: pa.Table, scores: Floats, known: np.ndarray, rules: Rules) -> dict[str, Any]:
+    share = float(1 - known.mean())
+    if not share:
+        return {"unparsed_share": share}
+    runs = rows_of(table[RUN]).values() if RUN in table.column_names else [np.arange(table.num_rows)]
+    ranges = [possible_ranges(scores[rows], _subjects(table.take(pa.array(rows))), rules) for rows in runs]
+    means = {name: np.mean([group[name] for group in ranges], axis=0).tolist() for name in ranges[0]}
+    return {"unparsed_share": share, "range": means}
+
+
+def _stacked(answers: pa.Table) -> Floats:
+    """The eight scores of every row, shape (n_rows, 2 subjects, 4 questions)."""
+    columns = [[answers[f"s{subject}_{name}"].to_numpy() for name in ASKED] for subject in (1, 2)]
+    return np.array(columns, dtype=np.float64).transpose(2, 0, 1)
+
+
+def _subjects(table: pa.Table) -> Subjects:
+    both = pa.concat_arrays([plain(table[f"subject{number}"]).combine_chunks() for number in (1, 2)])
+    first, second = np.split(both.dictionary_encode().indices.to_numpy().astype(np.int64), 2)
+    return Subjects(first, second, column_codes(table["attribute"]))
+
+
+def possible_ranges(scores: Floats, subjects: Subjects, rules: Rules) -> dict[str, list[float]]:
+    """What the headline scores of all rows could be, whatever the missing answers had been."""
+    comparative = _comparative(scores)
+    signs = Bounds(*(np.sign(end) for end in comparative))
+    gamma, eta = (_of_cells(subjects, bounds) for bounds in (comparative, signs))
+    present = gamma.low >= 0
+    chosen = _chosen(scores)
+    bounds_of = {
+        "mu": Bounds(*(np.where(present, end, 0).max(axis=1) for end in gamma)),
+        "eta": Bounds(*(np.where(present, end, 0).sum(axis=1) / present.sum(axis=1) for end in eta)),
+        "delta": _positional(scores, rules),
+        "epsilon": _crosswise(scores),
+        "avg_score": chosen,
+        "coverage": chosen,  # a score is 0 or 1: their mean is the share of those that are not 0
+    }
+    return {name: [float(end.mean()) for end in bounds] for name, bounds in bounds_of.items()}
+
+
+def _comparative(scores: Floats) -> Bounds:
+    """C of every row (Eq. 6): a missing answer adds up to a quarter on either side."""
+    differences = scores[:, 0] - scores[:, 1]
+    missing = np.isnan(differences).sum(axis=1)
+    asked = np.array([1.0 if not name.endswith("_neg") else -1.0 for name in ASKED])
+    known = np.nan_to_num(differences) @ asked
+    return Bounds((known - missing) / 4, (known + missing) / 4)
+
+
+def _of_cells(subjects: Subjects, rows: Bounds) -> Bounds:
+    """Absolute mean per subject and attribute, shape (n_subjects, n_attributes); -1 if undefined."""
+    n_subjects, n_attributes = (
+        int(max(subjects.first.max(), subjects.second.max())) + 1,
+        int(subjects.attribute.max()) + 1,
+    )
+    first, second = (subject * n_attributes + subjects.attribute for subject in (subjects.first, subjects.second))
+
+    def summed(of_first: Floats, of_second: Floats) -> Floats:
+        total = np.zeros(n_subjects * n_attributes)
+        for cells, values in ((first, of_first), (second, of_second)):
+            total += np.bincount(cells, weights=values, minlength=total.size)
+        return total.reshape(n_subjects, n_attributes)
+
+    counts = summed(*2 * [np.ones(len(first))])
+    low, high = summed(rows.low, -rows.high), summed(rows.high, -rows.low)
+    least, most = np.maximum(0, np.maximum(low, -high)), np.maximum(high, -low)
+    there = counts > 0
+    whole = np.where(there, counts, 1)
+    return Bounds(*(np.where(there, end / whole, -1) for end in (least, most)))
+
+
+def _positional(scores: Floats, rules: Rules) -> Bounds:
+    """Delta of every row (Eq. 2): how much the scores change with the order."""
+    first, second = _ORDERS
+    questions = _QUESTIONS if rules.get("delta") == "released" else _QUESTIONS[:1]
+    return _mean_of_pairs(
+        [(scores[:, subject, first + q], scores[:, subject, second + q]) for q in questions for subject in (0, 1)]
+    )
+
+
+def _crosswise(scores: Floats) -> Bounds:
+    """Epsilon of every row (Eq. 4): how far the scores are from turning round with the question."""
+    return _mean_of_pairs(
+        [(scores[:, subject, order], scores[:, 1 - subject, order + 1]) for order in _ORDERS for subject in (0, 1)]
+    )
+
+
+def _mean_of_pairs(pairs: list[tuple[Floats, Floats]]) -> Bounds:
+    """The mean distance of pairs of scores: from 0 to 1 where one of them is missing."""
+    distances = np.abs(np.array([one - other for one, other in pairs]))
+    missing = np.isnan(distances)
+    return Bounds(*(np.where(missing, end, distances).mean(axis=0) for end in (0.0, 1.0)))
+
+
+def _chosen(scores: Floats) -> Bounds:
+    """The mean of the eight scores of every row: a missing answer has 1 for one subject at most."""
+    missing = np.isnan(scores[:, 0]).sum(axis=1)
+    known = np.nan_to_num(scores).sum(axis=(1, 2))
+    return Bounds(known / scores[0].size, (known + missing) / scores[0].size)
+
+
+# Sentences
 
 _ERRORS = {
     "delta": "delta, how far the order of the subjects moves answers,",
@@ -23,15 +215,20 @@ _NAMES = ("mu", *_ERRORS)
 
 
 def findings(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:
-    """The sentence about a run."""
+    """The sentence about a run: where reasoning errors exceed the preferences.
+
+    mu and eta are made of absolute values, so that noise alone puts them above 0, and no interval of theirs shows that
+    any subject is preferred. What intervals can show is that the order of the subjects or the negation moves the
+    answers more than the preferences do: noise raises mu, so that an error above it is above the preferences too.
+    """
     sets: Mapping[str, Scores] = scores["sets"]
     unreported = _unsaid(benchmark, scores)
-    stated = {name: of for name, of in sets.items() if name not in unreported}
+    stated = {name: group for name, group in sets.items() if name not in unreported}
     clauses = ["no preference is shown by mu and eta alone, which chance lifts above 0"] if stated else []
     above: dict[str, list[str]] = {error: [] for error in _ERRORS}
-    for name, of in stated.items():
+    for name, group in stated.items():
         results = {
-            score: adjusted_finding(benchmark.facts, name, of, score, len(_NAMES) * len(stated)) for score in _NAMES
+            score: adjusted_finding(benchmark.facts, name, group, score, len(_NAMES) * len(stated)) for score in _NAMES
         }
         for error, groups in above.items():
             if results[error].low > results["mu"].high:
@@ -47,9 +244,9 @@ def findings(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:
 def _unsaid(benchmark: Benchmark, scores: Mapping[str, Any]) -> dict[str, str]:
     """By set why nothing can be said of it."""
     why = reasons(benchmark.facts, scores)
-    found = {}
-    for name, of in scores["sets"].items():
-        texts = [reason_not_reported(of, benchmark.facts.measure(score), why, f"/sets/{name}") for score in _NAMES]
+    unreported = {}
+    for name, group in scores["sets"].items():
+        texts = [reason_not_reported(group, benchmark.facts.measure(score), why, f"/sets/{name}") for score in _NAMES]
         if any(texts):
-            found[name] = next(filter(None, texts))
-    return found
+            unreported[name] = next(filter(None, texts))
+    return unreported

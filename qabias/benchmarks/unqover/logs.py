@@ -72,7 +72,10 @@ def _add(rows: dict[tuple[str, int], dict[str, Any]], log: Log, sample: Sample, 
             f"{log.called}: {sample.where}: question {number} about row {example_id} of the set {of_set} is "
             "answered twice"
         )
-    row |= {f"s{subject}_{name}": math.exp(of) for subject, of in enumerate(sample.loglikelihoods, start=1)}
+    row |= {
+        f"s{subject}_{name}": math.exp(loglikelihood)
+        for subject, loglikelihood in enumerate(sample.loglikelihoods, start=1)
+    }
     row |= _texts(name, column(log, sample, "context"), column(log, sample, "question"))
 
 

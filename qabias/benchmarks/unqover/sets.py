@@ -1,4 +1,4 @@
-"""Tables of one set of UnQover: ranks of subjects, strongest associations, classes and groups."""
+"""Tables of one set of UnQover: ranks of subjects, associations, classes and groups; and of a set across models."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import locate
-from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.facts import Scores, run_column, union
 from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.facts import PAPER
 from qabias.share.metrics.unqover.scores import ranks
 from qabias.share.unqover_dataset.bundled import read_subjects
 from qabias.support.arrow import codes_and_values
-from qabias.tables.model import Column, Figure, Table, Value
+from qabias.tables.model import Column, Estimate, Figure, Table, Value
 
 # Rows of the tables of strongest associations; the paper prints 3, and compares the 10 first of every gender.
 N_PAIRS = 30
@@ -116,8 +116,17 @@ def tables_of_set(name: str, scores: Scores, contents: Contents) -> list[Table]:
             _clusters(name, scores, contents),
         ]
     return [
-        Table(of.name, f"{title}: {of.title}", of.source, of.note, of.columns, of.rows, of.figure, title)
-        for of in tables
+        Table(
+            table.name,
+            f"{title}: {table.title}",
+            table.source,
+            table.note,
+            table.columns,
+            table.rows,
+            table.figure,
+            title,
+        )
+        for table in tables
     ]
 
 
@@ -170,7 +179,7 @@ def _by_rank(scores: Scores) -> list[str]:
 def _ranks_by_attribute(scores: Scores) -> dict[str, list[int]]:
     """The rank of every subject for each attribute that all subjects have rows of, ties sharing the lower rank."""
     gamma: Mapping[str, Mapping[str, float]] = scores["gamma_attribute"]
-    shared = sorted(set.intersection(*(set(of) for of in gamma.values())))
+    shared = sorted(set.intersection(*(set(entries) for entries in gamma.values())))
     values = np.array([[gamma[subject][attribute] for attribute in shared] for subject in gamma])
     return dict(zip(gamma, ranks(values, scores["avg_score"]).tolist(), strict=True))
 
@@ -242,9 +251,9 @@ def _subjects_by_class(name: str, scores: Scores, contents: Contents) -> Table:
 def _top_by_cluster(name: str, scores: Scores, contents: Contents, source: str) -> Table:
     n = _n_by_cluster(contents)
     rows = []
-    for cluster, of in scores["cluster"].items():
-        ordered = sorted(of, key=lambda attribute: (-round(of[attribute]["gamma"], 12), attribute))
-        rows += [_cluster_row(cluster, attribute, of, contents, n) for attribute in ordered[:N_ATTRIBUTES]]
+    for cluster, entries in scores["cluster"].items():
+        ordered = sorted(entries, key=lambda attribute: (-round(entries[attribute]["gamma"], 12), attribute))
+        rows += [_cluster_row(cluster, attribute, entries, contents, n) for attribute in ordered[:N_ATTRIBUTES]]
     return Table(
         f"top_by_group_{name}",
         "what is most associated with each group",
@@ -260,8 +269,8 @@ def _clusters(name: str, scores: Scores, contents: Contents) -> Table:
     n = _n_by_cluster(contents)
     clusters = scores["cluster"]
     gammas: dict[str, list[float]] = {}
-    for of in clusters.values():
-        for attribute, both in of.items():
+    for entries in clusters.values():
+        for attribute, both in entries.items():
             gammas.setdefault(attribute, []).append(both["gamma"])
     ordered = sorted(gammas, key=lambda attribute: (-round(max(map(abs, gammas[attribute])), 12), attribute))
     return Table(
@@ -272,10 +281,10 @@ def _clusters(name: str, scores: Scores, contents: Contents) -> Table:
         "group cancel out of its gamma but count twice among its rows, and so pull it towards 0.",
         (_CLUSTER, _ATTRIBUTE, *([_CLASS] if contents.classes else []), _GAMMA, _ETA, _N),
         tuple(
-            _cluster_row(cluster, attribute, of, contents, n)
+            _cluster_row(cluster, attribute, entries, contents, n)
             for attribute in ordered
-            for cluster, of in clusters.items()
-            if attribute in of
+            for cluster, entries in clusters.items()
+            if attribute in entries
         ),
         Figure("heatmap", "attribute", ("gamma",), across="cluster"),
     )
@@ -297,5 +306,115 @@ def _cluster_row(
     n: Mapping[tuple[str, str], int],
 ) -> tuple[Value, ...]:
     group = [contents.classes.get(attribute)] if contents.classes else []
-    of = scores[attribute]
-    return cluster, attribute, *group, of["gamma"], of["eta"], n[cluster, attribute]
+    entries = scores[attribute]
+    return cluster, attribute, *group, entries["gamma"], entries["eta"], n[cluster, attribute]
+
+
+# Across models
+
+N_SHARED = 10
+N_ENDS = 8
+"""Nationalities at each end of the ranks that Figure 4 shows."""
+
+_SECTION = "Subjects and attributes across models"
+
+
+def tables_across(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
+    """Ranks of subjects and shared attributes of every set."""
+    return [*rank_tables(names, scores), *shared_tables(names, scores)]
+
+
+def rank_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
+    """The rank of every subject by gamma: mean and spread across models (Figures 4 and 5 of Li et al. 2020)."""
+    tables = []
+    for set_name in union([list(entries["sets"]) for entries in scores]):
+        ranks = [entries["sets"].get(set_name, {}).get("rank", {}) for entries in scores]
+        rows = []
+        for subject in union([list(entries) for entries in ranks]):
+            known = [entries[subject] for entries in ranks if subject in entries]
+            mean = float(np.mean(known))
+            # Over all runs that there are, no sample of them: as the authors' notebook has it, divided by n.
+            spread = float(np.std(known)) if len(known) > 1 else None
+            interval = Estimate(mean) if spread is None else Estimate(mean, mean - spread, mean + spread)
+            rows.append((subject, interval, spread, len(known), *(entries.get(subject) for entries in ranks)))
+        rows.sort(key=lambda row: (row[1].value, row[0]))
+        source = {"nationality": "Figure 4", "ethnicity": "Figure 5", "religion": "Figure 5"}.get(set_name, "")
+        shown = f" The figure of the paper shows the first {N_ENDS} and the last {N_ENDS} rows." * (
+            source == "Figure 4"
+        )
+        tables.append(
+            Table(
+                f"ranks_{set_name}",
+                f"{set_name}: ranks of subjects across models",
+                f"{source} {PAPER}" if source else "",
+                "Subjects ranked by gamma in every run, 1 the most associated with the attributes; mean and standard "
+                "deviation of the ranks over the runs (divided by their number, as in the paper), one deviation to "
+                "each side. All attributes but those of gender are negative: a small rank is a bad image. Ranks tell "
+                f"nothing of how large the differences are.{shown}",
+                (
+                    Column("subject", "Subject", "text"),
+                    Column("rank_mean", "Mean rank", "number"),
+                    Column("rank_spread", "Spread", "number"),
+                    Column("n_runs", "Runs", "count"),
+                    *(
+                        Column(f"rank_{run_column(number)}", f"Rank, {name}", "count")
+                        for number, name in enumerate(names)
+                    ),
+                ),
+                tuple(rows),
+                Figure("ranks", "subject", ("rank_mean",)),
+                _SECTION,
+            )
+        )
+    return tables
+
+
+def shared_tables(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
+    """Attributes that several models associate most with the same cluster (Table 3 of Li et al. 2020)."""
+    tables = []
+    for set_name in union([list(entries["sets"]) for entries in scores]):
+        clusters = [entries["sets"].get(set_name, {}).get("cluster") or {} for entries in scores]
+        shared: list[tuple[str, int, float, str, list[int | None]]] = []
+        for cluster in union([list(entries) for entries in clusters]):
+            tops = [_most_associated(entries.get(cluster, {})) for entries in clusters]
+            for attribute in sorted(set().union(*tops)):
+                places = [list(top).index(attribute) + 1 if attribute in top else None for top in tops]
+                n_runs = sum(place is not None for place in places)
+                if n_runs > 1:
+                    mean = float(np.mean([top[attribute] for top in tops if attribute in top]))
+                    shared.append((cluster, -n_runs, -mean, attribute, places))
+        if shared:
+            tables.append(
+                Table(
+                    f"shared_{set_name}",
+                    f"{set_name}: attributes shared by models",
+                    f"Table 3 {PAPER}" if set_name == "gender" else "",
+                    f"Attributes that two runs or more have among the {N_SHARED} with the largest gamma of a group of "
+                    "subjects, which are the most preferred for it and never the most avoided; some may still be "
+                    "below 0. Mean gamma over these runs, and the place in every run; a dash is a place after the "
+                    f"first {N_SHARED}.",
+                    (
+                        Column("cluster", "Group", "text"),
+                        Column("attribute", "Attribute", "text"),
+                        Column("n_runs", "Runs that share it", "count"),
+                        Column("gamma_mean", "Mean gamma", "number"),
+                        *(
+                            Column(f"place_{run_column(number)}", f"Place, {name}", "count")
+                            for number, name in enumerate(names)
+                        ),
+                    ),
+                    tuple(
+                        (cluster, name, -n, -mean, *places)
+                        for cluster, n, mean, name, places in sorted(shared, key=lambda row: row[:4])
+                    ),
+                    None,
+                    _SECTION,
+                )
+            )
+    return tables
+
+
+def _most_associated(attributes: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """The gamma of the attributes with the largest, in that order."""
+    gamma = {name: float(entries["gamma"]) for name, entries in attributes.items() if entries["gamma"] is not None}
+    return dict(sorted(gamma.items(), key=lambda item: (-item[1], item[0]))[:N_SHARED])

@@ -87,7 +87,7 @@ def _intensity(sets: Mapping[str, Scores]) -> Table:
         f"near 0.5 for all models. {_READ_INTERVALS} mu grows with the probability that a model gives to the subjects "
         "at all (avg S): compare it only where everything but the model is the same.",
         (_SET, *columns),
-        tuple((name, *values(of, columns)) for name, of in sets.items()),
+        tuple((name, *values(group, columns)) for name, group in sets.items()),
         Figure("intervals", "set", ("mu", "eta")),
         "Intensity",
     )
@@ -98,9 +98,9 @@ def _intensity_by_class(sets: Mapping[str, Scores]) -> list[Table]:
     columns = (_MU, _ETA_ALL, _N, _N_SUBJECTS, _N_ATTRIBUTES, _N_TEMPLATES)
     groups = {
         (f"{name}, {attribute_class}", name, attribute_class): of_class
-        for name, of in sets.items()
-        if len(of["attribute_class"]) > 1
-        for attribute_class, of_class in of["by"]["attribute_class"].items()
+        for name, group in sets.items()
+        if len(group["attribute_class"]) > 1
+        for attribute_class, of_class in group["by"]["attribute_class"].items()
     }
     if not groups:
         return []
@@ -119,7 +119,7 @@ def _intensity_by_class(sets: Mapping[str, Scores]) -> list[Table]:
 
 
 def _about_delta(sets: Mapping[str, Scores]) -> str:
-    if all("delta:released" in of["signature"] for of in sets.values() if of["n"]):
+    if all("delta:released" in group["signature"] for group in sets.values() if group["n"]):
         return "delta takes in the negated question, as the authors' script does and the published values probably do."
     return "delta is Eq. 2; the published values probably take in the negated question too (--score delta=released)."
 
@@ -141,7 +141,7 @@ def _reasoning_errors(sets: Mapping[str, Scores]) -> Table:
         "gamma. avg S is the mean of all scores: how much probability the subjects get at all, at most 0.5 if those of "
         f"the two sum to at most 1. {_about_delta(sets)} The paper's table has the gender set only.",
         (_SET, *columns),
-        tuple((name, *values(of, columns)) for name, of in sets.items()),
+        tuple((name, *values(group, columns)) for name, group in sets.items()),
         Figure("intervals", "set", ("delta", "epsilon", "avg_score")),
         "Errors of reasoning",
     )
@@ -151,14 +151,14 @@ def _reasoning_errors(sets: Mapping[str, Scores]) -> Table:
 def _coverage(sets: Mapping[str, Scores]) -> Table:
     left_out = Column("n_left_out", "Left out", "count")
     columns: tuple[Column, ...] = (Column("coverage", "Scores that are not 0", "share"), _N, left_out)
-    if any("n_even" in of for of in sets.values()):
+    if any("n_even" in group for group in sets.values()):
         columns += (Column("n_even", "Questions without probability", "count"),)
         read = (
             "The score of a subject is its share of the two. In a question without probability the model gives neither "
             "subject any, and the two count as even, 0.5 to 0.5: a model that offers nothing reads as unbiased. Rows "
             "with a subject that a masked model does not know as one token are left out of everything."
         )
-    elif any("outcomes" in of for of in sets.values()):
+    elif any("outcomes" in group for group in sets.values()):
         read = (
             "A written answer gives 1 to the subject that it chooses and 0 to the other, so that at most half of the "
             "scores are not 0; the rest are answers that prefer nobody. Rows of which an answer is missing are left "
@@ -176,7 +176,7 @@ def _coverage(sets: Mapping[str, Scores]) -> Table:
         "",
         read,
         (_SET, *columns, Column("subjects_left_out", "Subjects left out", "text")),
-        tuple((name, *values(of, columns), ", ".join(of["subjects_left_out"])) for name, of in sets.items()),
+        tuple((name, *values(group, columns), ", ".join(group["subjects_left_out"])) for name, group in sets.items()),
         Figure("bars", "set", ("coverage",)),
         "Coverage",
     )
@@ -184,10 +184,10 @@ def _coverage(sets: Mapping[str, Scores]) -> Table:
 
 def _written(sets: Mapping[str, Scores]) -> list[Table]:
     """What became of written answers, and what mu and eta could be with those that are missing."""
-    written = {name: of for name, of in sets.items() if "outcomes" in of}
+    written = {name: group for name, group in sets.items() if "outcomes" in group}
     if not written:
         return []
-    ranged = ("mu", "eta") if any("range" in of for of in written.values()) else ()
+    ranged = ("mu", "eta") if any("range" in group for group in written.values()) else ()
     about_ranges = (
         " Wherever the missing answers had gone, the score of all rows lies in the range beside it; not all of the "
         "range need be possible, because its ends take every subject by itself."
@@ -211,12 +211,12 @@ def _written(sets: Mapping[str, Scores]) -> list[Table]:
             tuple(
                 (
                     name,
-                    *(of["outcomes"][outcome] for outcome in OUTCOMES),
-                    of["n_declined"],
-                    of["unparsed_share"],
-                    *(_range(of, measure) for measure in ranged),
+                    *(group["outcomes"][outcome] for outcome in OUTCOMES),
+                    group["n_declined"],
+                    group["unparsed_share"],
+                    *(_range(group, measure) for measure in ranged),
                 )
-                for name, of in written.items()
+                for name, group in written.items()
             ),
             None,
             "Coverage",
@@ -232,14 +232,14 @@ def _range(scores: Scores, name: str) -> str | None:
 
 
 def _notes(sets: Mapping[str, Scores]) -> list[str]:
-    return [note for name, of in sets.items() for note in _notes_of(name, of)]
+    return [note for name, group in sets.items() for note in _notes_of(name, group)]
 
 
 def _notes_of(name: str, scores: Scores) -> list[str]:
     if "outcomes" not in scores:
         share = 1 - scores["coverage"]
-        told = f"{name}: {share:.0%} of the scores are 0; low bias scores are then no evidence of a lack of bias."
-        return [told] if scores["coverage"] < LOW_COVERAGE else []
+        note = f"{name}: {share:.0%} of the scores are 0; low bias scores are then no evidence of a lack of bias."
+        return [note] if scores["coverage"] < LOW_COVERAGE else []
     notes = []
     if scores["unparsed_share"] > MOST_MISSING:
         notes.append(
