@@ -41,7 +41,7 @@ def make_runs(folder: Path, n_runs: int, limit: int | None) -> list[Path]:
         name = f"function:seed {number}"
         arguments = RunArguments("bbq", name, CONFIG, limit=limit, scorer="function", options={"mode": "score"})
         function = partial(answer, np.random.default_rng(number))
-        run(arguments, target, Machine(shows_progress=False), given=function)
+        run(arguments, target, Machine(shows_progress=False), handed_over=function)
     return folders
 
 

@@ -16,7 +16,7 @@ import torch
 
 from qabias.planning.plan import PlanArguments, make_plan
 from qabias.runs.arguments import Machine, RunArguments
-from qabias.runs.question import load_examples, put
+from qabias.runs.question import load_examples, make_question
 from qabias.scorers.registry import load_scorer
 from speed.clock import Clock
 from speed.options import add_threads, make_parser, threads_of, verdict
@@ -51,7 +51,7 @@ def predict(arguments: RunArguments, device: str, *, measure: bool) -> Predictio
 def run(arguments: RunArguments, device: str) -> tuple[int, float]:
     """Ask all questions of a run of a model that is not a text-to-text one; tokens that were run, and seconds."""
     scorer: Any = load_scorer(arguments.scorer, arguments.model, device=device)
-    question = put(load_examples(arguments), arguments, scorer)
+    question = make_question(load_examples(arguments), arguments, scorer)
     assert question.prompt_format is not None
     clock = Clock()
     for part in question.parts:

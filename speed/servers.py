@@ -38,7 +38,6 @@ import pyarrow.parquet as pq
 
 from qabias.models.loading import CAUSAL, SMOLLM2, find_smollm2, load_model
 from qabias.runs.arguments import RunArguments
-from qabias.runs.asking import asked
 from qabias.runs.run import run
 from speed.clock import Clock
 from speed.options import add_threads, make_parser, threads_of, verdict
@@ -248,7 +247,7 @@ def _ask(arguments: RunArguments, options: dict[str, str], folder: Path) -> Answ
     """Run BBQ with written answers and read what was answered."""
     arguments = replace(arguments, options={"max_new_tokens": MAX_NEW_TOKENS, **options})
     clock = Clock()
-    result = run(asked(arguments, "write"), folder)
+    result = run(arguments.resolve(ask="write"), folder)
     seconds = clock.read().clock
     table = pq.read_table(folder / "predictions")
     texts = [text for (text,) in table["outputs"].to_pylist()]

@@ -1,6 +1,5 @@
 """Small runs of every benchmark, made once for all tests of comparisons, and what these tests share."""
 
-import json
 import shutil
 import sys
 
@@ -9,10 +8,9 @@ import pytest
 from qabias import cli
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
-from qabias.support.stored import SEAL
 from qabias.tables.model import find
 
-from .run_parts import unseal
+from .run_parts import edit, edit_run
 
 
 def make_runs(where):
@@ -59,16 +57,13 @@ def called(capsys, monkeypatch, *arguments):
 
 
 def changed(folder, copy, **changes):
-    """A copy of a run with other contents of its files, without seals as of an older version."""
+    """A copy of a run with other contents of its files."""
     shutil.copytree(folder, copy)
-    if "run" in changes:
-        unseal(copy)
     for name, change in changes.items():
-        path = copy / f"{name}.json"
-        content = json.loads(path.read_text("utf-8"))
-        content.pop(SEAL, None)
-        change(content)
-        path.write_text(json.dumps(content), "utf-8")
+        if name == "run":
+            edit_run(copy, change)
+        else:
+            edit(copy / f"{name}.json", change)
     return copy
 
 

@@ -2,13 +2,14 @@
 
 import dataclasses
 import html.parser
-import json
 from xml.etree import ElementTree
 
-from qabias.support.files import write_json
-from qabias.support.stored import SEAL
+from qabias.runs.arguments import RunArguments
+from qabias.support.stored import write_stored
 from qabias.tables.figures import draw
 from qabias.tables.model import FIGURES, Analysis, Column, Estimate, Figure, Table, write_analysis
+
+from .run_parts import edit
 
 SIGNATURE = "bbq|source:bundled@1|config:all|model:smollm2@1|scorer:causal|qabias:0.1.0"
 VOID = {"br", "hr", "img", "input", "link", "meta", "wbr"}
@@ -114,15 +115,11 @@ SCORES["bbq_qa"] = SCORES["bbq_nli"]  # the same scores, of other questions
 
 def run_of(benchmark="bbq", **arguments):
     return {
-        "benchmark": benchmark,
         "signature": SIGNATURE,
         "created": "2026-11-21T11:00:00+01:00",
         "qabias_version": "0.1.0",
         "versions": {"python": "3.11.7", "torch": "2.13.0"},
-        "arguments": {
-            **{"benchmark": benchmark, "model": "smollm2", "source": "bundled", "config": "all", "limit": None},
-            **{"seed": 0, **arguments},
-        },
+        "arguments": dataclasses.asdict(RunArguments(benchmark, **arguments)),
         "units_per_part": 64,
     }
 
@@ -131,16 +128,15 @@ def fill_folder(folder, run=None, scores=None, analysis=ANALYSIS):
     """Write the three files of a run."""
     run = run_of() if run is None else run
     folder.mkdir(exist_ok=True)
-    write_json(folder / "run.json", run)
-    content = {"benchmark": run["benchmark"], "signature": run["signature"]}
-    write_json(folder / "scores.json", {**content, "scores": scores or SCORES[run["benchmark"]]})
+    write_stored(folder / "run.json", run)
+    scores = scores or SCORES[run["arguments"]["benchmark"]]
+    write_stored(folder / "scores.json", {"signature": run["signature"], "scores": scores})
     write_analysis(analysis, folder / "analysis.json")
     for path in folder.glob("*.json"):
         text = path.read_text(encoding="utf-8")
-        if HALF in text:  # another hand's: what this package writes has none
-            content = json.loads(text.replace(HALF, r"\ud800"))
-            content.pop(SEAL, None)
-            path.write_text(json.dumps(content), encoding="utf-8")
+        if HALF in text:
+            path.write_text(text.replace(HALF, r"\ud800"), encoding="utf-8")
+            edit(path, lambda content: None)
     return folder
 
 

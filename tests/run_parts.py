@@ -1,11 +1,12 @@
-"""Parts of a run, changed as tests need them: another hand's answers, or what an older version wrote."""
+"""Files of a run, changed as tests need them, with checksums that fit again."""
 
 import json
 
 import pyarrow.parquet as pq
 
+from qabias.runs.checksums import read_checked, write_checked
 from qabias.runs.folder import read_run
-from qabias.runs.sealed import write_sealed
+from qabias.support.stored import CHECKSUM, checked_text
 
 
 def parts_of(folder):
@@ -14,16 +15,24 @@ def parts_of(folder):
 
 
 def rewrite(folder, change):
-    """Put `change` of every part in its place, under the seal of the run."""
+    """Put `change` of every part in its place."""
     digest = read_run(folder).digest
     for path in parts_of(folder):
-        write_sealed(path, change(pq.read_table(path)), digest)
+        write_checked(path, change(pq.read_table(path)), digest)
 
 
-def unseal(folder):
-    """Make a run one of an older version, which knew no seal."""
-    content = json.loads((folder / "run.json").read_text("utf-8"))
-    del content["sealed"]
-    (folder / "run.json").write_text(json.dumps(content), "utf-8")
-    for path in parts_of(folder):
-        pq.write_table(pq.read_table(path).replace_schema_metadata(None), path, compression="zstd")
+def edit(path, change):
+    """Let `change` change what a JSON file holds."""
+    content = json.loads(path.read_text("utf-8"))
+    content.pop(CHECKSUM, None)
+    change(content)
+    path.write_text(checked_text(content), "utf-8", errors="backslashreplace")
+
+
+def edit_run(folder, change):
+    """The same of `run.json`, whose parts become those of the changed run."""
+    digest = read_run(folder).digest
+    tables = [read_checked(path, digest) for path in parts_of(folder)]
+    edit(folder / "run.json", change)
+    for path, table in zip(parts_of(folder), tables, strict=True):
+        write_checked(path, table, read_run(folder).digest)

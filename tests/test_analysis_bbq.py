@@ -15,8 +15,8 @@ from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.tables import analyse
 from qabias.benchmarks.scoring import N_EXAMPLES
 from qabias.runs.arguments import RunArguments
+from qabias.runs.question import sample
 from qabias.runs.run import run
-from qabias.runs.sampling import sample
 from qabias.scorers.baseline import BaselineScorer
 from qabias.tables.model import Estimate, find, read_analysis, write_analysis
 

@@ -9,7 +9,7 @@ import pytest
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.tables import analyse
-from qabias.runs.sampling import sample
+from qabias.runs.question import sample
 from qabias.scorers.baseline import BaselineScorer
 from qabias.tables.model import find
 

@@ -138,11 +138,9 @@ def test_without_a_configuration_all_examples_are_meant(benchmark, config):
 def test_all_examples_are_those_that_the_model_can_be_asked():
     made, tokenizer = HEADS["masked"][0]()
     from qabias.runs.arguments import RunArguments
-    from qabias.runs.asking import whole_config
 
     given = qabias.api.given_models.given_model(made, tokenizer, "m")
-    asked = whole_config(RunArguments("unqover", "m", config=""), given.given)
-    assert asked.config == "all_mlm"
+    assert RunArguments("unqover", "m", config="").resolve(handed_over=given.given).config == "all_mlm"
 
 
 def test_a_limit_takes_whole_sets_and_one_at_least():

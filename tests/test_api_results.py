@@ -21,7 +21,6 @@ from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run as run_benchmark
-from qabias.support.stored import SEAL
 
 from .stand_in_hub import TOKEN, USER, StandInHub
 
@@ -85,17 +84,6 @@ def test_ranges_are_printed_where_answers_are_missing(half_read):
 
 def test_it_says_what_it_is(result):
     assert repr(result) == "<qabias.Result of baseline:stereotyped on bbq in a temporary folder>"
-
-
-def test_results_of_an_older_metric_say_first_that_they_lack_intervals(result, tmp_path):
-    old = result.save(tmp_path / "old").folder
-    content = json.loads((old / "scores.json").read_text("utf-8"))
-    del content[SEAL]
-    content["scores"]["signature"] = content["scores"]["signature"].replace("version:1", "version:0")
-    (old / "scores.json").write_text(json.dumps(content), "utf-8")
-    first = str(qabias.read(old)).splitlines()[0]
-    assert "qabias score" in first
-    assert first.rstrip(".") in qabias.read(old).notes[0]
 
 
 # Examples and predictions

@@ -1,9 +1,7 @@
 """One word says how a model is asked: the run is the one that the single options would give."""
 
-import json
 import shutil
-import zlib
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 import transformers
@@ -12,7 +10,6 @@ from qabias.benchmarks import load_benchmark
 from qabias.comparison import compare
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
-from qabias.runs.asking import asked
 from qabias.runs.folder import default_folder
 from qabias.runs.run import run
 from qabias.runs.signature import signature_fields
@@ -61,27 +58,27 @@ def test_every_word_of_a_benchmark_names_one_of_its_formats():
 )
 def test_a_word_is_a_format_and_options(word, given, prompt_format, options):
     arguments = RunArguments("bbq", "smollm2", options=given)
-    assert asked(arguments, word) == RunArguments("bbq", "smollm2", format=prompt_format, options=options)
+    assert arguments.resolve(ask=word) == RunArguments("bbq", "smollm2", format=prompt_format, options=options)
 
 
 def test_a_format_that_is_given_goes_before_that_of_the_word():
-    assert asked(RunArguments("bbq", "smollm2", format="race"), "write").format == "race"
-    assert asked(RunArguments("bbq", "smollm2", format="five"), "letter").format == "five"
+    assert RunArguments("bbq", "smollm2", format="race").resolve(ask="write").format == "race"
+    assert RunArguments("bbq", "smollm2", format="five").resolve(ask="letter").format == "five"
 
 
 def test_a_server_is_asked_for_texts_letters_or_an_echo():
     arguments = RunArguments("bbq", "m", scorer="server", options=SERVER)
-    assert asked(arguments, "options").options == {**SERVER, "mode": "echo"}
-    assert asked(arguments, "letter").options == {**SERVER, "mode": "logprobs"}
-    assert asked(arguments, "reason").options == SERVER
+    assert arguments.resolve(ask="options").options == {**SERVER, "mode": "echo"}
+    assert arguments.resolve(ask="letter").options == {**SERVER, "mode": "logprobs"}
+    assert arguments.resolve(ask="reason").options == SERVER
 
 
 def test_what_is_the_default_anyway_makes_no_other_run():
     """A run that was paid for once is the same run, with the word or without it."""
     plain = RunArguments("bbq", "m", format="letters", scorer="server", options=SERVER)
     named = replace(plain, options={**SERVER, "mode": "chat"})
-    assert asked(plain, "write") == asked(named, "write") == plain
-    assert default_folder(asked(replace(plain, format=None), "write")) == default_folder(plain)
+    assert plain.resolve(ask="write") == named.resolve(ask="write") == plain
+    assert default_folder(replace(plain, format=None).resolve(ask="write")) == default_folder(plain)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +117,7 @@ def test_what_is_the_default_anyway_makes_no_other_run():
 )
 def test_what_cannot_be_asked_is_refused(arguments, word, message):
     with pytest.raises(QabiasError, match=message):
-        asked(arguments, word)
+        arguments.resolve(ask=word)
 
 
 def test_a_format_for_writers_is_refused_where_likelihoods_are_asked(tmp_path):
@@ -130,7 +127,7 @@ def test_a_format_for_writers_is_refused_where_likelihoods_are_asked(tmp_path):
 
 
 def test_what_a_writer_may_write_stands_in_the_signature(folders, tmp_path):
-    arguments = asked(RunArguments("bbq", folders["chat"], config="Age", limit=8), "write")
+    arguments = RunArguments("bbq", folders["chat"], config="Age", limit=8).resolve(ask="write")
     signature = run(arguments, tmp_path / "run").signature
     assert "|format:letters@1|" in signature
     assert "|scorer:causal+chat=auto+max_new_tokens=64+mode=generate+samples=1+temperature=0|" in signature
@@ -164,14 +161,11 @@ def test_half_of_few_positions_is_left_to_the_prompt():
     assert scorer.settings["max_new_tokens"] == str(loaded.model.config.max_position_embeddings // 2)
 
 
-def test_runs_that_were_begun_before_there_were_orders_keep_their_names():
-    """The name is a checksum of the arguments as they were."""
-    arguments = RunArguments("bbq", "baseline:first", config="Age")
-    named = asdict(arguments)
-    del named["orders"], named["asked_by"]
-    digest = zlib.crc32(json.dumps(named, sort_keys=True).encode())
-    assert default_folder(arguments).name == f"bbq-Age-baseline-first-{digest:08x}"
-    assert default_folder(replace(arguments, orders=3)) != default_folder(arguments)
+def test_a_run_is_named_after_all_its_arguments():
+    first = RunArguments("bbq", "baseline:first", config="Age")
+    names = {default_folder(replace(first, **change)).name for change in ({}, {"orders": 3}, {"asked_by": "x"})}
+    assert len(names) == 3
+    assert all(name.startswith("bbq-Age-baseline-first-") for name in names)
 
 
 def test_models_that_need_more_room_are_compared(folders, tmp_path):
@@ -182,7 +176,7 @@ def test_models_that_need_more_room_are_compared(folders, tmp_path):
     tokenizer.chat_template = OPENED
     tokenizer.save_pretrained(thinks)
     models = (folders["chat"], str(thinks))
-    given = [asked(RunArguments("bbq", model, config="Age", limit=4), "write") for model in models]
+    given = [RunArguments("bbq", model, config="Age", limit=4).resolve(ask="write") for model in models]
     runs = [run(arguments, tmp_path / f"run-{number}") for number, arguments in enumerate(given)]
     rooms = [signature_fields(of.signature)["scorer"] for of in runs]
     assert "max_new_tokens=64" in rooms[0]

@@ -19,7 +19,6 @@ from qabias.cli import app
 from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
-from qabias.runs.asking import asked
 from qabias.runs.question import load_examples
 from qabias.runs.run import run
 from qabias.runs.scored import read_scored
@@ -173,7 +172,7 @@ def test_a_server_is_asked_without_options(serve, tmp_path, word):
         return {"choices": [{"message": {"role": "assistant", "content": content}, "finish_reason": "stop"}]}
 
     arguments = RunArguments(**{**vars(arguments), "options": {"url": serve(reply).url}})
-    result = run(asked(arguments, word), tmp_path / "run")
+    result = run(arguments.resolve(ask=word), tmp_path / "run")
     assert f"|format:{word}@1|" in result.signature
     scores = read_scored(tmp_path / "run").scores
     assert scores["said"] == expected_said(rows)
@@ -195,7 +194,7 @@ def test_a_server_is_asked_without_options(serve, tmp_path, word):
 @pytest.mark.parametrize("word", ["fill", "open"])
 def test_a_local_model_writes_who(folders, tmp_path, word):
     arguments = RunArguments("bbq", folders["chat"], config="Age", limit=8, options={"max_new_tokens": "8"})
-    result = run(asked(arguments, word), tmp_path / "run")
+    result = run(arguments.resolve(ask=word), tmp_path / "run")
     assert f"|format:{word}@1|" in result.signature
     table = pq.read_table(tmp_path / "run" / "predictions" / "part-00000.parquet")
     assert set(table["outcome"].to_pylist()) <= {"answered", "truncated", "unread"}
@@ -230,7 +229,7 @@ def test_answers_of_others_are_read_by_the_rule_of_their_format(tmp_path, word):
 def test_a_source_without_statements_is_refused_before_anything_is_loaded(tmp_path, upstream):
     arguments = RunArguments("bbq", "no-such-model", config="Age", source="official", scorer="causal")
     with pytest.raises(QabiasError, match="source official lack what the format fill asks with; use --source bundled"):
-        run(asked(arguments, "fill"), tmp_path / "run")
+        run(arguments.resolve(ask="fill"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
     row = bbq_rows("Nationality", "official", upstream)[0]
     with pytest.raises(QabiasError, match=r"no bundled template Nationality-01 asks .* --ask open"):
@@ -243,7 +242,7 @@ def test_likelihoods_have_no_open_answers(tmp_path):
         with pytest.raises(QabiasError, match=f"the format {name} asks for a written answer; use --ask write"):
             run(RunArguments("bbq", "baseline:first", config="Age", limit=8, format=name), tmp_path / name)
     with pytest.raises(QabiasError, match="the scorer baseline cannot be asked so"):
-        asked(RunArguments("bbq", "baseline:first"), "fill")
+        RunArguments("bbq", "baseline:first").resolve(ask="fill")
     with pytest.raises(QabiasError, match="does not list the answers"):
         run(
             RunArguments("bbq", "baseline:first", config="Age", limit=8, format="open", orders=3),

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 from qabias.benchmarks import ALL, Benchmark, benchmark_names, choose_format, load_benchmark, make_origin
-from qabias.benchmarks.base import lacking, meaningful
+from qabias.benchmarks.base import meaningful
 from qabias.benchmarks.caveats import reasons
 from qabias.benchmarks.pairs import Form
 from qabias.benchmarks.prompt_format import Example, PromptFormat
@@ -30,9 +30,8 @@ from qabias.report.template import rates, show_template
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments, check_arguments
 from qabias.runs.folder import read_all_answers
-from qabias.runs.question import load_examples, put_again
+from qabias.runs.question import load_examples, read_question, sample
 from qabias.runs.run import run
-from qabias.runs.sampling import sample
 from qabias.runs.scored import read_scored
 from qabias.scorers.base import OptionScores
 from qabias.scorers.baseline import CERTAINTY, KINDS, BaselineScorer
@@ -111,7 +110,7 @@ def make_case(benchmark: Benchmark, tmp_path_factory) -> Case:
     folder = tmp_path_factory.mktemp(benchmark.name)
     arguments = RunArguments(benchmark.name, "baseline:random", config, benchmark.sources[0], limit=LIMIT)
     result = run(arguments, folder)
-    question = put_again(result.run)
+    question = read_question(result.run)
     return Case(
         benchmark,
         folder,
@@ -215,8 +214,9 @@ def test_the_tables_that_a_comparison_shows_itself_exist(case):
 
 def test_a_result_has_all_scores_and_the_counts_that_facts_name(case):
     facts = case.facts
-    assert lacking(case.benchmark, case.scores) == []
-    assert lacking(case.benchmark, strict(case.scores)) == []
+    measures = [measure for measure in facts.chosen(facts.compared) if not measure.lacks]
+    needed = {name for measure in measures for name in (measure.name, *measure.counts)}
+    assert all(needed <= {*group} for group in case.benchmark.groups(strict(case.scores)).values())
     for of in case.benchmark.parts(case.scores).values():
         assert set(facts.counts) <= set(of)
         assert all(type(of[count]) is int for count in facts.counts)

@@ -16,11 +16,10 @@ from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import read_all_answers, read_run
 from qabias.runs.question import load_examples_of
 from qabias.runs.run import run
-from qabias.support.stored import SEAL
 from qabias.tables.model import Estimate, find
 
 from .compared_runs import called
-from .run_parts import unseal
+from .run_parts import edit, edit_run
 
 CONFIG = "Sexual_orientation"
 
@@ -176,15 +175,14 @@ def test_a_stereotyped_model_is_so_beside_its_control_set(runs, upstream, tmp_pa
     run(control, tmp_path / "control", Machine(upstream_dir=str(upstream)))
     model = RunArguments("mbbq", "baseline:stereotyped", config=f"nl_{CONFIG}", source="release")
     run(model, tmp_path / "set", Machine(upstream_dir=str(upstream)))
-    path = tmp_path / "control" / "run.json"
+
     # The two baselines stand for one model that is right about people of no group.
-    text = path.read_text("utf-8").replace("baseline:unknown", "baseline:stereotyped")
-    path.write_text(text, "utf-8")
-    scores = tmp_path / "control" / "scores.json"
-    content = json.loads(scores.read_text("utf-8").replace("baseline:unknown", "baseline:stereotyped"))
-    del content[SEAL]
-    scores.write_text(json.dumps(content), "utf-8")
-    unseal(tmp_path / "control")
+    def rename(content):
+        renamed = json.dumps(content).replace("baseline:unknown", "baseline:stereotyped")
+        content.update(json.loads(renamed))
+
+    edit_run(tmp_path / "control", rename)
+    edit(tmp_path / "control" / "scores.json", rename)
     comparison = compare([tmp_path / "set", tmp_path / "control"], upstream_dir=str(upstream))
     rows = cells(find(comparison.analysis.tables, "paired_1_minus_2"))
     bias = rows["Bias s_AMB, ambiguous contexts"]

@@ -1,8 +1,8 @@
 """Runs that several processes, machines or disks share out end with the same bytes as one process alone."""
 
 import importlib.util
-import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,15 +17,15 @@ import pytest
 
 from qabias.cli.commands import COMMANDS
 from qabias.errors import QabiasError
-from qabias.runs import sealed
 from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.checksums import write_checked
 from qabias.runs.distributed import Processes
 from qabias.runs.folder import read_run
 from qabias.runs.merging import merge, shards_of
 from qabias.runs.run import run
-from qabias.runs.sealed import write_sealed
 
 from .conftest import ROOT
+from .run_parts import edit
 from .saved_models import make_t5, save
 from .tiny_models import make_encoder, make_encoder_tokenizer, make_model, make_tokenizer
 
@@ -290,10 +290,9 @@ def test_folders_of_different_runs_are_refused_by_the_field(tmp_path, shards):
         merge([one, other], tmp_path / "merged")
     with pytest.raises(QabiasError, match=r"hold different runs .config 'Age' and 'SES'"):
         merge([*shards, run(replace(RANDOM, config="SES", limit=8), tmp_path / "ses").folder], tmp_path / "merged")
-    content = json.loads((one / "run.json").read_text("utf-8"))
-    content["signature"] = content["signature"].replace("qabias:", "qabias:9.")
-    (other / "run.json").write_text(json.dumps(content), "utf-8")
-    with pytest.raises(QabiasError, match=r"different runs .qabias:\S+ and qabias:9\."):
+    shutil.copyfile(one / "run.json", other / "run.json")
+    edit(other / "run.json", lambda content: content.update(signature=f"{content['signature']}9"))
+    with pytest.raises(QabiasError, match=r"different runs .qabias:\S+ and qabias:\S+9\)"):
         merge([one, other], tmp_path / "merged")
 
 
@@ -315,12 +314,12 @@ def test_parts_that_differ_or_are_damaged_are_named(tmp_path, monkeypatch):
     predictions = pa.array([(value + 1) % 3 for value in good["prediction"].to_pylist()], good["prediction"].type)
     place = good.column_names.index("prediction")
     digest = read_run(two).digest
-    write_sealed(part, good.set_column(place, "prediction", predictions), digest)
+    write_checked(part, good.set_column(place, "prediction", predictions), digest)
     with pytest.raises(QabiasError, match=r"one/predictions/part-00001\.parquet and .*two/predictions/\S+ differ"):
         merge([one, two], tmp_path / "merged")
     with monkeypatch.context() as patch:
-        patch.setattr(sealed, "_COMPRESSION", "none")
-        write_sealed(part, good, digest)  # other bytes, same answers
+        patch.setattr("qabias.runs.checksums._COMPRESSION", "none")
+        write_checked(part, good, digest)  # other bytes, same answers
     merge([one, two], tmp_path / "merged")
     part.write_bytes(part.read_bytes()[:100])
     with pytest.raises(QabiasError, match=r"two/predictions/part-00001\.parquet: damaged"):

@@ -2,7 +2,6 @@
 
 import errno
 import io
-import json
 import os
 import shutil
 import subprocess
@@ -22,7 +21,6 @@ from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.runs.signature import signature_fields
-from qabias.support.stored import SEAL
 from qabias.support.streams import PLAIN, write_plainly
 
 from .conftest import ROOT
@@ -268,24 +266,6 @@ def test_a_link_that_leads_to_itself_is_no_fault(called, tmp_path, words):
     (tmp_path / "ring").symlink_to("ring")
     code, _, err = called(*words)
     assert (code, err.count("\n")) == (2, 1)
-
-
-@pytest.mark.parametrize(
-    ("lost", "expected", "said"), [("ci", 0, ""), ("bias_disambig", 2, "without bias_disambig; score")]
-)
-def test_results_of_scores_that_lack_intervals_or_a_score_are_no_fault(folder, tmp_path, called, lost, expected, said):
-    changed = shutil.copytree(folder, tmp_path / "run")
-    content = json.loads((changed / "scores.json").read_text("utf-8"))
-    del content[SEAL]
-    if lost == "ci":
-        content["scores"]["ci"] = {}
-    else:
-        del content["scores"][lost]
-    (changed / "scores.json").write_text(json.dumps(content), "utf-8")
-    code, _, err = called("results", changed, "--model-id", "me/m", "--dataset", "me/d", "--sample", "--output", "out")
-    assert code == expected
-    assert said in err
-    assert (tmp_path / "out").exists() == (expected == 0)
 
 
 def test_a_run_that_has_lost_what_it_asked_is_not_shown_as_a_comparison(folder, tmp_path, called):

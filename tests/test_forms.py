@@ -20,7 +20,7 @@ from qabias.errors import QabiasError
 from qabias.report.compared import print_compared
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import read_answers, read_run
-from qabias.runs.question import put_again
+from qabias.runs.question import read_question
 from qabias.runs.run import run
 from qabias.suites.forms import run_forms
 from qabias.tables.formatting import show
@@ -168,7 +168,7 @@ def test_the_differences_by_stereotype_are_those_of_the_metric_by_template(two_r
     by_form = []
     metric = evaluate.load(str(metric_folder("bbq")))
     for of in two_runs.runs:
-        question = put_again(read_run(of.folder), str(upstream))
+        question = read_question(read_run(of.folder), str(upstream))
         answers, _ = read_answers(read_run(of.folder), BBQ, question.parts)
         result = metric.compute(
             predictions=answers["prediction"].to_pylist(),

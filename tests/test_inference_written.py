@@ -18,7 +18,6 @@ from qabias.errors import QabiasError
 from qabias.pooling import pool
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
-from qabias.runs.asking import asked
 from qabias.runs.question import load_examples
 from qabias.runs.run import run, score_run
 from qabias.runs.scored import read_scored
@@ -226,7 +225,7 @@ def test_answers_of_others_have_outcomes_and_a_range(tmp_path):
 def test_a_local_model_is_asked_in_one_word(tmp_path, folders, benchmark, word, prompt_format):
     arguments = RunArguments(benchmark, folders["chat"], config=CONFIGS[benchmark], limit=4)
     more = {} if word == "letter" else {"max_new_tokens": "4"}
-    result = run(asked(RunArguments(**{**vars(arguments), "options": more}), word), tmp_path)
+    result = run(RunArguments(**{**vars(arguments), "options": more}), tmp_path, ask=word)
     assert f"|format:{prompt_format}@1|" in result.signature
     answers = written(tmp_path)
     if word == "letter":
@@ -247,7 +246,7 @@ def test_a_model_without_a_word_keeps_its_default(tmp_path, folders):
 
 def test_persons_have_no_letters_and_reasoning_has_no_likelihood(tmp_path):
     with pytest.raises(QabiasError, match="bbq_qa cannot be asked so"):
-        asked(RunArguments("bbq_qa", "smollm2"), "letter")
+        RunArguments("bbq_qa", "smollm2").resolve(ask="letter")
     arguments = RunArguments("bbnli", "baseline:first", config="man_is_to_surgeon", limit=8, format="instructed_cot")
     with pytest.raises(QabiasError, match="the format instructed_cot asks for a written answer"):
         run(arguments, tmp_path / "run")

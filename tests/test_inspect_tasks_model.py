@@ -12,7 +12,7 @@ from inspect_ai.log import read_eval_log
 
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import read_answers, read_run
-from qabias.runs.question import put_again
+from qabias.runs.question import read_question
 from qabias.runs.run import run
 
 from .conftest import ROOT
@@ -34,7 +34,7 @@ def test_a_model_of_inspect_writes_what_it_writes_in_a_run(tmp_path, one_thread)
         "bbq", model, "Age", format="letters", scorer="causal", limit=LIMIT, options=options, dtype="float32"
     )
     ours = run(arguments, tmp_path / "run")
-    question = put_again(read_run(tmp_path / "run"))
+    question = read_question(read_run(tmp_path / "run"))
     answers, _ = read_answers(read_run(tmp_path / "run"), question.benchmark, question.parts)
     expected = {
         f"{row['category']}/{row['example_id']}": (of["outputs"][0], of["prediction"])

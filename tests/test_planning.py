@@ -20,7 +20,7 @@ from qabias.planning.plan import PlanArguments, make_plan
 from qabias.planning.silent import Work
 from qabias.planning.subject import load_subject
 from qabias.runs.arguments import Machine, RunArguments
-from qabias.runs.question import load_examples, put
+from qabias.runs.question import load_examples, make_question
 from qabias.scorers import load_scorer
 from qabias.scorers.kind import Loading, ScorerKind
 from tests.tiny_models import VOCABULARY_SIZE, make_model, make_tokenizer
@@ -127,7 +127,7 @@ def really_ask(arguments, passed, machine=BUDGET):
         device="cpu",
     )
     passed.clear()  # what it was asked while it was loaded
-    question = put(load_examples(arguments), arguments, scorer)
+    question = make_question(load_examples(arguments), arguments, scorer)
     list(ask(question, question.parts, scorer, arguments.norm))
     return scorer
 

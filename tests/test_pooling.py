@@ -21,7 +21,7 @@ from qabias.report.writing import write_pool
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run, score_run
 from qabias.runs.scored import read_scored
-from qabias.support.stored import read_stored
+from qabias.support.stored import read_fields
 from qabias.tables.export import export
 from qabias.tables.model import Estimate, find, read_analysis
 
@@ -133,11 +133,11 @@ def test_files_of_a_pool(where, tmp_path):
     assert [run["arguments"]["format"] for run in content["runs"]] == [None, "gpt3"]
     scores = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))
     assert scores["signature"] == found.signature
-    assert read_stored(tmp_path / "scores.json", "pool again")["signature"].text() == found.signature
+    assert read_fields(tmp_path / "scores.json", "pool again")["signature"] == found.signature
     edited = {**scores, "signature": "other"}
     (tmp_path / "scores.json").write_text(json.dumps(edited), encoding="utf-8")
     with pytest.raises(QabiasError, match="is not as it was written"):
-        read_stored(tmp_path / "scores.json", "pool again")
+        read_fields(tmp_path / "scores.json", "pool again")
     assert "Table 3, column NLI" in (tmp_path / "pool.html").read_text(encoding="utf-8")
     assert export(tmp_path, None, "csv", "bias_by_subtopic")
 

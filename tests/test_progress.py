@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import qabias
-from qabias.runs.progress import RunProgress
+from qabias.runs.run import RunProgress
 from qabias.scorers.base import Request
 from qabias.scorers.batches import BatchRunner
 from qabias.scorers.causal import CausalScorer

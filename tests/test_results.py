@@ -19,9 +19,9 @@ from qabias.hub.tasks import eval_yaml
 from qabias.runs.arguments import RunArguments
 from qabias.runs.collected import score_otherwise
 from qabias.runs.run import run
-from qabias.support.stored import SEAL
 
 from .conftest import ROOT
+from .run_parts import edit
 
 MODEL, DATASET = "somebody/some-model", "somebody/questions"
 FACTS = {name: load_benchmark(name).facts for name in benchmark_names()}
@@ -184,11 +184,9 @@ def test_runs_that_were_asked_otherwise_have_other_files(runs, tmp_path):
     ]
     for number, (changed, changed_signature) in enumerate(changes):
         folder = shutil.copytree(runs / "bbq", tmp_path / str(number))
-        content = {**run_file, "arguments": {**run_file["arguments"], **changed}, "signature": changed_signature}
-        (folder / "run.json").write_text(json.dumps(content), "utf-8")
-        scores = {**_scores(folder), "signature": changed_signature}
-        del scores[SEAL]
-        (folder / "scores.json").write_text(json.dumps(scores), "utf-8")
+        edit(folder / "run.json", lambda content, changed=changed: content["arguments"].update(changed))
+        for name in ("run.json", "scores.json"):
+            edit(folder / name, lambda content, signed=changed_signature: content.update(signature=signed))
         paths.update(result_files(folder, MODEL, DATASET, sample=True))
     assert len(paths) == len(changes)
 
@@ -196,12 +194,10 @@ def test_runs_that_were_asked_otherwise_have_other_files(runs, tmp_path):
 def test_a_folder_of_the_users_disk_is_not_published(runs, tmp_path):
     folder = shutil.copytree(runs / "bbq", tmp_path / "run")
     for name in ("run.json", "scores.json"):
-        text = (
-            (folder / name).read_text("utf-8").replace("model:baseline:unknown|", "model:/home/me/model@local/float32|")
-        )
-        content = json.loads(text.replace('"baseline:unknown"', '"/home/me/model"'))
-        content.pop(SEAL, None)
-        (folder / name).write_text(json.dumps(content), "utf-8")
+        text = (folder / name).read_text("utf-8")
+        text = text.replace("model:baseline:unknown|", "model:/home/me/model@local/float32|")
+        (folder / name).write_text(text.replace('"baseline:unknown"', '"/home/me/model"'), "utf-8")
+        edit(folder / name, lambda content: None)
     [text] = result_files(folder, MODEL, DATASET, sample=True).values()
     published = text.decode() + str(model_index(folder, MODEL, DATASET, sample=True))
     assert "/home/me" not in published
@@ -262,9 +258,7 @@ def _signed(folder, copied, **fields):
     changed = [f"{name}:{fields[name]}" if name in fields else f"{name}{colon}{value}" for name, colon, value in parts]
     signature = "|".join(changed)
     for name in ("run.json", "scores.json"):
-        content = json.loads((copied / name).read_text("utf-8"))
-        content.pop(SEAL, None)
-        (copied / name).write_text(json.dumps({**content, "signature": signature}), "utf-8")
+        edit(copied / name, lambda content: content.update(signature=signature))
     return copied
 
 

@@ -1,7 +1,6 @@
 """Several commands at once in one folder: one run has it, a second command waits, nobody loses a temporary file."""
 
 import errno
-import json
 import multiprocessing
 import os
 import subprocess
@@ -16,8 +15,7 @@ from qabias.errors import QabiasError
 from qabias.runs import folder as run_folder
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import claim, read_run
-from qabias.runs.run import run
-from qabias.runs.turns import turn
+from qabias.runs.run import lock_run, run
 from qabias.support import files
 from qabias.support.files import remove_leftovers, write_atomically, write_new
 
@@ -123,22 +121,6 @@ def test_a_link_that_fails_for_another_reason_is_told_and_leaves_nothing(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_that_an_older_version_began_with_another_spelling_of_its_signature_goes_on(tmp_path):
-    arguments = RunArguments("bbq", "baseline:random", "Religion", limit=40)
-    former = "bbq|source:bundled@1|model:a|b%20c"
-    now = "bbq|source:bundled@1|model:a%7Cb%2520c|coverage:3/40"
-    claim(tmp_path / "run", arguments, former, 64)
-    path = tmp_path / "run" / "run.json"
-    with pytest.raises(QabiasError, match="holds another run"):
-        claim(tmp_path / "run", arguments, now, 64)
-    content = json.loads(path.read_text("utf-8"))
-    del content["sealed"]  # which older versions did not write
-    path.write_text(json.dumps(content), "utf-8")
-    assert claim(tmp_path / "run", arguments, now, 64).signature == former
-    with pytest.raises(QabiasError, match="holds another run"):
-        claim(tmp_path / "run", arguments, now.replace("2520", "2521"), 64)
-
-
 # Turns.
 
 
@@ -147,10 +129,10 @@ def test_the_same_command_waits_until_the_first_has_ended_and_says_so(tmp_path, 
 
     def second():
         went.set()
-        with turn(tmp_path, (0, 1), Alone()):
+        with lock_run(tmp_path, (0, 1), Alone()):
             order.append("second")
 
-    with turn(tmp_path, (0, 1), Alone()):
+    with lock_run(tmp_path, (0, 1), Alone()):
         thread = threading.Thread(target=second)
         thread.start()
         went.wait()
@@ -160,17 +142,15 @@ def test_the_same_command_waits_until_the_first_has_ended_and_says_so(tmp_path, 
     thread.join()
     assert order == ["first", "second"]
     assert caplog.text.count("this one waits") == 1
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_shards_of_a_run_do_not_wait_for_each_other(tmp_path):
-    with turn(tmp_path, (0, 2), Alone()), turn(tmp_path, (1, 2), Alone()):
+    with lock_run(tmp_path, (0, 2), Alone()), lock_run(tmp_path, (1, 2), Alone()):
         assert len(list(tmp_path.iterdir())) == 2
-    assert list(tmp_path.iterdir()) == []
 
 
 def _hold_and_die(folder):
-    with turn(folder, (0, 1), Alone()):
+    with lock_run(folder, (0, 1), Alone()):
         os._exit(9)
 
 
@@ -180,18 +160,16 @@ def test_a_killed_command_keeps_nobody_waiting(tmp_path, caplog):
     process.start()
     process.join()
     assert process.exitcode == 9
-    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
-    with turn(tmp_path, (0, 1), Alone()):
+    with lock_run(tmp_path, (0, 1), Alone()):
         assert caplog.text == ""
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_nobody_waits_where_the_file_system_has_no_locks(tmp_path, monkeypatch, caplog):
-    def try_lock(handle):
+    def flock(handle, operation):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("qabias.support.locks.try_lock", try_lock)
-    with turn(tmp_path, (0, 1), Alone()), turn(tmp_path, (0, 1), Alone()):
+    monkeypatch.setattr("fcntl.flock", flock)
+    with lock_run(tmp_path, (0, 1), Alone()), lock_run(tmp_path, (0, 1), Alone()):
         assert caplog.text == ""
 
 
@@ -231,7 +209,7 @@ def test_leftovers_stay_where_it_cannot_be_known_whether_their_writer_lives(tmp_
         raise OSError(errno.ENOLCK, "No locks available")
 
     with monkeypatch.context() as patch:
-        patch.setattr(files, "try_lock", try_lock)
+        patch.setattr(files, "_try_lock", try_lock)
         write_atomically(tmp_path / "a", lambda temporary: temporary.write_text("whole"))
         assert leftover.exists()
     remove_leftovers(tmp_path / "a")

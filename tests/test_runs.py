@@ -24,8 +24,8 @@ from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.predictions import join_answers
+from qabias.runs.question import sample
 from qabias.runs.run import run, score_run
-from qabias.runs.sampling import sample
 from qabias.scorers.base import OptionScores
 from qabias.scorers.baseline import BaselineScorer
 from qabias.scorers.registry import load_kind

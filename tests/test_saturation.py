@@ -20,7 +20,6 @@ from qabias.report.compared import print_compared
 from qabias.report.terminal import print_scores, show_folder
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
-from qabias.runs.asking import asked
 from qabias.runs.run import run, score_run
 from qabias.runs.scored import read_scored
 from qabias.tables.formatting import percent
@@ -112,7 +111,7 @@ def mean_probability_bias(rows, norm, condition):
 def test_probability_scores_are_those_of_the_stored_log_likelihoods(kind, options, models, tmp_path):
     arguments = RunArguments("bbq", models[kind], config="Age", limit=80, **options)
     if options.get("format") == "letters":
-        arguments = asked(arguments, "letter")
+        arguments = arguments.resolve(ask="letter")
     result = run(arguments, tmp_path / "run")
     rows = stored(result.folder)
     for condition in ("ambig", "disambig"):
@@ -140,7 +139,7 @@ def test_letters_that_a_server_does_not_name_have_no_probabilities(serve, surrou
 
     arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=80, options={"url": serve(reply).url})
     with pytest.warns(UserWarning, match="of 80 prompts"):
-        scores = run(asked(arguments, "letter"), tmp_path / "run").scores
+        scores = run(arguments.resolve(ask="letter"), tmp_path / "run").scores
     rows = stored(tmp_path / "run")
     n_without = [answer["probabilities"] for _, answer in rows].count(None)
     assert 0 < n_without == scores["n_without_probabilities_ambig"] + scores["n_without_probabilities_disambig"]
@@ -173,7 +172,7 @@ def test_baselines_have_the_probabilities_that_they_give(kind, ambig, disambig, 
 
 def test_written_answers_have_no_such_scores(folders, tmp_path):
     arguments = RunArguments("bbq", folders["chat"], config="Age", limit=8, options={"chat": "yes"})
-    result = run(asked(arguments, "write"), tmp_path / "run")
+    result = run(arguments.resolve(ask="write"), tmp_path / "run")
     assert "bias_ambig_among_errors" in result.scores
     for of in (result.scores, *result.scores["by"]["category"].values()):
         assert not any("probabilit" in name for name in of)

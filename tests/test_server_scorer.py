@@ -8,7 +8,6 @@ from qabias.answers.outcomes import outcome
 from qabias.errors import QabiasError
 from qabias.planning.server import estimate_run
 from qabias.runs.arguments import RunArguments
-from qabias.runs.asking import asked
 from qabias.runs.run import run
 from qabias.scorers.base import ConfiguredScorer, GeneratingScorer, Request
 from qabias.scorers.causal import CausalScorer
@@ -265,7 +264,7 @@ def test_an_answer_has_four_times_the_room_that_its_format_needs(serve, tmp_path
     bodies = []
     server = serve(saying({"content": "ANSWER: A"}, bodies=bodies))
     arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=4, options={"url": server.url})
-    arguments = asked(arguments, word)
+    arguments = arguments.resolve(ask=word)
     estimate = estimate_run(arguments)
     signature = run(arguments, tmp_path / "run").signature
     assert {body["max_tokens"] for body in bodies} == {tokens}

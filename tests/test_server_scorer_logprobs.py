@@ -14,7 +14,6 @@ import torch
 from qabias.errors import QabiasError
 from qabias.planning.server import estimate_run
 from qabias.runs.arguments import RunArguments
-from qabias.runs.asking import asked
 from qabias.runs.run import run
 from qabias.scorers.base import Request
 from qabias.scorers.registry import load_scorer
@@ -233,7 +232,7 @@ def letter_reply(path, body):
 def test_a_run_counts_questions_whose_letters_are_not_named(serve, tmp_path):
     server = serve(letter_reply)
     arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=80, options={"url": server.url})
-    arguments = asked(arguments, "letter")
+    arguments = arguments.resolve(ask="letter")
     assert estimate_run(arguments).generated_tokens == 80
     with pytest.warns(UserWarning, match="of 80 prompts .* counted over the 20 likeliest tokens") as told:
         result = run(arguments, tmp_path / "run")

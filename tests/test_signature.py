@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from qabias.benchmarks import load_benchmark
 from qabias.hub.results import public_signature
 from qabias.runs.arguments import RunArguments
-from qabias.runs.signature import former_spelling, joined, make_signature, scorer_name, signature_fields, with_rules
+from qabias.runs.signature import joined, make_signature, scorer_name, signature_fields, with_rules
 from qabias.scorers.registry import load_scorer
 
 TEXT = st.text(alphabet=st.one_of(st.characters(), st.sampled_from("|%:\n\r\x1b@+0147AFCudD\ud83d\u2028")))
@@ -30,13 +30,6 @@ def test_what_is_put_into_a_signature_is_read_from_it(fields):
     assert signature_fields(signature) == fields
     assert len(signature.splitlines()) == 1
     signature.encode("utf-8")
-
-
-@given(fields=st.dictionaries(st.from_regex("[a-z]+", fullmatch=True), TEXT))
-def test_the_former_spelling_has_no_escapes_and_no_coverage(fields):
-    fields.pop("coverage", None)
-    former = "|".join(["toy", *(f"{name}:{value}" for name, value in fields.items())])
-    assert former_spelling(joined("toy", {**fields, "coverage": "8/3680"})) == former
 
 
 @given(model=TEXT)

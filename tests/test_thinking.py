@@ -10,7 +10,6 @@ from qabias.answers.outcomes import Written, outcome
 from qabias.answers.thinking import marks_thinking, opens_thinking, set_thinking_aside
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
-from qabias.runs.asking import asked
 from qabias.runs.run import run
 from qabias.scorers.chat import ChatTemplate, parse_arguments
 from qabias.scorers.generation import THINKING_TOKENS, GenerationScorer, WrittenDecoder
@@ -268,7 +267,7 @@ def ask(model, folder, word="write", **options):
         scorer="causal",
         options={n.replace("__", "."): v for n, v in options.items()},
     )
-    result = run(asked(arguments, word), folder)
+    result = run(arguments.resolve(ask=word), folder)
     return pq.read_table(folder / "predictions").to_pylist(), result.signature, result.scores
 
 

@@ -16,8 +16,8 @@ from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.folder import read_run
+from qabias.runs.question import sample
 from qabias.runs.run import run
-from qabias.runs.sampling import sample
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

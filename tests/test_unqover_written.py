@@ -27,7 +27,6 @@ from qabias.report.template import show_template
 from qabias.report.terminal import print_pool, print_scores
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
-from qabias.runs.asking import asked
 from qabias.runs.run import run
 from qabias.runs.scored import read_scored
 from qabias.share.metrics.unqover import scores as unqover_scores
@@ -371,7 +370,7 @@ def _served(serve, folder, write, word="write", **arguments):
     plain = RunArguments(
         "unqover", "m", config="religion", scorer="server", options={"url": server.url}, limit=280, **arguments
     )
-    return run(asked(plain, word), folder)
+    return run(plain.resolve(ask=word), folder)
 
 
 def _half_missing(prompt, one, other):
@@ -478,7 +477,7 @@ def test_a_run_without_a_whole_row_ends_and_says_so(serve, tmp_path):
 
 
 def test_a_model_in_process_writes(folders, tmp_path):
-    arguments = asked(RunArguments("unqover", folders["chat"], config="religion", limit=14), "write")
+    arguments = RunArguments("unqover", folders["chat"], config="religion", limit=14).resolve(ask="write")
     result = run(arguments, tmp_path / "run")
     assert "|format:choose@1|" in result.signature
     assert "+max_new_tokens=64+mode=generate+" in result.signature
@@ -489,7 +488,7 @@ def test_a_model_in_process_writes(folders, tmp_path):
 
 
 def test_the_likelihood_of_the_letter_is_asked_in_both_orders(folders, tmp_path):
-    arguments = asked(RunArguments("unqover", folders["chat"], config="religion", limit=14), "letter")
+    arguments = RunArguments("unqover", folders["chat"], config="religion", limit=14).resolve(ask="letter")
     result = run(arguments, tmp_path / "run")
     assert "|format:choose@1|" in result.signature
     answers = pq.read_table(sorted((result.folder / "predictions").iterdir()))
@@ -505,6 +504,6 @@ def test_a_server_gives_the_likelihood_of_the_letter(serve, tmp_path):
         reply=lambda path, body: {"choices": [{"message": {"content": "A"}, "logprobs": {"content": content}}]}
     )
     plain = RunArguments("unqover", "m", config="religion", scorer="server", options={"url": server.url}, limit=28)
-    scores = read_scored(run(asked(plain, "letter"), tmp_path / "run").folder).scores["sets"]["religion"]
+    scores = read_scored(run(plain.resolve(ask="letter"), tmp_path / "run").folder).scores["sets"]["religion"]
     found = [scores[name] for name in ("delta", "epsilon", "mu", "avg_score")]
     assert found == pytest.approx([0.5, 0.5, 0, 0.45])

@@ -21,8 +21,7 @@ from qabias.benchmarks import PromptFormat, load_benchmark, locate
 from qabias.benchmarks.unqover.questions import ASKED
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_arguments
-from qabias.runs.question import load_examples
-from qabias.runs.sampling import sample
+from qabias.runs.question import load_examples, sample
 from qabias.scorers.base import OptionScores
 from qabias.support.suggest import unknown
 

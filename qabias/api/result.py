@@ -16,9 +16,9 @@ from qabias.api.words import in_python_words
 from qabias.benchmarks.caveats import reasons
 from qabias.benchmarks.findings import findings
 from qabias.errors import QabiasError
-from qabias.runs.coverage import coverage_of
 from qabias.runs.outcomes import outcomes_of
 from qabias.runs.scored import ScoredRun, read_scored, read_tables
+from qabias.runs.signature import coverage_of
 from qabias.tables.model import Analysis
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class Result(Tabled):
         from qabias.report.terminal import print_findings, print_scores
 
         run = self._run
-        for line in filter(None, (run.left_out, coverage_of(run.arguments))):
+        for line in filter(None, (coverage_of(run.arguments),)):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         print_scores(run.benchmark, run.scores, console, run.is_question_only)
         print_findings(run.benchmark, run.scores, console, run.is_question_only)

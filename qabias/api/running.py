@@ -91,9 +91,7 @@ def run(
         OSError: If the folder cannot be written.
     """
     from qabias.api.given_models import given_model, ready
-    from qabias.benchmarks.registry import default_source
     from qabias.runs.arguments import Machine, RunArguments
-    from qabias.runs.asking import asked, whole_config
     from qabias.runs.distributed import launched_processes
     from qabias.runs.run import run as run_benchmark
     from qabias.suites.forms import SEPARATOR
@@ -103,8 +101,7 @@ def run(
     check_optional_texts(config=config, source=source, ask=ask, format=format, scorer=scorer, revision=revision)
     check_rules_given(score)
     check_optional_paths(output=output, upstream_dir=upstream_dir)
-    source = source or default_source(benchmark)
-    if SEPARATOR in source:
+    if source is not None and SEPARATOR in source:
         raise QabiasError(f"source {source!r}: one at a time; run each of them and give both results to qabias.compare")
     found = given_model(model, tokenizer, name)
     if found.scorer is not None and scorer not in (None, found.scorer):
@@ -113,7 +110,7 @@ def run(
         benchmark=benchmark,
         model=found.name,
         config=config or "",
-        source=source,
+        source=source or "",
         fixes=fixes,
         format=format,
         scorer=scorer or found.scorer,
@@ -126,16 +123,13 @@ def run(
         rules=dict(score or {}),
         orders=orders,
     )
-    if ask is not None:
-        arguments = asked(arguments, ask, found.given)
-    arguments = whole_config(arguments, found.given)
     mirror = upstream(upstream_dir)
     machine = Machine(device, token_budget, parse_shard(shard), mirror, progress)
     if output is None and (machine.shard[1] > 1 or launched_processes().count > 1):
         raise QabiasError("several processes or shards need a folder that all of them see; give output=...")
     folder, scratch = run_folder(output)
     with ready(found):
-        finished = run_benchmark(arguments, folder, machine, found.given)
+        finished = run_benchmark(arguments, folder, machine, ask=ask, handed_over=found.given)
     if finished.scores is None:
         raise QabiasError(
             f"{finished.note + '; ' if finished.note else ''}{finished.n_missing_parts} parts of {folder} are still "

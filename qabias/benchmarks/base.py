@@ -425,18 +425,6 @@ def meaningful(benchmark: Benchmark, question_only: bool, names: Sequence[str] =
     return tuple(measure for measure in facts.chosen(chosen) if measure.name in about.measures)
 
 
-def lacking(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:
-    """Names of what a comparison needs and a result lacks, because another version has made it."""
-    try:
-        groups = benchmark.groups(scores).values()
-    except KeyError as error:
-        name = error.args[0]
-        return [f"by.{name}" if "by" in scores and name not in scores["by"] else str(name)]
-    measures = [measure for measure in benchmark.facts.chosen(benchmark.facts.compared) if not measure.lacks]
-    needed = [*(name for measure in measures for name in (measure.name, *measure.counts)), *benchmark.facts.needed]
-    return [name for name in dict.fromkeys(needed) if any(name not in of for of in groups)]
-
-
 def check_rules(known: Mapping[str, Sequence[str]], rules: Rules, name: str) -> dict[str, str]:
     """The rules that are not the default."""
     for rule, value in rules.items():

@@ -15,7 +15,6 @@ from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel
 from qabias.runs.arguments import Machine, RunArguments
-from qabias.runs.asking import asked
 from qabias.runs.distributed import Processes
 from qabias.runs.folder import (
     ANALYSIS_FILE,
@@ -26,7 +25,7 @@ from qabias.runs.folder import (
     read_run,
 )
 from qabias.runs.question import Question, load_examples
-from qabias.runs.run import answer_part, checked, is_there, prepare, score_run, scores_of
+from qabias.runs.run import answer_part, is_there, prepare, score_run, scores_of
 from qabias.runs.scored import read_scored, write_scores
 from qabias.scorers.base import Scorer
 
@@ -38,7 +37,7 @@ class Measurements:
 
     def __init__(self, arguments: RunArguments, ask: str | None, machine: Machine, folder: Path) -> None:
         self.benchmark = load_benchmark(arguments.benchmark)
-        self._arguments = checked(arguments, machine)
+        self._arguments = arguments.resolve(machine)
         self.benchmark.check_config(arguments.config)
         self._ask, self._machine = ask, machine
         self._examples = load_examples(self._arguments, machine.upstream_dir)
@@ -47,9 +46,7 @@ class Measurements:
 
     def question_of(self, loaded: LoadedModel, n_processes: int = 1) -> tuple[RunArguments, Question, Scorer]:
         """What a model is asked, and who asks it."""
-        arguments = replace(self._arguments, model=loaded.name)
-        if self._ask is not None:
-            arguments = asked(arguments, self._ask, loaded)
+        arguments = replace(self._arguments, model=loaded.name).resolve(ask=self._ask, handed_over=loaded)
         arguments, _, scorer, question = prepare(arguments, self._examples, self._machine, loaded, self.folder)
         n_units = len(set(self.benchmark.units(question.table)[0].tolist()))
         return (

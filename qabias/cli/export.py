@@ -23,10 +23,7 @@ def export(
     overwrite: Overwrite = False,
 ) -> None:
     """Write the tables as CSV, Markdown and LaTeX and the figures as SVG, PDF or PNG."""
-    from qabias.runs.scored import left_out_of, read_any_tables
     from qabias.tables.export import export as export_tables
 
-    for path in export_tables(folder, output, kind, table, read=read_any_tables, overwrite=overwrite):
+    for path in export_tables(folder, output, kind, table, overwrite=overwrite):
         echo(str(path))
-    if why := left_out_of(folder):
-        echo(why, err=True)

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from qabias.benchmarks.registry import default_source
 from qabias.cli.options import BENCHMARKS, Config, Fixes, Rules, Seed, Sources, UpstreamDir, parse_options, parse_rules
 from qabias.cli.suite import SUITE_PREFIX, run_paper
 from qabias.errors import QabiasError
@@ -98,7 +97,6 @@ def run(
     """Measure a model: predictions, scores and a report in a run folder."""
     from qabias.cli.printing import print_forms, print_result
     from qabias.runs.arguments import Machine, RunArguments
-    from qabias.runs.asking import asked, whole_config
     from qabias.runs.run import run as run_benchmark
     from qabias.suites.forms import SEPARATOR, arguments_of_forms, run_forms
 
@@ -110,12 +108,11 @@ def run(
         raise QabiasError(f"--published is for the experiment of a paper, such as {SUITE_PREFIX}{benchmark}")
     if models:
         raise QabiasError(f"--models is for the experiment of a paper, such as {SUITE_PREFIX}{benchmark}; use --model")
-    source = source or default_source(benchmark)
     arguments = RunArguments(
         benchmark=benchmark,
         model=model,
         config=config or "",
-        source=source,
+        source=source or "",
         fixes=fixes,
         format=prompt_format,
         scorer=scorer,
@@ -128,17 +125,14 @@ def run(
         rules=parse_rules(score),
         orders=orders,
     )
-    if ask is not None:
-        arguments = asked(arguments, ask)
-    arguments = whole_config(arguments)
-    in_two_forms = SEPARATOR in source
+    in_two_forms = SEPARATOR in arguments.source
     if dry_run:
         from qabias.planning.server import estimate_run, print_estimate
 
         for each in arguments_of_forms(arguments) if in_two_forms else (arguments,):
-            print_estimate(estimate_run(each, upstream_dir))
+            print_estimate(estimate_run(each.resolve(machine, ask=ask), upstream_dir))
         return
     if in_two_forms:
-        print_forms(run_forms(arguments, output, machine), report=report)
+        print_forms(run_forms(arguments, output, machine, ask=ask), report=report)
         return
-    print_result(run_benchmark(arguments, output, machine), report=report)
+    print_result(run_benchmark(arguments, output, machine, ask=ask), report=report)

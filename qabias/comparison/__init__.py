@@ -39,10 +39,11 @@ from qabias.comparison.paired import Answers, have_common_examples, pair_up
 from qabias.comparison.paired_tests import differences
 from qabias.comparison.ranking_tables import rankings
 from qabias.comparison.tables import Compared
+from qabias.runs.folder import ANALYSIS_FILE
 from qabias.runs.means import measures_of
 from qabias.runs.outcomes import missing_notes, outcomes_tables
-from qabias.runs.scored import ScoredRun, check_complete, read_notes, read_tables
-from qabias.tables.model import Analysis
+from qabias.runs.scored import ScoredRun, read_tables
+from qabias.tables.model import Analysis, read_notes
 
 Pairs = Callable[[int, int], Mapping[str, Pair]]
 """From the numbers of two runs, the smaller first, to their common examples by group; empty where they have none."""
@@ -84,9 +85,6 @@ def compare_runs(runs: Sequence[ScoredRun], allow_mixed: bool = False, upstream_
         check_one_model(runs)
     mixed = check_agree(runs, allow_mixed)
     benchmark = common_benchmark(runs)
-    for run in runs:
-        if run.benchmark is benchmark:
-            check_complete(run)
     beside = _compare_many if len(runs) > MOST_BESIDE else _compare_beside
     return beside(benchmark, runs, mixed, upstream_dir)
 
@@ -149,7 +147,7 @@ def _compare_many(
     notes = [*_mixed_notes(mixed), *many_notes(len(runs)), *not_ranked]
     notes += missing_by_run(missing_notes(names, [run.scores for run in runs]))
     notes += _left_out_notes(meaningful(benchmark, question_only), names, scores)
-    notes += notes_by_run(names, [read_notes(run) for run in runs])
+    notes += notes_by_run(names, [read_notes(run.folder / ANALYSIS_FILE) for run in runs])
     differing = about_many(benchmark, ranked)
     analysis = Analysis(found, notes=tuple(notes))
     return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, differing, (), are_many=True)
@@ -157,15 +155,12 @@ def _compare_many(
 
 def _compare_forms(forms: TwoForms, upstream_dir: str | None) -> Comparison:
     runs = (forms.published, forms.parallel)
-    for run in runs:
-        check_complete(run)
     benchmark = runs[0].benchmark
     measures = measures_of(benchmark, are_question_only(runs), [run.scores for run in runs])
     found, notes = form_tables(forms, measures, upstream_dir)
     scores = [run.scores for run in runs]
     outcomes = outcomes_tables(forms.names, scores)
     familiarity, about_familiarity = familiarity_of(forms)
-    notes += [f"{name}: {run.left_out}." for name, run in zip(forms.names, runs, strict=True) if run.left_out]
     notes += [*about_familiarity, *missing_notes(forms.names, scores)]
     analysis = Analysis((*found, *familiarity, *outcomes), notes=tuple(notes))
     overall = next(table for table in found if table.name == OVERALL_TABLE)
@@ -174,14 +169,11 @@ def _compare_forms(forms: TwoForms, upstream_dir: str | None) -> Comparison:
 
 
 def _compare_languages(runs: Sequence[ScoredRun], upstream_dir: str | None) -> Comparison:
-    for run in runs:
-        check_complete(run)
     names = names_by_language(runs)
     scores = [run.scores for run in runs]
     paired, sentences = paired_tables(runs, names, upstream_dir)
     tables = (*family_tables(runs, names), *paired, *outcomes_tables(names, scores))
     notes = [*family_notes(runs, names), *missing_notes(names, scores)]
-    notes += [f"{name}: {run.left_out}." for name, run in zip(names, runs, strict=True) if run.left_out]
     by_run = [
         f"{name}. {sentence}"
         for name, run in zip(names, runs, strict=True)

@@ -13,9 +13,8 @@ from pathlib import Path
 from qabias.benchmarks import Benchmark, loadable_benchmarks
 from qabias.benchmarks.facts import counted
 from qabias.errors import QabiasError
-from qabias.runs.coverage import coverage_field
 from qabias.runs.scored import ScoredRun, read_scored
-from qabias.runs.signature import scorer_name, signature_fields
+from qabias.runs.signature import coverage_field, scorer_name, signature_fields
 
 SAME = ("benchmark", "config", "source", "fixes", "limit", "seed")
 """What must agree for scores to be about the same questions; a suite asks them in several ways on purpose."""

@@ -91,9 +91,7 @@ def templates_of(benchmark: Benchmark, table: pa.Table) -> dict[str, Scores]:
     return benchmark.groups(benchmark.score(table, answers))
 
 
-def assumed(
-    benchmark: Benchmark, groups: Mapping[str, Scores], run: Mapping[str, Any] | None = None, left_out: str = ""
-) -> Assumed:
+def assumed(benchmark: Benchmark, groups: Mapping[str, Scores], run: Mapping[str, Any] | None = None) -> Assumed:
     """What a plan assumes: rows of the templates as they are, accuracy and correlation of a run, or stated ones."""
     measure, clusters = planned_measure(benchmark), benchmark.facts.clusters[1]
     whole = groups[ALL]
@@ -105,7 +103,7 @@ def assumed(
     of = benchmark.groups(run)[ALL]
     size = detectable(of, measure)
     if size is None or np.isnan(size):
-        why = left_out or _why_no_size(benchmark, of, measure)
+        why = _why_no_size(benchmark, of, measure)
         raise QabiasError(f"--like: the run does not say how large a {measure.name} it would have found: {why}")
     asked, sided = sum(of[count] for count in measure.counts), sum(of[side] for side in measure.sides)
     remarks = []

@@ -18,10 +18,9 @@ from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardDat
 from qabias.benchmarks.caveats import bound_of, possible_range, range_in_words, reasons
 from qabias.errors import QabiasError
 from qabias.hub.tasks import task_id
-from qabias.runs.coverage import coverage_of
 from qabias.runs.outcomes import answered_in_words, answered_share
-from qabias.runs.scored import ScoredRun, check_complete, read_scored
-from qabias.runs.signature import escaped, format_name, signature_fields
+from qabias.runs.scored import ScoredRun, read_scored
+from qabias.runs.signature import coverage_of, escaped, format_name, signature_fields
 from qabias.support.outputs import check_file
 
 LONGEST_NAME = 120
@@ -168,7 +167,6 @@ def _read(run_folder: Path, model_id: str, dataset_id: str, sample: bool) -> Sco
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
             raise QabiasError(f"{name!r} is not the name of a repository on the Hub; write ORG/NAME")
     run = read_scored(run_folder)
-    check_complete(run)
     limit = run.arguments.limit
     if limit is not None and not sample:
         raise QabiasError(

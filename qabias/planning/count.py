@@ -19,7 +19,7 @@ from qabias.planning.silent import SilentModel, Work
 from qabias.planning.subject import Subject
 from qabias.runs.arguments import HERE, Machine, RunArguments, check_arguments, check_scorer
 from qabias.runs.folder import cut_parts
-from qabias.runs.question import Question, load_examples, put
+from qabias.runs.question import Question, load_examples, make_question
 from qabias.scorers.base import Scorer
 from qabias.scorers.kind import Loading, ScorerKind
 from qabias.scorers.registry import check_options, load_scorer
@@ -89,7 +89,7 @@ class Counter:
         )
         self._scorer: Scorer = subject.kind.load(loading)
         self._norm = arguments.norm
-        self.question: Question = put(load_examples(arguments, machine.upstream_dir), arguments, self._scorer)
+        self.question: Question = make_question(load_examples(arguments, machine.upstream_dir), arguments, self._scorer)
 
     def count(self, parts: Sequence[pa.Table]) -> list[Work]:
         """What asking about each of some parts takes; raises `QabiasError` for a text that is too long."""

@@ -12,7 +12,6 @@ from qabias.models.loading import resolve_device, resolve_dtype
 from qabias.planning.count import Count, Counter, count_run, measure_speed
 from qabias.planning.subject import load_subject
 from qabias.runs.arguments import HERE, Machine, RunArguments
-from qabias.runs.asking import asked
 from qabias.suites import PREFIX, choose_models, expand, load_suite
 from qabias.support.suggest import unknown
 
@@ -113,7 +112,7 @@ def _plan_run(name: str, run: RunArguments, arguments: PlanArguments) -> Planned
     benchmark = load_benchmark(run.benchmark)
     config, source = run.config or benchmark.whole_config(subject.kind), run.source or benchmark.sources[0]
     run = replace(run, config=config, source=source, scorer=subject.kind.name)
-    run = run if arguments.ask is None else asked(run, arguments.ask)
+    run = run if arguments.ask is None else run.resolve(ask=arguments.ask)
     device = arguments.machine.device
     # Where nothing is measured, the plan is for a GPU unless the CPU is named.
     on_cpu = (resolve_device(device).type if arguments.measures else device) == "cpu"

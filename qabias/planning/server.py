@@ -10,7 +10,7 @@ from qabias.errors import QabiasError
 from qabias.models.loading import load_pretrained
 from qabias.planning.count import ask, check_run
 from qabias.runs.arguments import RunArguments
-from qabias.runs.question import load_examples, put
+from qabias.runs.question import load_examples, make_question
 from qabias.scorers.journal import request_hash
 from qabias.scorers.server import KIND, make_scorer
 from qabias.scorers.server.asking import Asker, Body
@@ -60,7 +60,7 @@ def estimate_run(arguments: RunArguments, upstream_dir: str | None = None) -> Co
     options = check_run(arguments, KIND)
     recorder = _Recorder(_counter(options.tokenizer))
     scorer = make_scorer(arguments.model, recorder, options)
-    question = put(load_examples(arguments, upstream_dir), arguments, scorer)
+    question = make_question(load_examples(arguments, upstream_dir), arguments, scorer)
     list(ask(question, question.parts, scorer, arguments.norm))
     n_requests, prompt_tokens = recorder.totals()
     counted_by = f"the tokenizer {options.tokenizer}"

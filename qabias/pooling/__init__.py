@@ -22,7 +22,7 @@ from qabias.errors import QabiasError
 from qabias.runs.means import measures_of, of_means
 from qabias.runs.outcomes import missing_notes
 from qabias.runs.question import wordings_of
-from qabias.runs.scored import ScoredRun, check_complete, read_scored
+from qabias.runs.scored import ScoredRun, read_scored
 from qabias.runs.signature import signature_fields
 from qabias.tables.model import Analysis
 
@@ -115,7 +115,6 @@ def _read(folders: Sequence[Path], allow_mixed: bool) -> list[ScoredRun]:
             raise QabiasError(f"{folder}: named twice; a run counts once in a mean")
     first = runs[0]
     for run in runs:
-        check_complete(run)
         _check_single(run)
         _check_same(first, run, allow_mixed)
     if not first.benchmark.pools:

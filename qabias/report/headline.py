@@ -8,11 +8,8 @@ from typing import NamedTuple
 from qabias.benchmarks.caveats import READ_RANGES, ends_in_words, range_column
 from qabias.benchmarks.facts import Tile
 from qabias.benchmarks.findings import findings
-from qabias.report.checks import check_scores
-from qabias.runs.coverage import coverage_of
-from qabias.runs.folder import SCORES_FILE
-from qabias.runs.scored import ScoredRun, damaged
-from qabias.runs.signature import signature_fields
+from qabias.runs.scored import ScoredRun
+from qabias.runs.signature import coverage_of, signature_fields
 from qabias.tables.model import Column, Estimate, Table, Value
 
 
@@ -26,25 +23,17 @@ class Head(NamedTuple):
 
 def make_head(run: ScoredRun) -> Head:
     """Facts, tiles and findings of a run."""
-    benchmark, file = run.benchmark, run.folder / SCORES_FILE
-    measures = benchmark.facts.chosen((*benchmark.facts.tiles, *benchmark.facts.checked))
-    kinds = {measure.name: measure.kind for measure in measures}
-    try:
-        parts = benchmark.parts(run.scores)
-        for pointer, scores in parts.items():
-            check_scores(file, f"scores{pointer.replace('/', '.')}", scores, kinds, benchmark.facts.counts)
-        facts = benchmark.sample_facts(run.scores)
-        tiles = benchmark.tiles(run.scores, run.is_question_only)
-        found = findings(benchmark, run.scores, run.is_question_only)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise damaged(file, f"scores lack {error}") from error
+    benchmark = run.benchmark
+    facts = benchmark.sample_facts(run.scores)
+    tiles = benchmark.tiles(run.scores, run.is_question_only)
+    sentences = findings(benchmark, run.scores, run.is_question_only)
     covered = coverage_of(run.arguments)
     if covered:
         facts = {"Answered": covered, **facts}
     limit = run.arguments.limit
     if limit is not None:
         facts["Limit"] = f"this run was limited ({limit}): {benchmark.facts.limit_note}"
-    return Head(facts, tiles, found)
+    return Head(facts, tiles, sentences)
 
 
 def revision(run: ScoredRun) -> str:

@@ -34,7 +34,7 @@ def print_needed(
     config, source = arguments.config or benchmark.configs[-1], arguments.source or benchmark.sources[0]
     arguments = replace(arguments, config=config, source=source)
     groups = templates_of(benchmark, load_examples(arguments, upstream_dir).table)
-    what = assumed(benchmark, groups, run.scores, run.left_out) if run is not None else assumed(benchmark, groups)
+    what = assumed(benchmark, groups, run.scores) if run is not None else assumed(benchmark, groups)
     clusters, count = benchmark.facts.clusters
     there = groups[ALL][count]
     console = Console()

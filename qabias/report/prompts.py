@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from qabias.benchmarks import PromptFormat
 from qabias.benchmarks.prompt_format import Example
-from qabias.runs.folder import ANALYSIS_FILE
-from qabias.runs.scored import ScoredRun, damaged
+from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import scorer_name, signature_fields
 from qabias.scorers.registry import kinds
 from qabias.tables.model import Analysis
@@ -30,13 +29,7 @@ def with_prompts(analysis: Analysis, run: ScoredRun) -> Analysis:
     if wanted not in known:
         missing = f"Prompts are not shown, because this version of qabias does not have the format {wanted}."
         return replace(analysis, how_chosen=f"{analysis.how_chosen} {missing}")
-    try:
-        examples = tuple(
-            {**row, "prompt": _prompt(known[wanted], benchmark.questions(row))} for row in analysis.examples
-        )
-    except (AttributeError, IndexError, KeyError, TypeError) as error:
-        file = run.folder / ANALYSIS_FILE
-        raise damaged(file, f"an example lacks what its prompt is made of ({error!r})") from error
+    examples = tuple({**row, "prompt": _prompt(known[wanted], benchmark.questions(row))} for row in analysis.examples)
     return replace(analysis, examples=examples)
 
 

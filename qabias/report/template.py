@@ -14,7 +14,7 @@ from qabias.benchmarks.facts import TemplateView
 from qabias.benchmarks.scoring import by_run
 from qabias.errors import QabiasError
 from qabias.runs.folder import read_all_answers, read_run
-from qabias.runs.question import put_again
+from qabias.runs.question import read_question
 from qabias.support.suggest import did_you_mean
 from qabias.tables.model import Column, Table, Value
 from qabias.tables.terminal import MIN_WIDTH, Console, print_table
@@ -26,7 +26,7 @@ N_ITEMS = 4
 def show_template(folder: Path, name: str, console: Console, upstream_dir: str | None = None) -> None:
     """Print the shares of the answers to a template by condition, and a few of its items."""
     run = read_run(folder)
-    question = put_again(run, upstream_dir)
+    question = read_question(run, upstream_dir)
     benchmark, table = question.benchmark, question.table
     answers = read_all_answers(run, benchmark, table)
     if RUN in table.column_names:

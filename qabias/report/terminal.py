@@ -19,9 +19,10 @@ from qabias.benchmarks.facts import WORDINGS, Facts, Scores
 from qabias.benchmarks.findings import findings, in_one, listed
 from qabias.comparison.tables import score_tables
 from qabias.pooling import Pool
-from qabias.runs.folder import RUN_FILE
+from qabias.runs.folder import is_run
 from qabias.runs.outcomes import OUTCOMES_TABLE, with_ranges_in_cells
-from qabias.runs.scored import ScoredRun, check_complete, read_any_tables, read_scored
+from qabias.runs.scored import ScoredRun, read_scored
+from qabias.tables.export import read_folder
 from qabias.tables.model import Table, find
 from qabias.tables.terminal import MIN_WIDTH, Console, print_table, print_whole
 
@@ -189,8 +190,8 @@ def print_pool(pool: Pool, console: Console | None = None) -> None:
 def show_folder(folder: Path, console: Console) -> None:
     """Print what was measured, the scores and the tables, long ones in part."""
     console.width = max(console.width, MIN_WIDTH)
-    analysis = read_any_tables(folder)
-    run = read_scored(folder) if (folder / RUN_FILE).exists() else None
+    run = read_scored(folder) if is_run(folder) else None
+    analysis = read_folder(folder)
     if run is not None:
         _print_head(run, console)
     for note in analysis.notes:
@@ -206,7 +207,6 @@ def show_folder(folder: Path, console: Console) -> None:
 
 
 def _print_head(run: ScoredRun, console: Console) -> None:
-    check_complete(run)
     facts = {
         "signature": run.signature,
         "model": run.arguments.model,
@@ -224,7 +224,7 @@ def _print_head(run: ScoredRun, console: Console) -> None:
 def show_table(folder: Path, name: str, console: Console) -> None:
     """Print a table whole."""
     console.width = max(console.width, MIN_WIDTH)
-    _print_with_note(find(read_any_tables(folder).tables, name), console)
+    _print_with_note(find(read_folder(folder).tables, name), console)
 
 
 def _print_with_note(table: Table, console: Console, most_rows: int | None = None, whole: str = "") -> None:

@@ -20,7 +20,6 @@ from qabias.comparison.comparable import are_question_only, run_names
 from qabias.comparison.languages import names_by_language
 from qabias.errors import QabiasError
 from qabias.pooling import Pool, pool_content
-from qabias.report.checks import check_analysis
 from qabias.report.headline import headline_table, make_head, revision
 from qabias.report.page import SIGNATURES, Chapter, comparison_intro, is_page_of, render_chapters, run_intro
 from qabias.report.prompts import with_prompts
@@ -28,7 +27,7 @@ from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT
 from qabias.runs.scored import ScoredRun, read_scored, read_tables, scores_content
 from qabias.support.files import strict, write_atomically, write_json
 from qabias.support.outputs import Own, check_file, check_folder, json_with, none_is_own
-from qabias.support.stored import write_sealed_json
+from qabias.support.stored import write_stored
 from qabias.tables.model import Analysis, Table, as_read, write_analysis
 
 POOL_PAGE = "pool.html"
@@ -144,7 +143,7 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
     """Write `pool.json`, `scores.json`, `analysis.json` and `pool.html`; returns the path of the page."""
     check_pool_output(folder, pool, overwrite=overwrite)
     write_json(folder / POOL_FILE, pool_content(pool))
-    write_sealed_json(folder / SCORES_FILE, scores_content(pool.benchmark, pool.signature, pool.scores))
+    write_stored(folder / SCORES_FILE, scores_content(pool.benchmark, pool.signature, pool.scores))
     title = f"Mean of {len(pool.runs)} runs of {pool.benchmark.name}"
     head = {f"Run {number}": name for number, name in enumerate(pool.names, start=1)}
     marked = {f"MIXED: {name}": ", ".join(values) for name, values in pool.mixed.items()}
@@ -169,7 +168,6 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
 
 
 def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
-    check_analysis(run.folder / ANALYSIS_FILE, analysis)
     facts, tiles, found = make_head(run)
     arguments = asdict(run.arguments)
     versions = {name: _plain(value) for name, value in run.file.versions.items()}

@@ -1,13 +1,39 @@
 """What a run is asked to measure, and on what machine."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
 from qabias.benchmarks.base import check_rules
 from qabias.errors import QabiasError
-from qabias.scorers.registry import kinds, scorers_for
-from qabias.support.suggest import did_you_mean
+from qabias.scorers.kind import ASK_METHODS
+from qabias.scorers.registry import kinds, load_kind, scorer_of, scorers_for
+from qabias.support.suggest import did_you_mean, unknown
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where and how fast a run is computed; apart from float rounding it does not change the answers.
+
+    Attributes:
+        device: auto, cpu, cuda, ...
+        token_budget: Tokens per batch; None for the scorer's default.
+        shard: (i, n): compute only every n-th part, beginning with part i.
+        upstream_dir: Local mirror of the published files (which are verified wherever they come from).
+        shows_progress: Whether a bar shows how far it has come.
+    """
+
+    device: str = "auto"
+    token_budget: int | None = None
+    shard: tuple[int, int] = (0, 1)
+    upstream_dir: str | None = None
+    shows_progress: bool = True
+
+
+HERE = Machine()
+"""This machine, for the whole run."""
 
 
 @dataclass(frozen=True)
@@ -57,45 +83,77 @@ class RunArguments:
 
     @property
     def benchmark_name(self) -> str:
-        """Name of the benchmark, also where `benchmark` is the path of a folder of templates.
-
-        Raises:
-            QabiasError: If there is no such benchmark.
-        """
+        """Name of the benchmark, also where `benchmark` is the path of a folder of templates."""
         return load_benchmark(self.benchmark).name
 
     @property
     def scorer_options(self) -> dict[str, str]:
-        """The options that are not the benchmark's own.
-
-        Raises:
-            QabiasError: If there is no such benchmark.
-        """
+        """The options that are not the benchmark's own."""
         own = load_benchmark(self.benchmark).options
         return {name: value for name, value in self.options.items() if name not in own}
 
+    def resolve(self, machine: Machine = HERE, *, ask: str | None = None, handed_over: object = None) -> RunArguments:
+        """Fill in what is left open and check everything, before anything heavy is loaded.
 
-@dataclass(frozen=True)
-class Machine:
-    """Where and how fast a run is computed; apart from float rounding it does not change the answers.
+        Args:
+            machine: Where the run is computed, whose numbers are checked too.
+            ask: How the model is asked, in one word, which chooses format and options; what is given goes before it.
+            handed_over: A model in memory, a function or a client, in place of a name.
 
-    Attributes:
-        device: auto, cpu, cuda, ...
-        token_budget: Tokens per batch; None for the scorer's default.
-        shard: (i, n): compute only every n-th part, beginning with part i.
-        upstream_dir: Local mirror of the published files (which are verified wherever they come from).
-        shows_progress: Whether a bar shows how far it has come.
-    """
+        Returns:
+            The arguments as a run keeps them, with a source, a configuration, and the rules that are no default.
 
-    device: str = "auto"
-    token_budget: int | None = None
-    shard: tuple[int, int] = (0, 1)
-    upstream_dir: str | None = None
-    shows_progress: bool = True
+        Raises:
+            QabiasError: If an argument is unknown or out of range, or two of them contradict each other.
+        """
+        benchmark = load_benchmark(self.benchmark)
+        arguments = replace(self, source=self.source or benchmark.sources[0])
+        if ask is not None or not self.config:
+            scorer = scorer_of(self.scorer, self.model, self.revision, handed_over)
+            if ask is not None:
+                arguments = _ask_by(benchmark, arguments, scorer, ask)
+            arguments = replace(arguments, config=self.config or benchmark.whole_config(load_kind(scorer)))
+        check_arguments(benchmark, arguments, machine)
+        return replace(arguments, rules=check_rules(benchmark.rules, arguments.rules, benchmark.name))
 
 
-HERE = Machine()
-"""This machine, for the whole run."""
+def _ask_by(benchmark: Benchmark, arguments: RunArguments, scorer: str, ask: str) -> RunArguments:
+    """Return the arguments with the format and the options that a word chooses."""
+    if ask not in ASK_METHODS:
+        raise unknown("way of asking", ask, ASK_METHODS)
+    check_scorer(benchmark, scorer)
+    kind = load_kind(scorer)
+    for name, asks in ((benchmark.name, benchmark.asks), (f"the scorer {scorer}", kind.asks)):
+        if ask not in asks:
+            both = [other for other in benchmark.asks if other in kind.asks]
+            offer = f"they have {', '.join(both)}" if both else "they have none in common"
+            raise QabiasError(f"--ask {ask}: {name} cannot be asked so; {benchmark.name} and {scorer}: {offer}")
+    _check_format(benchmark, arguments.format, ask)
+    options = {**kind.asks[ask], **arguments.options}
+    mode = kind.asks[ask].get("mode", kind.default_mode)
+    if options.get("mode", mode) != mode:
+        raise QabiasError(f"--ask {ask} and --option mode={options['mode']} contradict each other; leave one out")
+    if mode == kind.default_mode:
+        options.pop("mode", None)  # one run has one name
+    return replace(
+        arguments,
+        scorer=arguments.scorer and scorer,
+        format=arguments.format or benchmark.asks[ask] or None,
+        options=options,
+    )
+
+
+def _check_format(benchmark: Benchmark, name: str | None, ask: str) -> None:
+    """Refuse a format that is made for other ways of asking, or unknown."""
+    if name is None:
+        return
+    asks = choose_format(benchmark.formats, name).asks
+    if asks and ask not in asks:
+        made = [other.name for other in benchmark.formats.values() if ask in other.asks]
+        raise QabiasError(
+            f"--ask {ask} and --format {name} do not go together: the format is for {', '.join(asks)}; leave --format "
+            f"out, or choose {' or '.join(made) or 'another'}"
+        )
 
 
 def check_arguments(benchmark: Benchmark, arguments: RunArguments, machine: Machine = HERE) -> None:

@@ -13,14 +13,13 @@ from qabias.benchmarks import Benchmark, choose_format, load_benchmark
 from qabias.benchmarks.base import GivenAnswers, check_rules
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
-from qabias.runs.coverage import coverage_of
+from qabias.runs.checksums import write_checked
 from qabias.runs.folder import claim, part_path, read_part, read_run, write_part
 from qabias.runs.other_tool import OtherTool, read_other_tool, without_reasons, write_other_tool
 from qabias.runs.predictions import check_references, join_answers
-from qabias.runs.question import Examples, Question, load_examples, put_again
+from qabias.runs.question import Examples, Question, load_examples, read_question
 from qabias.runs.run import RunResult, finish, scores_of
-from qabias.runs.sealed import write_sealed
-from qabias.runs.signature import collected_signature, with_rules
+from qabias.runs.signature import collected_signature, coverage_of, with_rules
 from qabias.support.suggest import did_you_mean
 from qabias.support.table_files import check_columns, read_table
 
@@ -160,13 +159,13 @@ def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, upstre
     run = read_run(folder)
     benchmark = load_benchmark(run.benchmark)
     arguments = replace(run.arguments, rules=check_rules(benchmark.rules, rules, benchmark.name))
-    question = replace(put_again(run, upstream_dir), signature=with_rules(run.signature, arguments.rules))
+    question = replace(read_question(run, upstream_dir), signature=with_rules(run.signature, arguments.rules))
     new = claim(output, arguments, question.signature, run.units_per_part)
     for number in range(len(question.parts)):
-        answers = read_part(run, number, benchmark)
+        answers = read_part(run, number)
         if answers is None:
             raise QabiasError(f"{folder}: part {number} is missing; finish the run first, by its `qabias run`")
-        write_sealed(part_path(output, number), answers, new.digest)
+        write_checked(part_path(output, number), answers, new.digest)
     other = read_other_tool(folder)
     if other is not None:
         write_other_tool(output, without_reasons(other))

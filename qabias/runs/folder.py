@@ -1,10 +1,10 @@
 """The folder of a run: what is measured, and the answers in parts.
 
     run.json                      what is measured: signature, arguments, versions
-    predictions/part-00000.parquet  answers and log-likelihoods under seal, written whole or not at all
+    predictions/part-00000.parquet  answers and log-likelihoods with a checksum, written whole or not at all
     scores.json                   the metric's result, and why what is undefined is so
     analysis.json                 the tables and examples of the report
-    report.html                   the same for people
+    report.html                   the same for people, on demand
 
 The parts of a run are fixed by its arguments, and each is computed by itself; so a run that was killed, or that several
 machines share out by `--shard`, ends with the same bytes as one that was not.
@@ -13,6 +13,7 @@ machines share out by `--shard`, ends with the same bytes as one that was not.
 from __future__ import annotations
 
 import datetime
+import hashlib
 import importlib.metadata
 import itertools
 import json
@@ -23,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,12 +34,11 @@ from qabias.benchmarks.registry import is_folder
 from qabias.benchmarks.scoring import by_run
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
-from qabias.runs.sealed import damaged, digest_of, read_sealed, write_sealed
-from qabias.runs.signature import former_spelling
+from qabias.runs.checksums import read_checked, write_checked
 from qabias.scorers.registry import BASELINE_PREFIX
-from qabias.support.files import json_text, remove_leftovers, write_new
+from qabias.support.files import remove_leftovers, write_new
 from qabias.support.outputs import ANSWERS_FOLDER
-from qabias.support.stored import Stored, read_stored
+from qabias.support.stored import checked_text, read_fields, read_stored
 from qabias.support.version import __version__
 
 RUN_FILE, SCORES_FILE, ANALYSIS_FILE, REPORT_FILE = "run.json", "scores.json", "analysis.json", "report.html"
@@ -47,23 +47,17 @@ COMPARISON_FILE, POOL_FILE = "compare.html", "pool.json"
 
 _VERSIONED = ("datasets", "evaluate", "numpy", "pyarrow", "tokenizers", "torch", "transformers")
 
-# A column without any answer has no type.
-_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
-
 
 @dataclass(frozen=True)
-class RunFile:
-    """What `run.json` says."""
+class RunContent:
+    """What `run.json` holds."""
 
-    folder: Path
     arguments: RunArguments
     signature: str
     created: str
     qabias_version: str
-    versions: Mapping[str, Any]
+    versions: Mapping[str, str]
     units_per_part: int
-    digest: str = ""
-    is_sealed: bool = False
 
     @property
     def benchmark(self) -> str:
@@ -71,59 +65,31 @@ class RunFile:
         return self.arguments.benchmark
 
 
+@dataclass(frozen=True)
+class RunFile(RunContent):
+    """The same with its folder, and the SHA-256 of what the run measures, in hexadecimal digits."""
+
+    folder: Path
+    digest: str
+
+
 def read_run(folder: Path) -> RunFile:
     """Read and check `run.json`."""
-    path = folder / RUN_FILE
+    path, remedy = folder / RUN_FILE, "repeat the run in another folder"
     try:
-        found = _run_of(
-            read_stored(path, "repeat the run in another folder", f"is damaged or not of qabias {__version__}"), folder
-        )
+        version = read_fields(path, remedy).get("qabias_version")
+        if version != __version__:
+            raise QabiasError(f"{path}: written by qabias {version}, and this is {__version__}; {remedy}")
+        content = read_stored(path, RunContent, remedy)
     except FileNotFoundError as error:
         raise QabiasError(_about_no_run(folder)) from error
-    if found.benchmark not in benchmark_names() and not is_folder(found.benchmark):
+    if content.benchmark not in benchmark_names() and not is_folder(content.benchmark):
         raise QabiasError(
-            f"{path}: unknown benchmark {found.benchmark!r}, here are {', '.join(benchmark_names())}; install the "
+            f"{path}: unknown benchmark {content.benchmark!r}, here are {', '.join(benchmark_names())}; install the "
             "package that brings it, or repeat the run in another folder"
         )
-    return found
-
-
-def _run_of(content: Stored, folder: Path) -> RunFile:
-    arguments = _arguments_of(content["arguments"])
-    signature = content["signature"].text()
-    if content["benchmark"].text() != arguments.benchmark:
-        content["benchmark"].refuse("that of arguments")
-    sealed = content.get("sealed")
-    return RunFile(
-        folder=folder,
-        arguments=arguments,
-        signature=signature,
-        created=content["created"].text(),
-        qabias_version=content["qabias_version"].text(),
-        versions=content["versions"].named_texts(),
-        units_per_part=content["units_per_part"].whole(least=1),
-        digest=digest_of(signature, arguments),
-        is_sealed=sealed is not None and sealed.flag(),
-    )
-
-
-def _arguments_of(content: Stored) -> RunArguments:
-    known = get_type_hints(RunArguments)
-    for name, value in content.fields():
-        if name not in known:
-            value.refuse(f"an argument of qabias {__version__}")
-        _check_argument(value, known[name])
-    return RunArguments(**{**content.object(), "benchmark": content["benchmark"].text()})
-
-
-def _check_argument(value: Stored, declared: Any) -> None:
-    """Refuse an argument that is not of the type that its field declares."""
-    checks = {str: value.text, bool: value.flag, int: value.whole, Mapping[str, str]: value.named_texts}
-    if declared in checks:
-        checks[declared]()
-    elif value.value is not None:
-        [check] = (checks[kind] for kind in get_args(declared) if kind in checks)
-        check()
+    measured = json.dumps([content.signature, asdict(content.arguments)], sort_keys=True)
+    return RunFile(**vars(content), folder=folder, digest=hashlib.sha256(measured.encode()).hexdigest())
 
 
 def _about_no_run(folder: Path) -> str:
@@ -144,17 +110,16 @@ def claim(folder: Path, arguments: RunArguments, signature: str, units_per_part:
         except QabiasError:
             if not run_file.exists():  # else another shard has begun meanwhile
                 raise
-    found = read_run(folder)
-    there, ours = asdict(found.arguments), asdict(arguments)
+    run = read_run(folder)
+    there, ours = asdict(run.arguments), asdict(arguments)
     different = [name for name in ours if there[name] != ours[name]]
-    spellings = (signature,) if found.is_sealed else (signature, former_spelling(signature))
-    if different or found.signature not in spellings:
+    if different or run.signature != signature:
         what = ", ".join(f"{name} {there[name]!r} there, {ours[name]!r} here" for name in different)
         raise QabiasError(
-            f"{folder}: holds another run ({what or found.signature}); choose another --output or remove the folder"
+            f"{folder}: holds another run ({what or run.signature}); choose another --output or remove the folder"
         )
     remove_leftovers(run_file)  # of one that was killed while another has written it
-    return found
+    return run
 
 
 def check_free(folder: Path) -> None:
@@ -165,29 +130,16 @@ def check_free(folder: Path) -> None:
 
 def _write_run(path: Path, arguments: RunArguments, signature: str, units_per_part: int) -> None:
     """Write what is measured, unless somebody else has done so meanwhile."""
-    content = {
-        "benchmark": arguments.benchmark,
-        "signature": signature,
-        "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "qabias_version": __version__,
-        "versions": {
-            "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in _VERSIONED if find_spec(name)},
-        },
-        "arguments": asdict(arguments),
-        "units_per_part": units_per_part,
-        "sealed": True,
-    }
-    write_new(path, json_text(content))
+    created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    versions = {name: importlib.metadata.version(name) for name in _VERSIONED if find_spec(name)}
+    versions = {"python": platform.python_version(), **versions}
+    content = RunContent(arguments, signature, created, __version__, versions, units_per_part)
+    write_new(path, checked_text(asdict(content)))
 
 
 def default_folder(arguments: RunArguments) -> Path:
     """`runs/<benchmark>-<config>-<model>-<hash of the arguments>` in the working directory."""
     named = {**asdict(arguments), "benchmark": arguments.benchmark_name}
-    if arguments.orders == 1:
-        del named["orders"]  # runs that were begun before there were orders keep their names
-    if not arguments.asked_by:
-        del named["asked_by"]  # nor were there logs of other tools
     digest = zlib.crc32(json.dumps(named, sort_keys=True).encode())
     model = re.sub(r"[^A-Za-z0-9.]+", "-", Path(arguments.model).name if "/" in arguments.model else arguments.model)
     return Path("runs") / f"{arguments.benchmark_name}-{arguments.config}-{model.strip('-')}-{digest:08x}"
@@ -207,6 +159,11 @@ def _cut(benchmark: Benchmark, table: pa.Table, units_per_part: int) -> Iterator
         yield table.slice(begin, end - begin)
 
 
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds a run, be it one that has lost the file that says what was asked."""
+    return (folder / RUN_FILE).exists() or (folder / ANSWERS_FOLDER).is_dir()
+
+
 def part_path(folder: Path, number: int) -> Path:
     """File of a part of a run."""
     return folder / ANSWERS_FOLDER / f"part-{number:05d}.parquet"
@@ -216,28 +173,13 @@ def write_part(run: RunFile, number: int, benchmark: Benchmark, part: pa.Table, 
     """Write the answers to a part, whole or not at all."""
     table = pa.table({**{name: part[name] for name in benchmark.key}, **answers})
     is_costly = not run.arguments.model.startswith(BASELINE_PREFIX)
-    write_sealed(part_path(run.folder, number), table, run.digest, lasting=is_costly)
+    write_checked(part_path(run.folder, number), table, run.digest, lasting=is_costly)
 
 
-def read_part(run: RunFile, number: int, benchmark: Benchmark) -> pa.Table | None:
+def read_part(run: RunFile, number: int) -> pa.Table | None:
     """The answers in a part of a run; None where there is none yet."""
     path = part_path(run.folder, number)
-    return _read(run, path, benchmark) if path.exists() else None
-
-
-def _read(run: RunFile, path: Path, benchmark: Benchmark) -> pa.Table:
-    table = read_sealed(path, run.digest, may_be_open=not run.is_sealed)
-    # Several samples of an answer are a list, in a column with the name of many.
-    answers = [f"{name}s" if f"{name}s" in table.column_names else name for name in benchmark.answer_columns]
-    for name in (*benchmark.key, *answers):
-        if name not in table.column_names:
-            raise damaged(path, f"it has no column {name}")
-    for name in answers:
-        kind = table.schema.field(name).type
-        one = kind.value_type if pa.types.is_nested(kind) and kind.num_fields == 1 else kind
-        if not any(is_of(one) for is_of in _NUMBERS):
-            raise damaged(path, f"its column {name} holds {kind}, not numbers")
-    return table
+    return read_checked(path, run.digest) if path.exists() else None
 
 
 def answers_part(written: pa.Table, benchmark: Benchmark, part: pa.Table) -> bool:
@@ -248,7 +190,7 @@ def answers_part(written: pa.Table, benchmark: Benchmark, part: pa.Table) -> boo
 
 def is_complete(run: RunFile, number: int, benchmark: Benchmark, part: pa.Table) -> bool:
     """Whether a part has been written for exactly these examples."""
-    written = read_part(run, number, benchmark)
+    written = read_part(run, number)
     return written is not None and answers_part(written, benchmark, part)
 
 
@@ -258,25 +200,15 @@ def read_answers(run: RunFile, benchmark: Benchmark, parts: Iterable[pa.Table]) 
     n_missing = 0
     for number, part in enumerate(parts):
         path = part_path(run.folder, number)
-        written = read_part(run, number, benchmark)
+        written = read_part(run, number)
         if written is None:
             n_missing += 1
             continue
         if not answers_part(written, benchmark, part):
             raise QabiasError(f"{path}: holds other examples; remove the file and run the same command again")
-        if answers:
-            _check_alike(answers[0].schema, written.schema, path)
         answers.append(written)
     # A part in which no model thought has no column of thoughts.
     return pa.concat_tables(answers, promote_options="default") if answers else pa.table({}), n_missing
-
-
-def _check_alike(first: pa.Schema, other: pa.Schema, path: Path) -> None:
-    """Refuse a column that is of one type in one part and of another type in another."""
-    try:
-        pa.unify_schemas([first, other], promote_options="default")
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise damaged(path, f"not as the parts before it: {error}") from error
 
 
 def read_keys(run: RunFile, benchmark: Benchmark) -> pa.Table:
@@ -284,7 +216,7 @@ def read_keys(run: RunFile, benchmark: Benchmark) -> pa.Table:
     paths = sorted(part_path(run.folder, 0).parent.glob("part-*.parquet"))
     if not paths:
         raise QabiasError(f"{run.folder}: holds no answers; score the file that they came from again")
-    return pa.concat_tables([_read(run, path, benchmark).select(list(benchmark.key)) for path in paths])
+    return pa.concat_tables([read_checked(path, run.digest).select(list(benchmark.key)) for path in paths])
 
 
 def read_all_answers(run: RunFile, benchmark: Benchmark, table: pa.Table) -> pa.Table:

@@ -20,8 +20,7 @@ from datasets.fingerprint import generate_random_fingerprint
 from qabias.benchmarks import Benchmark, locate
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_arguments, check_scorer
-from qabias.runs.question import fitting_format
-from qabias.runs.sampling import sample
+from qabias.runs.question import fitting_format, sample
 from qabias.scorers.registry import kind_of, load_scorer, scorers_for
 from qabias.support.files import strict
 from qabias.support.options import parse_options

@@ -12,30 +12,22 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark
 from qabias.errors import QabiasError
 from qabias.runs.folder import RUN_FILE, RunFile, answers_part, check_free, part_path, read_part, read_run
-from qabias.runs.question import put_again
+from qabias.runs.question import read_question
 from qabias.runs.run import RunResult, finish
-from qabias.runs.sealed import is_sealed, write_sealed
 from qabias.support.files import write_atomically, write_new
 
 _MOST_NAMED = 8
 
 
-class _Part(NamedTuple):
-    """A part in the folder of a shard."""
-
-    path: Path
-    answers: pa.Table
-
-
 def merge(folders: Sequence[Path], output: Path, upstream_dir: str | None = None) -> RunResult:
-    """Put the parts of several run folders into one, score it and write its report."""
+    """Put the parts of several run folders into one, and score it."""
     if (output / RUN_FILE).exists():
         folders = [output, *folders]
     else:
@@ -43,7 +35,7 @@ def merge(folders: Sequence[Path], output: Path, upstream_dir: str | None = None
     runs = [read_run(folder) for folder in folders]
     for other in runs[1:]:
         _check_same(runs[0], other)
-    question = put_again(runs[0], upstream_dir)
+    question = read_question(runs[0], upstream_dir)
     parts = question.parts
     sources = [_find_part(runs, question.benchmark, part, number) for number, part in enumerate(parts)]
     missing = [number for number, source in enumerate(sources) if source is None]
@@ -57,7 +49,7 @@ def merge(folders: Sequence[Path], output: Path, upstream_dir: str | None = None
     _check_same(runs[0], merged)  # somebody else may have begun another run there meanwhile
     for number, source in enumerate(sources):
         if source is not None:
-            _copy(source, part_path(output, number), merged)
+            _copy(source, part_path(output, number))
     return finish(merged, question)
 
 
@@ -86,36 +78,27 @@ def _check_same(first: RunFile, other: RunFile) -> None:
         )
 
 
-def _find_part(runs: Sequence[RunFile], benchmark: Benchmark, part: pa.Table, number: int) -> _Part | None:
-    """A part, after checking that all folders that have it agree; None if no folder has it."""
-    found: list[_Part] = []
+def _find_part(runs: Sequence[RunFile], benchmark: Benchmark, part: pa.Table, number: int) -> Path | None:
+    """Return the file of a part, after checking that all folders that have it agree; None if no folder has it."""
+    first: tuple[Path, pa.Table] | None = None
     for run in runs:
-        path, answers = part_path(run.folder, number), read_part(run, number, benchmark)
+        path, answers = part_path(run.folder, number), read_part(run, number)
         if answers is None:
             continue
         if not answers_part(answers, benchmark, part):
             raise QabiasError(f"{path}: holds other examples; remove the file and compute it again")
-        one = _Part(path, answers)
-        if found and not _same_content(found[0], one):
-            raise QabiasError(f"{found[0].path} and {path} differ; remove the one that you do not trust")
-        found.append(one)
-    return found[0] if found else None
+        first = first or (path, answers)
+        # Equal bytes first: NaN equals itself there.
+        if first[0].read_bytes() != path.read_bytes() and not first[1].equals(answers):
+            raise QabiasError(f"{first[0]} and {path} differ; remove the one that you do not trust")
+    return first and first[0]
 
 
-def _same_content(first: _Part, other: _Part) -> bool:
-    # Equal bytes first: NaN equals itself there.
-    return first.path.read_bytes() == other.path.read_bytes() or bool(first.answers.equals(other.answers))
-
-
-def _copy(part: _Part, target: Path, run: RunFile) -> None:
-    """Copy a part; one of an older version, which has no seal, is put under that of the run."""
-    if part.path == target:
+def _copy(source: Path, target: Path) -> None:
+    if source == target:
         return
     try:
-        if is_sealed(part.path):
-            write_atomically(target, partial(shutil.copyfile, part.path), lasting=True)
-        else:
-            write_sealed(target, part.answers, run.digest, lasting=True)
+        write_atomically(target, partial(shutil.copyfile, source), lasting=True)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(target)) from error
 

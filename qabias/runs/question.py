@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, Origin, PromptFormat, choose_format, load_benchmark, make_origin
@@ -15,7 +16,6 @@ from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_scorer
 from qabias.runs.folder import RunFile, cut_parts, read_keys
-from qabias.runs.sampling import sample
 from qabias.runs.signature import format_name, make_signature, signature_fields
 from qabias.scorers.base import GeneratingScorer, Scorer, TextScorer
 from qabias.scorers.registry import kind_of
@@ -77,6 +77,25 @@ def load_examples(arguments: RunArguments, upstream_dir: str | None = None) -> E
     return Examples(benchmark, origin, table)
 
 
+def sample(benchmark: Benchmark, table: pa.Table, limit: int | None, seed: int) -> pa.Table:
+    """Draw at most `limit` examples (at least one unit) as whole units, one of every stratum before a second of any."""
+    if limit is None or limit >= table.num_rows:
+        return table
+    unit_of, stratum_of = benchmark.units(table)
+    units, first, sizes = np.unique(unit_of, return_index=True, return_counts=True)
+    strata = stratum_of[first]
+    rng = np.random.default_rng(seed)
+    # Within a stratum units come in random order; units of equal rank come in a random order of strata.
+    by_stratum = np.lexsort((rng.random(len(units)), strata))
+    starts = np.flatnonzero(np.diff(strata[by_stratum], prepend=-1))
+    rank = np.empty(len(units), dtype=np.int64)
+    rank[by_stratum] = np.arange(len(units)) - np.repeat(starts, np.diff(np.append(starts, len(units))))
+    order = np.lexsort((rng.random(int(strata.max()) + 1)[strata], rank))
+    fits = np.cumsum(sizes[order]) <= limit
+    fits[0] = True
+    return table.filter(pa.array(np.isin(unit_of, units[order[fits]])))
+
+
 def wordings_of(benchmark: Benchmark, arguments: RunArguments) -> tuple[str, ...]:
     """Names of the wordings in which every question is asked, where the format is a set of them."""
     prompt_format = benchmark.formats.get(arguments.format or "")
@@ -117,7 +136,7 @@ def fitting_format(benchmark: Benchmark, scorer: Scorer, name: str | None, order
     """The prompt format in which a scorer is asked; the scorer learns how long its answers may be."""
     prompt_format = choose_format(benchmark.formats, name or benchmark.default_format(scorer))
     if orders > 1 and not prompt_format.lists_answers:
-        listing = ", ".join(name for name, of in benchmark.formats.items() if of.lists_answers)
+        listing = ", ".join(name for name, other in benchmark.formats.items() if other.lists_answers)
         raise QabiasError(
             f"{benchmark.name}: the format {prompt_format.name} does not list the answers, so that they have no order; "
             f"leave --orders out, or choose a format that does: {listing}"
@@ -133,8 +152,8 @@ def fitting_format(benchmark: Benchmark, scorer: Scorer, name: str | None, order
     return prompt_format
 
 
-def put(examples: Examples, arguments: RunArguments, scorer: Scorer) -> Question:
-    """What is asked when examples are put to a scorer."""
+def make_question(examples: Examples, arguments: RunArguments, scorer: Scorer) -> Question:
+    """Return what is asked when a scorer gets the examples."""
     benchmark = examples.benchmark
     check_scorer(benchmark, scorer.name)
     prompt_format = fitting_format(benchmark, scorer, arguments.format, arguments.orders)
@@ -142,8 +161,8 @@ def put(examples: Examples, arguments: RunArguments, scorer: Scorer) -> Question
     return Question(examples, prompt_format, signature, benchmark.units_per_part(kind_of(scorer)))
 
 
-def put_again(run: RunFile, upstream_dir: str | None = None) -> Question:
-    """What a run that has been begun asks, as its folder says."""
+def read_question(run: RunFile, upstream_dir: str | None = None) -> Question:
+    """Return what a run that has been begun asks, as its folder says."""
     examples = load_examples_of(run, upstream_dir)
     prompt_format = examples.benchmark.formats.get(format_name(run.signature))
     return Question(examples, prompt_format, run.signature, run.units_per_part)

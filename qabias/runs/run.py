@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import sys
+import time
 import warnings
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
+import filelock
 import pyarrow as pa
+from tqdm import tqdm
 
 from qabias.benchmarks import Benchmark, load_benchmark
-from qabias.benchmarks.base import Rules, check_rules
+from qabias.benchmarks.base import Rules
 from qabias.errors import QabiasError
-from qabias.runs.arguments import HERE, Machine, RunArguments, check_arguments
-from qabias.runs.distributed import launched_processes
+from qabias.runs.arguments import HERE, Machine, RunArguments
+from qabias.runs.distributed import Processes, launched_processes
 from qabias.runs.folder import (
     ANALYSIS_FILE,
     SCORES_FILE,
@@ -31,13 +36,16 @@ from qabias.runs.folder import (
 )
 from qabias.runs.means import with_wordings
 from qabias.runs.other_tool import other_figures, read_other_tool
-from qabias.runs.progress import RunProgress
-from qabias.runs.question import Examples, Question, load_examples, put, put_again
+from qabias.runs.question import Examples, Question, load_examples, make_question, read_question
 from qabias.runs.scored import write_scores
-from qabias.runs.turns import turn
 from qabias.scorers.base import BatchScorer, Scorer
 from qabias.scorers.registry import lasting_options, load_scorer, scorer_of
+from qabias.support.progress import listening
 from qabias.tables.model import Analysis, write_analysis
+
+SECONDS_BETWEEN_LINES = 60.0
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -76,16 +84,36 @@ class Prepared(NamedTuple):
 
 
 def run(
-    arguments: RunArguments, output: Path | None = None, machine: Machine = HERE, given: object = None
+    arguments: RunArguments,
+    output: Path | None = None,
+    machine: Machine = HERE,
+    *,
+    ask: str | None = None,
+    handed_over: object = None,
 ) -> RunResult:
-    """Measure a model: ask what has not been asked yet, then score when all parts are there."""
+    """Measure a model: ask what has not been asked yet, then score when all parts are there.
+
+    Args:
+        arguments: What is measured.
+        output: Run folder; by default one that is named after the arguments.
+        machine: Where it is measured.
+        ask: How the model is asked, in one word.
+        handed_over: A model in memory, a function or a client, in place of the name in the arguments.
+
+    Returns:
+        The scores, or how many parts are still missing.
+
+    Raises:
+        QabiasError: If an argument is wrong, the folder holds another run, or the model cannot be loaded or asked.
+        OSError: If the folder cannot be written.
+    """
     processes = launched_processes()
     with processes.together():
-        arguments = checked(arguments, machine)
+        arguments = arguments.resolve(machine, ask=ask, handed_over=handed_over)
         examples = load_examples(arguments, machine.upstream_dir)
-        if machine.device == "auto" and given is None and processes.device:
+        if machine.device == "auto" and handed_over is None and processes.device:
             machine = replace(machine, device=processes.device)
-        arguments, folder, scorer, question = prepare(arguments, examples, machine, given, output)
+        arguments, folder, scorer, question = prepare(arguments, examples, machine, handed_over, output)
         share, n_shares = processes.share(*machine.shard)
         if n_shares > 1 and isinstance(scorer, BatchScorer) and scorer.needs_single_process:
             raise QabiasError(
@@ -94,7 +122,7 @@ def run(
             )
     begin = partial(claim, folder, arguments, question.signature, question.units_per_part)
     run_file = processes.on_first(begin)
-    with turn(folder, machine.shard, processes):
+    with lock_run(folder, machine.shard, processes):
         _ask_missing(run_file, question, scorer, range(share, len(question.parts), n_shares), machine)
         note = scorer.write_requests() if isinstance(scorer, BatchScorer) else ""
         return replace(processes.on_first(partial(finish, run_file, question)), note=note)
@@ -114,25 +142,18 @@ def _ask_missing(run: RunFile, question: Question, scorer: Scorer, mine: range, 
                 answer_part(run, question, number, scorer)
 
 
-def checked(arguments: RunArguments, machine: Machine = HERE) -> RunArguments:
-    """The arguments as a run keeps them, with the rules that are not the default."""
-    benchmark = load_benchmark(arguments.benchmark)
-    check_arguments(benchmark, arguments, machine)
-    return replace(arguments, rules=check_rules(benchmark.rules, arguments.rules, benchmark.name))
-
-
 def prepare(
     arguments: RunArguments,
     examples: Examples,
     machine: Machine = HERE,
-    given: object = None,
+    handed_over: object = None,
     folder: Path | None = None,
 ) -> Prepared:
-    """Load who is asked, and put the examples to it."""
+    """Load the scorer and bind it to the examples; the arguments lose the options that do not change answers."""
     options = arguments.scorer_options
     # Which scorer a model is made for matters to options only.
-    asks = scorer_of(arguments.scorer, arguments.model, arguments.revision, given) if options else None
-    arguments = replace(arguments, options=lasting_options(asks, arguments.options))
+    name = scorer_of(arguments.scorer, arguments.model, arguments.revision, handed_over) if options else None
+    arguments = replace(arguments, options=lasting_options(name, arguments.options))
     folder = folder or default_folder(arguments)
     scorer = load_scorer(
         arguments.scorer,
@@ -145,9 +166,9 @@ def prepare(
         scorer_options=options,
         journal=folder / "requests.jsonl",
         shows_progress=machine.shows_progress and launched_processes().rank == 0,
-        handed_over=given,
+        handed_over=handed_over,
     )
-    return Prepared(arguments, folder, scorer, put(examples, arguments, scorer))
+    return Prepared(arguments, folder, scorer, make_question(examples, arguments, scorer))
 
 
 def is_there(run: RunFile, question: Question, number: int) -> bool:
@@ -164,24 +185,24 @@ def answer_part(run: RunFile, question: Question, number: int, scorer: Scorer) -
 
 
 def scores_of(question: Question, answers: pa.Table, rules: Rules) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What the metric returns, and what it warns of, which would else name a line of this package."""
+    """Return what the metric returns, and its warnings, which would else name a line of this package."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         scores = question.benchmark.score(question.table, answers, rules)
-    return scores, tuple(dict.fromkeys(str(one.message) for one in caught))
+    return scores, tuple(dict.fromkeys(str(warning.message) for warning in caught))
 
 
 def score_run(folder: Path, upstream_dir: str | None = None) -> RunResult:
     """Score the predictions of a run folder and write `scores.json` and `analysis.json`."""
     run_file = read_run(folder)
-    question = put_again(run_file, upstream_dir)
+    question = read_question(run_file, upstream_dir)
     result = finish(run_file, question)
     if result.scores is None:
         has_scores = (folder / SCORES_FILE).exists()
-        about = f"; {SCORES_FILE} is of a time when they were there, and stays" if has_scores else ""
+        former = f"; {SCORES_FILE} is of a time when they were there, and stays" if has_scores else ""
         raise QabiasError(
             f"{folder}: {result.n_missing_parts} of {len(question.parts)} parts are missing, so that nothing is "
-            f"scored{about}; finish the run by its `qabias run`, which scores it too"
+            f"scored{former}; finish the run by its `qabias run`, which scores it too"
         )
     return result
 
@@ -204,10 +225,76 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
 
 
 def _with_other_tool(analysis: Analysis, scores: Mapping[str, Any], folder: Path) -> Analysis:
-    """The tables with the figures of the tool whose log was scored, and what to know of it; as they are without one."""
+    """Add the figures and notes of the tool whose log was scored, if one was."""
     other = read_other_tool(folder)
     if other is None:
         return analysis
     table = other_figures(other, scores)
     tables = (*analysis.tables, *([table] if table else []))
     return replace(analysis, tables=tables, notes=(*other.notes, *analysis.notes))
+
+
+@contextmanager
+def lock_run(folder: Path, shard: tuple[int, int], processes: Processes) -> Iterator[None]:
+    """Let one command at a time compute a shard of a run; a second one for the same shard waits for the first."""
+    name = ".lock" if shard[1] == 1 else f".lock-{shard[0]}-of-{shard[1]}"
+    lock = filelock.FileLock(folder / name, poll_interval=0.2)
+
+    def acquire() -> None:
+        try:
+            lock.acquire(blocking=False)
+        except filelock.Timeout:
+            _log.warning("%s: another process computes this run; this one waits until it has ended", folder)
+            lock.acquire()
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP):
+                raise
+            # The file system has no locks.
+
+    processes.on_first(acquire)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class RunProgress:
+    """Shows how many examples are answered and the time left: a bar on a terminal, else a line a minute."""
+
+    def __init__(
+        self, name: str, total: int, done: int, stream: TextIO | None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._name, self._total, self._before = name, total, done
+        self._stream, self._clock = stream, clock
+        self._finished = self._shown = done
+        self._started = self._last_line = clock()
+        has_bar = stream is not None and stream.isatty()
+        self._bar = tqdm(total=total, initial=done, unit="example", desc=name, file=stream) if has_bar else None
+
+    @contextmanager
+    def part(self, n_examples: int) -> Iterator[None]:
+        """Show how far these examples are, as their scorer tells, and count them at the end."""
+        begin = self._finished
+        with listening(lambda share: self._show(begin + int(share * n_examples))):
+            yield
+        self._finished += n_examples
+        self._show(self._finished)
+
+    def close(self) -> None:
+        """Leave the bar as it stands."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def _show(self, done: int) -> None:
+        self._shown = max(self._shown, done)  # a batch that did not fit in memory is asked again
+        if self._bar is not None:
+            self._bar.update(self._shown - self._bar.n)
+        elif self._stream is not None and self._clock() - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._last_line = self._clock()
+            self._stream.write(self._line())
+            self._stream.flush()
+
+    def _line(self) -> str:
+        rate = (self._shown - self._before) / (self._last_line - self._started)
+        left = tqdm.format_interval((self._total - self._shown) / rate) if rate else "unknown"
+        return f"{self._name}: {self._shown:,} of {self._total:,} examples, {rate:.3g} examples/s, time left {left}\n"

@@ -8,20 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.benchmarks import Benchmark, load_benchmark
-from qabias.benchmarks.base import lacking
 from qabias.benchmarks.caveats import reasons
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
-from qabias.runs.folder import ANALYSIS_FILE, RUN_FILE, SCORES_FILE, RunFile, read_run
-from qabias.runs.outdated import about_left_out, about_outdated, analysis_without_intervals, without_intervals
+from qabias.runs.folder import ANALYSIS_FILE, SCORES_FILE, RunFile, read_run
 from qabias.runs.signature import format_name
-from qabias.runs.stored_scores import check_scores
 from qabias.scorers.registry import BASELINE_PREFIX
 from qabias.support.files import strict
-from qabias.support.outputs import ANSWERS_FOLDER
-from qabias.support.stored import read_stored, write_sealed_json
-from qabias.tables import model
-from qabias.tables.export import read_folder
+from qabias.support.stored import read_fields, write_stored
 from qabias.tables.model import Analysis, read_analysis
 
 
@@ -30,7 +24,6 @@ class ScoredRun(NamedTuple):
 
     file: RunFile
     scores: Mapping[str, Any]
-    left_out: str = ""
 
     @property
     def folder(self) -> Path:
@@ -87,74 +80,32 @@ def scores_content(benchmark: Benchmark, signature: str, scores: Mapping[str, An
 def write_scores(run: RunFile, scores: Mapping[str, Any]) -> ScoredRun:
     """Write `scores.json`; returns what `read_scored` would read."""
     benchmark = load_benchmark(run.benchmark)
-    write_sealed_json(run.folder / SCORES_FILE, scores_content(benchmark, run.signature, scores))
+    write_stored(run.folder / SCORES_FILE, scores_content(benchmark, run.signature, scores))
     return ScoredRun(_writable(run), strict(scores))
 
 
 def read_scored(folder: Path) -> ScoredRun:
-    """Read a run with its scores, without the intervals that an older version of the metric made."""
+    """Read a run with its scores."""
     run = read_run(folder)
     path = folder / SCORES_FILE
-    benchmark = load_benchmark(run.benchmark)
     try:
-        content = read_stored(path, _score_again(folder))
+        content = read_fields(path, _score_again(folder))
     except FileNotFoundError as error:
         raise QabiasError(
             f"{folder}: has no scores yet ({SCORES_FILE} does not exist); finish the run with `qabias run`, or make "
             "them with `qabias score`"
         ) from error
-    for key, ours in (("benchmark", run.arguments.benchmark_name), ("signature", run.signature)):
-        if content[key].text() != ours:
-            raise QabiasError(
-                f"{path}: its {key} {content[key].text()!r} is not that of run.json, {ours!r}; {_score_again(folder)}"
-            )
-    check_scores(content["scores"], benchmark.facts)
-    scores = content["scores"].object()
-    why = about_outdated(benchmark, scores, folder)
-    return ScoredRun(_writable(run), without_intervals(scores) if why else scores, why)
+    if content["signature"] != run.signature:
+        raise QabiasError(
+            f"{path}: its signature {content['signature']!r} is not that of run.json, {run.signature!r}; "
+            f"{_score_again(folder)}"
+        )
+    return ScoredRun(_writable(run), content["scores"])
 
 
 def read_tables(run: ScoredRun) -> Analysis:
-    """The tables of a run, without the intervals that are left out of its scores; the first note then says so."""
-    analysis = read_analysis(run.folder / ANALYSIS_FILE)
-    return analysis_without_intervals(analysis, run.left_out) if run.left_out else analysis
-
-
-def read_notes(run: ScoredRun) -> tuple[str, ...]:
-    """The notes of `read_tables`, much faster."""
-    notes = model.read_notes(run.folder / ANALYSIS_FILE)
-    return (about_left_out(run.left_out), *notes) if run.left_out else notes
-
-
-def read_any_tables(folder: Path) -> Analysis:
-    """The same of a folder that may also be one of a comparison or a pool."""
-    return read_tables(read_scored(folder)) if _holds_scored_run(folder) else read_folder(folder)
-
-
-def left_out_of(folder: Path) -> str:
-    """Why intervals are left out of what is read of a folder; "" where none are."""
-    return read_scored(folder).left_out if _holds_scored_run(folder) else ""
-
-
-def _holds_scored_run(folder: Path) -> bool:
-    """Whether there is a scored run, be it one that has lost the file that says what was asked."""
-    holds_run = (folder / RUN_FILE).exists() or (folder / ANSWERS_FOLDER).is_dir()
-    return holds_run and (folder / SCORES_FILE).exists()
-
-
-def check_complete(run: ScoredRun) -> None:
-    """Refuse scores that another version has made, without something that is shown or compared."""
-    missing = lacking(run.benchmark, run.scores)
-    if missing:
-        raise QabiasError(
-            f"{run.folder / SCORES_FILE}: made by another version of qabias, without {', '.join(missing)}; score the "
-            f"run again with `qabias score {run.folder}`"
-        )
-
-
-def damaged(path: Path, fault: str) -> QabiasError:
-    """The error of a damaged file that scoring the run again makes anew."""
-    return QabiasError(f"{path} is damaged: {fault}; {_score_again(path.parent)}")
+    """The tables of a run."""
+    return read_analysis(run.folder / ANALYSIS_FILE)
 
 
 def _score_again(folder: Path) -> str:

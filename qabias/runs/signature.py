@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from qabias.benchmarks import Origin, PromptFormat
 from qabias.building.origin import BUNDLED
 from qabias.runs.arguments import RunArguments
-from qabias.runs.coverage import coverage_field
 from qabias.scorers.base import ConfiguredScorer, Scorer
 from qabias.support.version import __version__
 
@@ -15,6 +14,7 @@ COLLECTED = "answers"
 
 # What would end a field or a line, or cannot be shown, and the sign of an escape where it could be taken for one.
 _ESCAPED = re.compile(r"[|\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|%(?=[0-9A-F]{2}|u[0-9A-F]{4})")
+_COVERED = re.compile(r" (\d+) of (\d+)$")
 _ESCAPE = re.compile(r"%(?:([0-9A-F]{2})|u([0-9A-F]{4}))")
 
 
@@ -78,17 +78,11 @@ def joined(benchmark: str, fields: Mapping[str, object]) -> str:
 
 def escaped(text: str) -> str:
     """A text as it stands in a field of a signature: "a|b" is "a%7Cb", so that no name can add a field or a line."""
-    return _ESCAPED.sub(lambda found: _code(ord(found[0])), text)
+    return _ESCAPED.sub(lambda match: _code(ord(match[0])), text)
 
 
 def _code(character: int) -> str:
     return f"%{character:02X}" if character < 0x100 else f"%u{character:04X}"
-
-
-def former_spelling(signature: str) -> str:
-    """A signature as versions before 0.1.0's seals wrote it: without escapes, and without coverage."""
-    parts = (part for part in signature.split("|") if not part.startswith("coverage:"))
-    return "|".join(_ESCAPE.sub(_character, part) for part in parts)
 
 
 def _character(escape: re.Match[str]) -> str:
@@ -109,3 +103,30 @@ def format_name(signature: str) -> str:
 def scorer_name(signature: str) -> str:
     """Name of the scorer in a signature, without its options; "" where there is none."""
     return signature_fields(signature).get("scorer", "").partition("+")[0]
+
+
+def coverage_of(arguments: RunArguments) -> str:
+    """How many of the examples have an answer, as a sentence; "" where all have, or a model was asked."""
+    counts = _counts(arguments)
+    if counts is None:
+        return ""
+    n, n_examples = counts
+    share = f"{100 * n / n_examples:.1f}"
+    return (
+        f"{n:,} of {n_examples:,} examples of {arguments.config} have an answer: "
+        f"{'less than 0.1' if share == '0.0' else share} %"
+    )
+
+
+def coverage_field(arguments: RunArguments) -> str:
+    """The same for a signature: "8/3680", or ""."""
+    counts = _counts(arguments)
+    return "" if counts is None else "{}/{}".format(*counts)
+
+
+def _counts(arguments: RunArguments) -> tuple[int, int] | None:
+    """The examples that have an answer, and all; None where these are the same, or a model was asked."""
+    covered = _COVERED.search(arguments.answers)
+    if covered is None or covered[1] == covered[2]:
+        return None
+    return int(covered[1]), int(covered[2])

@@ -77,12 +77,14 @@ def forms_folder(arguments: RunArguments, output: Path | None) -> Path:
     return output or default_folder(named)
 
 
-def run_forms(arguments: RunArguments, output: Path | None = None, machine: Machine = HERE) -> FormsResult:
+def run_forms(
+    arguments: RunArguments, output: Path | None = None, machine: Machine = HERE, *, ask: str | None = None
+) -> FormsResult:
     """Measure a model on published and on parallel texts, then set the two side by side."""
-    both = arguments_of_forms(arguments)
-    folder = forms_folder(arguments, output)
+    both = [form.resolve(machine, ask=ask) for form in arguments_of_forms(arguments)]
+    folder = output or default_folder(replace(both[0], source=SEPARATOR.join(form.source for form in both)))
     check_folder(folder)
-    results = [run(of, folder / of.source, machine) for of in both]
+    results = [run(form, folder / form.source, machine) for form in both]
     if not is_first() or any(result.scores is None for result in results):
         return FormsResult(folder, results)
     comparison = compare([result.folder for result in results], upstream_dir=machine.upstream_dir)

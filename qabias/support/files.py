@@ -10,7 +10,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from qabias.support.locks import is_at, try_lock
+if sys.platform != "win32":  # which removes no open file, and so needs no locks on temporary ones
+    import fcntl
+
+    def _try_lock(handle: int) -> bool:
+        """Lock an open file; False where another process, or another place of this one, has it."""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
 
 _UNFINISHED = ".unfinished"
 
@@ -82,7 +92,7 @@ def _remove_if_left(leftover: Path) -> None:
     except OSError:
         return
     try:
-        if sys.platform != "win32" and try_lock(handle):
+        if sys.platform != "win32" and _try_lock(handle):
             leftover.unlink(missing_ok=True)
     except OSError:
         return
@@ -117,13 +127,22 @@ def _make(path: Path) -> tuple[int | None, Path]:
             os.close(handle)
             return None, temporary
         try:
-            is_mine = try_lock(handle)
+            is_mine = _try_lock(handle)
         except OSError:  # no locks here, so that nobody removes it
             return handle, temporary
         # In the moment before the lock it looked like a leftover.
-        if is_mine and is_at(handle, temporary):
+        if is_mine and _is_at(handle, temporary):
             return handle, temporary
         os.close(handle)
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    """Whether an open file is still the one of that name."""
+    try:
+        named = path.stat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(os.fstat(handle), named)
 
 
 def sync(path: Path) -> None:

@@ -1,135 +1,53 @@
-"""JSON files that this package wrote, read with one message for whatever is not as it was written."""
+"""JSON files that this package wrote: with a checksum, read as typed values."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import types
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from qabias.errors import QabiasError
-from qabias.support.files import read_json, strict, write_json
+from qabias.support.files import json_text, read_json, strict, write_text
 
-DAMAGED = "is damaged"
-SEAL = "sha256"
-"""The field of a sealed file that holds the digest of all others."""
+T = TypeVar("T")
+
+CHECKSUM = "sha256"
+"""The field of a file that holds the checksum of all others."""
 
 _MOST_SHOWN = 60
+_IN_WORDS = {
+    str: "a text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    type(None): "null",
+    tuple: "a list",
+}
 
 
-class Stored:
-    """A value in a file, with its place."""
-
-    def __init__(self, value: Any, path: Path, remedy: str, fault: str = DAMAGED, place: str = "") -> None:
-        self.value = value
-        self._path = path
-        self._remedy = remedy
-        self._fault = fault
-        self._place = place
-
-    def __getitem__(self, name: str) -> Stored:
-        """A field of an object."""
-        fields = self.object()
-        if name not in fields:
-            raise self._error(f"{self._of(name)} is missing")
-        return self._part(name, fields[name])
-
-    def get(self, name: str) -> Stored | None:
-        """The same; None where there is no such field."""
-        return self[name] if name in self.object() else None
-
-    def fields(self) -> Iterator[tuple[str, Stored]]:
-        """The fields of an object with their names."""
-        for name, value in self.object().items():
-            yield name, self._part(name, value)
-
-    def items(self) -> list[Stored]:
-        """The items of a list."""
-        if not isinstance(self.value, list):
-            self.refuse("a list")
-        return [self._part(str(number), item) for number, item in enumerate(self.value)]
-
-    def object(self) -> dict[str, Any]:
-        """The value of an object."""
-        if not isinstance(self.value, dict):
-            self.refuse("an object")
-        return dict(self.value)
-
-    def text(self) -> str:
-        """A text."""
-        if not isinstance(self.value, str):
-            self.refuse("a text")
-        return str(self.value)
-
-    def text_or_none(self) -> str | None:
-        """A text, or None for null."""
-        return None if self.value is None else self.text()
-
-    def texts(self) -> tuple[str, ...]:
-        """The texts of a list."""
-        return tuple(item.text() for item in self.items())
-
-    def named_texts(self) -> dict[str, str]:
-        """The texts of an object."""
-        return {name: field.text() for name, field in self.fields()}
-
-    def flag(self) -> bool:
-        """True or false."""
-        if not isinstance(self.value, bool):
-            self.refuse("true or false")
-        return bool(self.value)
-
-    def count(self) -> int:
-        """A whole number that is not negative."""
-        if type(self.value) is not int or self.value < 0:
-            self.refuse("a count")
-        return int(self.value)
-
-    def whole(self, least: int = 0) -> int:
-        """A whole number that is not too small."""
-        if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < least:
-            self.refuse(f"a whole number from {least} on")
-        return int(self.value)
-
-    def number_or_none(self) -> float | int | None:
-        """A number, or None for null, which is an undefined score."""
-        if self.value is not None and (isinstance(self.value, bool) or not isinstance(self.value, int | float)):
-            self.refuse("a number or null")
-        found: float | int | None = self.value
-        return found
-
-    def one_of(self, known: Sequence[str]) -> str:
-        """A text that is one of some."""
-        if self.text() not in known:
-            self.refuse(f"one of {', '.join(map(repr, known))}")
-        return self.text()
-
-    def refuse(self, wanted: str) -> NoReturn:
-        """Say what was there, and what should have been."""
-        shown = repr(self.value)
-        shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}..."
-        where = self._place or "the whole"
-        raise self._error(f"{where} is {shown}, not {wanted}")
-
-    def _error(self, what: str) -> QabiasError:
-        return QabiasError(f"{self._path} {self._fault}: {what}; {self._remedy}")
-
-    def _of(self, name: str) -> str:
-        return f"{self._place}.{name}" if self._place else name
-
-    def _part(self, name: str, value: Any) -> Stored:
-        return Stored(value, self._path, self._remedy, self._fault, self._of(name))
+def checked_text(content: Mapping[str, Any]) -> str:
+    """The text of a file with the checksum of its fields."""
+    fields = strict(dict(content))
+    return json_text({**fields, CHECKSUM: _checksum(fields)})
 
 
-def write_sealed_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write an object with a digest of its fields, by which `read_stored` knows that it is as it was written."""
-    fields = strict(content)
-    write_json(path, {**fields, SEAL: _digest(fields)})
+def write_stored(path: Path, content: Mapping[str, Any]) -> None:
+    """Write an object with the checksum of its fields."""
+    write_text(path, checked_text(content))
 
 
-def read_stored(path: Path, remedy: str, fault: str = DAMAGED) -> Stored:
-    """Read a file; one under seal must be as it was written, one without is older or was made by hand."""
+def read_fields(path: Path, remedy: str) -> dict[str, Any]:
+    """Read an object and compare its checksum.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        QabiasError: If the file cannot be read, or is not as it was written.
+    """
     try:
         content = read_json(path)
     except FileNotFoundError:
@@ -137,12 +55,97 @@ def read_stored(path: Path, remedy: str, fault: str = DAMAGED) -> Stored:
     except OSError as error:
         raise QabiasError(f"cannot read {path}: {error.strerror or error}") from error
     except ValueError as error:
-        raise QabiasError(f"{path} {fault}: it is no JSON ({error}); {remedy}") from error
-    if isinstance(content, dict) and content.pop(SEAL, None) not in (None, _digest(content)):
-        raise QabiasError(f"{path} {fault}: it is not as it was written ({SEAL} differs); {remedy}")
-    return Stored(content, path, remedy, fault)
+        raise QabiasError(f"{path} is damaged: it is no JSON ({error}); {remedy}") from error
+    if not isinstance(content, dict):
+        raise QabiasError(f"{path} is damaged: it holds {_shown(content)}, not an object; {remedy}")
+    checksum = content.pop(CHECKSUM, None)
+    if checksum != _checksum(content):
+        fault = "differs" if checksum else "is missing"
+        raise QabiasError(f"{path} is damaged: it is not as it was written (its {CHECKSUM} {fault}); {remedy}")
+    return content
 
 
-def _digest(content: Mapping[str, Any]) -> str:
+def read_stored(path: Path, kind: type[T], remedy: str) -> T:
+    """Read an object as one of a dataclass; raises what `read_fields` raises, and names a field of another type."""
+    content = read_fields(path, remedy)
+    try:
+        return parse(kind, content)
+    except ValueError as error:
+        raise QabiasError(f"{path} is damaged: {error}; {remedy}") from error
+
+
+def parse(kind: type[T], content: Any) -> T:
+    """JSON as a value of a type: dataclasses and named tuples from objects, tuples from lists.
+
+    Raises:
+        ValueError: If a value has another type, or an object lacks a field or has an unknown one.
+    """
+    result: T = _parse(kind, content, "")
+    return result
+
+
+def _parse(kind: Any, value: Any, place: str) -> Any:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        fitting = [one for one in arguments if _fits(one, value)]
+        if not fitting:
+            raise _mismatch(place, value, " or ".join(_in_words(one) for one in arguments))
+        return _parse(fitting[0], value, place)
+    if not _fits(kind, value):
+        raise _mismatch(place, value, _in_words(kind))
+    if origin is tuple:
+        return tuple(_parse(arguments[0], item, f"{place}.{number}") for number, item in enumerate(value))
+    if origin is Mapping:
+        return {name: _parse(arguments[1], item, f"{place}.{name}") for name, item in value.items()}
+    fields = _fields(kind)
+    if not fields:
+        return value
+    for name in {**fields, **value}:
+        if name not in value:
+            raise ValueError(f"{_inside(place, name)} is missing")
+        if name not in fields:
+            raise ValueError(f"{_inside(place, name)} is unknown")
+    return kind(**{name: _parse(field, value[name], _inside(place, name)) for name, field in fields.items()})
+
+
+@cache
+def _fields(kind: Any) -> dict[str, Any]:
+    """The fields of a dataclass or a named tuple with their types; none of any other type."""
+    return get_type_hints(kind) if dataclasses.is_dataclass(kind) or hasattr(kind, "_fields") else {}
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    """Whether a value can be of a type, by its own type alone."""
+    if kind is Any:
+        return True
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if kind in (str, bool, type(None)):
+        return isinstance(value, kind)
+    return isinstance(value, list if get_origin(kind) is tuple else dict)
+
+
+def _in_words(kind: Any) -> str:
+    return _IN_WORDS.get(get_origin(kind) or kind, "an object")
+
+
+def _inside(place: str, name: str) -> str:
+    return f"{place}.{name}" if place else name
+
+
+def _mismatch(place: str, value: Any, wanted: str) -> ValueError:
+    return ValueError(f"{place or 'the whole'} is {_shown(value)}, not {wanted}")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+def _checksum(content: Mapping[str, Any]) -> str:
     """SHA-256 of the fields as JSON, in hexadecimal digits."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

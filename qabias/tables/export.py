@@ -60,13 +60,12 @@ def export(
     kind: str = ALL,
     name: str | None = None,
     *,
-    read: Callable[[Path], Analysis] | None = None,
     overwrite: bool = False,
 ) -> list[Path]:
     """Write the tables and figures of a run or of a comparison as files."""
     if kind not in (*FORMATS, ALL):
         raise unknown("format", kind, (*FORMATS, ALL))
-    analysis = (read or read_folder)(folder)
+    analysis = read_folder(folder)
     tables = analysis.tables if name is None else (find(analysis.tables, name),)
     kinds = (*TEXTS, "svg") if kind == ALL else (kind,)
     if name is not None and kind in DRAWINGS and tables[0].figure is None:

@@ -6,14 +6,15 @@ answers to, and may say how it is drawn. A run keeps them in `analysis.json`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.errors import QabiasError
 from qabias.support.files import strict
-from qabias.support.stored import Stored, read_stored, write_sealed_json
+from qabias.support.stored import parse, read_fields, read_stored, write_stored
 from qabias.support.suggest import did_you_mean
 
 ALL = "All"
@@ -100,6 +101,13 @@ class Table:
     figure: Figure | None = None
     section: str = ""
 
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        if any(len(row) != len(names) for row in self.rows):
+            raise ValueError(f"table {self.name}: a row has not {len(names)} values")
+        if self.figure is not None and not {self.figure.labels, *self.figure.values} <= {*names}:
+            raise ValueError(f"table {self.name}: its figure needs other columns than {', '.join(names)}")
+
 
 @dataclass(frozen=True)
 class Analysis:
@@ -118,6 +126,11 @@ class Analysis:
     how_chosen: str = ""
     notes: tuple[str, ...] = field(default=())
 
+    def __post_init__(self) -> None:
+        names = [table.name for table in self.tables]
+        if len(set(names)) < len(names):
+            raise ValueError(f"a table comes twice: {', '.join(names)}")
+
 
 def write_analysis(analysis: Analysis, path: Path) -> Analysis:
     """Write an analysis as strict JSON, whole or not at all; returns what `read_analysis` would read of it.
@@ -125,25 +138,13 @@ def write_analysis(analysis: Analysis, path: Path) -> Analysis:
     Raises:
         OSError: If the file cannot be written.
     """
-    content = _content(analysis)
-    write_sealed_json(path, content)
-    return _analysis(Stored(content, path, _score_again(path)))
+    write_stored(path, _content(analysis))
+    return as_read(analysis)
 
 
 def as_read(analysis: Analysis) -> Analysis:
     """What `read_analysis` would read of an analysis if it were written."""
-    return _analysis(Stored(_content(analysis), Path("analysis.json"), ""))
-
-
-def _content(analysis: Analysis) -> Any:
-    return strict(
-        {
-            "tables": [_as_json(table) for table in analysis.tables],
-            "examples": list(analysis.examples),
-            "how_chosen": analysis.how_chosen,
-            "notes": list(analysis.notes),
-        }
-    )
+    return parse(Analysis, strict(_content(analysis)))
 
 
 def read_analysis(path: Path) -> Analysis:
@@ -152,7 +153,8 @@ def read_analysis(path: Path) -> Analysis:
     Raises:
         QabiasError: If the file is missing or damaged.
     """
-    return _analysis(_stored(path))
+    with _named(path):
+        return read_stored(path, Analysis, _score_again(path))
 
 
 def read_notes(path: Path) -> tuple[str, ...]:
@@ -161,12 +163,15 @@ def read_notes(path: Path) -> tuple[str, ...]:
     Raises:
         QabiasError: If the file is missing or damaged.
     """
-    return _stored(path)["notes"].texts()
+    with _named(path):
+        return parse(tuple[str, ...], read_fields(path, _score_again(path))["notes"])
 
 
-def _stored(path: Path) -> Stored:
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Say of a missing file how it is made."""
     try:
-        return read_stored(path, _score_again(path))
+        yield
     except FileNotFoundError as error:
         raise QabiasError(f"{path}: no such file; {_score_again(path)}") from error
 
@@ -175,73 +180,17 @@ def _score_again(path: Path) -> str:
     return f"score the run again with `qabias score {path.parent}`"
 
 
-def _analysis(content: Stored) -> Analysis:
-    return Analysis(
-        tuple(map(_table, content["tables"].items())),
-        tuple(example.object() for example in content["examples"].items()),
-        content["how_chosen"].text(),
-        content["notes"].texts(),
-    )
+def _content(analysis: Analysis) -> dict[str, Any]:
+    return {**analysis.__dict__, "tables": [_table_content(table) for table in analysis.tables]}
 
 
-def _as_json(table: Table) -> dict[str, Any]:
-    figure = table.figure and {**table.figure.__dict__}
+def _table_content(table: Table) -> dict[str, Any]:
     return {
-        **{name: getattr(table, name) for name in ("name", "title", "source", "note", "section")},
+        **table.__dict__,
         "columns": [column.__dict__ for column in table.columns],
-        "rows": [[_value_as_json(value) for value in row] for row in table.rows],
-        "figure": figure,
+        "rows": [[value._asdict() if isinstance(value, Estimate) else value for value in row] for row in table.rows],
+        "figure": table.figure and table.figure.__dict__,
     }
-
-
-def _value_as_json(value: Value) -> Any:
-    return {"value": value.value, "low": value.low, "high": value.high} if isinstance(value, Estimate) else value
-
-
-def _table(content: Stored) -> Table:
-    columns = tuple(map(_column, content["columns"].items()))
-    figure = content["figure"]
-    return Table(
-        name=content["name"].text(),
-        title=content["title"].text(),
-        source=content["source"].text(),
-        note=content["note"].text(),
-        columns=columns,
-        rows=tuple(_row(row, columns) for row in content["rows"].items()),
-        figure=None if figure.value is None else _figure(figure, columns),
-        section=content["section"].text(),
-    )
-
-
-def _column(content: Stored) -> Column:
-    return Column(content["name"].text(), content["title"].text(), content["kind"].one_of(KINDS))
-
-
-def _figure(content: Stored, columns: Sequence[Column]) -> Figure:
-    names = [column.name for column in columns]
-    return Figure(
-        content["kind"].one_of(FIGURES),
-        content["labels"].one_of(names),
-        tuple(value.one_of(names) for value in content["values"].items()),
-        content["across"].one_of(["", *names]),
-    )
-
-
-def _row(content: Stored, columns: Sequence[Column]) -> tuple[Value, ...]:
-    cells = content.items()
-    if len(cells) != len(columns):
-        content.refuse(f"a list of {len(columns)} values")
-    return tuple(_cell(cell, column.kind) for cell, column in zip(cells, columns, strict=True))
-
-
-def _cell(content: Stored, kind: str) -> Value:
-    if isinstance(content.value, dict):
-        if kind == "text":
-            content.refuse("a text")
-        return Estimate(*(content[name].number_or_none() for name in Estimate._fields))
-    if kind == "text" and content.value is not None:
-        return content.text()
-    return content.number_or_none()
 
 
 def estimate(scores: Mapping[str, Any], name: str) -> Estimate:

@@ -14,7 +14,7 @@ from qabias.benchmarks.caveats import detectable, imbalance, imbalance_note, pos
 from qabias.benchmarks.facts import WORDINGS, Scores
 from qabias.benchmarks.findings import adjusted_finding
 from qabias.errors import QabiasError
-from qabias.runs.scored import ScoredRun, check_complete
+from qabias.runs.scored import ScoredRun
 from qabias.support.suggest import did_you_mean, unknown
 from qabias.tables.model import estimate
 from qabias.testing.verdicts import Limit, Verdict, allowed, check_limit, examples_needed, has_sign, judged, within
@@ -35,7 +35,6 @@ def verdicts(run: ScoredRun, limits: Sequence[Limit], by: str | None = None) -> 
         QabiasError: If there is no such score or breakdown, the run cannot have the score, a limit is none, or another
             version has made the scores.
     """
-    check_complete(run)
     groups = _groups(run, by)
     cells = []
     for limit in limits:
@@ -109,7 +108,7 @@ def _about_nothing(run: ScoredRun, measure: Measure, scores: Scores) -> str:
     if value is None:
         return f"undefined: {why[f'/{measure.name}']}"
     if low is None or high is None:
-        return run.left_out or why.get(f"/ci/{measure.name}") or "it has no interval"
+        return why.get(f"/ci/{measure.name}") or "it has no interval"
     if not low < high:
         return "an interval of no width"
     share = imbalance(scores, measure)

@@ -17,10 +17,9 @@ import pytest
 
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import read_run
-from qabias.runs.question import put_again
+from qabias.runs.question import read_question
 from qabias.runs.run import run
 from qabias.support.files import read_json
-from qabias.support.stored import SEAL
 from tests.loopback_server import serve as serve
 from tests.loopback_server import surroundings as surroundings
 
@@ -119,7 +118,7 @@ def _figures(text):
 
 def _a_template(folder):
     """A template of a run, by which `show --template` finds it."""
-    question = put_again(read_run(folder))
+    question = read_question(read_run(folder))
     return str(question.benchmark.facts.view.template(question.table)[0].as_py())
 
 
@@ -307,8 +306,6 @@ def _paths(content, depth=4):
 def _edit(path, keys, value):
     content = [json.loads(path.read_text("utf-8"))]
     functools.reduce(operator.getitem, (0, *keys)[:-1], content)[(0, *keys)[-1]] = value
-    if isinstance(content[0], dict):
-        content[0].pop(SEAL, None)
     path.write_text(json.dumps(content[0]), "utf-8")
 
 

@@ -1,0 +1,197 @@
+"""The JSON files of a run are read as they were written, or refused in one line that names the file."""
+
+import copy
+import json
+import random
+import shutil
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pytest
+
+from qabias.errors import QabiasError
+from qabias.report.writing import write_report_of
+from qabias.runs.arguments import RunArguments
+from qabias.runs.folder import RunContent, read_run
+from qabias.runs.run import run
+from qabias.runs.scored import read_scored, read_tables
+from qabias.support.stored import CHECKSUM, parse
+from qabias.tables.model import Analysis, Column, Estimate, Figure, Table
+
+from .run_parts import edit
+
+FILES = ("run.json", "scores.json", "analysis.json")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return run(RunArguments("bbq", "baseline:random", "Religion", limit=40), tmp_path_factory.mktemp("runs") / "run")
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    return shutil.copytree(made.folder, tmp_path / "run")
+
+
+def content_of(folder):
+    scored = read_scored(folder)
+    return scored, read_tables(scored)
+
+
+def places_of(value, place=()):
+    """Every field of a file; of a list the first item only."""
+    yield place
+    items = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
+    for name, item in items:
+        yield from places_of(item, (*place, name))
+
+
+def edited(content, place, value):
+    content = copy.deepcopy(content)
+    inner = content
+    for step in place[:-1]:
+        inner = inner[step]
+    inner[place[-1]] = value
+    return content
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_was_edited_is_refused_in_one_line(folder, name):
+    content = json.loads((folder / name).read_text("utf-8"))
+    places = [place for place in places_of(content) if place]
+    assert len(places) > 20
+    for number, place in enumerate(places):
+        value = (None, 5, "text", [], {})[number % 5]
+        (folder / name).write_text(json.dumps(edited(content, place, value)), "utf-8")
+        if edited(content, place, value) != content:
+            with pytest.raises(QabiasError, match=name) as refused:
+                content_of(folder)
+            assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_flipped_bit_is_refused_or_changes_nothing(folder, name):
+    good = (folder / name).read_bytes()
+    before = content_of(folder)
+    drawn = random.Random(5)
+    for place in drawn.sample(range(len(good)), 60):
+        flipped = bytearray(good)
+        flipped[place] ^= 1 << drawn.randrange(8)
+        (folder / name).write_bytes(flipped)
+        try:
+            after = content_of(folder)
+        except QabiasError:
+            continue
+        assert after == before
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("content", [b"", b"[]", b"\xff\xfe", b'{"x": NaN}', b"[" * 100_000, b"{}", None])
+def test_missing_and_damaged_files_are_named_with_the_fix(folder, name, content):
+    if content is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_bytes(content)
+    with pytest.raises(QabiasError, match=rf"{name}.*(`qabias |repeat the run)"):
+        write_report_of(folder)
+    assert not (folder / "report.html").exists()
+
+
+def test_a_file_without_a_checksum_is_refused(folder):
+    content = json.loads((folder / "scores.json").read_text("utf-8"))
+    del content[CHECKSUM]
+    (folder / "scores.json").write_text(json.dumps(content), "utf-8")
+    with pytest.raises(QabiasError, match=f"{CHECKSUM} is missing.*qabias score"):
+        read_scored(folder)
+
+
+def test_a_run_file_that_is_not_utf_8_is_not_printed(folder):
+    (folder / "run.json").write_bytes(b'{"secret": "' + b"\xff" * 500 + b'"}')
+    with pytest.raises(QabiasError, match="0xff") as refused:
+        read_run(folder)
+    assert "secret" not in str(refused.value)
+    assert len(str(refused.value)) < 300 + len(str(folder))
+
+
+def test_a_run_of_another_version_is_refused(folder):
+    edit(folder / "run.json", lambda content: content.update(qabias_version="0.0.9", colour="red"))
+    with pytest.raises(QabiasError, match=r"0\.0\.9"):
+        read_run(folder)
+
+
+def test_a_run_of_an_unknown_benchmark_lists_the_known_ones(folder):
+    edit(folder / "run.json", lambda content: content["arguments"].update(benchmark="bbx"))
+    with pytest.raises(QabiasError, match=r"bbx.*unqover"):
+        read_run(folder)
+
+
+def test_scores_of_another_run_are_refused(folder):
+    edit(folder / "scores.json", lambda content: content.update(signature="bbq|other"))
+    with pytest.raises(QabiasError, match=r"scores\.json.*signature"):
+        read_scored(folder)
+
+
+class Kinds(NamedTuple):
+    text: str = "a"
+    flag: bool = True
+    number: float | None = 0.5
+    count: int = 3
+    texts: tuple[str, ...] = ("a", "b")
+    named: Mapping[str, str] = {"a": "b"}
+    inner: Column | None = Column("a", "b", "c")
+    anything: Any = ({},)
+
+
+GOOD = {
+    **{"text": "a", "flag": True, "number": 0.5, "count": 3, "texts": ["a", "b"], "named": {"a": "b"}},
+    **{"inner": {"name": "a", "title": "b", "kind": "c"}, "anything": ({},)},
+}
+
+
+def test_json_is_read_as_its_type():
+    assert parse(Kinds, GOOD) == Kinds()
+    assert parse(Kinds, {**GOOD, "number": None, "inner": None}) == Kinds(number=None, inner=None)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("text",), 5),
+        (("text",), None),
+        (("flag",), 1),
+        (("number",), True),
+        (("number",), "1"),
+        (("count",), 1.0),
+        (("count",), True),
+        (("texts",), "ab"),
+        (("texts", 1), 2),
+        (("named",), []),
+        (("named", "a"), 1),
+        (("inner",), []),
+        (("inner", "kind"), None),
+        (("inner", "colour"), "red"),
+        (("other",), 1),
+    ],
+)
+def test_another_type_or_field_is_refused_with_its_place(place, value):
+    with pytest.raises(ValueError, match=r"^" + r"\.".join(map(str, place)) + " is "):
+        parse(Kinds, edited(GOOD, place, value))
+
+
+def test_a_missing_field_is_refused_with_its_place():
+    arguments = {name: value for name, value in vars(RunArguments("bbq")).items() if name != "limit"}
+    others = {"signature": "", "created": "", "qabias_version": "", "versions": {}, "units_per_part": 1}
+    with pytest.raises(ValueError, match=r"arguments\.limit is missing"):
+        parse(RunContent, {"arguments": arguments, **others})
+
+
+def test_a_table_whose_parts_do_not_fit_cannot_be_made():
+    columns = (Column("name", "Name", "text"), Column("x", "X", "signed"))
+    row = ("A", Estimate(0.5))
+    with pytest.raises(ValueError, match="row"):
+        Table("t", "T", "", "", columns, (row, ("B",)))
+    with pytest.raises(ValueError, match="figure"):
+        Table("t", "T", "", "", columns, (row,), Figure("bars", "name", ("y",)))
+    table = Table("t", "T", "", "", columns, (row,), Figure("bars", "name", ("x",)))
+    with pytest.raises(ValueError, match="twice"):
+        Analysis((table, table))
