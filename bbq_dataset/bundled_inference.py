@@ -78,7 +78,7 @@ def _inference_set(entry: DrawnSet, target: int) -> InferenceSet:
             "anti": fill_english(template.disambiguation, exchanged if holds else values),
         },
         statements={
-            (about, polarity): _statement(*texts[polarity], slots[about], values) for about, polarity in STATEMENTS
+            (person, polarity): _statement(*texts[polarity], slots[person], values) for person, polarity in STATEMENTS
         },
         questions={
             "neg": fill_english(template.negative_question, values),
@@ -96,13 +96,13 @@ def _slot_of(answer: str) -> int:
     return 1 if "{{NAME1}}" in answer else 2
 
 
-def _about(answer: str, slot: int) -> str:
+def _worded_for(answer: str, slot: int) -> str:
     """An answer's template, worded for the person in `slot`."""
     return _PERSON_SLOT.sub(lambda match: f"{{{{{match[1]}{slot}}}}}", answer)
 
 
 def _statement(statement: str, answer: str, slot: int, values: Mapping[str, str]) -> str:
-    phrase = _about(answer, slot)
+    phrase = _worded_for(answer, slot)
     if not statement.startswith("{{ANSWER}}"):
         phrase = _LEADING_ARTICLE.sub(lambda match: match[0].lower(), phrase, count=1)
     return fill_english(statement.replace("{{ANSWER}}", phrase), values)
@@ -112,6 +112,6 @@ def _mention(template: Template, pair: Pair, slot: int) -> str:
     """How the texts name a person: by proper name, else by the words of the answer's slots, e.g. "Latina woman"."""
     if template.style == "names":
         return (pair.first, pair.second)[slot - 1].name
-    found = _PERSON.search(_about(template.negative_answer, slot))
-    assert found, "the reader checks that an answer names a person"
-    return fix_feminine(fill(found[0], slot_values(pair)))
+    match = _PERSON.search(_worded_for(template.negative_answer, slot))
+    assert match, "the reader checks that an answer names a person"
+    return fix_feminine(fill(match[0], slot_values(pair)))

@@ -58,10 +58,10 @@ def findings(category: str, folder: Path = FOLDER) -> list[Finding]:
         QabiasError: If the template file is missing or wrong.
     """
     streams, vocabulary = read_streams(category, seed=0, folder=folder)
-    found = [*_of_sets(drawn_sets(streams, vocabulary))]
-    found += _of_rows(generate(category, seed=0, folder=folder))
-    counts = Counter((one.gate, one.template_id) for one in found)
-    first = {(one.gate, one.template_id): one for one in reversed(found)}
+    faults = [*_of_sets(drawn_sets(streams, vocabulary))]
+    faults += _of_rows(generate(category, seed=0, folder=folder))
+    counts = Counter((one.gate, one.template_id) for one in faults)
+    first = {(one.gate, one.template_id): one for one in reversed(faults)}
     return [
         first[key]._replace(text=first[key].text + (f" (and {n - 1} more)" if n > 1 else ""))
         for key, n in sorted(counts.items(), key=lambda entry: entry[0][::-1])
@@ -128,21 +128,21 @@ def capitals(texts: FilledTexts) -> list[str]:
     """Words with a capital letter inside a sentence that have none in English, such as "atheist"."""
     faults = []
     for text in (texts.disambiguated_context, texts.negative_question, texts.non_negative_question):
-        for found in re.finditer(r"(?<=[a-z,;] )[A-Z][a-z-]+", text):
-            if found[0].lower() in _settings()["lower_case"]:
-                faults.append(f"{found[0]!r} in {text!r}")
+        for match in re.finditer(r"(?<=[a-z,;] )[A-Z][a-z-]+", text):
+            if match[0].lower() in _settings()["lower_case"]:
+                faults.append(f"{match[0]!r} in {text!r}")
     return faults
 
 
 def never_mentioned(template_id: str, texts: FilledTexts) -> list[str]:
     """Things that a question takes for known ("the attendant") and the ambiguous context does not mention."""
-    told = _WORD.findall(texts.context)
+    words = _WORD.findall(texts.context)
     allowed = _allowed(template_id)
     faults = []
     for question in (texts.negative_question, texts.non_negative_question):
         for thing in things(question):
-            is_told = any(are_forms(word, one) for word in thing for one in told)
-            if not is_told and not allowed & set(thing):
+            is_mentioned = any(are_forms(word, one) for word in thing for one in words)
+            if not is_mentioned and not allowed & set(thing):
                 faults.append(f"'the {' '.join(thing)}' in {question!r}")
     return faults
 
@@ -166,7 +166,7 @@ def are_forms(one: str, other: str) -> bool:
 
 def _stem(word: str) -> str:
     word = word.lower()
-    ending = next((of for of in _ENDINGS if word.endswith(of) and len(word) - len(of) >= 3), "")
+    ending = next((one for one in _ENDINGS if word.endswith(one) and len(word) - len(one) >= 3), "")
     return word.removesuffix(ending)
 
 
@@ -181,9 +181,10 @@ def _of_rows(rows: Iterable[Row]) -> Iterator[Finding]:
             yield Finding("repeated", row["template_id"], f"the same texts and order of answers: {row['context']}")
         if row["context_condition"] == "disambig":
             agreeing[row["template_id"]].append(row["label"] == row["biased_loc"])
-    for name, of in agreeing.items():
-        if 2 * sum(of) != len(of):
-            yield Finding("balance", name, f"the facts agree with the stereotype in {sum(of)} of {len(of)} questions")
+    for name, agree in agreeing.items():
+        n_agree, n = sum(agree), len(agree)
+        if 2 * n_agree != n:
+            yield Finding("balance", name, f"the facts agree with the stereotype in {n_agree} of {n} questions")
 
 
 @cache
@@ -200,11 +201,11 @@ def _allowed(template_id: str) -> set[str]:
 
 def main(categories: Iterable[str] = ()) -> int:
     """Print the faults of some categories, by default of all; 1 if there are any."""
-    found = [fault for category in categories or CATEGORIES for fault in findings(category)]
-    for fault in found:
+    faults = [fault for category in categories or CATEGORIES for fault in findings(category)]
+    for fault in faults:
         sys.stdout.write(f"{fault.template_id}: {fault.gate}: {fault.text}\n")
-    sys.stdout.write(f"{len(found)} faults\n")
-    return int(bool(found))
+    sys.stdout.write(f"{len(faults)} faults\n")
+    return int(bool(faults))
 
 
 if __name__ == "__main__":

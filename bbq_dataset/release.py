@@ -116,11 +116,11 @@ def _fixed(row: Row, template: Template) -> Row:
 
 def _tags_on_slots(row: Row, template: Template) -> dict[str, list[str]]:
     """The answer infos with the tag of the slot that each name fills in the context."""
-    found = filled_pattern(template.context).match(row["context"])
-    if found is None:
+    match = filled_pattern(template.context).match(row["context"])
+    if match is None:
         raise QabiasError(f"{template.category} example {row['example_id']}: context does not follow {template.origin}")
     by_name = {name: info for name, info in row["answer_info"].values() if info != "unknown"}
-    first, second = found["NAME1"], found["NAME2"]
+    first, second = match["NAME1"], match["NAME2"]
     # The words of version b are exchanged when the template is fixed, the text of the released row is as it was.
     tags = template.tags[::-1] if template.category == "SES" and template.version == "b" else template.tags
     pair = Pair(Person(first, by_name[first]), Person(second, by_name[second]), {})

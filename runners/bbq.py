@@ -11,10 +11,10 @@ from qabias.runs.mapping import asking, errors_in_one_line, load_rows, make_pars
 def main() -> None:
     """Map the model over the examples of a configuration and print the scores as JSON."""
     parser = make_parser(__doc__, BENCHMARK, "Age")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with errors_in_one_line(parser):
-        rows = load_rows(BENCHMARK, given)
-        answers = rows.map(**asking(BENCHMARK, rows, given))
+        rows = load_rows(BENCHMARK, options)
+        answers = rows.map(**asking(BENCHMARK, rows, options))
         print(scores_as_json(BENCHMARK, rows, answers))
 
 

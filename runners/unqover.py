@@ -11,12 +11,12 @@ from qabias.runs.mapping import asking, errors_in_one_line, load_rows, make_pars
 def main() -> None:
     """Map the model over the examples of a configuration and print the scores as JSON."""
     parser = make_parser(__doc__, BENCHMARK, "religion")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with errors_in_one_line(parser):
-        rows = load_rows(BENCHMARK, given)
+        rows = load_rows(BENCHMARK, options)
         # A configuration is a set, which its rows do not name.
-        rows = rows.add_column("set", [given.config] * rows.num_rows)
-        answers = rows.map(**asking(BENCHMARK, rows, given))
+        rows = rows.add_column("set", [options.config] * rows.num_rows)
+        answers = rows.map(**asking(BENCHMARK, rows, options))
         print(scores_as_json(BENCHMARK, rows, answers))
 
 

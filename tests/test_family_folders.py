@@ -14,7 +14,7 @@ from qabias import cli
 from qabias.benchmarks import load_benchmark, loadable_benchmarks, make_origin
 from qabias.building import sources
 from qabias.building.croissant import RAI_SECTIONS
-from qabias.building.licences import LICENCES, check_passing_on, licence_of
+from qabias.building.origin import LICENCES, check_passing_on, licence_of
 from qabias.errors import QabiasError
 
 PUBLISHED = [name for name, benchmark in loadable_benchmarks().items() if benchmark.card is not None]

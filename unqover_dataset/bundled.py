@@ -234,8 +234,8 @@ class _TemplateCheck:
         unknown = slots_of(text) - set(slots)
         if unknown:
             raise self._error(field, f"slot {', '.join(sorted(unknown))} is filled by nothing")
-        found = SLOT.findall(text)
-        if (found if field == "context" else sorted(found)) != slots:
+        own = SLOT.findall(text)
+        if (own if field == "context" else sorted(own)) != slots:
             names = " and ".join("{{" + slot + "}}" for slot in slots)
             raise self._error(field, f"must hold {names} once, in this order")
         if re.search(r"[{}\[\]]", fill(text, dict.fromkeys(slots, ""))):

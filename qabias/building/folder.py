@@ -64,8 +64,8 @@ def claimed(folder: Path, benchmark: str) -> Iterator[None]:
 
 def _files(folder: Path) -> dict[Path, tuple[int, int]]:
     """The files in a folder but its mark, and what is another of each when it has been written."""
-    found = (path for path in folder.rglob("*") if path.is_file() and path.name != MARK)
-    return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in found}
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != MARK)
+    return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in paths}
 
 
 def _folders(folder: Path) -> list[Path]:

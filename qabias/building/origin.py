@@ -1,6 +1,7 @@
-"""The checks that every choice of a source makes."""
+"""Sources of texts: the check of a choice, and what their licences allow as far as passing the texts on goes."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
@@ -16,3 +17,53 @@ def check_source(source: str, sources: Sequence[str], fixes: bool) -> None:
     if fixes and source == BUNDLED:
         published = " or ".join(name for name in sources if name != BUNDLED)
         raise QabiasError(f"the bundled texts have no known defects to fix: use fixes with the source {published}")
+
+
+NO_LICENCE = "NONE"
+"""The licence of files whose authors state none."""
+
+CLOSED = "CLOSED"
+"""The licence of files that their authors give to each user, and nobody may pass on."""
+
+
+class Licence(NamedTuple):
+    """A licence."""
+
+    name: str
+    terms: str
+    allows: bool = True
+
+
+LICENCES = {
+    "Apache-2.0": Licence("Apache-2.0", "they may be passed on and changed, with the licence and a note of changes"),
+    "MIT": Licence("MIT", "they may be passed on and changed, with the licence and the copyright notice"),
+    "CC0-1.0": Licence("CC0-1.0", "they may be passed on and changed without a condition"),
+    "CC-BY-4.0": Licence("CC-BY-4.0", "they may be passed on and changed, with attribution and a note of changes"),
+    "CC-BY-SA-4.0": Licence(
+        "CC-BY-SA-4.0",
+        "they may be passed on and changed, with attribution, a note of changes and under the same licence",
+    ),
+    "CC-BY-NC-SA-4.0": Licence(
+        "CC-BY-NC-SA-4.0",
+        "they may be passed on and changed for non-commercial purposes only, with attribution, a note of changes and "
+        "under the same licence",
+    ),
+    NO_LICENCE: Licence("none stated", "their authors state no licence, so nobody else may pass them on", allows=False),
+    CLOSED: Licence("not free", "their authors give them to each user, who may not pass them on", allows=False),
+}
+
+
+def licence_of(identifier: str) -> Licence:
+    """The licence with an identifier of `LICENCES`."""
+    if identifier not in LICENCES:
+        raise unknown("licence", identifier, LICENCES)
+    return LICENCES[identifier]
+
+
+def check_passing_on(dataset: str, identifier: str) -> None:
+    """Refuse to pass texts on whose licence does not allow it."""
+    licence = licence_of(identifier)
+    if not licence.allows:
+        raise QabiasError(
+            f"{dataset}: the texts are not pushed: {licence.terms}; `qabias build` makes them for you alone"
+        )

@@ -63,11 +63,7 @@ _LISTENERS = {"texts": _Writer, "pairs": _Classifier}
 def questions(scorer: str, way: str, limit: int) -> Any:
     """What a scorer is asked about the first benchmark with bundled texts that has a way of asking."""
     benchmark = next(
-        (
-            found
-            for found in map(load_benchmark, benchmark_names())
-            if way in found.interfaces and found.sources[0] == BUNDLED
-        ),
+        (one for one in map(load_benchmark, benchmark_names()) if way in one.interfaces and one.sources[0] == BUNDLED),
         None,
     )
     if benchmark is None:
@@ -101,8 +97,8 @@ def take(items: Any, n: int) -> Any:
         return replace(items, context_of=items.context_of[chosen], question_of=items.question_of[chosen])
     if isinstance(items, MaskedSentences):
         context_of = None if items.context_of is None else items.context_of[chosen]
-        of = {"text_of": items.text_of[chosen], "subject_of": items.subject_of[chosen]}
-        return replace(items, context_of=context_of, **of)
+        chosen_of = {"text_of": items.text_of[chosen], "subject_of": items.subject_of[chosen]}
+        return replace(items, context_of=context_of, **chosen_of)
     return [items[i] for i in chosen]
 
 
@@ -114,12 +110,12 @@ def texts(items: Any) -> list[str]:
         # A subject is a word at a mask.
         sentences = [text.replace(MARK, items.subjects[i % len(items.subjects)]) for i, text in enumerate(items.texts)]
         return [*items.contexts, *sentences, *(f" {subject}" for subject in items.subjects)]
-    found: dict[str, None] = {}
+    distinct: dict[str, None] = {}
     for item in items:
         if isinstance(item, Prompt):
-            found[item.text] = None
+            distinct[item.text] = None
         elif isinstance(item, tuple):
-            found |= dict.fromkeys(item)
+            distinct |= dict.fromkeys(item)
         else:
-            found |= dict.fromkeys(item.prefix + option for option in item.options)
-    return list(found)
+            distinct |= dict.fromkeys(item.prefix + option for option in item.options)
+    return list(distinct)

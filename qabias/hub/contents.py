@@ -12,8 +12,7 @@ from qabias import share
 from qabias.benchmarks import locate
 from qabias.building import sources
 from qabias.building.croissant import FILE_NAME as CROISSANT
-from qabias.building.licences import check_passing_on
-from qabias.building.origin import BUNDLED
+from qabias.building.origin import BUNDLED, check_passing_on
 from qabias.errors import QabiasError
 from qabias.hub.changes import Push, check_repo_id
 from qabias.hub.results import public_signature, result_files

@@ -101,8 +101,8 @@ def parse(row: Row) -> QAExample:
 
 
 def _fix(context: str, answer: str) -> str:
-    found = context.find(answer)
-    return "fix the text or remove the row" if found < 0 else f"it first stands at {found}"
+    place = context.find(answer)
+    return "fix the text or remove the row" if place < 0 else f"it first stands at {place}"
 
 
 def make_windows(
@@ -121,7 +121,7 @@ def make_windows(
         rooms = _rooms(part, tokenizer, max_length, stride)
         # A tokenizer is told how many tokens windows share, which depends on the length of the question.
         for room in sorted(set(rooms)):
-            alike = [number for number, found in enumerate(rooms) if found == room]
+            alike = [number for number, other in enumerate(rooms) if other == room]
             encoded = tokenizer(
                 [part[number].question for number in alike],
                 [part[number].context for number in alike],
@@ -339,8 +339,8 @@ def _make_parser() -> argparse.ArgumentParser:
 def main() -> None:
     """Train and print exact match and F1 on the development rows, beside the published F1 where there is one."""
     parser = _make_parser()
-    given = parser.parse_args()
-    data = given.recipe or str(given.train or given.dataset)
+    first = parser.parse_args()
+    data = first.recipe or str(first.train or first.dataset)
     recipe = data_set(data)
     if recipe is None:
         parser.exit(
@@ -349,7 +349,7 @@ def main() -> None:
         )
     parser.set_defaults(**RECIPES[recipe])
     arguments = parser.parse_args()
-    how = "as --recipe says" if given.recipe else f"by the name of {data}; --recipe chooses another"
+    how = "as --recipe says" if first.recipe else f"by the name of {data}; --recipe chooses another"
     print(
         f"recipe {recipe} ({how}): windows of {arguments.max_length} tokens that begin {arguments.stride} apart, "
         f"trained on: {arguments.windows}"

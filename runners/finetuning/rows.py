@@ -74,14 +74,14 @@ def read_dataset(name: str, config: str | None, split: str, limit: int | None = 
 
 
 def _number(source: str, rows: Iterable[Mapping[str, Any]], limit: int | None) -> list[Row]:
-    found = []
+    numbered: list[Row] = []
     for number, values in enumerate(rows, start=1):
         if limit is not None and number > limit:
             break
-        found.append(Row(source, number, values))
-    if not found:
+        numbered.append(Row(source, number, values))
+    if not numbered:
         raise QabiasError(f"{source}: has no rows; give a file or split that has")
-    return found
+    return numbered
 
 
 def fingerprint(examples: Iterable[Any]) -> str:

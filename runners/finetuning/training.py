@@ -84,8 +84,8 @@ def find_score(folder: Path, run: Mapping[str, Any]) -> dict[str, float] | None:
     record = folder / RECORD
     if record.exists():
         try:
-            found = json.loads(record.read_text("utf-8"))
-            theirs, score = found["run"], found["score"]
+            content = json.loads(record.read_text("utf-8"))
+            theirs, score = content["run"], content["score"]
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise QabiasError(f"{record}: damaged ({error!r}); choose another --output or remove the folder") from error
         ours = json.loads(json.dumps(run))
@@ -331,4 +331,4 @@ def _read(
         splits = {"train": arguments.train_split, "dev": arguments.dev_split}
         sources = {part: f"{arguments.dataset}/{config or ''}:{split}" for part, split in splits.items()}
         rows = {part: read_dataset(arguments.dataset, config, split, arguments.limit) for part, split in splits.items()}
-    return sources, {part: [parse(row) for row in found] for part, found in rows.items()}
+    return sources, {part: [parse(row) for row in part_rows] for part, part_rows in rows.items()}

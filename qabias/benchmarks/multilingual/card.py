@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from qabias.building import sources
-from qabias.building.licences import NO_LICENCE, Licence, licence_of
+from qabias.building.origin import NO_LICENCE, Licence, licence_of
 
 
 @dataclass(frozen=True)

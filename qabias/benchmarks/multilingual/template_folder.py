@@ -27,7 +27,7 @@ from qabias.benchmarks.multilingual.language import ISO_639_1, Language, load_la
 from qabias.benchmarks.multilingual.rows import Answer, Item, Row, rows_of, table_of
 from qabias.benchmarks.prompt_format import Example
 from qabias.benchmarks.registry import BENCHMARK_FILE, benchmark_names
-from qabias.building.licences import LICENCES, NO_LICENCE
+from qabias.building.origin import LICENCES, NO_LICENCE
 from qabias.building.templating import StableRandom, fill, read_utf8
 from qabias.errors import QabiasError
 from qabias.share.bbq_dataset import bundled as _bundled
