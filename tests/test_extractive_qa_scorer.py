@@ -1,7 +1,6 @@
 """The span scorer gives the probabilities of the definition, however its work is arranged."""
 
 import copy
-import logging
 
 import numpy as np
 import pytest
@@ -10,15 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qabias.errors import QabiasError
-from qabias.models.loading import load_model
-from qabias.scorers import extractive_qa, masked_lm, multiple_choice, nli
+from qabias.scorers import extractive_qa
 from qabias.scorers.base import SpanQuestions
 from qabias.scorers.encoders import EncoderRunner, Pieces, Template, TokenRows
-from qabias.scorers.extractive_qa import MODELS, NEWSQA_HEADER, ExtractiveQAScorer, parse_options
+from qabias.scorers.extractive_qa import NEWSQA_HEADER, ExtractiveQAScorer, parse_options
 from qabias.scorers.registry import load_scorer
 from qabias.scorers.spans import locate
 
-from .tiny_models import CONTEXTS, QUESTIONS, RARE
+from .tiny_models import CONTEXTS, QUESTIONS, first_of
 from .tiny_models import ENCODER_CONFIGS as CONFIGS
 from .tiny_models import load_encoder as load
 from .tiny_models import make_encoder_tokenizer as make_tokenizer
@@ -127,7 +125,7 @@ def assert_close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", first_of("bert", "deberta-v2", *sorted({*CONFIGS} - {"bert", "deberta-v2"}), n=2))
 def test_scores_are_those_of_one_example_at_a_time(kind):
     loaded, items = load(kind), cross()
     scores = ExtractiveQAScorer(loaded).score(items)
@@ -163,13 +161,6 @@ def test_offsets_with_spaces_make_no_difference():
         )
 
 
-def test_some_subjects_are_several_tokens():
-    for kind in ("wordpiece", "bytes", "metaspace"):
-        tokenizer = make_tokenizer(kind)
-        assert len(tokenizer.tokenize(f" {RARE}")) > 2
-        assert len(tokenizer.tokenize(" Mary")) == 1
-
-
 # Nothing but the item matters
 
 
@@ -189,11 +180,6 @@ def test_contexts_that_nobody_asks_about_are_not_read():
     items = cross()
     items.contexts[0] = "Nobody is here."
     assert ExtractiveQAScorer(load("bert")).score(subset(items, np.arange(8, 12))).shape == (4, 2)
-
-
-def test_no_items_give_no_scores():
-    assert ExtractiveQAScorer(load("bert")).score(subset(cross(), np.arange(0))).shape == (0, 2)
-    assert ExtractiveQAScorer(load("bert")).score(cross({}, ())).shape == (0, 2)
 
 
 def test_stats_count_tokens_without_pads():
@@ -432,13 +418,6 @@ def test_a_group_of_counts_and_so_does_the_full_stop():
 # Limits
 
 
-def test_too_long_an_item_is_named():
-    items = cross({"Mary saw James" + " again" * 100 + ".": ("Mary", "James")})
-    for kind, limit in (("bert", 64), ("roberta", 64)):
-        with pytest.raises(QabiasError, match=rf"context 'Mary saw .* are more than the {limit} that model 'tiny'"):
-            ExtractiveQAScorer(load(kind)).score(items)
-
-
 def test_the_longest_row_is_run():
     loaded = load("roberta")
     words = "Mary saw James" + " a" * 64
@@ -447,63 +426,6 @@ def test_the_longest_row_is_run():
     assert len(loaded.tokenizer("Who?", context)["input_ids"]) == 64
     items = cross({context: ("Mary", "James")}, ("Who?",))
     assert_close(ExtractiveQAScorer(loaded).score(items), one_at_a_time(loaded, items))
-
-
-def limit_memory(model, n_tokens, error, monkeypatch):
-    """Let passes of more than `n_tokens` tokens fail."""
-    forward = model.forward
-
-    def limited(**inputs):
-        if inputs["input_ids"].numel() > n_tokens:
-            raise error
-        return forward(**inputs)
-
-    monkeypatch.setattr(model, "forward", limited)
-
-
-@pytest.mark.parametrize(
-    "error", [torch.OutOfMemoryError("CUDA out of memory."), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
-)
-def test_batches_shrink_when_memory_runs_out(error, caplog, monkeypatch):
-    scorer = ExtractiveQAScorer(load("bert"))
-    expected = scorer.score(cross())
-    limit_memory(load("bert").model, 90, error, monkeypatch)
-    with caplog.at_level(logging.WARNING):
-        assert_close(scorer.score(cross()), expected)
-    assert 0 < len(caplog.records) < 10
-    assert "extractive_qa: out of memory; going on with batches of" in caplog.text
-    caplog.clear()
-    scorer.score(cross())
-    assert not caplog.records  # the smaller budget is kept
-
-
-def test_one_row_that_does_not_fit_is_an_error(monkeypatch):
-    scorer = ExtractiveQAScorer(load("bert"))
-    limit_memory(load("bert").model, 5, RuntimeError("not enough memory: you tried to allocate"), monkeypatch)
-    with pytest.raises(QabiasError, match=r"model 'tiny': \d+ tokens do not fit in memory"):
-        scorer.score(cross())
-
-
-def test_other_errors_are_not_taken_for_lack_of_memory(monkeypatch):
-    scorer = ExtractiveQAScorer(load("bert"))
-    limit_memory(load("bert").model, 0, RuntimeError("shapes cannot be multiplied"), monkeypatch)
-    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
-        scorer.score(cross())
-
-
-def test_nan_is_an_error(monkeypatch):
-    loaded = load("bert")
-    scorer = ExtractiveQAScorer(loaded)
-    forward = loaded.model.forward
-
-    def broken(**inputs):
-        answer = forward(**inputs)
-        answer.start_logits = answer.start_logits * float("nan")
-        return answer
-
-    monkeypatch.setattr(loaded.model, "forward", broken)
-    with pytest.raises(QabiasError, match=r"context 'Mary got .*: model 'tiny' answers with NaN"):
-        scorer.score(cross())
 
 
 @pytest.mark.parametrize(
@@ -538,49 +460,3 @@ def test_options_are_read_from_texts_before_a_model_is_loaded():
         load_scorer("extractive_qa", "nowhere", scorer_options={"span": "relaesed"})
     with pytest.raises(QabiasError, match=r"unknown layout 'realeased'; .*did you mean 'released'"):
         load_scorer("extractive_qa", "nowhere", scorer_options={"layout": "realeased"})
-
-
-def test_a_slow_tokenizer_is_refused():
-    class Slow:
-        is_fast = False
-
-    with pytest.raises(QabiasError, match=r"'tiny' does not tell where its tokens lie .* fast tokenizer"):
-        ExtractiveQAScorer(load("bert", tokenizer=Slow()))
-
-
-# Loading
-
-
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_a_saved_model_loads_and_scores_alike(kind, tmp_path):
-    loaded = load(kind)
-    loaded.model.save_pretrained(tmp_path)
-    loaded.tokenizer.save_pretrained(tmp_path)
-    found = load_model(MODELS, str(tmp_path), device="cpu")
-    assert (found.name, found.device, found.dtype, found.version) == (str(tmp_path), "cpu", "float32", "local")
-    assert_close(ExtractiveQAScorer(found).score(cross()), ExtractiveQAScorer(loaded).score(cross()))
-
-
-def test_a_model_without_a_head_for_spans_is_refused(tmp_path):
-    load("bert", "AutoModelForMaskedLM").model.save_pretrained(tmp_path)
-    make_tokenizer("wordpiece").save_pretrained(tmp_path)
-    with pytest.raises(QabiasError, match=r"has no weights for qa_outputs.bias.*trained to answer by spans"):
-        load_model(MODELS, str(tmp_path), device="cpu")
-
-
-@pytest.mark.parametrize(
-    "scorer", [extractive_qa, masked_lm, multiple_choice, nli], ids=lambda scorer: scorer.KIND.name
-)
-@pytest.mark.parametrize(
-    ("model", "options", "message"),
-    [
-        ("no-such/model-anywhere", {}, "'no-such/model-anywhere' cannot be loaded: .*check the name or path"),
-        ("./no/such/folder", {}, "'./no/such/folder' cannot be loaded"),
-        ("./no/such/folder", {"device": "gpu"}, "device 'gpu' is not available"),
-        ("./no/such/folder", {"dtype": "int8"}, "unknown dtype 'int8'; choose one of auto, float32"),
-    ],
-)
-def test_what_cannot_be_loaded_is_one_line(scorer, model, options, message):
-    with pytest.raises(QabiasError, match=message) as caught:
-        load_model(scorer.MODELS, model, **options)
-    assert "\n" not in str(caught.value)

@@ -1,6 +1,6 @@
 """Generated answers are those of the definition, and drawn ones depend on seed, key and number only."""
 
-import logging
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from qabias.scorers.base import TextScorer
 from qabias.scorers.generation import GenerationScorer, GumbelNoise, Writing, parse_mode, parse_writing
 from qabias.scorers.registry import load_scorer
 from tests import tiny_models
-from tests.test_seq2seq_scorer import make_network, make_tokenizer
+from tests.test_seq2seq_scorer import load_tiny as load_seq2seq
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -32,24 +32,14 @@ RECOMMENDED = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def loaded_models(tmp_path_factory):
-    """Models saved with their tokenizers and loaded again."""
-    loaded = {}
-    for kind, name in KINDS.items():
-        folder = str(tmp_path_factory.mktemp(kind))
-        tokenizer = tiny_models.make_tokenizer() if name == "causal" else make_tokenizer(kind)
-        network = tiny_models.make_model(kind) if name == "causal" else make_network(kind, len(tokenizer))
-        network.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        of_name = models.CAUSAL if name == "causal" else models.SEQ2SEQ
-        loaded[kind] = models.load_model(of_name, folder, device="cpu")
-    return loaded
+@cache
+def load_tiny(kind):
+    return tiny_models.load(tiny_models.make_model(kind)) if KINDS[kind] == "causal" else load_seq2seq(kind)
 
 
 @pytest.fixture
-def llama(loaded_models):
-    return loaded_models["llama"]
+def llama():
+    return load_tiny("llama")
 
 
 def one_at_a_time(loaded, prompts, n_new):
@@ -76,8 +66,8 @@ def one_at_a_time(loaded, prompts, n_new):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_likeliest_answer_is_that_of_one_prompt_at_a_time(kind, loaded_models):
-    loaded = loaded_models[kind]
+def test_the_likeliest_answer_is_that_of_one_prompt_at_a_time(kind):
+    loaded = load_tiny(kind)
     expected = one_at_a_time(loaded, PROMPTS, 8)
     assert len(set(expected)) > 1
     for budget in (1, 60, 10_000):
@@ -89,8 +79,8 @@ def test_the_likeliest_answer_is_that_of_one_prompt_at_a_time(kind, loaded_model
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_is_that_of_the_library(kind, loaded_models):
-    loaded = loaded_models[kind]
+def test_it_is_that_of_the_library(kind):
+    loaded = load_tiny(kind)
     config = transformers.GenerationConfig(
         do_sample=False, max_new_tokens=8, pad_token_id=1, eos_token_id=1, forced_bos_token_id=None
     )
@@ -104,8 +94,8 @@ def test_it_is_that_of_the_library(kind, loaded_models):
 
 
 @pytest.mark.parametrize("kind", ["llama", "bart"])
-def test_what_a_model_recommends_is_set_aside_and_kept(kind, loaded_models):
-    loaded = loaded_models[kind]
+def test_what_a_model_recommends_is_set_aside_and_kept(kind):
+    loaded = load_tiny(kind)
     own = loaded.model.generation_config
     expected = one_at_a_time(loaded, PROMPTS, 12)
     loaded.model.generation_config = transformers.GenerationConfig(**{**own.to_dict(), **RECOMMENDED})
@@ -160,10 +150,10 @@ def test_an_answer_ends_at_the_end_token(llama, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_drawn_answers_do_not_depend_on_batch_and_order(kind, loaded_models):
+def test_drawn_answers_do_not_depend_on_batch_and_order(kind):
     def make(**options):
         options = {"samples": 3, "temperature": 1.5, "max_new_tokens": 6, **options}
-        return GenerationScorer(loaded_models[kind], name=KINDS[kind], **options)
+        return GenerationScorer(load_tiny(kind), name=KINDS[kind], **options)
 
     expected = make().generate(PROMPTS, KEYS)
     assert all(len(answers) == 3 for answers in expected)
@@ -236,10 +226,10 @@ def test_samples_are_independent_of_each_other():
 # Limits
 
 
-def test_too_long_prompts_are_named(llama, loaded_models):
+def test_too_long_prompts_are_named(llama):
     with pytest.raises(QabiasError, match="request 'a/9': 664 tokens are more than the 512 that the decoder of model"):
         GenerationScorer(llama, name="causal").generate(["Z" * 600], ["a/9"])
-    bart = loaded_models["bart"]
+    bart = load_tiny("bart")
     with pytest.raises(QabiasError, match="request 'a/9': 302 tokens are more than the 128 that the encoder of model"):
         GenerationScorer(bart, name="seq2seq").generate(["Z" * 300], ["a/9"])
     with pytest.raises(QabiasError, match="request 'a/9': 151 tokens are more than the 128 that the decoder of model"):
@@ -271,22 +261,6 @@ def test_a_tokenizer_without_pad_and_end_is_enough():
     assert tokenizer.pad_token_id is tokenizer.eos_token_id is None
     found = GenerationScorer(bare, name="causal", max_new_tokens=4).generate(PROMPTS, KEYS)
     assert found == one_at_a_time(bare, PROMPTS, 4)
-
-
-def test_batches_shrink_when_memory_runs_out(llama, caplog, monkeypatch):
-    scorer = GenerationScorer(llama, name="causal")
-    expected = scorer.generate(PROMPTS, KEYS)
-    generate = llama.model.generate
-
-    def limited(input_ids, **options):
-        if len(input_ids) > 1:
-            raise torch.OutOfMemoryError("CUDA out of memory.")
-        return generate(input_ids=input_ids, **options)
-
-    monkeypatch.setattr(llama.model, "generate", limited)
-    with caplog.at_level(logging.WARNING):
-        assert scorer.generate(PROMPTS, KEYS) == expected
-    assert "generation: out of memory; going on with batches of" in caplog.text
 
 
 # Options

@@ -1,6 +1,5 @@
 """The masked scorer gives the probabilities of the definition, however its work is arranged."""
 
-import logging
 import warnings
 from dataclasses import replace
 
@@ -9,19 +8,18 @@ import pytest
 import torch
 
 from qabias.errors import QabiasError
-from qabias.models.loading import load_model
 from qabias.scorers import batches, masked_lm
 from qabias.scorers.base import MaskedSentences
-from qabias.scorers.masked_lm import MODELS, MaskedLMScorer, parse_options
+from qabias.scorers.masked_lm import MaskedLMScorer, parse_options
 from qabias.scorers.registry import load_scorer
 
-from .tiny_models import RARE
+from .tiny_models import RARE, first_of
 from .tiny_models import load_encoder as load
 from .tiny_models import make_encoder_tokenizer as make_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-KINDS = ("bert", "distilbert", "electra", "albert", "roberta", "modernbert", "deberta-v2")
+KINDS = first_of("bert", "deberta-v2", "distilbert", "electra", "albert", "roberta", "modernbert", n=2)
 PAIRS = (("Mary", "James"), ("James", "Mary"), ("Mary", RARE), ("Ann", "James"))
 CONTEXTS = [f"{x} got off the flight to visit {y}." for x, y in PAIRS]
 SENTENCES = ["[MASK] was a nurse.", "The [MASK] can never be a senator.", "[MASK]?"]
@@ -203,11 +201,6 @@ def test_one_text_can_be_asked_for_several_pairs():
     assert scores[0, 1] == scores[1, 0]
 
 
-def test_no_items_give_no_scores():
-    scores = MaskedLMScorer(load("bert", "AutoModelForMaskedLM")).score(subset(cross(), np.arange(0)))
-    assert scores.shape == (0, 2)
-
-
 def test_a_tokenizer_that_joins_sentences_is_asked_text_by_text():
     tokenizer = make_tokenizer("unsplit")
     # Without pre-tokens hardly a word is a token of its own; this one is.
@@ -268,47 +261,6 @@ def test_batches_keep_the_logits_small(monkeypatch):
 
 
 # Limits
-
-
-@pytest.mark.parametrize(
-    "error", [torch.OutOfMemoryError("CUDA out of memory."), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
-)
-def test_batches_shrink_when_memory_runs_out(error, caplog, monkeypatch):
-    loaded = load("bert", "AutoModelForMaskedLM")
-    scorer = MaskedLMScorer(loaded)
-    expected = scorer.score(cross())
-    forward = loaded.model.forward
-
-    def limited(**inputs):
-        if inputs["input_ids"].numel() > 60:
-            raise error
-        return forward(**inputs)
-
-    monkeypatch.setattr(loaded.model, "forward", limited)
-    with caplog.at_level(logging.WARNING):
-        assert_close(scorer.score(cross()), expected)
-    assert "masked_lm: out of memory; going on with batches of" in caplog.text
-
-
-def test_too_long_a_text_is_named():
-    items = replace(cross(), texts=[*SENTENCES[:2], "[MASK] was" + " very" * 100 + " poor."])
-    with pytest.raises(QabiasError, match=r"text 'Mary got .* are more than the 64 that model 'tiny' can read"):
-        MaskedLMScorer(load("bert", "AutoModelForMaskedLM")).score(items)
-
-
-def test_nan_is_an_error(monkeypatch):
-    loaded = load("bert", "AutoModelForMaskedLM")
-    scorer = MaskedLMScorer(loaded, topk=10)
-    forward = loaded.model.forward
-
-    def broken(**inputs):
-        answer = forward(**inputs)
-        answer.logits = answer.logits * float("nan")
-        return answer
-
-    monkeypatch.setattr(loaded.model, "forward", broken)
-    with pytest.raises(QabiasError, match=r"text '\[MASK\] was a nurse.': model 'tiny' answers with NaN"):
-        scorer.score(cross())
 
 
 @pytest.mark.parametrize(
@@ -380,22 +332,3 @@ def test_a_tokenizer_without_a_mask_is_refused():
     tokenizer.mask_token = None
     with pytest.raises(QabiasError, match="tokenizer of model 'tiny' has no mask token"):
         MaskedLMScorer(load("bert", "AutoModelForMaskedLM", tokenizer=tokenizer))
-
-
-# Loading
-
-
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_a_saved_model_loads_and_scores_alike(kind, tmp_path):
-    loaded = load(kind, "AutoModelForMaskedLM")
-    loaded.model.save_pretrained(tmp_path)
-    loaded.tokenizer.save_pretrained(tmp_path)
-    found = load_model(MODELS, str(tmp_path), device="cpu", dtype="float32")
-    assert_close(MaskedLMScorer(found).score(cross()), MaskedLMScorer(loaded).score(cross()))
-
-
-def test_a_model_without_a_head_for_masks_is_refused(tmp_path):
-    load("bert").model.save_pretrained(tmp_path)
-    make_tokenizer("wordpiece").save_pretrained(tmp_path)
-    with pytest.raises(QabiasError, match=r"has no weights for cls.predictions.*use a complete masked language model"):
-        load_model(MODELS, str(tmp_path), device="cpu")

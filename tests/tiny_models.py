@@ -3,6 +3,7 @@
 from functools import cache
 from typing import Any
 
+import pytest
 import torch
 import transformers
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -36,6 +37,11 @@ CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
     "bloom": ("BloomConfig", {"hidden_size": 32, "n_layer": 2, "n_head": 4, "initializer_range": 0.2}),
     "mamba": ("MambaConfig", {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 8, "initializer_range": 0.2}),
 }
+
+
+def first_of(*kinds: str, n: int = 1) -> list[Any]:
+    """Parameters of which all but the first `n` are slow."""
+    return [*kinds[:n], *(pytest.param(kind, marks=pytest.mark.slow) for kind in kinds[n:])]
 
 
 @cache

@@ -1,0 +1,318 @@
+"""What every scorer of models does: bounds of memory and length, NaN, loading, whatever it asks."""
+
+import copy
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from qabias.errors import QabiasError
+from qabias.models.loading import CAUSAL, SEQ2SEQ, LoadedModel, load_model
+from qabias.scorers import extractive_qa, masked_lm, multiple_choice, nli
+from qabias.scorers.base import Request
+from qabias.scorers.causal import CausalScorer
+from qabias.scorers.generation import GenerationScorer
+from qabias.scorers.registry import default_scorer, load_scorer
+from qabias.scorers.seq2seq import Seq2SeqScorer
+
+from . import test_causal_scorer, test_extractive_qa_scorer, test_masked_lm_scorer, test_multiple_choice_scorer
+from . import tiny_models as tiny
+from .test_nli_scorer import PAIRS, make_loaded
+from .test_seq2seq_scorer import REQUESTS, load_tiny
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+TEXTS = ("Who was forgetful?", "A baker and a carpenter shared a table at the library.", "The nurse")
+MASKED, SPANS = "AutoModelForMaskedLM", "AutoModelForQuestionAnswering"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A scorer with a model, and what it is asked; `limited` takes so many tokens at once if memory is short."""
+
+    load: Callable[[], LoadedModel]
+    make: Callable[..., Any]
+    ask: Callable[[Any], Any]
+    limited: Callable[[Any], Any] = lambda model: model
+    n_tokens: int = 90
+    place: str = "tiny"
+    too_long: Callable[[Any], Any] | None = None
+
+
+def values(scores):
+    return np.concatenate([score.loglikelihoods for score in scores])
+
+
+def request_of(text):
+    return [Request(text, (" A", " B"), key="Age/9")]
+
+
+def base(model):
+    return model.base_model
+
+
+def causal():
+    return tiny.load(tiny.make_model("llama"))
+
+
+def long_span(scorer):
+    return scorer.score(test_extractive_qa_scorer.cross({"Mary saw James" + " again" * 100: ("Mary", "James")}))
+
+
+def long_mask(scorer):
+    items = test_masked_lm_scorer.cross()
+    texts = [*items.texts[:2], "[MASK] was" + " very" * 100 + " poor."]
+    return scorer.score(replace(items, texts=texts))
+
+
+CASES = {
+    "causal tree": Case(
+        causal,
+        lambda loaded, **options: CausalScorer(loaded, layout="tree", **options),
+        lambda scorer: values(scorer.score(test_causal_scorer.REQUESTS)),
+        base,
+        place="request 'Age/0'",
+        too_long=lambda scorer: scorer.score(request_of("Z" * 600)),
+    ),
+    "causal flat": Case(
+        causal,
+        lambda loaded, **options: CausalScorer(loaded, layout="flat", **options),
+        lambda scorer: values(scorer.score(test_causal_scorer.REQUESTS)),
+        base,
+        place="request 'Age/0'",
+    ),
+    "generation": Case(
+        causal,
+        lambda loaded, **options: GenerationScorer(loaded, name="causal", max_new_tokens=5, **options),
+        lambda scorer: scorer.generate(TEXTS, TEXTS),
+        base,
+        n_tokens=40,
+        too_long=lambda scorer: scorer.generate(["Z" * 600], ["Age/9"]),
+    ),
+    "seq2seq": Case(
+        lambda: load_tiny("bart"),
+        Seq2SeqScorer,
+        lambda scorer: values(scorer.score(REQUESTS)),
+        lambda model: model.get_encoder(),
+        n_tokens=150,
+        place="request 'Age/0'",
+        too_long=lambda scorer: scorer.score(request_of("Z" * 150)),
+    ),
+    "extractive_qa": Case(
+        lambda: tiny.load_encoder("bert"),
+        extractive_qa.ExtractiveQAScorer,
+        lambda scorer: scorer.score(test_extractive_qa_scorer.cross()),
+        place="context 'Mary got",
+        too_long=long_span,
+    ),
+    "masked_lm": Case(
+        lambda: tiny.load_encoder("bert", MASKED),
+        masked_lm.MaskedLMScorer,
+        lambda scorer: scorer.score(test_masked_lm_scorer.cross()),
+        n_tokens=60,
+        place=r"text '\[MASK\] was a nurse.'",
+        too_long=long_mask,
+    ),
+    "multiple_choice": Case(
+        lambda: tiny.load_encoder("bert", "AutoModelForMultipleChoice"),
+        multiple_choice.MultipleChoiceScorer,
+        lambda scorer: values(scorer.score(test_multiple_choice_scorer.REQUESTS)),
+        place="request '0/0', option",
+        too_long=lambda scorer: scorer.score(request_of("Mary saw" + " a" * 100)),
+    ),
+    "nli": Case(
+        lambda: make_loaded("bert"),
+        nli.NLIScorer,
+        lambda scorer: scorer.classify(PAIRS),
+        place="premise '.*' with hypothesis '",
+        too_long=lambda scorer: scorer.classify([("Mary saw" + " a" * 100, "Mary left.")]),
+    ),
+}
+EVERY = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+
+
+def limit_memory(case, model, n_tokens, error, monkeypatch):
+    """Let passes of more than `n_tokens` tokens fail."""
+    part = case.limited(model)
+    forward = part.forward
+
+    def limited(*args, **inputs):
+        tokens = args[0] if args else inputs["input_ids"]
+        if tokens.numel() > n_tokens:
+            raise error
+        return forward(*args, **inputs)
+
+    monkeypatch.setattr(part, "forward", limited)
+
+
+def assert_equal(found, expected):
+    if isinstance(expected, list):
+        assert found == expected
+    else:
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+@EVERY
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError("CUDA out of memory."), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
+)
+def test_batches_shrink_when_memory_runs_out_and_stay_small(case, error, caplog, monkeypatch):
+    loaded = case.load()
+    scorer = case.make(loaded)
+    expected = case.ask(scorer)
+    limit_memory(case, loaded.model, case.n_tokens, error, monkeypatch)
+    with caplog.at_level(logging.WARNING):
+        assert_equal(case.ask(scorer), expected)
+    assert 0 < len(caplog.records) < 10
+    assert "out of memory; going on with batches of" in caplog.text
+    caplog.clear()
+    case.ask(scorer)
+    assert not caplog.records
+
+
+@EVERY
+def test_one_row_that_does_not_fit_and_other_errors_are_errors(case, monkeypatch):
+    loaded = case.load()
+    scorer = case.make(loaded)
+    for error, raised, message in (
+        (RuntimeError("not enough memory: you tried to allocate"), QabiasError, r"tokens do not fit in memory"),
+        (RuntimeError("shapes cannot be multiplied"), RuntimeError, "shapes"),
+    ):
+        with monkeypatch.context() as patch:
+            limit_memory(case, loaded.model, 0, error, patch)
+            with pytest.raises(raised, match=message):
+                case.ask(scorer)
+
+
+@EVERY
+def test_nan_is_an_error_that_names_the_text(case):
+    loaded = case.load()
+    loaded = replace(loaded, model=copy.deepcopy(loaded.model))
+    scorer = case.make(loaded)
+    for weight in loaded.model.parameters():
+        weight.data.fill_(float("nan"))
+    with pytest.raises(QabiasError, match=f"{case.place}.* answers with NaN"):
+        case.ask(scorer)
+
+
+@EVERY
+def test_too_long_a_text_is_named(case):
+    if case.too_long is not None:
+        with pytest.raises(QabiasError, match=r"(Age/9|Mary).* tokens are more than the \d+ that .*'tiny'"):
+            case.too_long(case.make(case.load()))
+
+
+@EVERY
+def test_a_budget_of_nothing_is_refused(case):
+    with pytest.raises(QabiasError, match="token budget 0"):
+        case.make(case.load(), token_budget=0)
+
+
+def test_no_questions_have_no_answers():
+    for name in ("causal tree", "seq2seq", "multiple_choice"):
+        assert CASES[name].make(CASES[name].load()).score([]) == []
+    assert GenerationScorer(causal(), name="causal").generate([], []) == []
+    assert nli.NLIScorer(make_loaded("bert")).classify([]).shape == (0, 3)
+    spans, masks = test_extractive_qa_scorer, test_masked_lm_scorer
+    nothing = np.arange(0)
+    assert CASES["extractive_qa"].make(tiny.load_encoder("bert")).score(spans.cross({}, ())).shape == (0, 2)
+    chosen = masks.subset(masks.cross(), nothing)
+    assert CASES["masked_lm"].make(tiny.load_encoder("bert", MASKED)).score(chosen).shape == (0, 2)
+
+
+# Loading
+
+
+@pytest.mark.parametrize(("name", "case"), [(name, case) for name, case in CASES.items() if name != "generation"])
+def test_a_saved_model_is_known_by_its_head_and_scores_alike(name, case, tmp_path):
+    loaded = case.load()
+    loaded.model.float().save_pretrained(tmp_path)
+    loaded.tokenizer.save_pretrained(tmp_path)
+    expected = case.ask(case.make(loaded))
+    scorer = load_scorer(None, str(tmp_path), device="cpu")
+    assert scorer.name == name.split()[0] == default_scorer(str(tmp_path))
+    assert scorer.model_signature == "local/float32"
+    assert_equal(case.ask(scorer), expected)
+
+
+@pytest.mark.parametrize(
+    ("models", "kind", "head", "message"),
+    [
+        (extractive_qa.MODELS, "bert", MASKED, "qa_outputs.bias.*by spans"),
+        (masked_lm.MODELS, "bert", SPANS, "cls.predictions.*complete masked language model"),
+        (nli.MODELS, "bert", MASKED, "classifier.*to classify pairs"),
+        (nli.MODELS, "roberta", MASKED, "classifier.*to classify pairs"),
+        (multiple_choice.MODELS, "bert", MASKED, "classifier.*for multiple choice"),
+        (multiple_choice.MODELS, "deberta-v2", MASKED, "classifier.*for multiple choice"),
+        (multiple_choice.MODELS, "bert", "AutoModelForSequenceClassification", "trained for multiple choice"),
+        (multiple_choice.MODELS, "gpt2", "AutoModelForCausalLM", "trained for multiple choice"),
+        (CAUSAL, "bert", MASKED, "is a BertForMaskedLM, not a causal language model"),
+    ],
+)
+def test_a_model_with_another_head_is_refused_in_one_line(models, kind, head, message, tmp_path):
+    name, tokenizer, options = tiny.ENCODER_CONFIGS[kind]
+    config = getattr(transformers, name)(**{**tiny.ENCODER_SMALL, **options}, num_labels=3)
+    getattr(transformers, head).from_config(config).save_pretrained(tmp_path)
+    tiny.make_encoder_tokenizer(tokenizer).save_pretrained(tmp_path)
+    with pytest.raises(QabiasError, match=message) as error:
+        load_model(models, str(tmp_path), device="cpu")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("models", "network", "lost", "tokenizer"),
+    [
+        (CAUSAL, lambda: tiny.make_model("llama", tie_word_embeddings=False), "lm_head", tiny.make_tokenizer),
+        (SEQ2SEQ, lambda: load_tiny("t5").model, "EncDecAttention", lambda: load_tiny("t5").tokenizer),
+    ],
+)
+def test_a_model_with_missing_weights_is_refused(models, network, lost, tokenizer, tmp_path):
+    model = network()
+    weights = {name: weight for name, weight in model.state_dict().items() if lost not in name}
+    model.save_pretrained(tmp_path, state_dict=weights)
+    tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(QabiasError, match=f"has no weights for .*{lost}"):
+        load_model(models, str(tmp_path), device="cpu")
+
+
+@pytest.mark.parametrize("models", [CAUSAL, SEQ2SEQ, *(m.MODELS for m in (extractive_qa, masked_lm, nli))])
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        ("no-such/model-anywhere", {}, "no-such/model-anywhere.*check the name or path"),
+        ("./no/such/folder", {}, "'./no/such/folder' cannot be loaded"),
+        ("./no/such/folder", {"device": "gpu"}, "device 'gpu'"),
+        ("./no/such/folder", {"device": "cuda:99"}, "device 'cuda:99'"),
+        ("./no/such/folder", {"dtype": "int8"}, "unknown dtype 'int8'"),
+    ],
+)
+def test_what_cannot_be_loaded_is_one_line(models, model, options, message):
+    with pytest.raises(QabiasError, match=message) as error:
+        load_model(models, model, **options)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["multiple_choice", "nli"])
+def test_a_tokenizer_saved_to_cut_texts_does_not(name, tmp_path):
+    case = CASES[name]
+    loaded = case.load()
+    expected = case.ask(case.make(loaded))
+    loaded.model.save_pretrained(tmp_path)
+    loaded.tokenizer.save_pretrained(tmp_path)
+    cutting = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    cutting.backend_tokenizer.enable_truncation(8)
+    cutting.save_pretrained(tmp_path)
+    assert_equal(case.ask(load_scorer(name, str(tmp_path), device="cpu", dtype="float32")), expected)
+
+
+def test_a_slow_tokenizer_is_refused():
+    class Slow:
+        is_fast = False
+
+    with pytest.raises(QabiasError, match="fast tokenizer"):
+        extractive_qa.ExtractiveQAScorer(tiny.load_encoder("bert", tokenizer=Slow()))
