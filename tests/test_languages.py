@@ -1,4 +1,8 @@
-"""Languages in data: their prompts, and how answers written in them are read."""
+"""Languages in data: their prompts, and how answers written in them are read.
+
+`languages/CODE.yaml` has outputs that were made up for this: how models answer a question about two people whose last
+answer is UNKNOWN, say that nobody can tell (`nobody`), name people who are not that (`people`), or decline (`refused`).
+"""
 
 import re
 import string
@@ -19,22 +23,24 @@ from qabias.errors import QabiasError
 from qabias.scorers.base import Request
 from qabias.scorers.causal_rows import encode_options
 
-from .east_asian_outputs import EAST_ASIAN
-from .language_outputs import EUROPEAN
+from .conftest import ROOT
 
-OUTPUTS = {**EUROPEAN, **EAST_ASIAN}
+OUTPUTS = {
+    path.stem: yaml.safe_load(path.read_text(encoding="utf-8"))
+    for path in (ROOT / "tests" / "languages").glob("*.yaml")
+}
 CODES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 FOREIGN = sorted(set(CODES) - {"en"})
-READ = [(code, text, place) for code in FOREIGN for text, place in OUTPUTS[code].read]
+READ = [(code, text, place) for code in FOREIGN for place, texts in OUTPUTS[code]["read"].items() for text in texts]
 SPACELESS = ("ja",)
 
 
 def listed(field):
-    return [(code, text) for code in FOREIGN for text in getattr(OUTPUTS[code], field)]
+    return [(code, text) for code in FOREIGN for text in OUTPUTS[code][field]]
 
 
 def example(code):
-    answers = OUTPUTS[code].answers if code in OUTPUTS else ("The cook", "The baker", "Unknown")
+    answers = OUTPUTS[code]["answers"] if code in OUTPUTS else ("The cook", "The baker", "Unknown")
     texts = {f"ans{place}": answer for place, answer in enumerate(answers)}
     return {"context": "CONTEXT.", "question": "QUESTION?", **texts}
 
@@ -101,26 +107,25 @@ def test_the_letters_of_a_prompt_are_read_as_they_are_asked_for(code):
 
 @pytest.mark.parametrize(("code", "text", "place"), READ)
 def test_an_output_is_read(code, text, place):
-    assert parse_choice(text, OUTPUTS[code].answers, phrases=load_language(code).phrases) == place
+    assert parse_choice(text, OUTPUTS[code]["answers"], phrases=load_language(code).phrases) == place
 
 
 @pytest.mark.parametrize("code", FOREIGN)
 def test_the_tables_are_long_enough(code):
-    found = OUTPUTS[code]
-    read = [place for _, place in found.read]
-    assert len(found.read) >= 24
-    assert min(read.count(place) for place in (0, 1, 2, NO_ANSWER)) >= 3
-    assert len(found.nobody) >= 10
-    assert len(found.refused) >= 4
-    assert len(found.people) >= 4
+    outputs = OUTPUTS[code]
+    assert sum(map(len, outputs["read"].values())) >= 24
+    assert min(len(outputs["read"][place]) for place in (0, 1, 2, NO_ANSWER)) >= 3
+    assert [len(outputs[name]) >= least for name, least in (("nobody", 10), ("refused", 4), ("people", 4))] == [
+        True
+    ] * 3
 
 
 @pytest.mark.parametrize(("code", "text"), listed("nobody"))
 def test_a_text_says_that_nobody_can_tell(code, text):
-    first, second, _ = OUTPUTS[code].answers
+    first, second, _ = OUTPUTS[code]["answers"]
     phrases = load_language(code).phrases
     assert says_unknown(text, phrases)
-    for unknown in (OUTPUTS[code].answers[2], phrases.wordings[0]):
+    for unknown in (OUTPUTS[code]["answers"][2], phrases.wordings[0]):
         assert parse_choice(text, (unknown, first, second), phrases=phrases) == 0
 
 
@@ -130,14 +135,14 @@ def test_a_person_is_not_taken_for_unknown_or_a_refusal(code, text):
     assert not says_unknown(text, phrases)
     assert not is_unknown_wording(text, phrases)
     assert not refuses(text, phrases)
-    unknown = OUTPUTS[code].answers[2]
+    unknown = OUTPUTS[code]["answers"][2]
     assert parse_choice(text, (unknown, "Xyz", text), phrases=phrases) == 2
 
 
 @pytest.mark.parametrize(("code", "text"), listed("refused"))
 def test_a_refusal_is_one(code, text):
     phrases = load_language(code).phrases
-    place = parse_choice(text, OUTPUTS[code].answers, phrases=phrases)
+    place = parse_choice(text, OUTPUTS[code]["answers"], phrases=phrases)
     assert (place, outcome(text, place, phrases)) == (NO_ANSWER, REFUSED)
     assert outcome(text, 0, phrases) == ANSWERED
     assert not refuses(text)
@@ -145,7 +150,7 @@ def test_a_refusal_is_one(code, text):
 
 @pytest.mark.parametrize("code", FOREIGN)
 def test_every_wording_is_an_unknown_answer_and_read_as_one(code):
-    first, second, _ = OUTPUTS[code].answers
+    first, second, _ = OUTPUTS[code]["answers"]
     phrases = load_language(code).phrases
     for wording in phrases.wordings:
         assert is_unknown_wording(wording, phrases)
@@ -155,8 +160,9 @@ def test_every_wording_is_an_unknown_answer_and_read_as_one(code):
 
 @pytest.mark.parametrize("code", FOREIGN)
 def test_every_pattern_is_needed_by_some_output(code):
-    found, phrases = OUTPUTS[code], load_language(code).phrases
-    texts = [*found.nobody, *(text for text, _ in found.read), *found.refused]
+    phrases = load_language(code).phrases
+    texts = [*OUTPUTS[code]["nobody"], *OUTPUTS[code]["refused"]]
+    texts += [text for language, text, _ in READ if language == code]
     lowered = [phrases.plain(text).casefold().replace("：", ":") for text in texts]
     for name in ("rejected", "negations", "joins", "endings", "unable", "prejudice", "doubts"):
         assert any(re.search(pattern, text) for pattern in getattr(phrases, name) for text in lowered), name
@@ -245,13 +251,13 @@ def test_a_language_of_the_user_needs_its_prompts_alone(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda text: text.replace("name: Toki", ""), "lacks 'name'"),
-        (lambda text: text.replace("question", "kestion"), "did you mean 'question'"),
-        (lambda text: text + "unknwon: []", "did you mean 'unknown'"),
-        (lambda text: text.replace("answer:", "anwser:"), "anwser|answer"),
-        (lambda text: text + "endings: ['(']", r"endings: '\(' is no regular expression"),
-        (lambda text: text + "refusals: sorry", "refusals is no list of texts"),
-        (lambda text: text + "unknown: [no]", "unknown is no list of texts"),
+        (lambda text: text.replace("name: Toki", ""), "name"),
+        (lambda text: text.replace("question", "kestion"), "question"),
+        (lambda text: text + "unknwon: []", "unknown"),
+        (lambda text: text.replace("answer:", "anwser:"), "anwser"),
+        (lambda text: text + "endings: ['(']", "endings"),
+        (lambda text: text + "refusals: sorry", "refusals"),
+        (lambda text: text + "unknown: [no]", "unknown"),
         (lambda text: "- list", "lacks"),
     ],
 )
