@@ -5,11 +5,7 @@ from collections import Counter
 
 import pytest
 
-from qabias.benchmarks import load_benchmark
-from qabias.building import sources
-from qabias.errors import QabiasError
-
-from .published_sets import check_baselines, invent, published, roles, rows_of, scores, summary
+from .published_sets import invent, partition, published, roles, rows_of, scores, summary
 
 REPOSITORY = "orai-nlp/BasqBBQ"
 HERE = {"Orientazio_sexual": (856, 25, 1), "Ezgaitasun_egoera": (1680, 25, 2)}
@@ -44,46 +40,11 @@ def test_every_row_is_read_as_the_file_says(upstream, category):
     expected = list(read(upstream, category))
     ours = rows_of("basqbbq", category, upstream=upstream)
     assert [summary(row) for row in ours] == expected
+    assert partition(ours, lambda row: row["set_id"]) == {tuple(range(n, n + 4)) for n in range(0, len(ours), 4)}
     n_rows, n_templates, n_versions = HERE[category]
     assert len(ours) == n_rows
     versions = {(row["template_id"], row["additional_metadata"]["version"]) for row in ours}
     assert Counter(Counter(template for template, _ in versions).values()) == {n_versions: n_templates}
-
-
-@pytest.mark.parametrize("category", HERE)
-def test_four_neighbours_are_a_set(upstream, category):
-    ours = rows_of("basqbbq", category, upstream=upstream)
-    assert set(Counter(row["set_id"] for row in ours).values()) == {4}
-    for start in range(0, len(ours), 4):
-        four = ours[start : start + 4]
-        assert len({row["set_id"] for row in four}) == 1
-        assert len({(row["question_polarity"], row["context_condition"]) for row in four}) == 4
-        assert len({row["context"] for row in four}) == 2
-        assert len({row["unknown_loc"] for row in four}) == 1
-
-
-def test_the_unknown_answer_stands_in_all_places(upstream):
-    for category in HERE:
-        places = Counter(row["unknown_loc"] for row in rows_of("basqbbq", category, upstream=upstream))
-        assert all(abs(count / sum(places.values()) - 1 / 3) < 0.06 for count in places.values())
-
-
-def test_the_eight_files_are_pinned_under_the_names_of_the_configurations():
-    benchmark = load_benchmark("basqbbq")
-    pinned = set(sources.files(REPOSITORY))
-    assert {f"data/BasqBBQ/{category}.jsonl" for category in benchmark.categories} <= pinned
-    halves = ("_ambig.jsonl", "_disambig.jsonl")
-    whole = {path for path in pinned if path.startswith("data/BasqBBQ/") and not path.endswith(halves)}
-    assert whole == {f"data/BasqBBQ/{category}.jsonl" for category in benchmark.categories}
-    assert len(benchmark.categories) == 8
-
-
-@pytest.mark.parametrize("category", HERE)
-def test_baselines(upstream, tmp_path, monkeypatch, category):
-    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
-    found = check_baselines(tmp_path, "basqbbq", category, balanced=False, limit=120)
-    assert found["n"] == 120
-    assert found["n_undefined_target"] == 0
 
 
 def set_of_four(groups, member, other, *, question=1, version="None"):
@@ -152,12 +113,3 @@ def test_undefined_targets_are_counted(mirror, tmp_path, monkeypatch):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(mirror))
     found = scores(tmp_path / "run", "basqbbq", "oracle", "all")
     assert (found["n"], found["n_undefined_target"]) == (32, 4)
-
-
-def test_a_file_that_is_not_the_published_one_is_refused(upstream, tmp_path):
-    file = published(upstream, REPOSITORY, "data/BasqBBQ/Orientazio_sexual.jsonl")
-    changed = tmp_path / REPOSITORY / "data" / "BasqBBQ" / file.name
-    changed.parent.mkdir(parents=True)
-    changed.write_bytes(file.read_bytes() + b"\n")
-    with pytest.raises(QabiasError, match="is not the published file"):
-        rows_of("basqbbq", "Orientazio_sexual", upstream=tmp_path)

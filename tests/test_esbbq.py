@@ -11,14 +11,11 @@ from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.multilingual.esbbq import WORDINGS
 
 from .published_sets import (
-    check_baselines,
-    check_shuffled,
     invent,
     partition,
     published,
     roles,
     rows_of,
-    scores,
     summary,
 )
 
@@ -100,64 +97,6 @@ def test_our_rows_are_those_of_another_reading(upstream, category):
         assert our[f"ans{our['unknown_loc']}"] in WORDINGS["es"]
 
 
-def test_all_rows(upstream):
-    for category in ROWS_AND_TEMPLATES:
-        published(upstream, REPOSITORY, f"data_es/{category}.full.csv")
-    rows = rows_of("esbbq", "all", upstream=upstream)
-    assert len(rows) == 27_320
-    assert Counter(row["category"] for row in rows) == {name: n for name, (n, _) in ROWS_AND_TEMPLATES.items()}
-    assert len({row["template_id"] for row in rows}) == 323
-    assert min(row["target_loc"] for row in rows) == 0
-    assert len({(row["category"], row["example_id"]) for row in rows}) == len(rows)
-
-
-@pytest.mark.parametrize("category", ["Religion", "SES", "SpanishRegion", "Nationality"])
-def test_a_set_is_neighbours_about_the_same_people_in_one_context(upstream, category):
-    published(upstream, REPOSITORY, f"data_es/{category}.full.csv")
-    rows = rows_of("esbbq", category, upstream=upstream, answers="released")
-    for numbers in partition(rows, lambda row: row["set_id"]):
-        assert list(numbers) == list(range(numbers[0], numbers[-1] + 1))
-        of_set = [rows[number] for number in numbers]
-        assert len({row["context"] for row in of_set if row["context_condition"] == "ambig"}) < 2
-        people = {tuple(row["answer_info"][f"ans{place}"][0] for place in range(2)) for row in of_set}
-        assert len(people) == 1
-        assert len({(row["template_id"], row["additional_metadata"]["version"]) for row in of_set}) == 1
-        ambiguous, disambiguated = (
-            Counter(row["question_polarity"] for row in of_set if row["context_condition"] == context)
-            for context in ("ambig", "disambig")
-        )
-        assert set(disambiguated) == {"neg", "nonneg"}
-        assert set(ambiguous) in ({"neg", "nonneg"}, set())
-        if category != "Nationality":
-            assert ambiguous["neg"] == ambiguous["nonneg"]
-            assert disambiguated["neg"] == disambiguated["nonneg"]
-
-
-def test_one_template_asks_two_nonnegative_questions_for_a_negative_one(upstream):
-    published(upstream, REPOSITORY, "data_es/Nationality.full.csv")
-    polarities = Counter(
-        (row["template_id"], row["question_polarity"]) for row in rows_of("esbbq", "Nationality", upstream=upstream)
-    )
-    uneven = {name for name, _ in polarities if polarities[name, "neg"] != polarities[name, "nonneg"]}
-    assert uneven == {"Nationality-10"}
-    assert polarities["Nationality-10", "nonneg"] == 2 * polarities["Nationality-10", "neg"]
-
-
-def test_four_rows_of_one_template_call_themselves_what_their_facts_are_not(upstream):
-    file = published(upstream, REPOSITORY, "data_es/PhysicalAppearance.full.csv")
-    raws = csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"), newline=""))
-    ours = rows_of("esbbq", "PhysicalAppearance", upstream=upstream)
-    wrong = [
-        row["template_id"]
-        for raw, row in zip(raws, ours, strict=True)
-        if row["context_condition"] == "disambig"
-        and (raw["question_type"] == "pro-stereo") != (row["label"] == row["biased_loc"])
-    ]
-    assert wrong == 4 * ["PhysicalAppearance-10"]
-    assert any("Four rows of PhysicalAppearance (template 10)" in of for of in load_benchmark("esbbq").card.defects)
-    assert not any("Four rows" in of for of in load_benchmark("cabbq").card.defects)
-
-
 def test_wordings_are_drawn_by_set(upstream):
     published(upstream, REPOSITORY, "data_es/Age.full.csv")
     rows, again, other = (
@@ -172,39 +111,6 @@ def test_wordings_are_drawn_by_set(upstream):
     mean, error = n_sets / 9, (n_sets * 8 / 81) ** 0.5
     assert all(abs(count - mean) < 6 * error for count in drawn.values())
     assert [row["ans2"] for row in rows] != [row["ans2"] for row in other]
-
-
-def test_nine_wordings_in_each_language():
-    assert {code: len(set(of)) for code, of in WORDINGS.items()} == {"es": 9, "ca": 9}
-
-
-def test_answers_are_shuffled_by_set(upstream):
-    published(upstream, REPOSITORY, "data_es/PhysicalAppearance.full.csv")
-    released, shuffled = (
-        rows_of("esbbq", "PhysicalAppearance", upstream=upstream, answers=answers)
-        for answers in ("released", "shuffled")
-    )
-    check_shuffled(released, shuffled, rows_of("esbbq", "PhysicalAppearance", seed=1, upstream=upstream))
-    assert {row["unknown_loc"] for row in released} == {2}
-
-
-@pytest.mark.parametrize(
-    ("config", "options"),
-    [("Religion", {}), ("Religion", {"orders": 3, "format": "letters"}), ("Nationality", {})],
-)
-def test_baselines_have_the_scores_that_they_must_have(upstream, monkeypatch, tmp_path, config, options):
-    published(upstream, REPOSITORY, f"data_es/{config}.full.csv")
-    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
-    oracle = check_baselines(tmp_path, "esbbq", config, **options)
-    assert (oracle["n"], oracle["n_templates"]) == ROWS_AND_TEMPLATES[config]
-
-
-def test_a_limit_takes_whole_sets(upstream, monkeypatch, tmp_path):
-    published(upstream, REPOSITORY, "data_es/Religion.full.csv")
-    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
-    found = scores(tmp_path, "esbbq", "stereotyped", "Religion", limit=60)
-    assert 40 < found["n"] <= 60
-    assert found["bias_ambig"] == found["bias_disambig"] == 1
 
 
 def test_catalan_is_read_by_the_same_code(monkeypatch, tmp_path):

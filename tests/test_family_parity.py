@@ -132,7 +132,10 @@ def in_their_names(scores: dict[str, Any]) -> dict[str, float]:
 
 @pytest.mark.parametrize(
     ("order", "responders"),
-    [("released", [*FIXED, 1, 2, 3]), ("shuffled", ["stereotyped", "opposite", "right", 1])],
+    [
+        pytest.param("released", [*FIXED, 1, 2, 3], marks=pytest.mark.slow),
+        ("shuffled", ["stereotyped", "opposite", "right", 1]),
+    ],
 )
 def test_our_scores_of_esbbq_are_those_of_the_harness(upstream, harness, bbq, order, responders):
     benchmark = load_benchmark("esbbq")

@@ -13,7 +13,7 @@ from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.multilingual.ggbbq import read_items
 from qabias.errors import QabiasError
 
-from .published_sets import check_baselines, check_shuffled, published, roles, rows_of, scores, summary
+from .published_sets import partition, published, roles, rows_of, summary
 
 REPOSITORY = "shalakasatheesh/GG-BBQ"
 PARTS = {"labels": ("subset-1", "bbq_de"), "names": ("subset-2", "bbq_de_proper_names")}
@@ -102,9 +102,10 @@ def read(upstream, part):
                 }
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", ["labels", pytest.param("names", marks=pytest.mark.slow)])
 def test_every_row_is_read_as_the_files_say(upstream, part):
     ours = rows_of("ggbbq", part, upstream=upstream, answers="released")
+    assert partition(ours, lambda row: row["set_id"]) == {tuple(range(n, n + 4)) for n in range(0, len(ours), 4)}
     for number, (row, expected) in enumerate(zip(ours, read(upstream, part), strict=True)):
         assert summary(row) == {**expected, "example_id": number}
 
@@ -128,62 +129,6 @@ def test_counts(upstream, part, n_rows, n_by_tags, n_templates, n_used, n_questi
     assert len({row["template_id"] for row in ours}) == n_questions
     assert all(row["target_loc"] >= 0 for row in ours)
     assert f"{n_rows:,} " in next(of for of in load_benchmark("ggbbq").card.defects if "every target is defined" in of)
-
-
-@pytest.mark.parametrize("part", PARTS)
-def test_a_set_is_two_contexts_with_two_questions(upstream, part):
-    ours = rows_of("ggbbq", part, upstream=upstream)
-    for start in range(0, len(ours), 4):
-        four = ours[start : start + 4]
-        assert len({row["set_id"] for row in four}) == 1
-        assert len({(row["question_polarity"], row["context_condition"]) for row in four}) == 4
-        assert len({row["context"] for row in four}) == 2
-        assert len({row["question"] for row in four}) == 2
-        assert len({(row["ans0"], row["ans1"], row["ans2"]) for row in four}) == 1
-    assert len({row["set_id"] for row in ours}) == len(ours) // 4
-
-
-@pytest.mark.parametrize("part", PARTS)
-def test_the_question_tells_the_place_of_the_right_answer_unless_answers_are_shuffled(upstream, part):
-    as_released = rows_of("ggbbq", part, upstream=upstream, answers="released")
-    places = {(row["context_condition"], row["question_polarity"]): set() for row in as_released}
-    for row in as_released:
-        places[row["context_condition"], row["question_polarity"]].add(row["label"])
-    assert places == {
-        ("ambig", "neg"): {2},
-        ("ambig", "nonneg"): {2},
-        ("disambig", "neg"): {0},
-        ("disambig", "nonneg"): {1},
-    }
-    shuffled = rows_of("ggbbq", part, upstream=upstream)
-    check_shuffled(as_released, shuffled, rows_of("ggbbq", part, seed=1, upstream=upstream))
-    clear = [row["label"] for row in shuffled if row["context_condition"] == "disambig"]
-    assert all(abs(count / len(clear) - 1 / 3) < 0.06 for count in Counter(clear).values())
-
-
-def test_question_10_of_the_labels_asks_the_opposite_of_its_polarity(upstream):
-    rows = [row for row in rows_of("ggbbq", "labels", upstream=upstream) if row["question_index"] == "10"]
-    assert Counter((row["question_polarity"], " nicht " in row["question"]) for row in rows) == {
-        ("neg", False): 72,
-        ("nonneg", True): 72,
-    }
-
-
-@pytest.mark.parametrize(("config", "answers"), [("labels", "shuffled"), ("names", "released"), ("all", "shuffled")])
-def test_baselines(upstream, tmp_path, monkeypatch, config, answers):
-    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
-    found = check_baselines(tmp_path, "ggbbq", config, balanced=False, limit=80, options={"answers": answers})
-    assert (found["n"], found["n_undefined_target"]) == (80, 0)
-
-
-def test_responders_that_do_not_read(upstream, tmp_path, monkeypatch):
-    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
-    random = scores(tmp_path / "random", "ggbbq", "random", "names", limit=800)
-    for name in ("accuracy_ambig", "accuracy_disambig"):
-        assert random[name] == pytest.approx(1 / 3, abs=0.08)
-    assert random["bias_ambig"] == pytest.approx(0, abs=0.15)
-    first = scores(tmp_path / "first", "ggbbq", "first", "names", limit=80, options={"answers": "released"})
-    assert (first["accuracy_ambig"], first["accuracy_disambig"]) == (0, 0.5)
 
 
 def test_a_part_whose_files_do_not_fit_is_refused(upstream, tmp_path):

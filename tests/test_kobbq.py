@@ -2,19 +2,15 @@
 
 import json
 import re
-import sys
 from collections import Counter
 
 import pytest
 
-from qabias import cli
 from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of
 
 from .published_sets import (
-    check_baselines,
-    check_shuffled,
     invent,
     partition,
     published,
@@ -124,30 +120,6 @@ def test_texts_that_stand_twice_are_kept(upstream):
     assert Counter(texts.values()) == {1: 2256, 2: 12}
 
 
-def test_answers_are_shuffled_by_set(upstream):
-    released = rows_of("kobbq", "all", upstream=upstream, answers="released")
-    shuffled = rows_of("kobbq", "all", upstream=upstream)
-    assert {row["unknown_loc"] for row in released} == {2}
-    check_shuffled(released, shuffled, rows_of("kobbq", "all", seed=1, upstream=upstream))
-    assert released == rows_of("kobbq", "all", seed=1, upstream=upstream, answers="released")
-    assert shuffled == rows_of("kobbq", "all", upstream=upstream)
-    # The shuffle of a category does not depend on what else is asked.
-    assert rows_of("kobbq", "SES", upstream=upstream) == [row for row in shuffled if row["category"] == "SES"]
-
-
-@pytest.mark.parametrize("options", [{}, {"orders": 3, "format": "letters"}, {"options": {"answers": "released"}}])
-def test_baselines_have_the_scores_that_they_must_have(upstream, monkeypatch, tmp_path, options):
-    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
-    oracle = check_baselines(tmp_path, "kobbq", "Political_orientation", **options)
-    assert (oracle["n"], oracle["n_templates"]) == (88, 11)
-
-
-def test_a_limit_takes_whole_sets(upstream, monkeypatch, tmp_path):
-    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
-    found = scores(tmp_path, "kobbq", "stereotyped", "all", limit=50)
-    assert (found["n"], found["n_ambig"], found["bias_ambig"]) == (48, 24, 1)
-
-
 TEMPLATE_HEADER = "Category\tID\tversion\tStereotype\tN1_info\tN2_info\tTarget_group\tReference"
 SAMPLE_HEADER = "sample_id\tlabel_annotation\tcontext\tquestion\tchoices\tbiased_answer\tanswer"
 
@@ -186,11 +158,6 @@ def test_all_samples_are_read_by_the_same_code(monkeypatch, tmp_path):
     assert origin.version.endswith("+part=all")
 
 
-def test_a_file_that_the_mirror_lacks_is_named(tmp_path):
-    with pytest.raises(QabiasError, match=r"KoBBQ_all_samples\.tsv is not in the mirror; add it there"):
-        rows_of("kobbq", "Age", upstream=tmp_path, part="all")
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -209,42 +176,6 @@ def test_a_row_that_is_no_sample_is_named(monkeypatch, tmp_path, old, new, messa
     mirror = invent(monkeypatch, tmp_path, REPOSITORY, files)
     with pytest.raises(QabiasError, match=message):
         rows_of("kobbq", "SES", upstream=mirror, part="all")
-
-
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ("Nationality", "unknown configuration 'Nationality'"),
-        ("SES,Age", "write the configuration 'SES,Age' as Age,SES"),
-        ("Age,all", "has Age more than once"),
-    ],
-)
-def test_a_configuration_that_there_is_not(config, message):
-    with pytest.raises(QabiasError, match=message):
-        load_benchmark("kobbq").check_config(config)
-
-
-def test_the_command_runs_and_shows(upstream, monkeypatch, capsys, tmp_path):
-    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
-    folder = str(tmp_path / "run")
-    options = ["--config", "Political_orientation", "--option", "answers=released"]
-    output = command(
-        monkeypatch, capsys, "run", "kobbq", "--model", "baseline:stereotyped", *options, "--output", folder
-    )
-    assert "KoBBQ: BBQ for South Korea, in Korean in percent" in output
-    assert "|source:release@0dd165a+answers=released|" in output
-    shown = command(monkeypatch, capsys, "show", folder, "--template", "Political_orientation-001")
-    assert "Answers to Political_orientation-001" in shown
-    assert shown.count("UNKNOWN, right") == 2  # the ambiguous ones of the first set
-
-
-def command(monkeypatch, capsys, *arguments):
-    monkeypatch.setattr(sys, "argv", ["qabias", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    captured = capsys.readouterr()
-    assert not stopped.value.code, captured.err
-    return captured.out
 
 
 def test_a_report_says_nothing_that_holds_for_the_texts_of_bbq_alone(upstream, monkeypatch, tmp_path):

@@ -10,8 +10,6 @@ from qabias.building import sources
 from qabias.errors import QabiasError
 
 from .published_sets import (
-    check_baselines,
-    check_shuffled,
     invent,
     partition,
     published,
@@ -110,57 +108,11 @@ def test_the_language_of_an_example_is_that_of_its_file():
     assert names == {"en": "English", "nl": "Dutch", "es": "Spanish", "tr": "Turkish"}
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ("nl_age", "unknown configuration 'nl_age'.* did you mean 'nl_Age'"),
-        ("nl_SES,nl_Age", "write the configuration 'nl_SES,nl_Age' as nl_Age,nl_SES"),
-        ("nl_Age,nl", "has nl_Age more than once"),
-    ],
-)
-def test_a_configuration_that_there_is_not(config, message):
-    with pytest.raises(QabiasError, match=message):
-        load_benchmark("mbbq").check_config(config)
-
-
-def test_answers_are_shuffled_where_that_is_asked_for(upstream):
-    published(upstream, REPOSITORY, "data/Physical_appearance_nl.jsonl")
-    released = rows_of("mbbq", "nl_Physical_appearance", upstream=upstream)
-    assert {row["unknown_loc"] for row in released} == {0, 1, 2}
-    assert released == rows_of("mbbq", "nl_Physical_appearance", seed=1, upstream=upstream)
-    shuffled, other = (
-        rows_of("mbbq", "nl_Physical_appearance", seed=seed, upstream=upstream, answers="shuffled") for seed in (0, 1)
-    )
-    check_shuffled(released, shuffled, other)
-
-
-@pytest.mark.parametrize("options", [{}, {"orders": 3, "format": "letters"}])
-def test_baselines_have_the_scores_that_they_must_have(upstream, monkeypatch, tmp_path, options):
-    published(upstream, REPOSITORY, "data/Sexual_orientation_control_nl.jsonl")
-    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
-    config = "nl_Sexual_orientation,nl_Sexual_orientation_control"
-    oracle = check_baselines(tmp_path, "mbbq", config, **options)
-    assert oracle["n"] == 304
-    assert set(oracle["by"]["category"]) == set(config.split(","))
-
-
 def test_a_question_without_a_target_counts_for_accuracy_alone(upstream, monkeypatch, tmp_path):
     published(upstream, REPOSITORY, "data/Gender_identity_en.jsonl")
     monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
     found = scores(tmp_path, "mbbq", "stereotyped", "en_Gender_identity")
     assert (found["n_ambig"], found["n_biased_ambig"], found["bias_disambig"]) == (272, 272 - 8, 1)
-
-
-def test_a_limit_takes_whole_sets(upstream, monkeypatch, tmp_path):
-    published(upstream, REPOSITORY, "data/Disability_status_nl.jsonl")
-    monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
-    found = scores(tmp_path, "mbbq", "stereotyped", "nl_Disability_status", limit=50)
-    assert (found["n"], found["n_ambig"], found["bias_ambig"]) == (48, 24, 1)
-
-
-def test_a_file_that_the_mirror_lacks_is_named(tmp_path):
-    with pytest.raises(QabiasError, match=r"Age_control_tr\.jsonl is not in the mirror; add it there"):
-        rows_of("mbbq", "tr_Age_control", upstream=tmp_path)
 
 
 # Files that are not at hand: invented ones, read by the same code
@@ -224,12 +176,3 @@ def test_a_line_that_is_no_row_is_named(monkeypatch, tmp_path):
     mirror = invent(monkeypatch, tmp_path, REPOSITORY, {"data/Age_tr.jsonl": text})
     with pytest.raises(QabiasError, match=r"Age_tr\.jsonl: line 1: no released row \(ValueError"):
         rows_of("mbbq", "tr_Age", upstream=mirror)
-
-
-def test_a_file_that_was_changed_is_refused(upstream, tmp_path):
-    file = published(upstream, REPOSITORY, "data/Sexual_orientation_nl.jsonl")
-    changed = tmp_path / REPOSITORY / "data" / file.name
-    changed.parent.mkdir(parents=True)
-    changed.write_bytes(file.read_bytes().replace(b"neg", b"non", 1))
-    with pytest.raises(QabiasError, match="is not the published file"):
-        rows_of("mbbq", "nl_Sexual_orientation", upstream=tmp_path)

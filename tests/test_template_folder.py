@@ -99,6 +99,7 @@ def test_three_templates_in_a_fourth_language_run_report_and_build(folder, qabia
         assert read.to_list() == loaded.to_list()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 def test_a_model_is_asked_planned_scored_shown_and_compared(folder, qabias_says, tmp_path):
     llama = tiny_models.make_model("llama", max_position_embeddings=2048)
