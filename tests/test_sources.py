@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import socket
-import subprocess
 import threading
 import time
 import urllib.parse
@@ -29,29 +28,12 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CONTENT = "name,word\nZoë,café\n".encode() * 500
 NAMES = (
     "templates/plain file - Age.csv",
-    "truncated_once.csv",
-    "truncated_always.csv",
-    "dies_once.csv",
-    "busy_once.csv",
-    "busy_always.csv",
-    "too_many_once.csv",
-    "altered.csv",
-    "cut_without_length.csv",
-    "missing.csv",
-    "unsized.csv",
-    "endless.csv",
-    "announced.csv",
-    "trickles.csv",
-    "cut_once_without_length.csv",
-    "redirected_nowhere.csv",
-    "redirected_file.csv",
-    "redirected_for_ever.csv",
-    "redirected_once.csv",
-    "busy_once_at_length.csv",
-    "too_many_once_at_length.csv",
-    "redirected_once_at_length.csv",
-    "sign_in.csv",
-    "packed.csv",
+    *(f"truncated_{when}.csv" for when in ("once", "always")),
+    *(f"busy_{when}.csv" for when in ("once", "always", "once_at_length")),
+    *(f"too_many_{when}.csv" for when in ("once", "once_at_length")),
+    *(f"redirected_{how}.csv" for how in ("nowhere", "file", "for_ever", "once", "once_at_length")),
+    *(f"{name}.csv" for name in ("dies_once", "altered", "cut_without_length", "cut_once_without_length", "missing")),
+    *(f"{name}.csv" for name in ("unsized", "endless", "announced", "trickles", "sign_in", "packed")),
 )
 
 
@@ -204,17 +186,9 @@ def test_git_blob_sha1_is_the_id_git_gives(content):
 
 
 def test_git_blob_sha1_of_known_contents():
-    # Both ids are known to every git user: the empty blob, and `echo hello | git hash-object --stdin`.
+    # Known to every git user: the empty blob, and `echo hello | git hash-object --stdin`.
     assert sources.git_blob_sha1(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
     assert sources.git_blob_sha1(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"
-
-
-def test_git_itself_agrees():
-    try:
-        git = subprocess.run(["git", "hash-object", "--stdin"], input=CONTENT, capture_output=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("no git here")
-    assert sources.git_blob_sha1(CONTENT) == git.stdout.decode().strip()
 
 
 def test_every_shipped_pin_is_well_formed():
@@ -258,16 +232,17 @@ def test_the_mirror_next_to_the_checkout_holds_what_is_pinned(upstream):
     assert found > 0
 
 
-def test_unknown_repository_lists_the_known_ones(pins):
-    with pytest.raises(QabiasError, match=r"unknown repository 'someone/date': choose one of someone/data"):
-        sources.fetch("someone/date", "a.csv")
-
-
-def test_unknown_path_names_close_matches(pins):
-    with pytest.raises(QabiasError, match=r"no pinned file 'missing.cvs'; did you mean 'missing.csv'"):
-        sources.fetch(REPOSITORY, "missing.cvs")
-    with pytest.raises(QabiasError, match=r"; sources.files\(\) lists"):
-        sources.fetch(REPOSITORY, "§§§")
+@pytest.mark.parametrize(
+    ("repository", "path", "token"),
+    [
+        ("someone/date", "a.csv", "someone/data"),
+        (REPOSITORY, "missing.cvs", "'missing.csv'"),
+        (REPOSITORY, "§§§", "§§§"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_close_ones(pins, repository, path, token):
+    with pytest.raises(QabiasError, match=token):
+        sources.fetch(repository, path)
 
 
 @pytest.mark.parametrize("path", ["../secret", "/etc/hostname", "templates/../missing.csv", ""])
@@ -306,18 +281,18 @@ def test_a_passing_failure_is_tried_again(server, cache, caplog, name):
 @pytest.mark.parametrize(
     ("name", "tries", "message"),
     [
-        ("truncated_always.csv", 3, r"after 3 tries: the answer was cut off after 100 bytes.*QABIAS_UPSTREAM"),
-        ("busy_always.csv", 3, r"after 3 tries: the server answered 503.*QABIAS_UPSTREAM"),
-        ("sign_in.csv", 1, r"found [0-9a-f]{40}, 36000 bytes\); nothing was kept. A proxy or a sign-in page may have"),
-        ("missing.csv", 1, r"answered 404 .*QABIAS_UPSTREAM"),
-        ("altered.csv", 1, r"expected git blob [0-9a-f]{40}, \d+ bytes; found [0-9a-f]{40}, \d+ bytes"),
-        ("endless.csv", 1, r"endless.csv: the answer has more than 64,000 bytes, which are not read"),
-        ("announced.csv", 1, r"announced.csv: the answer announces 10000000000000 bytes, and more than 64,000 are not"),
-        ("trickles.csv", 3, r"after 3 tries: timed out: no whole answer within 0.5 seconds"),
-        ("redirected_nowhere.csv", 1, r"redirects to what is no address of http; correct QABIAS_UPSTREAM_URL"),
-        ("redirected_file.csv", 1, r"redirects to what is no address of http; correct QABIAS_UPSTREAM_URL"),
-        ("redirected_for_ever.csv", 6, r"redirects more than 5 times; correct QABIAS_UPSTREAM_URL"),
-        ("cut_without_length.csv", 3, r"after 3 tries: the answer was cut off: .*found [0-9a-f]{40}, 100 bytes"),
+        ("truncated_always.csv", 3, "cut off after 100"),
+        ("busy_always.csv", 3, "503"),
+        ("sign_in.csv", 1, "36000"),
+        ("missing.csv", 1, "404"),
+        ("altered.csv", 1, "expected git blob"),
+        ("endless.csv", 1, "64,000"),
+        ("announced.csv", 1, "10000000000000"),
+        ("trickles.csv", 3, "0.5 seconds"),
+        ("redirected_nowhere.csv", 1, "QABIAS_UPSTREAM_URL"),
+        ("redirected_file.csv", 1, "QABIAS_UPSTREAM_URL"),
+        ("redirected_for_ever.csv", 6, "5 times"),
+        ("cut_without_length.csv", 3, "100 bytes"),
     ],
 )
 def test_a_lasting_failure_leaves_nothing_behind(server, cache, monkeypatch, name, tries, message):
@@ -345,20 +320,14 @@ def test_a_file_that_comes_packed_all_the_same_may_be_longer_than_its_pin(server
     assert sources.fetch(REPOSITORY, "packed.csv").read_bytes() == CONTENT
 
 
-def test_a_file_of_unknown_size_has_a_bound_too(server, cache, monkeypatch):
+def test_a_file_of_unknown_size_has_a_bound_that_every_pinned_one_fits(server, cache, monkeypatch, upstream):
+    for repository in sources.pins():
+        for path in sources.files(repository):
+            if sources.pins()[repository]["files"][path]["bytes"] is None and (upstream / repository / path).is_file():
+                assert (upstream / repository / path).stat().st_size < sources.MOST_BYTES
     monkeypatch.setattr(sources, "MOST_BYTES", 1000)
-    with pytest.raises(QabiasError, match="more than 1,000 are not read"):
+    with pytest.raises(QabiasError, match="1,000"):
         sources.fetch(REPOSITORY, "unsized.csv")
-
-
-def test_every_pinned_file_of_unknown_size_fits_the_bound(upstream):
-    unsized = [
-        upstream / repository / path
-        for repository in sources.pins()
-        for path in sources.files(repository)
-        if sources.pins()[repository]["files"][path]["bytes"] is None
-    ]
-    assert all(path.stat().st_size < sources.MOST_BYTES for path in unsized if path.is_file())
 
 
 @pytest.mark.parametrize("name", ["missing.csv", "busy_always.csv", "altered.csv", "endless.csv"])
@@ -371,8 +340,14 @@ def test_secrets_in_the_address_are_not_printed(server, cache, monkeypatch, capl
     assert error.value.__cause__ is None
 
 
-@pytest.mark.parametrize("address", ["user:hunter2@host", "http://user:hunter2@[bad", "ftp://host/x?token=hunter2"])
-def test_secrets_in_an_address_that_is_none_are_not_printed(cache, monkeypatch, address):
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("user:hunter2@host", "http://user:hunter2@[bad", "ftp://host/x?token=hunter2"),
+        *("ftp://127.0.0.1", "file:///somewhere", "127.0.0.1", "http://127.0.0.1:port"),
+    ],
+)
+def test_an_address_that_is_none_is_refused_without_its_secrets(cache, monkeypatch, address):
     monkeypatch.setenv("QABIAS_UPSTREAM_URL", address)
     with pytest.raises(QabiasError, match="QABIAS_UPSTREAM_URL") as error:
         sources.fetch(REPOSITORY, "unsized.csv")
@@ -403,7 +378,7 @@ def test_no_network_names_both_remedies(cache, monkeypatch):
         port = closed.getsockname()[1]
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setenv("QABIAS_UPSTREAM_URL", f"http://127.0.0.1:{port}")
-    with pytest.raises(QabiasError, match=r"check the network, or set QABIAS_UPSTREAM"):
+    with pytest.raises(QabiasError, match="QABIAS_UPSTREAM"):
         sources.fetch(REPOSITORY, "unsized.csv")
     assert stored(cache) == []
 
@@ -413,21 +388,8 @@ def test_a_silent_server_times_out(cache, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("QABIAS_UPSTREAM_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        with pytest.raises(QabiasError, match=r"after 3 tries: .*timed out"):
+        with pytest.raises(QabiasError, match="timed out"):
             sources.fetch(REPOSITORY, "unsized.csv")
-
-
-@pytest.mark.parametrize("address", ["ftp://127.0.0.1", "file:///somewhere", "127.0.0.1"])
-def test_other_kinds_of_address_are_refused(cache, monkeypatch, address):
-    monkeypatch.setenv("QABIAS_UPSTREAM_URL", address)
-    with pytest.raises(QabiasError, match="must begin with http"):
-        sources.fetch(REPOSITORY, "unsized.csv")
-
-
-def test_an_invalid_address_is_named(cache, monkeypatch):
-    monkeypatch.setenv("QABIAS_UPSTREAM_URL", "http://127.0.0.1:port")
-    with pytest.raises(QabiasError, match="correct QABIAS_UPSTREAM_URL"):
-        sources.fetch(REPOSITORY, "unsized.csv")
 
 
 @pytest.mark.parametrize("variable", ["HF_HUB_OFFLINE", "QABIAS_OFFLINE"])
@@ -456,21 +418,16 @@ def test_a_damaged_cached_file_is_never_returned(server, cache):
     path = cached_path(cache, "altered.csv")
     path.parent.mkdir(parents=True)
     path.write_bytes(b"damaged")
-    with pytest.raises(QabiasError, match="did not send the published file"):
+    with pytest.raises(QabiasError, match="altered"):
         sources.fetch(REPOSITORY, "altered.csv")
 
 
-def test_many_fetches_at_once_leave_one_whole_file(server, cache):
-    with ThreadPoolExecutor(8) as pool:
-        paths = list(pool.map(lambda _: sources.fetch(REPOSITORY, "unsized.csv").read_bytes(), range(16)))
-    assert paths == [CONTENT] * 16
-    assert stored(cache) == [cached_path(cache, "unsized.csv")]
-
-
-def test_fetches_at_once_replace_a_damaged_file_without_taking_it_away(server, cache):
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_fetches_at_once_leave_one_whole_file(server, cache, is_damaged):
     path = cached_path(cache, "unsized.csv")
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"damaged")
+    if is_damaged:
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"damaged")
     with ThreadPoolExecutor(8) as pool:
         contents = list(pool.map(lambda _: sources.fetch(REPOSITORY, "unsized.csv").read_bytes(), range(16)))
     assert contents == [CONTENT] * 16
@@ -482,7 +439,7 @@ def test_a_full_disk_is_reported_and_leaves_nothing(server, cache):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     try:
-        with pytest.raises(QabiasError, match=r"cannot write .*unsized.csv.*QABIAS_CACHE"):
+        with pytest.raises(QabiasError, match="QABIAS_CACHE"):
             sources.fetch(REPOSITORY, "unsized.csv")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -518,17 +475,13 @@ def test_a_mirror_is_read_in_place(server, cache, monkeypatch, tmp_path, by_argu
     assert not cache.exists()
 
 
-def test_a_file_missing_in_the_mirror_is_never_downloaded(server, cache, tmp_path):
-    with pytest.raises(QabiasError, match=r"unsized.csv is not in the mirror; .*QABIAS_UPSTREAM"):
+def test_a_file_that_the_mirror_lacks_or_has_altered_is_never_downloaded(server, cache, tmp_path):
+    with pytest.raises(QabiasError, match="not in the mirror"):
         sources.fetch(REPOSITORY, "unsized.csv", upstream_dir=tmp_path)
-    assert not server
-
-
-def test_an_altered_file_in_the_mirror_is_refused(server, cache, tmp_path):
     file = tmp_path / REPOSITORY / "unsized.csv"
     file.parent.mkdir(parents=True)
     file.write_bytes(CONTENT.replace(b"\n", b"\r\n"))
-    with pytest.raises(QabiasError, match=r"not the published file \(expected git blob .*, size unknown; found "):
+    with pytest.raises(QabiasError, match="expected git blob"):
         sources.fetch(REPOSITORY, "unsized.csv", upstream_dir=tmp_path)
     assert not server
 
