@@ -14,7 +14,7 @@ DEMO_BBNLI ?= 400
 # `make bench QUICK=1` checks on small samples that all sides give the same figures; its times mean nothing.
 # `make campaign QUICK=1` does one of twenty of every kind.
 QUICK ?=
-SPEED := callback_overhead causal_vs_lm_eval compare_many inspect_logs peers plan_from_sample plan_vs_run report_speed servers share_of_dense unqover_generate unqover_score
+SPEED := callback_overhead causal_vs_lm_eval compare_many inspect_logs peers plan_from_sample report_speed servers share_of_dense unqover_generate unqover_score
 SIMULATIONS := coverage power checks
 
 .PHONY: help demo test test-all check format data docs notebook bench simulate campaign compat clean

@@ -35,7 +35,7 @@ ROOMS = {
     "report": "what people read: pages, cards of notebooks, scores and comparisons in the terminal",
     "inspect_tasks": "the benchmarks as tasks of inspect_ai",
     "suites": "several runs by one command: the experiments of the papers, published and parallel texts",
-    "planning": "tokens, time and cost of a run before it is started",
+    "planning": "requests, tokens and cost of a server before it is asked",
     "devices": "proof of a device: scorers held against float64, plain loops and what the device can do",
     "api": "from Python: `import qabias`, results with tables, figures and answers",
     "testing": "assertions about results, for tests and release pipelines",

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qabias.comparison.detectable import detectable_difference
+from qabias.comparison.paired_tests import detectable_difference
 from qabias.share.metrics.bbq import summary as bbq
 from qabias.share.metrics.bbq.intervals import POWER, detectable, limits
 from qabias.share.metrics.shared.intervals import Interval, Moves, Spread, of_difference

@@ -40,7 +40,7 @@ def write(path: str, n_samples: int) -> None:
     from inspect_ai.log import write_eval_log
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
-    from qabias.inspect_tasks.asking import ask
+    from qabias.inspect_tasks.questions import load_questions
     from qabias.inspect_tasks.tasks import make_task
 
     outputs = [ModelOutput.from_content("mockllm", text) for text in (*LETTERS, UNREAD)]
@@ -52,7 +52,7 @@ def write(path: str, n_samples: int) -> None:
         (log,) = evaluate(task, model=model, log_dir=folder, display="none")
         answered = list(log.samples or [])
     limit = None if n_samples == N_EXAMPLES else n_samples
-    asked = ask("bbq", source="bundled", limit=limit)
+    asked = load_questions("bbq", source="bundled", limit=limit)
     log.samples = [
         sample.model_copy(update={"id": of.key, "input": of.prompt, "metadata": asked.metadata(of)})
         for of, sample in zip(asked.questions, cycle(answered), strict=False)

@@ -3,14 +3,13 @@
 An encoder with random weights answers UnQover's gender set, 1,372,000 rows of four questions. The time of a run is a
 fixed part, that of a run of 4 rows, and a part by row. The latter comes from `--shard 0/100`, one of a hundred shares
 of the very run, less a smaller share: rows drawn at random (`--limit`) have fewer texts in common, and take longer.
-The table has the ratio of the real time of the whole run to the one foretold. The tokens of some rows must be those
-that `qabias plan --exact` foretells.
+The table has the ratio of the real time of the whole run to the one foretold.
 
     python -m speed.plan_from_sample
     python -m speed.plan_from_sample --quick
 
-Exits with 1 if tokens differ, or if the time of the whole run is more than 10 % from the one foretold. A quick check
-takes few rows and does not look at the times.
+Exits with 1 if the time of the whole run is more than 10 % from the one foretold. A quick check takes few rows and
+does not look at the times.
 """
 
 import sys
@@ -23,8 +22,7 @@ from qabias.benchmarks import load_benchmark
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.support.outputs import ANSWERS_FOLDER
-from speed.options import add_threads, make_parser, threads_of, verdict
-from speed.plan_vs_run import predict, run
+from speed.options import add_threads, make_parser, threads_of
 from speed.processes import Measured, measured
 from speed.random_models import make_bert, make_tokenizer
 
@@ -80,9 +78,6 @@ def main() -> int:
         folder = Path(temporary)
         model = folder / "model"
         save_model(model, threads_of(options))
-        sample = arguments_of(model, QUICK_ROWS)
-        planned = predict(sample, "cpu", measure=False).tokens
-        tokens, _ = run(sample, "cpu")
         few = run_whole(model, folder / "few", FEW)
         shares = [run_whole(model, folder / f"of-{share}", limit, share) for share in SHARES]
         answered = [rows_of(folder / f"of-{share}") for share in SHARES]
@@ -91,15 +86,13 @@ def main() -> int:
     by_row = (shares[1].seconds - shares[0].seconds) / more if more else 0.0
     foretold = few.seconds + by_row * (rows - FEW)
     title = f"{load_benchmark(BENCHMARK).title}, {CONFIG}, BERT {LAYERS} x {WIDTH}"
-    print(f"{title}: tokens of {QUICK_ROWS:,} rows: {planned:,.0f} planned, {tokens:,} run")
+    print(title)
     print(f"{'rows':>12}{'seconds':>10}{'foretold':>10}{'memory, MB':>13}")
     for n, found in zip((FEW, *answered), (few, *shares), strict=True):
         print(f"{n:>12,}{found.seconds:>10.1f}{'':>10}{found.memory / 1e6:>13,.0f}")
     print(f"{rows:>12,}{whole.seconds:>10.1f}{foretold:>10.1f}{whole.memory / 1e6:>13,.0f}")
     ratio = whole.seconds / foretold
     print(f"ratio {ratio:.2f}")
-    if planned != tokens:
-        return verdict(wrong=True)
     if not options.quick and abs(ratio - 1) > BOUND:
         print(f"the time is more than {BOUND:.0%} from the one foretold", file=sys.stderr)
         return 1

@@ -21,11 +21,16 @@ settings.load_profile("qabias")
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Commands that tests call read the mirror as the tests do, as in CI.
+_MIRROR = ROOT.parent / "shared" / "upstream"
+if "QABIAS_UPSTREAM" not in os.environ and _MIRROR.is_dir():
+    os.environ["QABIAS_UPSTREAM"] = str(_MIRROR)
+
 
 @pytest.fixture(scope="session")
 def upstream() -> Path:
     """The local mirror of the published files; a test that needs it is skipped where there is none."""
-    folder = Path(os.environ.get("QABIAS_UPSTREAM") or ROOT.parent / "shared" / "upstream")
+    folder = Path(os.environ.get("QABIAS_UPSTREAM") or _MIRROR)
     if not (folder / "nyu-mll" / "BBQ").is_dir():
         pytest.skip(f"no mirror of the published files at {folder} (set QABIAS_UPSTREAM)")
     return folder

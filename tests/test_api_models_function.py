@@ -370,9 +370,7 @@ def test_what_makes_no_sense_with_a_function_is_refused(more, message):
     [
         (("run", "bbq", "--model", "function:x"), r"a function is given from Python: qabias.run(..., model=FUNCTION"),
         (("run", "bbq", "--model", "x", "--scorer", "function"), "a function is given from Python"),
-        (("plan", "bbq", "--model", "function:x"), "the scorer function runs no model on this machine"),
         (("run", "paper:bbq", "--models", "function:x"), "does not ask models like 'function:x' (function)"),
-        (("familiarity", "bbq", "--model", "function:x"), "function:x is asked by the scorer function"),
     ],
 )
 def test_the_command_line_says_that_a_function_is_given_from_python(command, message, upstream, tmp_path, monkeypatch):

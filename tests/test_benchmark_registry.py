@@ -55,9 +55,3 @@ def test_one_that_cannot_be_imported_is_named_and_does_not_stop_the_others(insta
         result = CliRunner().invoke(app, ["list"])
     assert result.exit_code == 0
     assert "unqover:" in result.output
-
-
-def test_no_benchmark_has_the_source_that_is_to_be_planned():
-    result = CliRunner().invoke(app, ["plan", "all", "--source", "offical", "--parameters", "1e9"])
-    assert isinstance(result.exception, QabiasError)
-    assert str(result.exception).endswith("did you mean 'official'?")

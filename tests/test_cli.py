@@ -256,7 +256,7 @@ PUSH = ["--to", "org/name", "--dry-run"]
     [
         (["run", "bqb"], "bqb", "bbq"),
         (["build", "bnli", "--output", "x"], "bnli", "bbnli"),
-        (["plan", "unqovr"], "unqovr", "unqover"),
+        (["plan", "unqovr", "--detect", "0.1"], "unqovr", "unqover"),
         (["score", "answers.csv", "--benchmark", "bbq-nli"], "bbq-nli", "bbq_nli"),
         ([*RUN, "--config", "Religon"], "Religon", "Religion"),
         ([*RUN, "--source", "offical"], "offical", "official"),
@@ -267,7 +267,6 @@ PUSH = ["--to", "org/name", "--dry-run"]
         (["run", "bbq", "--model", "baseline:stereotype"], "stereotype", "stereotyped"),
         (["run", "paper:bqb"], "paper:bqb", "paper:bbq"),
         (["run", "paper:bbq", "--models", "unifiedqa-11"], "unifiedqa-11", "unifiedqa-11b"),
-        (["plan", "paper:unqver"], "paper:unqver", "paper:unqover"),
         (["show", "RUN", "--table", "bias_by_categry"], "bias_by_categry", "bias_by_category"),
         (["show", "RUN", "--template", "Ag-01"], "Ag-01", "Age-01"),
         (["export", "RUN", "--table", "bias_by_categry"], "bias_by_categry", "bias_by_category"),

@@ -2,15 +2,10 @@
 
 import json
 
-import numpy as np
 import pytest
 
-from qabias.benchmarks.pairs import mean_of_pairs, pair_of_counts
-from qabias.comparison import compare, many, neighbours
-from qabias.comparison.neighbours import Neighbours
-from qabias.comparison.paired_tests import N_PERMUTATIONS, differences, holm
-from qabias.comparison.ranking import joint
-from qabias.comparison.ranking_tables import RANKING
+from qabias.comparison import compare, tables
+from qabias.comparison.ranking_tests import RANKING
 from qabias.errors import QabiasError
 from qabias.report.card import comparison_card
 from qabias.report.writing import write_comparison
@@ -24,8 +19,7 @@ BBQ = ("stereotyped", "random", "unknown")
 @pytest.fixture
 def two_are_many(monkeypatch):
     """Runs stand below each other from three on."""
-    for module in ("qabias.comparison", "qabias.comparison.ranking_tables"):
-        monkeypatch.setattr(f"{module}.MOST_BESIDE", 2)
+    monkeypatch.setattr("qabias.comparison.MOST_BESIDE", 2)
 
 
 def folders_of(compared_runs, benchmark, names):
@@ -63,9 +57,10 @@ def test_every_score_is_that_of_the_tables_side_by_side(compared_runs, benchmark
 
 def test_there_are_no_figures_and_no_differences_and_a_note_says_so(compared_runs, two_are_many):
     comparison = compare(folders_of(compared_runs, "bbq", BBQ))
-    tables = comparison.analysis.tables
-    assert not [table.name for table in tables if table.figure or table.name.startswith("difference_")]
-    assert comparison.analysis.notes == tuple(many.many_notes(3))
+    assert not [
+        table.name for table in comparison.analysis.tables if table.figure or table.name.startswith("difference_")
+    ]
+    assert comparison.analysis.notes == tuple(tables.many_notes(3))
     assert comparison.by_run == ()
 
 
@@ -104,14 +99,14 @@ def test_a_note_of_several_runs_stands_once(compared_runs, tmp_path, two_are_man
     notes = compare(copies).analysis.notes
     assert notes[-1] == "baseline:stereotyped, baseline:random and baseline:unknown: The log was cut off."
     names = [f"run {number}" for number in range(1200)]
-    assert many.notes_by_run(names, [["Cut."]] * 1200) == ["1,200 runs (run 0, run 1, run 2, ...): Cut."]
-    assert many.notes_by_run(["one", "other"], [["A.", "B."], ["B."]]) == ["one: A.", "one and other: B."]
+    assert tables.notes_by_run(names, [["Cut."]] * 1200) == ["1,200 runs (run 0, run 1, run 2, ...): Cut."]
+    assert tables.notes_by_run(["one", "other"], [["A.", "B."], ["B."]]) == ["one: A.", "one and other: B."]
 
 
 def test_many_runs_that_lack_answers_are_counted():
     notes = [f"run {number}: only 50.0 % of 20 answered." for number in range(400)]
-    assert many.missing_by_run(notes[:10]) == notes[:10]
-    *first, last = many.missing_by_run(notes)
+    assert tables.missing_by_run(notes[:10]) == notes[:10]
+    *first, last = tables.missing_by_run(notes)
     assert first == notes[:10]
     assert last == "390 runs more with less than 98 % answered; the table of written answers has all."
 
@@ -158,73 +153,3 @@ def test_the_page_has_all_runs_and_the_terminal_the_first_ones(
 def find_named(content, name):
     (table,) = [of for of in content["tables"] if of["name"] == name]
     return table
-
-
-# Neighbours
-
-
-def mean(sums):
-    """The mean of ten answers to each cluster."""
-    return {"mean": np.asarray(sums, dtype=float)[..., 0] / np.asarray(sums, dtype=float)[..., 1]}
-
-
-def runs_of(*sums):
-    """The joint runs of models from the sums of their answers by cluster."""
-    counts = [np.stack([np.asarray(of, dtype=float), np.full(len(of), 10.0)], axis=1) for of in sums]
-    return joint([pair_of_counts([counts[0], other], mean) for other in counts[1:]])
-
-
-def test_a_pair_of_two_other_runs_is_made_of_their_counts():
-    rng = np.random.default_rng(1)
-    sums = rng.integers(0, 10, (3, 9))
-    drawn, kept = rng.random((4, 9)), rng.integers(0, 2, (4, 9)).astype(float)
-    found = runs_of(*sums).pair(1, 2)
-    expected = runs_of(*sums[1:]).pair(0, 1)
-    for ours, theirs in ((found.first(drawn), expected.first(drawn)), (found.second(drawn), expected.second(drawn))):
-        np.testing.assert_array_equal(ours["mean"], theirs["mean"])
-    for ours, theirs in zip(found.exchanged(kept), expected.exchanged(kept), strict=True):
-        np.testing.assert_array_equal(ours["mean"], theirs["mean"])
-
-
-def test_a_mean_of_wordings_is_made_of_the_counts_of_all():
-    rng = np.random.default_rng(2)
-    wordings = rng.integers(0, 10, (2, 2, 6, 1)) * 1.0
-
-    def score(sums):
-        return {"sum": np.asarray(sums)[..., 0]}
-
-    pair = mean_of_pairs([pair_of_counts(list(of), score) for of in wordings])
-    turned = pair.again(pair.counted[1], pair.counted[0])
-    once = np.ones((1, 6))
-    assert turned.first(once)["sum"] == pair.second(once)["sum"] == wordings[:, 1].sum(axis=(1, 2)).mean()
-
-
-def test_with_few_tests_p_values_are_those_of_the_differences():
-    rng = np.random.default_rng(3)
-    sums = rng.integers(0, 10, (2, 20))
-    tested = Neighbours(runs_of(*sums), {"mean": 1.0}, 5).p_values(0, 1)["mean"]
-    pair = runs_of(*sums).pair(0, 1)
-    assert tested == differences(pair, {"mean": 1.0})["mean"].p
-
-
-def test_among_a_thousand_neighbours_those_that_differ_are_told_apart():
-    """10,000 exchanges give no p-value below 0.0001, which adjusted for 999 tests is 0.1."""
-    better = runs_of([4] * 30, [8] * 30)
-    adjusted = [Neighbours(better, {"mean": 1.0}, n).p_values(0, 1)["mean"] * n for n in (1, 250, 999, 5000)]
-    assert adjusted[0] == 1 / (N_PERMUTATIONS + 1)
-    assert all(p <= 0.0251 for p in adjusted)
-    assert holm([adjusted[2] / 999, *[1.0] * 998])[0] < 0.05
-
-
-def test_a_small_p_value_that_is_computed_anew_is_as_rare_as_it_says(monkeypatch):
-    monkeypatch.setattr(neighbours, "_SMALL", 0.3)
-    monkeypatch.setattr(neighbours, "_N_FIRST", 100)
-    monkeypatch.setattr(neighbours, "N_PERMUTATIONS", 50)
-    rng = np.random.default_rng(4)
-    found = []
-    for _ in range(400):
-        cluster = rng.normal(5, 3, 20)
-        one, other = cluster + rng.normal(0, 1, (2, 20))
-        found.append(Neighbours(runs_of(one, other), {"mean": 10.0}, 5).p_values(0, 1)["mean"])
-    for share in (0.05, 0.1, 0.3):
-        assert np.mean(np.array(found) <= share) <= share + 3 * np.sqrt(share * (1 - share) / 400)

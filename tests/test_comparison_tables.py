@@ -10,8 +10,8 @@ import pytest
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.unqover.sets import shared_tables
 from qabias.comparison import compare, read_runs
-from qabias.comparison.joined import MOST_ROWS, SECTION, joined_tables
 from qabias.comparison.paired import Answers
+from qabias.comparison.tables import MOST_ROWS, SECTION, joined_tables
 from qabias.report.writing import write_comparison
 from qabias.runs.arguments import RunArguments
 from qabias.runs.means import measures_of
@@ -59,7 +59,7 @@ def asked_rows(folder):
     table = answers.examples(one)
     return [
         {**row, "prediction": prediction}
-        for row, prediction in zip(table.to_pylist(), answers.of(one)["prediction"].to_pylist(), strict=True)
+        for row, prediction in zip(table.to_pylist(), answers.of_run(one)["prediction"].to_pylist(), strict=True)
     ]
 
 

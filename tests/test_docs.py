@@ -40,7 +40,6 @@ FOREIGN = (
     "python -m llama_cpp.server",
     "python -m pytest",
     "python -m sglang.launch_server",
-    "helm-run",
     "inspect eval",
     "lm_eval",
     "pip",

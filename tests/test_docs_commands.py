@@ -136,14 +136,12 @@ def folder(tmp_path, monkeypatch):
 def concrete(command, stand_ins, server_url, page, number):
     """The command with small models, a small sample and a folder of its own."""
     words = [stand_ins.get(word, word).replace("http://localhost:8000/v1", server_url) for word in command]
-    if words[1] in ("run", "familiarity"):
+    if words[1] == "run":
         words += ["--limit", str(LIMIT)]
     if words[1] == "run" and "--output" not in words and "--shard" not in words:
         words += ["--output", f"done/{page.stem}-{number}"]
     if words[1] == "push":
         words += ["--dry-run"]
-    if words[1] == "plan":
-        words += ["--limit", "40"]
     if "reason" in words:  # a small model never comes to an end
         words += ["--option", "max_new_tokens=16"]
     if words[1] == "check-device":
@@ -170,7 +168,7 @@ def test_commands_do_what_they_say(page, stand_ins, server_url, folder, logs, mo
     for number, command in enumerate(commands_to_run(page)):
         named = [name for name in NAMED_RUNS if name in command and command[1] == "compare"]
         words = [*command, *(NAMED_RUNS[name][0] for name in named)]
-        of_the_authors = {"familiarity", "official", "release", *PUBLISHED} & set(re.split("[ ,/]", " ".join(words)))
+        of_the_authors = {"official", "release", *PUBLISHED} & set(re.split("[ ,/]", " ".join(words)))
         if of_the_authors and not has_upstream:
             continue  # would download them
         if command[:2] == ["qabias", "merge"]:

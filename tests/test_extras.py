@@ -78,8 +78,6 @@ def test_what_asks_no_model_works_without_any_extra(tmp_path):
         (("run", "bbq", "--model", "some/model"), MISSING, "local"),
         (("run", "bbq", "--model", "smollm2"), MISSING, "demo"),
         (("run", "bbq", "--model", "smollm2"), ["gguf"], "demo"),
-        (("plan", "bbq", "--model", "some/model"), MISSING, "local"),
-        (("familiarity", "bbq", "--model", "some/model"), MISSING, "local"),
         (("build", "bbnli", "--output", "folder"), MISSING, "build"),
     ],
 )

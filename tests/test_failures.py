@@ -216,8 +216,7 @@ def test_a_partial_table_says_in_its_first_line_how_much_it_covers(called, tmp_p
         ([*RUN, "--shard", "\u0663/\u0664"], "is not of the form i/n"),
         ([*RUN, "--option", "x" * 1000], "... (1,002 characters) is not of the form NAME=VALUE"),
         (["run", "bbq", "--config", "y" * 1000], "... (1,002 characters): choose one of"),
-        (["plan", "bbq", "--config", "nope"], "unknown configuration 'nope'"),
-        (["plan", "bbq", "--format", "nope"], "unknown format 'nope'"),
+        (["plan", "bbq", "--detect", "0.1", "--config", "nope"], "unknown configuration 'nope'"),
         (["show", "bad-\udcff"], "the argument 'bad-\\udcff' is not UTF-8"),
     ],
 )

@@ -14,7 +14,7 @@ from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.caveats import format_mde, imbalance
 from qabias.benchmarks.findings import findings, listed, t_quantile
 from qabias.comparison import compare
-from qabias.comparison.detectable import unseen
+from qabias.comparison.paired_tests import unseen
 from qabias.report.writing import write_combined_report, write_comparison, write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run

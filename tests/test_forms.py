@@ -309,10 +309,11 @@ def test_the_comparison_waits_for_all_shares_of_both_runs(upstream, tmp_path):
             ("run", "bbq", "--source", ","),
             "sources ',': name one of official, release and one of bundled, such as official,bundled",
         ),
-        (("familiarity", "unqover"), "unqover has no parallel form to be familiar with; of the benchmarks bbq has$"),
-        (("familiarity", "bqb"), "did you mean 'bbq'"),
         (("run", "unqover", "--source", "official,bundled"), "unqover has no sources that are forms.* choose bbq$"),
-        (("plan", "bbq", "--source", "official,bundled"), "one source at a time, not 'official,bundled'"),
+        (
+            ("plan", "bbq", "--detect", "0.1", "--source", "official,bundled"),
+            "one source at a time, not 'official,bundled'",
+        ),
     ],
 )
 def test_what_are_no_two_forms_is_refused_before_anything_is_done(words, message, capsys, monkeypatch, tmp_path):

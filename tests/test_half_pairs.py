@@ -9,7 +9,7 @@ import qabias
 from qabias.answers.outcomes import Written, whole
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.batched import batched
-from qabias.logs.recognise import read_log
+from qabias.logs.detect import read_log
 
 from .batch_service import result, write
 

@@ -19,9 +19,9 @@ from inspect_ai._util.registry import registry_info
 from inspect_ai.model import ContentReasoning, ContentText
 
 from qabias.benchmarks import benchmark_names, load_benchmark, locate
-from qabias.inspect_tasks import asking
+from qabias.inspect_tasks import questions
 from qabias.inspect_tasks._registry import make_tasks
-from qabias.inspect_tasks.asking import ask
+from qabias.inspect_tasks.questions import load_questions
 from qabias.inspect_tasks.tasks import make_task
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
@@ -260,26 +260,26 @@ def test_the_entry_point_has_a_task_for_every_benchmark():
 
 
 def test_questions_are_those_that_a_run_asks():
-    assert [question.key for question in ask("bbq", **AGE).questions] == [
+    assert [question.key for question in load_questions("bbq", **AGE).questions] == [
         f"{row['category']}/{row['example_id']}" for row in rows_of("bbq", **AGE).to_pylist()
     ]
 
 
 def test_tasks_that_are_evaluated_in_turn_keep_their_questions(monkeypatch):
     loaded = []
-    load = asking.load_examples
-    monkeypatch.setattr(asking, "load_examples", lambda *chosen: loaded.append(chosen) or load(*chosen))
+    load = questions.load_examples
+    monkeypatch.setattr(questions, "load_examples", lambda *chosen: loaded.append(chosen) or load(*chosen))
     # Arguments that no other test uses, of which nothing can be there.
-    facts = [ask("bbq", config="Age", limit=8, seed=seed).facts for seed in (901, 902, 903)]
-    scorers, metrics = ([asking.Asking(None) for _ in facts] for _ in range(2))
+    facts = [load_questions("bbq", config="Age", limit=8, seed=seed).facts for seed in (901, 902, 903)]
+    scorers, metrics = ([questions.QuestionCache(None) for _ in facts] for _ in range(2))
     loaded.clear()
     for _ in range(4):
         for of_task, scorer, metric in zip(facts, scorers, metrics, strict=True):
-            assert scorer.of(of_task) is metric.of(of_task)
-            assert scorer.of(of_task).arguments.seed == of_task["seed"]
+            assert scorer.get(of_task) is metric.get(of_task)
+            assert scorer.get(of_task).arguments.seed == of_task["seed"]
     # The questions of the last task were still there, the others are loaded once for scorer and metric.
     assert len(loaded) <= 3
-    kept = weakref.ref(scorers[0].of(facts[0]))
+    kept = weakref.ref(scorers[0].get(facts[0]))
     del scorers, metrics
     gc.collect()
     assert kept() is None

@@ -13,10 +13,10 @@ pytest.importorskip("inspect_ai", reason="inspect_ai is not installed (pip insta
 
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.task_logs import own_answers
-from qabias.inspect_tasks.asking import ask
+from qabias.inspect_tasks.questions import load_questions
 from qabias.inspect_tasks.tasks import make_task
 from qabias.logs import Sample
-from qabias.logs.recognise import read_log
+from qabias.logs.detect import read_log
 from qabias.runs.logged import collect_log
 from qabias.runs.other_tool import other_figures
 from qabias.runs.run import scores_of
@@ -65,7 +65,7 @@ def side_by_side(log):
     ],
 )
 def test_a_log_has_the_scores_that_it_shows(tmp_path, benchmark, arguments, names):
-    asked = ask(benchmark, **arguments)
+    asked = load_questions(benchmark, **arguments)
     log = evaluate(make_task(benchmark, arguments), says_of(asked), tmp_path)
     shown = metrics_of(log)
     found, scores = scores_of_log(next(tmp_path.glob("*.eval")))
@@ -78,7 +78,7 @@ def test_a_log_has_the_scores_that_it_shows(tmp_path, benchmark, arguments, name
 
 
 def log_of(tmp_path, arguments, says=None, **options):
-    asked = ask("bbq", **arguments)
+    asked = load_questions("bbq", **arguments)
     evaluate(make_task("bbq", arguments), says or says_of(asked), tmp_path, **options)
     return read_log(next(tmp_path.glob("*.eval")))
 
@@ -94,7 +94,7 @@ def log_of(tmp_path, arguments, says=None, **options):
     ],
 )
 def test_every_score_stands_beside_the_one_here(tmp_path, benchmark, arguments, groups):
-    log = evaluate(make_task(benchmark, arguments), says_of(ask(benchmark, **arguments)), tmp_path)
+    log = evaluate(make_task(benchmark, arguments), says_of(load_questions(benchmark, **arguments)), tmp_path)
     found = side_by_side(read_log(next(tmp_path.glob("*.eval"))))
     shown = {name: value for name, value in metrics_of(log).items() if name.rpartition("/")[2] in MEASURES[benchmark]}
     assert found.keys() == shown.keys()
@@ -109,11 +109,11 @@ def test_texts_of_another_seed_and_corrected_ones_are_found_again(tmp_path, upst
     log = log_of(tmp_path, {**arguments, "upstream_dir": str(upstream)})
     found = collect_log(log, str(upstream)).found
     assert (found.arguments.seed, found.arguments.fixes, found.arguments.norm) == (5, True, "released")
-    assert found.question.table.equals(ask("bbq", **arguments, upstream_dir=str(upstream)).table)
+    assert found.question.table.equals(load_questions("bbq", **arguments, upstream_dir=str(upstream)).table)
 
 
 def test_what_a_log_lacks_of_a_set_is_said(tmp_path):
-    asked = ask("bbq", config="Age", limit=16)
+    asked = load_questions("bbq", config="Age", limit=16)
     lost = asked.questions[5].key
     log = log_of(
         tmp_path, {"config": "Age", "limit": 16}, {**says_of(asked), lost: OSError("lost")}, fail_on_error=False
@@ -134,7 +134,7 @@ def test_of_several_epochs_the_first_counts_and_the_others_are_named(tmp_path):
 
 
 def test_figures_of_several_epochs_say_why_they_differ(tmp_path):
-    asked = ask("bbq", config="Age", limit=8)
+    asked = load_questions("bbq", config="Age", limit=8)
     says = {question.key: ["A", "B"] for question in asked.questions}
     found = side_by_side(log_of(tmp_path, {"config": "Age", "limit": 8}, says, epochs=2))
     assert {why for _, _, why in found.values()} == {"the mean over 2 epochs there, the first one here"}
@@ -143,7 +143,7 @@ def test_figures_of_several_epochs_say_why_they_differ(tmp_path):
 
 @pytest.mark.parametrize("score_on_error", [False, True])
 def test_failed_samples_are_left_out_there_and_here(tmp_path, score_on_error):
-    asked = ask("bbq", config="Age", limit=40)
+    asked = load_questions("bbq", config="Age", limit=40)
     lost = dict.fromkeys([question.key for question in asked.questions][::11], OSError("overloaded"))
     log = log_of(
         tmp_path,
@@ -162,7 +162,7 @@ def test_failed_samples_are_left_out_there_and_here(tmp_path, score_on_error):
 
 
 def test_where_all_samples_failed_scores_are_undefined(tmp_path):
-    asked = ask("bbq", config="Age", limit=8)
+    asked = load_questions("bbq", config="Age", limit=8)
     says = {question.key: OSError("overloaded") for question in asked.questions}
     log = log_of(tmp_path, {"config": "Age", "limit": 8}, says, fail_on_error=False, score_on_error=True)
     assert {name: log.figures[f"qabias/{name}"] for name in ("answers", "missing")} == {"answers": 0, "missing": 8}

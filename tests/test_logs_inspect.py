@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from qabias.errors import QabiasError
-from qabias.logs import json_stream
-from qabias.logs.json_stream import JsonStream, items, keys
-from qabias.logs.recognise import logs_in, read_log
+from qabias.logs import inspect_eval
+from qabias.logs.detect import logs_in, read_log
+from qabias.logs.inspect_eval import JsonStream, items, keys
 
 from .conftest import ROOT
 
@@ -98,8 +98,8 @@ def test_what_a_log_holds(write):
     log = read_log(write())
     assert (log.tool, log.version, log.task, log.model) == ("inspect_ai", "0.3.285", "toys/toy", "a/model")
     assert (log.figures, log.n_expected, log.notes) == ({"choice/accuracy": 0.5}, 4, ())
-    assert log.about["status"] == "success"
-    assert "dataset" not in log.about
+    assert log.settings["status"] == "success"
+    assert "dataset" not in log.settings
     first, second = log.samples()
     assert (first.where, second.where) == ("sample one", "sample 2, epoch 2")
     assert (first.answer, first.text, first.finish, first.thinking) == ("B", "ANSWER: B", "stop", "Hm.")
@@ -164,7 +164,7 @@ def test_json_that_was_cut_off_is_an_error_wherever_a_sample_could_be_missing(tm
 
 
 def test_damaged_json_is_an_error_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(json_stream, "CHUNK", 64)
+    monkeypatch.setattr(inspect_eval, "CHUNK", 64)
     text = write_json(tmp_path / "log.json", indent=None).read_text("utf-8")
     path = tmp_path / "damaged.json"
     for whole, damaged in (
@@ -206,7 +206,7 @@ def test_of_a_sample_that_was_asked_again_the_last_answer_counts(tmp_path):
 
 def test_a_log_without_an_end_says_so(tmp_path):
     log = read_log(write_eval(tmp_path / "log.eval", finished=False))
-    assert (log.about["status"], log.n_expected, log.figures) == ("started", 4, {})
+    assert (log.settings["status"], log.n_expected, log.figures) == ("started", 4, {})
     (note,) = log.notes
     assert "its status is started; `inspect eval-retry log.eval`" in note
     assert len(list(log.samples())) == 2
@@ -360,7 +360,7 @@ def test_what_reads_zstandard_is_named_where_it_is_missing(tmp_path):
     path = write_eval(tmp_path / "log.eval", compression=zipfile.ZIP_ZSTANDARD)
     assert len(list(read_log(path).samples())) == 2
     code = (
-        "import sys; from pathlib import Path; from qabias.logs.recognise import read_log;"
+        "import sys; from pathlib import Path; from qabias.logs.detect import read_log;"
         "sys.modules['zipfile_zstd'] = None; read_log(Path(sys.argv[1]))"
     )
     asked = subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, capture_output=True, text=True)
@@ -383,7 +383,7 @@ def _draw(rng, depth):
 
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
 def test_json_read_in_parts_is_json_read_at_once(tmp_path, monkeypatch, chunk):
-    monkeypatch.setattr(json_stream, "CHUNK", chunk)
+    monkeypatch.setattr(inspect_eval, "CHUNK", chunk)
     path = tmp_path / "a.json"
     rng = random.Random(chunk)
     for number in range(60):

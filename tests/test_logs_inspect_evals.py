@@ -14,7 +14,7 @@ from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks import benchmark_names, load_benchmark
 from qabias.errors import QabiasError
 from qabias.logs import Sample
-from qabias.logs.recognise import read_log
+from qabias.logs.detect import read_log
 from qabias.runs.predictions import check_references, join_answers
 
 from .conftest import ROOT
@@ -203,7 +203,7 @@ def test_samples_that_failed_are_told_and_stay(failed, examples):
 
 def test_an_evaluation_that_stopped_says_so_and_what_is_missing(upstream, patch, tmp_path):
     log = read_log(Path(ask(upstream, tmp_path, patch, fails=_fails, n_each=40, max_samples=1)))
-    assert log.about["status"] == "error"
+    assert log.settings["status"] == "error"
     (note,) = log.notes
     assert "its status is error (RuntimeError(" in note
     assert f"inspect eval-retry {log.path.name}" in note
@@ -285,7 +285,7 @@ def test_a_task_with_a_name_of_its_own_is_known_by_the_registry(short):
 
 
 def _renamed(log, task, **about):
-    return replace(log, task=task, about={**log.about, "task_registry_name": task, **about})
+    return replace(log, task=task, settings={**log.settings, "task_registry_name": task, **about})
 
 
 def _with(log, **changes):
@@ -310,7 +310,7 @@ def test_groups_and_ids_that_were_dropped_are_named(short):
         BBQ.logged(dropped)
     assert str(error.value).endswith(
         "no source_id in its metadata, which tell the example that was asked (it has category, question_polarity, "
-        "context_condition); openbench drops them; ask with the task inspect_evals/bbq"
+        "context_condition); ask with the task inspect_evals/bbq"
     )
     with pytest.raises(QabiasError, match=r"no category and source_id in its metadata.*it has none\)"):
         BBQ.logged(_with(short, asked={"input": ""}))
@@ -364,8 +364,8 @@ def test_another_scorer_counts_where_it_is_the_only_one(short):
 
 
 def test_what_made_several_epochs_one_is_no_other_scorer(short):
-    about = {**short.about, "config": {"epochs": 1, "epochs_reducer": ["mean"]}}
-    log = replace(short, about=about, figures={"choice/mean/accuracy": 0.3, "choice/Age/accuracy": 0.1})
+    about = {**short.settings, "config": {"epochs": 1, "epochs_reducer": ["mean"]}}
+    log = replace(short, settings=about, figures={"choice/mean/accuracy": 0.3, "choice/Age/accuracy": 0.1})
     assert {figure.name: (figure.ours, figure.why != "") for figure in BBQ.logged(log).figures} == {
         "choice/mean/accuracy": (("accuracy",), True),
         "choice/Age/accuracy": ((), False),
@@ -477,5 +477,5 @@ def test_both_forms_of_a_log_hold_the_same(upstream, patch, tmp_path):
     write_eval_log(read_eval_log(str(path)), str(other))
     first, second = read_log(path), read_log(other)
     assert list(first.samples()) == list(second.samples())
-    assert (first.figures, first.about, first.n_expected) == (second.figures, second.about, second.n_expected)
+    assert (first.figures, first.settings, first.n_expected) == (second.figures, second.settings, second.n_expected)
     assert json.loads(other.read_text("utf-8"))["status"] == "success"

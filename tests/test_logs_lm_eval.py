@@ -15,8 +15,8 @@ import pytest
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.task_logs import likeliest
 from qabias.errors import QabiasError
+from qabias.logs.detect import logs_in, read_log
 from qabias.logs.lm_eval_samples import read as read_samples
-from qabias.logs.recognise import logs_in, read_log
 from qabias.runs.logged import collect_log, find_logs
 
 from .conftest import ROOT
@@ -200,7 +200,7 @@ def test_a_log_says_what_the_harness_says_of_it(of_random, rows):
     )
     assert math.isnan(log.figures["amb_bias_score_SES"])
     assert not [name for name in log.figures if "stderr" in name]
-    assert "process_docs" not in log.about["config"]
+    assert "process_docs" not in log.settings["config"]
     assert log.notes == ()
     sample = next(log.samples())
     assert sample.where == "line 1"

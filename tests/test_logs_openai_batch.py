@@ -6,7 +6,7 @@ from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.batched import batched
 from qabias.errors import QabiasError
-from qabias.logs.recognise import logs_in, read_log
+from qabias.logs.detect import logs_in, read_log
 from qabias.runs.logged import collect_log
 from qabias.runs.predictions import join_answers
 from qabias.scorers.journal import request_hash

@@ -16,7 +16,7 @@ from qabias import cli
 from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.base import GivenAnswers, Logged, OtherFigure
 from qabias.errors import QabiasError
-from qabias.logs import Log, Sample, recognise
+from qabias.logs import Log, Sample, detect
 from qabias.report.writing import write_report_of
 from qabias.runs.logged import find_logs
 from qabias.runs.other_tool import read_other_tool
@@ -59,7 +59,7 @@ def logged(log, hints, upstream_dir):
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
-    monkeypatch.setattr(recognise, "readers", lambda: (read_toy,))
+    monkeypatch.setattr(detect, "readers", lambda: (read_toy,))
     monkeypatch.setattr(type(BBQ), "logged", staticmethod(logged))
 
 

@@ -45,13 +45,7 @@ OTHERS_IN = {
     "pool": {"ONE": "THIRD"},
 }
 # These are refused before they have begun, and take long if they are not.
-REFUSED_EARLY = {
-    "plan": (["plan", "bbq", "--output", "OUT.json"], ["OUT.json"]),
-    "familiarity": (
-        ["familiarity", "bbq", "--source", "official,bundled", "--output", "OUT"],
-        ["OUT/familiarity.json"],
-    ),
-}
+REFUSED_EARLY = {}
 # A run folder is never replaced.
 RUNS = {
     "merge": (["merge", "ONE", "--output", "OUT"], ["OUT/notes.txt"]),

@@ -175,18 +175,6 @@ def test_probabilities_that_not_all_runs_stored_are_left_out(where, tmp_path):
     write_pool(found, tmp_path / "pool")
 
 
-def test_pairs_of_an_older_version_and_of_this_one_are_pooled(where, tmp_path):
-    """An older version counted no pair of which neither subject has a probability."""
-    folder = tmp_path / "pairs"
-    shutil.copytree(where / "unqover-other", folder)
-    rewrite(folder, lambda table: table.append_column("n_even", pa.array([0] * table.num_rows, pa.int8())))
-    score_run(folder)
-    found, whole = pool([where / "unqover-random", folder], allow_mixed=True), pooled(where, "unqover")
-    assert found.scores == whole.scores
-    said = "The n_even of the answers, and the scores that are made from them, are left out: "
-    assert f"{said}{found.names[0]} did not store them." in found.analysis.notes
-
-
 def test_answers_of_other_kinds_are_refused(where, tmp_path):
     folder = tmp_path / "written"
     shutil.copytree(where / "bbq-other", folder)

@@ -15,7 +15,7 @@ from qabias.benchmarks.facts import Measure
 from qabias.benchmarks.scoring import stacked
 from qabias.cli import app
 from qabias.comparison import compare
-from qabias.comparison.joined import joined_tables
+from qabias.comparison.tables import joined_tables
 from qabias.hub.results import headlines
 from qabias.pooling import pool
 from qabias.report.terminal import print_scores

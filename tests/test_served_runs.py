@@ -23,7 +23,7 @@ import transformers
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.errors import QabiasError
 from qabias.models.loading import CAUSAL, SMOLLM2, find_smollm2, load_model
-from qabias.planning.server import estimate_run
+from qabias.planning import estimate_run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.question import load_examples
 from qabias.runs.run import run
@@ -175,8 +175,8 @@ def test_an_estimate_counts_the_requests_of_a_run_and_the_tokens_of_a_tokenizer(
         estimate_run(RunArguments("bbq", scorer="server", limit=4, options={**options, "tokenizer": str(tmp_path)}))
 
 
-def test_a_dry_run_of_a_model_on_this_machine_points_to_the_plan():
-    with pytest.raises(QabiasError, match="qabias plan"):
+def test_a_dry_run_of_a_model_on_this_machine_is_refused():
+    with pytest.raises(QabiasError, match="--scorer server"):
         estimate_run(RunArguments("bbq"))
 
 

@@ -6,7 +6,7 @@ import pytest
 from qabias.answers import parse_choice
 from qabias.answers.outcomes import outcome
 from qabias.errors import QabiasError
-from qabias.planning.server import estimate_run
+from qabias.planning import estimate_run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.scorers.base import ConfiguredScorer, GeneratingScorer, Request

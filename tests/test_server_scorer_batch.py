@@ -15,7 +15,7 @@ import pytest
 
 from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.planning.server import estimate_run
+from qabias.planning import estimate_run
 from qabias.runs import run as measuring
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.distributed import Processes

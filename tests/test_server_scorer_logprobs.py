@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from qabias.errors import QabiasError
-from qabias.planning.server import estimate_run
+from qabias.planning import estimate_run
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.scorers.base import Request

@@ -21,14 +21,12 @@ from qabias.comparison import compare
 from qabias.comparison.paired import Answers, have_common_examples
 from qabias.errors import QabiasError
 from qabias.hub.results import result_files
-from qabias.planning.count import check_run
-from qabias.planning.plan import PlanArguments, make_plan
-from qabias.runs.arguments import Machine, RunArguments
+from qabias.runs.arguments import Machine, RunArguments, check_arguments
 from qabias.runs.question import load_examples
 from qabias.runs.run import run as measure
 from qabias.runs.run import score_run
 from qabias.runs.scored import read_scored
-from qabias.scorers.registry import BASELINE, kinds, load_kind, scorers_for
+from qabias.scorers.registry import BASELINE, check_options, kinds, load_kind, scorers_for
 from qabias.suites import choose_models, expand, load_suite, suite_names
 from qabias.suites.running import Outcome, comparable
 
@@ -83,7 +81,8 @@ def test_every_run_of_a_suite_can_be_asked(name):
         assert run.arguments.source in benchmark.sources
         assert run.arguments.norm in benchmark.norms
         assert all(isinstance(value, str) for value in run.arguments.options.values())
-        check_run(run.arguments, load_kind(run.arguments.scorer or BASELINE))
+        check_arguments(benchmark, run.arguments, Machine())
+        check_options(load_kind(run.arguments.scorer or BASELINE), run.arguments.scorer_options)
         own = {name: value for name, value in run.arguments.options.items() if name in benchmark.options}
         assert all(value in benchmark.options[name] for name, value in own.items())
 
@@ -149,18 +148,6 @@ def test_the_paper_of_unqover_asks_five_language_models_and_the_authors_ten_trai
     }
     assert len(runs) == 15
     assert {run.arguments.source for run in runs} == {"official"}
-
-
-def test_every_experiment_of_unqovers_paper_is_in_its_plan(papers_models, monkeypatch):
-    suite = load_suite("paper:unqover")
-    tiny = {"masked_lm": papers_models["masks"], "extractive_qa": papers_models["spans"]}
-    table = [replace(model, model=tiny[model.scorer], made_by="") for model in suite.models]
-    monkeypatch.setattr("qabias.planning.plan.load_suite", lambda _: replace(suite, models=table))
-    run = RunArguments("paper:unqover", "", "", "bundled", limit=4)
-    planned, failures = make_plan(PlanArguments("paper:unqover", run))
-    assert not failures
-    assert {run.name for run in planned} == {suite_run.name for suite_run in runs_of("paper:unqover")}
-    assert all(run.count.examples and run.count.work.tokens for run in planned)
 
 
 def test_models_trained_here_are_asked_by_unqovers_paper_only_if_they_are_named():

@@ -105,7 +105,6 @@ def test_a_model_is_asked_planned_scored_shown_and_compared(folder, qabias_says,
     llama = tiny_models.make_model("llama", max_position_embeddings=2048)
     model = save(tmp_path / "model", llama, tiny_models.make_tokenizer())
     for words in (
-        ("plan", "mine", "--model", model, "--limit", 8),
         ("run", "mine", "--model", model, "--config", "Eta", "--output", "one"),
         ("run", "mine/", "--model", "baseline:random", "--config", "Eta", "--output", "two"),
         ("score", "one"),

@@ -45,7 +45,6 @@ COMMANDS = {
     "prediction": ("score", "wrong.csv", "--benchmark", "toy"),
     "push": ("push", "dataset", "toy", "--to", "me/toy", "--dry-run"),
     "option": ("run", "toy", *LONGEST, "--option", "prefer=widest"),
-    "plan": ("plan", "toy", "--model", "tiny", "--limit", "20", "--output", "plan.json"),
 }
 PAGES = [ROOT / "docs" / name for name in ("add-a-benchmark.md", "add-a-scorer.md")]
 SHOWN = [
@@ -268,14 +267,6 @@ def test_mistakes_are_one_line(done, name, message):
 @pytest.mark.parametrize("command", [" ".join(command) for command in SHOWN])
 def test_the_commands_of_the_pages_work(done, command):
     assert done[command].code == 0, done[command].output
-
-
-def test_a_run_is_planned(done, folder):
-    assert done["plan"].code == 0, done["plan"].output
-    [planned] = json.loads((folder / "plan.json").read_text("utf-8"))["runs"]
-    assert planned["arguments"]["benchmark"] == "toy"
-    # Three options of every example, all of them different texts.
-    assert (planned["count"]["examples"], planned["count"]["work"]["texts"]) == (20, 60)
 
 
 def test_the_contract_of_all_benchmarks_holds(site):

@@ -1,4 +1,4 @@
-"""Small logs of BBQ as the pages name them: made by inspect_ai and by lm-evaluation-harness, and in HELM's form."""
+"""Small logs of BBQ as the pages name them: made by inspect_ai and by lm-evaluation-harness."""
 
 import importlib.util
 import json
@@ -17,13 +17,13 @@ def are_installed():
 
 
 def make_logs(folder, upstream):
-    """Write `logs` as docs/coming-from.md names it: two logs of inspect, one in a folder, one of lm-eval, one of HELM.
+    """Write `logs` as docs/coming-from.md names it: two logs of inspect, one in a folder, one of lm-eval.
 
     Args:
         folder: Where they go.
         upstream: The mirror of the authors' files.
     """
-    from . import helm_files, inspect_logs, lm_eval_logs
+    from . import inspect_logs, lm_eval_logs
 
     (folder / "inspect").mkdir(parents=True)
     with pytest.MonkeyPatch.context() as patch:
@@ -34,8 +34,6 @@ def make_logs(folder, upstream):
     rows = [json.loads(line) for line in lines]
     task = lm_eval_logs.harness_task("bbq", "bbq_multiple_choice", rows, folder.parent / "rows.jsonl")
     lm_eval_logs.ask([task], folder / "lm-eval", lambda doc, option: -float(_drawn(doc, option)))
-    states = [helm_files.state_of(number, row, f" {'ABC'[_drawn(row, '') % 3]}") for number, row in enumerate(rows)]
-    helm_files.write_run(folder / "helm" / "bbq", states, helm_files.figures_of(states))
 
 
 def make_results(path):

@@ -57,7 +57,7 @@ def score(
             - a table (dataset, data frame, Arrow table, columns by name, list of rows) or the path of a CSV, JSON lines
               or Parquet file with the benchmark's key and answer columns (BBQ: `category`, `example_id` and
               `prediction`); a table without the key columns is taken to be parallel to `references`;
-            - the log of another tool (inspect, lm-evaluation-harness, HELM, an OpenAI batch), or a folder with one,
+            - the log of another tool (inspect, lm-evaluation-harness, an OpenAI batch), or a folder with one,
               which says itself what was asked;
             - a run (a result, or the path of its folder), which is scored again, or by other rules (`score`) into
               `output`.

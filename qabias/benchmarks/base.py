@@ -399,7 +399,7 @@ def make_origin(
         QabiasError: If there is no such source, or an option of the benchmark has no such value.
     """
     if "," in source:
-        raise QabiasError(f"one source at a time, not {source!r}: only qabias run and familiarity take two of them")
+        raise QabiasError(f"one source at a time, not {source!r}: only qabias run takes two of them")
     chosen = {name: value for name, value in options.items() if name in benchmark.options}
     for name, value in chosen.items():
         if value not in benchmark.options[name]:

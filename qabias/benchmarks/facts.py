@@ -201,19 +201,14 @@ class ParallelForms(NamedTuple):
         published: Sources of texts that models may have been trained on.
         parallel: Sources of texts that were written anew, the present one first.
         stereotypes: From examples to the stereotype of every row, in the same names for all of these sources.
-        groups: From examples to the group of every row, by the names of `Benchmark.groups`.
         topic: Column of the examples of the sources `parallel` that says what a stereotype is about.
-        texts: From examples to the texts that a model may have met as they stand, one of every row; "" for a row
-            without such a text, or whose text another row has with more behind it.
         basis: What says that two forms test the same stereotype, in a sentence.
     """
 
     published: tuple[str, ...]
     parallel: tuple[str, ...]
     stereotypes: Callable[[pa.Table], list[Stereotype]]
-    groups: Callable[[pa.Table], list[str]]
     topic: str
-    texts: Callable[[pa.Table], list[str]]
     basis: str
 
 

@@ -27,7 +27,7 @@ from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample
 from qabias.logs.lm_eval_samples import TOOL
-from qabias.logs.written import as_written
+from qabias.logs.model import as_written
 
 if TYPE_CHECKING:
     from qabias.benchmarks.base import Benchmark
@@ -101,7 +101,7 @@ def own_task(
     """What a task of this project says that it asks; None where the log is of another task or benchmark."""
     if log.tool != TOOL:
         return None
-    asked = ((log.about.get("config") or {}).get("metadata") or {}).get(_OURS)
+    asked = ((log.settings.get("config") or {}).get("metadata") or {}).get(_OURS)
     if isinstance(asked, Mapping):
         return _said(log, benchmark, asked, hints) if asked.get("benchmark") == benchmark.name else None
     if not set(document_columns) <= first_document(log).keys():
@@ -117,7 +117,7 @@ def own_task(
 
 def _said(log: Log, benchmark: Benchmark, asked: Mapping[str, Any], hints: Mapping[str, str]) -> Mapping[str, Any]:
     """What the metadata of a task and its dataset say, and what the caller says of the rest."""
-    name = (log.about.get("config") or {}).get("dataset_name")
+    name = (log.settings.get("config") or {}).get("dataset_name")
     of_dataset = {"config": name} if name in benchmark.configs else {}
     said = {name: asked[name] for name in _SAID if asked.get(name)}
     options = asked.get("options") or {}

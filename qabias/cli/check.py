@@ -52,25 +52,24 @@ def check(
     from qabias.support.files import write_json
     from qabias.support.outputs import check_file, json_with
     from qabias.testing import Limit, verdicts
-    from qabias.testing.printing import print_verdicts
-    from qabias.testing.telling import about
+    from qabias.testing.messages import explain_verdict, print_verdicts
 
-    given: list[tuple[list[str] | None, str, Side]] = [(most, "max", "below"), (least, "min", "above")]
+    options: list[tuple[list[str] | None, str, Side]] = [(most, "max", "below"), (least, "min", "above")]
     limits = [
-        Limit(name, value, side) for texts, flag, side in given for name, value in _limits(texts or [], flag).items()
+        Limit(name, value, side) for texts, flag, side in options for name, value in _limits(texts or [], flag).items()
     ]
     if not limits:
         raise QabiasError("nothing to check; give a limit, such as --max SCORE=0.1 or --min SCORE=0.9")
     run = read_scored(folder)
     if output is not None:
         check_file(output, json_with("exit_code", "verdicts", signature=run.signature), overwrite=overwrite)
-    found = verdicts(run, limits, by)
-    print_verdicts(run, found)
-    states = {verdict.state for verdict in found}
+    results = verdicts(run, limits, by)
+    print_verdicts(run, results)
+    states = {verdict.state for verdict in results}
     code = FAILED if "fail" in states else CANNOT_TELL if "undecided" in states and not allow_undecided else 0
     if output is not None:
-        told = [{**asdict(one), "about": about(one)} for one in found]
-        write_json(output, {"signature": run.signature, "exit_code": code, "verdicts": told})
+        content = [{**asdict(one), "about": explain_verdict(one)} for one in results]
+        write_json(output, {"signature": run.signature, "exit_code": code, "verdicts": content})
     raise typer.Exit(code)
 
 

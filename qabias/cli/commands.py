@@ -26,11 +26,7 @@ COMMANDS: Mapping[str, Command] = {
         "Measure a model: answers, scores and report.",
         "run {first} --model smollm2 --limit 400. The same command again continues a run.",
     ),
-    "plan": Command(
-        "plan:plan",
-        "Tokens, time and cost of a run before it begins.",
-        "plan all --parameters 70e9 --tokenizer smollm2 --tokens-per-second 40e3",
-    ),
+    "plan": Command("plan:plan", "Templates that show a bias of some size.", "plan {first} --detect 0.02"),
     "score": Command(
         "score:score", "Score a run again, or anybody's answers.", "score answers.csv --benchmark {first} --config Age"
     ),
@@ -54,11 +50,6 @@ COMMANDS: Mapping[str, Command] = {
         "check_device:check_device",
         "Prove that local models compute right and fast here.",
         "check-device --minutes 8 --output device.json",
-    ),
-    "familiarity": Command(
-        "familiarity:familiarity",
-        "How much likelier a model finds published texts.",
-        "familiarity {first} --model smollm2 --config Religion",
     ),
     "pool": Command(
         "pool:pool",

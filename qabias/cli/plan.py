@@ -1,90 +1,92 @@
-"""`qabias plan`: what a run takes, before it is started."""
+"""`qabias plan`: how many templates and examples show a bias of some size."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, replace
-from pathlib import Path
-from typing import Annotated, Any
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qabias.cli.options import Overwrite, UpstreamDir, parse_options, refuse_others
-from qabias.cli.suite import SUITE_PREFIX, split_names
-from qabias.support.printable import echo
+from qabias.cli.options import Config, OwnOptions, UpstreamDir, parse_options
+from qabias.errors import QabiasError
 
-
-def _option(text: str, *names: str) -> Any:
-    return typer.Option(*names, help=text, show_default=False)
-
-
-_FOR_DETECT = ("target", "config", "source", "option", "limit", "detect", "like", "upstream_dir")
-Text = str | None
-Number = float | None
+if TYPE_CHECKING:
+    from qabias.comparison.sample_size import Assumed
 
 
 def plan(
-    context: typer.Context,
-    target: Annotated[str, typer.Argument(help=f"A benchmark, all, or a paper's experiment: {SUITE_PREFIX}BENCHMARK.")],
-    model: Annotated[Text, _option("smollm2 (default), a folder (no weights needed) or a Hub id.")] = None,
-    models: Annotated[list[str] | None, _option("Models of a paper's experiment, as for run.")] = None,
-    parameters: Annotated[Number, _option("Number of parameters, such as 70e9, in place of the model's own.")] = None,
-    tokenizer: Annotated[Text, _option("A tokenizer in place of the model's own; size and tokenizer suffice.")] = None,
-    config: Annotated[str, _option("Configuration of the dataset; by default all of it.")] = "",
-    source: Annotated[str, _option("Source of the texts; by default bundled, or that of the paper.")] = "",
-    ask: Annotated[Text, _option("How the model is asked, in one word, as for run.")] = None,
-    orders: Annotated[int, _option("Orders of the answers in which every question is asked, as for run.")] = 1,
-    prompt_format: Annotated[Text, _option("Prompt format; by default what fits.", "--format")] = None,
-    scorer: Annotated[Text, _option("Way of asking the model; by default its own.")] = None,
-    option: Annotated[list[str] | None, _option("NAME=VALUE, as for run; may be repeated.")] = None,
-    limit: Annotated[int | None, _option("Measure at most so many examples, as for run.")] = None,
-    dtype: Annotated[str, _option("auto (default), float32, bfloat16 or float16.")] = "auto",
-    token_budget: Annotated[int | None, _option("Tokens in a batch; by default what suits the device.")] = None,
-    exact: Annotated[bool, _option("Count every text of a long run instead of a sample.", "--exact")] = False,
-    measure: Annotated[bool, _option("Find the speed by asking the model here for some seconds.", "--measure")] = False,
-    device: Annotated[str, _option("Device of --measure, or cpu to count its batches instead of a GPU's.")] = "auto",
-    tokens_per_second: Annotated[Number, _option("Speed, if it is known; pads count.")] = None,
-    price_per_hour: Annotated[Number, _option("Price of the machine, in any currency.")] = None,
-    output: Annotated[Path | None, _option("Also write the plan as JSON.")] = None,
-    detect: Annotated[Text, _option("Instead: templates that show a bias of this size, e.g. 0.02.")] = None,
-    like: Annotated[Path | None, _option("A run whose accuracy and correlation --detect assumes.")] = None,
-    overwrite: Overwrite = False,
+    benchmark: Annotated[str, typer.Argument(help="Name of a benchmark, or the path of a folder with templates.")],
+    detect: Annotated[float, typer.Option(help="A bias above 0 and below 1, such as 0.02 for 2 points.")],
+    config: Config = None,
+    source: Annotated[
+        str | None, typer.Option(help="Source of the texts; by default the first one.", show_default=False)
+    ] = None,
+    option: OwnOptions = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Measure at most so many examples, as for run.", show_default=False)
+    ] = None,
     upstream_dir: UpstreamDir = None,
 ) -> None:
-    """Show the tokens of a run, its time and cost at a known speed, or what a bias takes, without starting it."""
-    from qabias.report.needed import print_needed
-    from qabias.runs.arguments import Machine, RunArguments
-    from qabias.support.extras import need
-    from qabias.support.files import strict, write_json
-    from qabias.support.outputs import check_file, json_like
+    """Show how many templates and examples show a bias of some size, and such a difference of two models."""
+    from qabias.benchmarks import ALL
+    from qabias.benchmarks.registry import load_benchmark
+    from qabias.comparison.sample_size import IN_COMMON, assumed, needed, planned_measure, templates_of
+    from qabias.runs.arguments import RunArguments
+    from qabias.runs.question import load_examples
+    from qabias.tables.model import Column, Table
+    from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 
-    is_suite = target.startswith(SUITE_PREFIX)
-    named = model or ("" if is_suite or parameters else "smollm2")
-    run = RunArguments(target, named, config, source, format=prompt_format, scorer=scorer, limit=limit, dtype=dtype)
-    run = replace(run, options=parse_options(option or []), orders=orders)
-    if detect is not None or like is not None:
-        refuse_others(context, _FOR_DETECT, "is not for --detect, which counts templates and asks no model")
-        return print_needed(run, detect, like, upstream_dir)
-    need("local", "a plan")
-    from qabias.planning.plan import PlanArguments, make_plan
-    from qabias.planning.printing import print_plan
-
-    machine, names = Machine(device, token_budget, upstream_dir=upstream_dir), split_names(models or [])
-    arguments = PlanArguments(
-        target, run, names, parameters, tokenizer, tokens_per_second, price_per_hour, measure, machine, exact, ask
+    if not 0.0 < detect < 1.0:
+        raise QabiasError(f"--detect is {detect:g}; give a number above 0 and below 1, such as 0.02 for 2 points")
+    chosen = load_benchmark(benchmark)
+    measure, options = planned_measure(chosen), parse_options(option or [])
+    strange = [name for name in options if name not in chosen.options]
+    if strange:
+        raise QabiasError(f"--option {strange[0]} chooses no texts of {benchmark}, which --detect counts; leave it out")
+    arguments = RunArguments(
+        benchmark, "", config or chosen.configs[-1], source or chosen.sources[0], limit=limit, options=options
     )
-    if output is not None:
-        check_file(output, json_like(lambda content: {*content} == {"runs"}), overwrite=overwrite)
-    runs, failures = make_plan(arguments)
-    print_plan(runs)
-    if output is not None:
-        found = strict({"runs": [asdict(run) for run in runs]})
-        check_file(output, json_like(lambda content: _planned(content) == _planned(found)), overwrite=overwrite)
-        write_json(output, found)
-    for name, failure in failures:
-        echo(f"{name}: not planned: {failure}", err=True)
-    if failures and is_suite:
-        raise typer.Exit(2)
+    groups = templates_of(chosen, load_examples(arguments, upstream_dir).table)
+    assumption = assumed(chosen, groups)
+    clusters, count = chosen.facts.clusters
+    there = groups[ALL][count]
+    console = Console()
+    console.width = max(console.width, MIN_WIDTH)
+    console.print(
+        f"{measure.title}, 80 % power, 5 % two-sided. Assumed: {100 * (1 - assumption.erring):.1f} % of the answers "
+        f"take no side, a correlation of {assumption.correlation:.2f} of the answers to one of the {clusters}, "
+        f"{assumption.rows:.1f} examples of each for this score ({assumption.examples:.1f} in all). Of two models, "
+        f"that {IN_COMMON:.0%} of the variance of their scores is common to both, which pairing saves.",
+        markup=False,
+        highlight=False,
+    )
+    effects = {
+        f"a bias of {100 * detect:g} points": assumption.bias,
+        f"a difference of {100 * detect:g} points between two models": assumption.difference,
+    }
+    rows = tuple(
+        _row(name, needed(detect, smallest), smallest(there), assumption, there) for name, smallest in effects.items()
+    )
+    headings = ("to show", clusters, "examples", "enough here", "shown here from")
+    title = f"{arguments.benchmark} {arguments.config} has {there:,} {clusters}"
+    print_table(Table("needed", title, "", "", tuple(Column(text, text, "text") for text in headings), rows), console)
+    smaller = {name: scores[count] for name, scores in groups.items() if name != ALL and scores[count] < there}
+    able = [name for name, number in smaller.items() if assumption.bias(number) <= detect]
+    if smaller:
+        console.print(
+            f"Of its {len(smaller)} parts {len(able) or 'none'} alone would show the bias; the smallest has "
+            f"{min(smaller.values())} {clusters}, the largest {max(smaller.values())}.",
+            markup=False,
+            highlight=False,
+        )
 
 
-def _planned(content: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """What was planned, whatever was found of it."""
-    return [(run["name"], run["arguments"]) for run in content["runs"]]
+def _row(name: str, templates: int | None, from_here: float, assumption: Assumed, there: int) -> tuple[str, ...]:
+    from qabias.comparison.sample_size import MOST
+
+    if templates is None:
+        counts = f"more than {MOST:,}", f"more than {MOST * assumption.examples:,.0f}"
+    else:
+        counts = f"{templates:,}", f"{math.ceil(templates * assumption.examples):,}"
+    enough = "yes" if templates is not None and templates <= there else "no, too few"
+    return name, *counts, enough, "no size" if math.isinf(from_here) else f"{100 * from_here:.1f} points"

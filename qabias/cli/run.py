@@ -127,7 +127,7 @@ def run(
     )
     in_two_forms = SEPARATOR in arguments.source
     if dry_run:
-        from qabias.planning.server import estimate_run, print_estimate
+        from qabias.planning import estimate_run, print_estimate
 
         for each in arguments_of_forms(arguments) if in_two_forms else (arguments,):
             print_estimate(estimate_run(each.resolve(machine, ask=ask), upstream_dir))

@@ -39,7 +39,7 @@ def score(
         Path,
         typer.Argument(
             help="A run folder; a CSV, JSON lines or Parquet file of predictions; a log of another tool (inspect, "
-            "lm-evaluation-harness, HELM, an OpenAI batch), or a folder of logs.",
+            "lm-evaluation-harness, an OpenAI batch), or a folder of logs.",
             show_default=False,
         ),
     ],

@@ -48,10 +48,10 @@ def run_paper(context: typer.Context, machine: "Machine") -> None:
     from qabias.suites import choose_models, expand, load_suite
     from qabias.suites.running import check_published, compare_all, make_means, run_suite, take_published
 
-    given = {name: context.params[name] for name in given_names(context)}
+    chosen = {name: context.params[name] for name in given_names(context)}
     suite = load_suite(context.params["benchmark"])
     published = context.params["published"]
-    for name in given:
+    for name in chosen:
         if name not in (_FREE_PUBLISHED if published else _FREE):
             if published and name in _FREE:
                 raise QabiasError(f"--{name.replace('_', '-')} means nothing with --published; leave it out")
@@ -59,9 +59,9 @@ def run_paper(context: typer.Context, machine: "Machine") -> None:
             instead = "choose among its models by --models" if name == "model" else "leave it out"
             raise QabiasError(f"{suite.name} sets --{flag} itself; {instead}")
     changes = {name: context.params[name] for name in ("fixes", "limit", "seed", "dtype")}
-    models = choose_models(suite, split_names(given.get("models", ())))
-    runs = expand(suite, models, source=given.get("source"), config=given.get("config"), **changes)
-    folder = (given.get("output") or Path("runs")) / suite.name.replace(":", "-")
+    models = choose_models(suite, split_names(chosen.get("models", ())))
+    runs = expand(suite, models, source=chosen.get("source"), config=chosen.get("config"), **changes)
+    folder = (chosen.get("output") or Path("runs")) / suite.name.replace(":", "-")
     tell = echo if is_first() else lambda _: None
     if published:
         check_published(runs)

@@ -10,40 +10,28 @@ from typing import Any, NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import meaningful
-from qabias.benchmarks.findings import findings
+from qabias.benchmarks.findings import findings as benchmark_findings
 from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
 from qabias.comparison.comparable import are_question_only, check_agree, common_benchmark, read_runs, run_names
-from qabias.comparison.differing import about_many, about_two
-from qabias.comparison.forms import (
-    OVERALL_TABLE,
-    TwoForms,
-    familiarity_of,
-    form_findings,
-    form_tables,
-    two_forms,
-    unbalanced,
-)
-from qabias.comparison.joined import joined_tables
+from qabias.comparison.forms import TwoForms, form_view, two_forms
+from qabias.comparison.headline import many_findings, pair_findings
 from qabias.comparison.languages import (
     are_one_family,
     check_one_model,
     family_measures,
-    family_notes,
-    family_tables,
+    language_view,
     names_by_language,
-    paired_tables,
 )
-from qabias.comparison.many import MOST_BESIDE, many_notes, missing_by_run, named, notes_by_run, tables_by_run
 from qabias.comparison.paired import Answers, have_common_examples, pair_up
 from qabias.comparison.paired_tests import differences
-from qabias.comparison.ranking_tables import rankings
-from qabias.comparison.tables import Compared
+from qabias.comparison.ranking_tests import rankings
+from qabias.comparison.tables import MOST_BESIDE, Compared, named
 from qabias.runs.folder import ANALYSIS_FILE
 from qabias.runs.means import measures_of
 from qabias.runs.outcomes import missing_notes, outcomes_tables
 from qabias.runs.scored import ScoredRun, read_tables
-from qabias.tables.model import Analysis, read_notes
+from qabias.tables.model import Analysis, Table, read_notes
 
 Pairs = Callable[[int, int], Mapping[str, Pair]]
 """From the numbers of two runs, the smaller first, to their common examples by group; empty where they have none."""
@@ -85,103 +73,90 @@ def compare_runs(runs: Sequence[ScoredRun], allow_mixed: bool = False, upstream_
         check_one_model(runs)
     mixed = check_agree(runs, allow_mixed)
     benchmark = common_benchmark(runs)
-    beside = _compare_many if len(runs) > MOST_BESIDE else _compare_beside
-    return beside(benchmark, runs, mixed, upstream_dir)
+    return _compare_models(benchmark, runs, mixed, upstream_dir)
 
 
-def _compare_beside(
+def _compare_models(
     benchmark: Benchmark, runs: Sequence[ScoredRun], mixed: dict[str, list[str]], upstream_dir: str | None
 ) -> Comparison:
+    are_many = len(runs) > MOST_BESIDE
     names = run_names(runs)
-    analyses = [read_tables(run) for run in runs]
     answers = Answers(upstream_dir)
     scores = [_scores_of(benchmark, run, answers) for run in runs]
     question_only = are_question_only(runs)
     measures = measures_of(benchmark, question_only, scores)
-    same_questions = all(run.benchmark is benchmark for run in runs)
     # Runs of other benchmarks have no examples in common.
-    pairs = functools.lru_cache(maxsize=None)(_pairing(runs, answers))
-    compared = _compared(measures, runs, pairs) if same_questions else []
-    with_first = [pairs(0, number) for number in range(1, len(runs))] if same_questions else []
+    same_questions = all(run.benchmark is benchmark for run in runs)
+    pairs = functools.lru_cache(maxsize=1 if are_many else None)(_pairing(runs, answers))
+    with_first = [_kept(pairs(0, number), are_many) for number in range(1, len(runs))] if same_questions else []
     ranked, not_ranked = rankings(benchmark, measures, names, scores, with_first)
-    found = (
+    shared = (tables.runs_table(runs, names), *outcomes_tables(names, [run.scores for run in runs]))
+    missing = missing_notes(names, [run.scores for run in runs])
+    left_out = _left_out_notes(meaningful(benchmark, question_only), names, scores)
+    findings = many_findings(benchmark, ranked)
+    if are_many:
+        below = tables.tables_by_run(benchmark, measures, names, scores)
+        notes = [*_mixed_notes(mixed), *tables.many_notes(len(runs)), *not_ranked, *tables.missing_by_run(missing)]
+        notes += [*left_out, *tables.notes_by_run(names, [read_notes(run.folder / ANALYSIS_FILE) for run in runs])]
+        analysis = Analysis((*ranked, *below, *shared), notes=tuple(notes))
+        return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, findings, (), are_many=True)
+    analyses = [read_tables(run) for run in runs]
+    compared = _compared(measures, runs, pairs) if same_questions else []
+    beside = (
         *ranked,
         *tables.score_tables(benchmark, measures, names, scores),
         *tables.heatmaps(benchmark, measures, names, scores),
         *tables.difference_tables(benchmark, measures, names, scores, compared),
-        tables.runs_table(runs, names),
-        *outcomes_tables(names, [run.scores for run in runs]),
+        *shared,
         *benchmark.across(names, scores),
-        *joined_tables(names, analyses, {name for run in runs for name in run.benchmark.facts.own_tables}),
+        *tables.joined_tables(names, analyses, {name for run in runs for name in run.benchmark.facts.own_tables}),
     )
-    notes = [*_notes(runs, mixed), *not_ranked, *missing_notes(names, [run.scores for run in runs])]
-    notes += _left_out_notes(meaningful(benchmark, question_only), names, scores)
-    for name, analysis in zip(names, analyses, strict=True):
-        notes += [f"{name}: {note}" for note in analysis.notes]
-    sentences = [
+    notes = _mixed_notes(mixed)
+    if len(runs) > MOST_PAIRED:
+        notes.append(f"With more than {MOST_PAIRED} runs each is compared with the first.")
+    notes += [*not_ranked, *missing, *left_out]
+    notes += [f"{name}: {note}" for name, analysis in zip(names, analyses, strict=True) for note in analysis.notes]
+    by_run = [
         f"{name}. {sentence}"
-        for name, of in zip(names, scores, strict=True)
-        for sentence in findings(benchmark, of, question_only)
+        for name, of_run in zip(names, scores, strict=True)
+        for sentence in benchmark_findings(benchmark, of_run, question_only)
     ]
-    differing = [*about_two(benchmark, measures, names, scores, compared), *about_many(benchmark, ranked)]
-    analysis = Analysis(found, notes=tuple(notes))
-    return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, differing, sentences)
+    findings = [*pair_findings(benchmark, measures, names, scores, compared), *findings]
+    analysis = Analysis(beside, notes=tuple(notes))
+    return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, findings, by_run)
 
 
-def _compare_many(
-    benchmark: Benchmark, runs: Sequence[ScoredRun], mixed: dict[str, list[str]], upstream_dir: str | None
+def _compare_texts(
+    runs: Sequence[ScoredRun],
+    names: Sequence[str],
+    measures: Sequence[Measure],
+    view: tuple[Sequence[Table], Sequence[str], Sequence[str]],
+    by_run: Sequence[str] = (),
+    **kind: bool,
 ) -> Comparison:
-    names = run_names(runs)
-    answers = Answers(upstream_dir)
-    scores = [_scores_of(benchmark, run, answers) for run in runs]
-    question_only = are_question_only(runs)
-    measures = measures_of(benchmark, question_only, scores)
-    with_first = _with_first(runs, answers) if all(run.benchmark is benchmark for run in runs) else []
-    ranked, not_ranked = rankings(benchmark, measures, names, scores, with_first)
-    found = (
-        *ranked,
-        *tables_by_run(benchmark, measures, names, scores),
-        tables.runs_table(runs, names),
-        *outcomes_tables(names, [run.scores for run in runs]),
-    )
-    notes = [*_mixed_notes(mixed), *many_notes(len(runs)), *not_ranked]
-    notes += missing_by_run(missing_notes(names, [run.scores for run in runs]))
-    notes += _left_out_notes(meaningful(benchmark, question_only), names, scores)
-    notes += notes_by_run(names, [read_notes(run.folder / ANALYSIS_FILE) for run in runs])
-    differing = about_many(benchmark, ranked)
-    analysis = Analysis(found, notes=tuple(notes))
-    return Comparison(benchmark, runs, names, mixed, measures, scores, analysis, differing, (), are_many=True)
+    """Compare runs of one model on several texts, whose view has tables, notes and findings."""
+    view_tables, notes, findings = view
+    scores = [run.scores for run in runs]
+    analysis = Analysis((*view_tables, *outcomes_tables(names, scores)), notes=(*notes, *missing_notes(names, scores)))
+    return Comparison(runs[0].benchmark, runs, names, {}, measures, scores, analysis, findings, by_run, **kind)
 
 
 def _compare_forms(forms: TwoForms, upstream_dir: str | None) -> Comparison:
     runs = (forms.published, forms.parallel)
-    benchmark = runs[0].benchmark
-    measures = measures_of(benchmark, are_question_only(runs), [run.scores for run in runs])
-    found, notes = form_tables(forms, measures, upstream_dir)
-    scores = [run.scores for run in runs]
-    outcomes = outcomes_tables(forms.names, scores)
-    familiarity, about_familiarity = familiarity_of(forms)
-    notes += [*about_familiarity, *missing_notes(forms.names, scores)]
-    analysis = Analysis((*found, *familiarity, *outcomes), notes=tuple(notes))
-    overall = next(table for table in found if table.name == OVERALL_TABLE)
-    sentences = form_findings(measures, overall, unbalanced(measures, forms, upstream_dir))
-    return Comparison(benchmark, runs, forms.names, {}, measures, scores, analysis, sentences, (), are_forms=True)
+    measures = measures_of(runs[0].benchmark, are_question_only(runs), [run.scores for run in runs])
+    view = form_view(forms, measures, upstream_dir)
+    return _compare_texts(runs, forms.names, measures, view, are_forms=True)
 
 
 def _compare_languages(runs: Sequence[ScoredRun], upstream_dir: str | None) -> Comparison:
     names = names_by_language(runs)
-    scores = [run.scores for run in runs]
-    paired, sentences = paired_tables(runs, names, upstream_dir)
-    tables = (*family_tables(runs, names), *paired, *outcomes_tables(names, scores))
-    notes = [*family_notes(runs, names), *missing_notes(names, scores)]
     by_run = [
         f"{name}. {sentence}"
         for name, run in zip(names, runs, strict=True)
-        for sentence in findings(run.benchmark, run.scores)
+        for sentence in benchmark_findings(run.benchmark, run.scores)
     ]
-    measures, analysis = family_measures(runs), Analysis(tables, notes=tuple(notes))
-    benchmark = runs[0].benchmark
-    return Comparison(benchmark, runs, names, {}, measures, scores, analysis, sentences, by_run, is_by_language=True)
+    view = language_view(runs, names, upstream_dir)
+    return _compare_texts(runs, names, family_measures(runs), view, by_run, is_by_language=True)
 
 
 def _scores_of(benchmark: Benchmark, run: ScoredRun, answers: Answers) -> Mapping[str, Any]:
@@ -189,38 +164,36 @@ def _scores_of(benchmark: Benchmark, run: ScoredRun, answers: Answers) -> Mappin
     if run.benchmark is benchmark:
         return run.scores
     rescored = benchmark.facts.rescored or {}
-    return rescored[run.benchmark.name](answers.examples(run), answers.of(run))
+    return rescored[run.benchmark.name](answers.examples(run), answers.of_run(run))
 
 
 def _pairing(runs: Sequence[ScoredRun], answers: Answers) -> Pairs:
     """The common examples of two runs by their numbers."""
     # The first run meets every other: its answers are read once.
-    of = functools.lru_cache(maxsize=2)(lambda number: answers.of(runs[number]))
+    answers_of = functools.lru_cache(maxsize=2)(lambda number: answers.of_run(runs[number]))
 
     def pairs(first: int, second: int) -> Mapping[str, Pair]:
         if not have_common_examples(runs[first], runs[second]):
             return {}
-        return pair_up(answers, (runs[first], of(first)), (runs[second], of(second)))
+        return pair_up(answers, (runs[first], answers_of(first)), (runs[second], answers_of(second)))
 
     return pairs
 
 
-def _with_first(runs: Sequence[ScoredRun], answers: Answers) -> list[Mapping[str, Pair]]:
-    """By other run the common examples with the first: of all groups together where there is such a pair."""
-    pairs = _pairing(runs, answers)
-    found = (pairs(0, number) for number in range(1, len(runs)))
-    return [{ALL: of[ALL]} if ALL in of else of for of in found]
+def _kept(pairs: Mapping[str, Pair], are_many: bool) -> Mapping[str, Pair]:
+    """Of many runs the pair of all groups together if there is such a pair, to save memory."""
+    return {ALL: pairs[ALL]} if are_many and ALL in pairs else pairs
 
 
 def _compared(measures: Sequence[Measure], runs: Sequence[ScoredRun], pairs: Pairs) -> list[Compared]:
     bounds = {measure.name: measure.farthest for measure in measures}
-    found = []
+    compared = []
     for first, second in _pairs(len(runs)):
         if have_common_examples(runs[first], runs[second]):
             groups = pairs(first, second)
             results = {name: (pair.n_clusters, differences(pair, bounds)) for name, pair in groups.items()}
-            found.append(Compared(first, second, results))
-    return found
+            compared.append(Compared(first, second, results))
+    return compared
 
 
 def _pairs(n_runs: int) -> list[tuple[int, int]]:
@@ -235,19 +208,13 @@ def _left_out_notes(
     """Which scores are not compared because some of the runs are without them, and why."""
     titles: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for measure in measures:
-        without = tuple(name for name, of in zip(names, scores, strict=True) if measure.name not in of)
+        without = tuple(name for name, shown in zip(names, scores, strict=True) if measure.name not in shown)
         if measure.lacks and 0 < len(without) < len(names):
             titles.setdefault((measure.lacks, without), []).append(measure.title)
     return [
-        f"Not compared: {'; '.join(of)}. {named(without)}: without ({why})." for (why, without), of in titles.items()
+        f"Not compared: {'; '.join(shown)}. {named(without)}: without ({why})."
+        for (why, without), shown in titles.items()
     ]
-
-
-def _notes(runs: Sequence[ScoredRun], mixed: dict[str, list[str]]) -> list[str]:
-    notes = _mixed_notes(mixed)
-    if len(runs) > MOST_PAIRED:
-        notes.append(f"With more than {MOST_PAIRED} runs each is compared with the first.")
-    return notes
 
 
 def _mixed_notes(mixed: dict[str, list[str]]) -> list[str]:

@@ -20,11 +20,9 @@ from qabias.benchmarks.findings import unreported_clause
 from qabias.benchmarks.pairs import Floats, Form, Pair, mean_of_pairs
 from qabias.benchmarks.scoring import by_run
 from qabias.comparison.comparable import mixed_fields
-from qabias.comparison.detectable import unseen
-from qabias.comparison.familiarity import FAMILIARITY_FILE, familiarity_tables, read_familiarity
-from qabias.comparison.needed import templates_of
 from qabias.comparison.paired import Answers
-from qabias.comparison.paired_tests import APART, Difference, differences, holm
+from qabias.comparison.paired_tests import APART, Difference, differences, holm, unseen
+from qabias.comparison.sample_size import templates_of
 from qabias.comparison.tables import DETECTABLE, RUNS_TABLE, lacks_answers
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun
@@ -87,7 +85,7 @@ class TwoForms(NamedTuple):
     def names(self) -> list[str]:
         """Short names of the two runs."""
         fields = [signature_fields(run.signature) for run in (self.published, self.parallel)]
-        return [f"{form} ({of['source']})" for form, of in zip(("published", "parallel"), fields, strict=True)]
+        return [f"{form} ({values['source']})" for form, values in zip(("published", "parallel"), fields, strict=True)]
 
 
 def two_forms(runs: Sequence[ScoredRun]) -> TwoForms | None:
@@ -122,54 +120,62 @@ def shared_stereotypes(facts: ParallelForms, published: pa.Table, parallel: pa.T
         raise QabiasError("the two runs have no stereotype in common; give both the same --config, or a larger --limit")
     # Two groups of one name share a text, and count as one.
     groups: dict[str, list[str]] = {}
-    for name, of in shared:
-        groups.setdefault(name, []).append(of)
+    for name, members in shared:
+        groups.setdefault(name, []).append(members)
     number_of_name = {name: number for number, name in enumerate(groups)}
     numbers = {stereotype: number_of_name[stereotype.name] for stereotype in shared}
     clusters = [np.array([numbers.get(one, -1) for one in rows], dtype=np.int64) for rows in of_rows]
     return SharedStereotypes(
-        [Stereotype(name, " / ".join(of)) for name, of in groups.items()],
-        [topics[Stereotype(name, of[0])] for name, of in groups.items()],
+        [Stereotype(name, " / ".join(members)) for name, members in groups.items()],
+        [topics[Stereotype(name, members[0])] for name, members in groups.items()],
         (clusters[0], clusters[1]),
     )
 
 
-def form_tables(
+def form_view(
     forms: TwoForms, measures: Sequence[Measure], upstream_dir: str | None = None
-) -> tuple[list[Table], list[str]]:
-    """The tables of the view, and what to know before them."""
+) -> tuple[list[Table], list[str], list[str]]:
+    """The tables of two forms, what to know before them, and what they show."""
     answers = Answers(upstream_dir)
     runs = (forms.published, forms.parallel)
     benchmark = runs[0].benchmark
     examples = [answers.examples(run) for run in runs]
     shared = shared_stereotypes(forms.facts, examples[0], examples[1])
     whole = [
-        Form(table, answers.of(run), clusters)
+        Form(table, answers.of_run(run), clusters)
         for run, table, clusters in zip(runs, examples, shared.clusters, strict=True)
     ]
     pairs = pairs_by_group(benchmark, whole[1], whole[0], runs[0].arguments.rules)
-    notes = [_about_pairing(forms.facts, shared, whole)]
     bounds = {measure.name: measure.farthest for measure in measures}
-    found = {group: differences(pair, bounds) for group, pair in pairs.items()}
+    results = {group: differences(pair, bounds) for group, pair in pairs.items()}
     single = np.eye(pairs[ALL].n_clusters)
     by_stereotype = pairs[ALL].second(single), pairs[ALL].first(single)
     scores = [run.scores for run in runs]
+    overall = Table(
+        OVERALL_TABLE,
+        "Published minus parallel: all scores",
+        "",
+        _READ_OVERALL,
+        *scores_in_both(_FORMS, benchmark, measures, pairs[ALL], results[ALL], scores),
+        Figure("intervals", "score", ("difference",)),
+        SECTION,
+    )
     tables = [
-        _overall_table(
-            measures, pairs[ALL], found[ALL], detectable_sizes(benchmark, scores, ALL, found[ALL], measures)
-        ),
-        *(_difference_table(benchmark, measure, pairs, found, scores) for measure in measures),
+        overall,
+        *(_difference_table(benchmark, measure, pairs, results, scores) for measure in measures),
         _agreement_table(measures, *by_stereotype),
         _stereotypes_table(measures, shared, *by_stereotype),
         _runs_table(forms),
     ]
-    return tables, notes
+    counts = [templates_of(benchmark, form.table.filter(pa.array(form.clusters >= 0)))[ALL] for form in whole]
+    findings = form_findings(measures, overall, unbalanced(measures, counts))
+    return tables, [_pairing_note(forms.facts, shared, whole)], findings
 
 
 def form_findings(
     measures: Sequence[Measure],
     overall: Table,
-    unreported: Mapping[str, str],
+    unsaid: Mapping[str, str],
     heading: str = "Published minus parallel form",
     both: str = "forms",
 ) -> list[str]:
@@ -178,9 +184,9 @@ def form_findings(
     (n_clusters,) = (place for name, place in places.items() if name.startswith("n_"))
     apart, alike, undefined = [], [], []
     n_tests = sum(row[places["p"]] is not None for row in overall.rows)
-    titles = {measure.title: unreported[measure.name] for measure in measures if measure.name in unreported}
+    titles = {measure.title: unsaid[measure.name] for measure in measures if measure.name in unsaid}
     for measure, row in zip(measures, overall.rows, strict=True):
-        if measure.name in unreported:
+        if measure.name in unsaid:
             continue
         difference, p = row[places["difference"]], row[places["p_adjusted"]]
         kind = kind_of_difference(measure)
@@ -202,37 +208,14 @@ def form_findings(
     return [f"{heading}: {'. '.join(filter(None, clauses))}."]
 
 
-def unbalanced(measures: Sequence[Measure], forms: TwoForms, upstream_dir: str | None = None) -> dict[str, str]:
-    """The scores that lean without a bias, because of the examples about the shared stereotypes, with the reason."""
-    runs = (forms.published, forms.parallel)
-    answers = Answers(upstream_dir)
-    tables = [answers.examples(run) for run in runs]
-    clusters = shared_stereotypes(forms.facts, tables[0], tables[1]).clusters
-    counts = [
-        templates_of(run.benchmark, table.filter(pa.array(of >= 0)))[ALL]
-        for run, table, of in zip(runs, tables, clusters, strict=True)
-    ]
-    found = {}
+def unbalanced(measures: Sequence[Measure], scores: Sequence[Scores]) -> dict[str, str]:
+    """The reason why a score leans without a bias, by the name of each such score."""
+    reasons = {}
     for measure in measures:
-        shares = [share for of in counts if (share := imbalance(of, measure)) is not None]
+        shares = [share for one in scores if (share := imbalance(one, measure)) is not None]
         if shares:
-            found[measure.name] = imbalance_note(shares, measure)
-    return found
-
-
-def familiarity_of(forms: TwoForms) -> tuple[list[Table], list[str]]:
-    """The tables of `familiarity.json` in the folder that holds both runs, and why they are left out if they are."""
-    folder = forms.published.folder.resolve().parent
-    path = folder / FAMILIARITY_FILE
-    if forms.parallel.folder.resolve().parent != folder or not path.exists():
-        return [], []
-    found = read_familiarity(path)
-    fields = [signature_fields(run.signature) for run in (forms.published, forms.parallel)]
-    ours = (forms.published.file.benchmark, fields[0]["config"], fields[0]["model"], *(of["source"] for of in fields))
-    theirs = (found.benchmark, found.config, found.model, *found.sources)
-    if ours != theirs:
-        return [], [f"Familiarity is left out: {path} is of {', '.join(theirs)}, not of {', '.join(ours)}."]
-    return familiarity_tables(found), []
+            reasons[measure.name] = imbalance_note(shares, measure)
+    return reasons
 
 
 def pairs_by_group(benchmark: Benchmark, first: Form, second: Form, rules: Mapping[str, str]) -> dict[str, Pair]:
@@ -248,18 +231,18 @@ def pairs_by_group(benchmark: Benchmark, first: Form, second: Form, rules: Mappi
             clusters = form.clusters[begin : begin + n_rows][kept]
             forms.append(Form(table.filter(rows), form.answers.slice(begin, n_rows).filter(rows), clusters))
         pairs.append(benchmark.pair_forms(forms[0], forms[1], rules))
-    return {name: mean_of_pairs([of[name] for of in pairs]) for name in pairs[0]}
+    return {name: mean_of_pairs([one[name] for one in pairs]) for name in pairs[0]}
 
 
-def _about_pairing(facts: ParallelForms, shared: SharedStereotypes, forms: Sequence[Form]) -> str:
+def _pairing_note(facts: ParallelForms, shared: SharedStereotypes, forms: Sequence[Form]) -> str:
     n_left_out = [int(np.count_nonzero(form.clusters < 0)) for form in forms]
-    about = f"{len(shared.stereotypes)} stereotypes are in both forms. {facts.basis}"
+    note = f"{len(shared.stereotypes)} stereotypes are in both forms. {facts.basis}"
     if any(n_left_out):
-        about += (
+        note += (
             f" {n_left_out[0]:,} published and {n_left_out[1]:,} parallel examples are about stereotypes that the "
             "other run was not asked about, and are left out."
         )
-    return about
+    return note
 
 
 def _runs_table(forms: TwoForms) -> Table:
@@ -279,60 +262,71 @@ def detectable_sizes(
     benchmark: Benchmark,
     scores: Sequence[Scores],
     group: str,
-    found: Mapping[str, Difference],
+    results: Mapping[str, Difference],
     measures: Sequence[Measure],
 ) -> dict[str, float | None]:
     """For each score the smallest difference of a group that would have been found; None where answers are missing."""
     sizes = {}
     for measure in measures:
-        lacks = lacks_answers([benchmark.groups(of, measure) for of in scores], group, measure)
-        sizes[measure.name] = None if lacks else found[measure.name].detectable
+        lacks = lacks_answers([benchmark.groups(run_scores, measure) for run_scores in scores], group, measure)
+        sizes[measure.name] = None if lacks else results[measure.name].detectable
     return sizes
 
 
-def _overall_table(
-    measures: Sequence[Measure], pair: Pair, found: Mapping[str, Difference], sizes: Mapping[str, float | None]
-) -> Table:
-    """All scores in both forms over all stereotypes, with p-values adjusted for their number."""
+class Labels(NamedTuple):
+    """Names and titles of the columns of two levels of a score, of their difference and of what is paired."""
+
+    second: tuple[str, str]
+    first: tuple[str, str]
+    difference: str
+    clusters: tuple[str, str]
+
+
+_FORMS = Labels(
+    ("published", "Published"), ("parallel", "Parallel"), "Published − parallel", ("n_stereotypes", "Stereotypes")
+)
+
+
+def scores_in_both(
+    labels: Labels,
+    benchmark: Benchmark,
+    measures: Sequence[Measure],
+    pair: Pair,
+    results: Mapping[str, Difference],
+    scores: Sequence[Scores],
+) -> tuple[tuple[Column, ...], tuple[tuple[Value, ...], ...]]:
+    """Columns and rows of a table of all scores of two runs, with p-values adjusted for the number of scores."""
     once = np.ones((1, pair.n_clusters))
-    published, parallel = pair.second(once), pair.first(once)
-    adjusted = holm([found[measure.name].p for measure in measures])
+    second, first = pair.second(once), pair.first(once)
+    adjusted = holm([results[measure.name].p for measure in measures])
+    sizes = detectable_sizes(benchmark, scores, ALL, results, measures)
     rows: list[tuple[Value, ...]] = []
     for measure, p_adjusted in zip(measures, adjusted, strict=True):
-        difference = found[measure.name]
+        difference = results[measure.name]
         # A column has one kind, and levels of shares have no sign; the numbers are in the tables of single scores.
-        levels = (defined(of[measure.name][0]) for of in (published, parallel))
+        levels = (defined(level[measure.name][0]) for level in (second, first))
         both = (None if level is None else show(level, measure.kind) for level in levels)
         tested = Estimate(*difference[:3]), difference.p, p_adjusted, pair.n_clusters, sizes[measure.name]
         rows.append((measure.title, *both, *tested))
     kinds = {kind_of_difference(measure) for measure in measures}
     kind = kinds.pop() if len(kinds) == 1 else "number"
-    return Table(
-        OVERALL_TABLE,
-        "Published minus parallel: all scores",
-        "",
-        _READ_OVERALL,
-        (Column("score", "Score", "text"), *_difference_columns("text", kind)),
-        tuple(rows),
-        Figure("intervals", "score", ("difference",)),
-        SECTION,
-    )
+    return (Column("score", "Score", "text"), *_difference_columns(labels, "text", kind)), tuple(rows)
 
 
 def _difference_table(
     benchmark: Benchmark,
     measure: Measure,
     pairs: Mapping[str, Pair],
-    found: Mapping[str, Mapping[str, Difference]],
+    results: Mapping[str, Mapping[str, Difference]],
     scores: Sequence[Scores],
 ) -> Table:
     """A score in both forms and the difference, by group."""
     family = [group for group in pairs if group != ALL]
-    adjusted = dict(zip(family, holm([found[group][measure.name].p for group in family]), strict=True))
+    adjusted = dict(zip(family, holm([results[group][measure.name].p for group in family]), strict=True))
     rows: list[tuple[Value, ...]] = []
     for group, pair in pairs.items():
         once = np.ones((1, pair.n_clusters))
-        difference = found[group][measure.name]
+        difference = results[group][measure.name]
         rows.append(
             (
                 group,
@@ -342,7 +336,7 @@ def _difference_table(
                 difference.p,
                 adjusted.get(group),
                 pair.n_clusters,
-                detectable_sizes(benchmark, scores, group, found[group], [measure])[measure.name],
+                detectable_sizes(benchmark, scores, group, results[group], [measure])[measure.name],
             )
         )
     return Table(
@@ -352,7 +346,7 @@ def _difference_table(
         " ".join(filter(None, (measure.note, _READ_DIFFERENCES))),
         (
             Column("group", benchmark.facts.group, "text"),
-            *_difference_columns(measure.kind, kind_of_difference(measure)),
+            *_difference_columns(_FORMS, measure.kind, kind_of_difference(measure)),
         ),
         tuple(rows),
         Figure("intervals", "group", ("difference",)),
@@ -426,15 +420,15 @@ def _stereotypes_table(
     )
 
 
-def _difference_columns(kind: str, difference_kind: str) -> tuple[Column, ...]:
-    """The columns of a score in both forms, its difference and tests."""
+def _difference_columns(labels: Labels, kind: str, difference_kind: str) -> tuple[Column, ...]:
+    """The columns of a score in both runs, its difference and tests."""
     return (
-        Column("published", "Published", kind),
-        Column("parallel", "Parallel", kind),
-        Column("difference", "Published − parallel", difference_kind),
+        Column(*labels.second, kind),
+        Column(*labels.first, kind),
+        Column("difference", labels.difference, difference_kind),
         Column("p", "p", "p"),
         Column("p_adjusted", "adjusted p", "p"),
-        Column("n_stereotypes", "Stereotypes", "count"),
+        Column(*labels.clusters, "count"),
         Column(DETECTABLE_DIFFERENCE, "found from", "share" if difference_kind == "signed" else difference_kind),
     )
 

@@ -17,22 +17,14 @@ from qabias.benchmarks import ALL, Measure
 from qabias.benchmarks.caveats import imbalance, imbalance_note, possible_range, with_ranges
 from qabias.benchmarks.pairs import Form, Pair
 from qabias.comparison.comparable import ASKED, COUNTED, mixed_fields
-from qabias.comparison.forms import (
-    DETECTABLE_DIFFERENCE,
-    defined,
-    detectable_sizes,
-    form_findings,
-    kind_of_difference,
-    pairs_by_group,
-)
+from qabias.comparison.forms import Labels, form_findings, pairs_by_group, scores_in_both, unbalanced
 from qabias.comparison.paired import Answers
-from qabias.comparison.paired_tests import differences, holm
+from qabias.comparison.paired_tests import differences
 from qabias.comparison.tables import runs_table
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun
 from qabias.runs.signature import signature_fields
-from qabias.tables.formatting import show
-from qabias.tables.model import Column, Estimate, Figure, Table, Value, estimate
+from qabias.tables.model import Column, Figure, Table, estimate
 
 BY_LANGUAGE = "By language"
 """Section of the scores by language."""
@@ -76,8 +68,8 @@ def are_one_family(runs: Sequence[ScoredRun]) -> bool:
     families = {run.benchmark.family for run in runs}
     if len(families) != 1 or "" in families or len(_models(runs)) > 1:
         return False
-    of = [(run.benchmark.name, run.benchmark.language(run.arguments.config)) for run in runs]
-    return len(set(of)) > 1 or any(_is_control(one, other) for one, other in itertools.permutations(runs, 2))
+    sets = [(run.benchmark.name, run.benchmark.language(run.arguments.config)) for run in runs]
+    return len(set(sets)) > 1 or any(_is_control(one, other) for one, other in itertools.permutations(runs, 2))
 
 
 def check_one_model(runs: Sequence[ScoredRun]) -> None:
@@ -128,7 +120,7 @@ def family_tables(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[Table
     measures = family_measures(runs)
     kinds = (("bias", "Bias by language", "signed"), ("accuracy", "Accuracy by language", "share"))
     tables = [
-        _by_language(f"{name}_by_language", title, [of for of in measures if of.kind == kind], runs, names)
+        _by_language(f"{name}_by_language", title, [one for one in measures if one.kind == kind], runs, names)
         for name, title, kind in kinds
     ]
     return [*tables, runs_table(runs, names)]
@@ -137,9 +129,9 @@ def family_tables(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[Table
 def family_notes(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[str]:
     """Notes above the scores of runs in several languages."""
     notes = [OTHER_QUESTIONS] if len({run.benchmark.name for run in runs}) > 1 else []
-    mixed = {name: of for name, of in mixed_fields(runs).items() if name in (*ASKED, COUNTED)}
-    for name, of in mixed.items():
-        notes.append(f"MIXED: {name}: {'; '.join(f'{run} {value}' for run, value in zip(names, of, strict=True))}.")
+    mixed = {name: values for name, values in mixed_fields(runs).items() if name in (*ASKED, COUNTED)}
+    for name, values in mixed.items():
+        notes.append(f"MIXED: {name}: {'; '.join(f'{run} {value}' for run, value in zip(names, values, strict=True))}.")
     for measure in family_measures(runs):
         for name, run in zip(names, runs, strict=True):
             share = imbalance(run.scores, measure)
@@ -150,43 +142,40 @@ def family_notes(runs: Sequence[ScoredRun], names: Sequence[str]) -> list[str]:
 
 def paired_runs(runs: Sequence[ScoredRun]) -> list[Paired]:
     """Which runs are of the same questions: every set with its control set, and languages with the first of them."""
-    found = []
+    pairs = []
     for first, second in itertools.permutations(range(len(runs)), 2):
         if _is_control(runs[first], runs[second]):
-            found.append(Paired(first, second, True))
-    controls = {pair.first for pair in found}
+            pairs.append(Paired(first, second, True))
+    controls = {pair.first for pair in pairs}
     reference: dict[str, int] = {}
     for number, run in enumerate(runs):
         if number in controls:
             continue
         first = reference.setdefault(run.benchmark.name, number)
         if run.benchmark.language(run.arguments.config) != runs[first].benchmark.language(runs[first].arguments.config):
-            found.append(Paired(first, number, False))
-    return found
+            pairs.append(Paired(first, number, False))
+    return pairs
 
 
-def paired_tables(
+def language_view(
     runs: Sequence[ScoredRun], names: Sequence[str], upstream_dir: str | None = None
-) -> tuple[list[Table], list[str]]:
-    """The differences of runs of the same questions, and sentences about them."""
+) -> tuple[list[Table], list[str], list[str]]:
+    """The scores by language, the differences of runs of the same questions, notes, and what the differences show."""
     answers = Answers(upstream_dir)
     measures = family_measures(runs)
-    tables, sentences = [], []
+    tables, findings = family_tables(runs, names), []
     for paired in paired_runs(runs):
-        of = runs[paired.first], runs[paired.second]
-        pair = _pair(of, answers)
+        both = runs[paired.first], runs[paired.second]
+        pair = _pair(both, answers)
         if pair is None:
             continue
-        table = _paired_table(paired, of, names, measures, pair)
+        table = _paired_table(paired, both, names, measures, pair)
         tables.append(table)
-        unreported = {}
-        for measure in measures:
-            shares = [share for run in of if (share := imbalance(run.scores, measure)) is not None]
-            if shares:
-                unreported[measure.name] = imbalance_note(shares, measure)
+        unreported = unbalanced(measures, [run.scores for run in both])
         heading = f"{names[paired.second]} minus {names[paired.first]}"
-        sentences += form_findings(measures, table, unreported, heading, "sets" if paired.is_control else "languages")
-    return tables, sentences
+        what = "sets" if paired.is_control else "languages"
+        findings += form_findings(measures, table, unreported, heading, what)
+    return tables, family_notes(runs, names), findings
 
 
 def _is_control(control: ScoredRun, run: ScoredRun) -> bool:
@@ -209,15 +198,15 @@ def _by_language(
     rows = tuple(
         (
             run,
-            *(estimate(of, measure.name) for measure in measures),
-            int(of["n"]),
-            int(of[n_clusters]),
-            estimate(of, "unparsed_share").value,
+            *(estimate(run_scores, measure.name) for measure in measures),
+            int(run_scores["n"]),
+            int(run_scores[n_clusters]),
+            estimate(run_scores, "unparsed_share").value,
         )
-        for run, of in zip(names, scores, strict=True)
+        for run, run_scores in zip(names, scores, strict=True)
     )
-    about = OTHER_QUESTIONS if len({run.benchmark.name for run in runs}) > 1 else ""
-    notes = " ".join(dict.fromkeys(filter(None, (*(measure.note for measure in measures), about))))
+    questions_note = OTHER_QUESTIONS if len({run.benchmark.name for run in runs}) > 1 else ""
+    notes = " ".join(dict.fromkeys(filter(None, (*(measure.note for measure in measures), questions_note))))
     table = Table(
         name,
         title,
@@ -242,8 +231,12 @@ def _pair(runs: tuple[ScoredRun, ScoredRun], answers: Answers) -> Pair | None:
     if not numbers:
         return None
     forms = [
-        Form(table, answers.of(run), np.array([numbers.get(name, -1) for name in of or ()], dtype=np.int64))
-        for run, table, of in zip(runs, examples, templates, strict=True)
+        Form(
+            table,
+            answers.of_run(run),
+            np.array([numbers.get(name, -1) for name in shared or ()], dtype=np.int64),
+        )
+        for run, table, shared in zip(runs, examples, templates, strict=True)
     ]
     return pairs_by_group(benchmark, forms[0], forms[1], runs[0].arguments.rules)[ALL]
 
@@ -258,36 +251,16 @@ def _paired_table(
     """All scores of two runs of the same questions, with their differences."""
     benchmark = runs[0].benchmark
     clusters = benchmark.facts.clusters[0]
-    found = differences(pair, {measure.name: measure.farthest for measure in measures})
-    adjusted = holm([found[measure.name].p for measure in measures])
-    sizes = detectable_sizes(benchmark, [run.scores for run in runs], ALL, found, measures)
-    once = np.ones((1, pair.n_clusters))
-    second, first = pair.second(once), pair.first(once)
-    rows: list[tuple[Value, ...]] = []
-    for measure, p_adjusted in zip(measures, adjusted, strict=True):
-        levels = (defined(of[measure.name][0]) for of in (second, first))
-        both = (None if level is None else show(level, measure.kind) for level in levels)
-        of = found[measure.name]
-        rows.append((measure.title, *both, Estimate(*of[:3]), of.p, p_adjusted, pair.n_clusters, sizes[measure.name]))
-    kind = kind_of_difference(measures[0])
-    name_of = {"first": names[paired.first], "second": names[paired.second]}
-    read = _READ_PAIRED.format(**name_of, n=pair.n_clusters, clusters=clusters)
+    second, first = names[paired.second], names[paired.first]
+    results = differences(pair, {measure.name: measure.farthest for measure in measures})
+    labels = Labels(("second", second), ("first", first), "Difference", ("n_templates", clusters.capitalize()))
+    read = _READ_PAIRED.format(first=first, second=second, n=pair.n_clusters, clusters=clusters)
     return Table(
         f"{PAIRED}{paired.second + 1}_minus_{paired.first + 1}",
-        f"{name_of['second']} minus {name_of['first']}",
+        f"{second} minus {first}",
         "",
         f"{_READ_CONTROL if paired.is_control else _READ_TRANSLATED} {read}{_missing(runs, measures)}",
-        (
-            Column("score", "Score", "text"),
-            Column("second", name_of["second"], "text"),
-            Column("first", name_of["first"], "text"),
-            Column("difference", "Difference", kind),
-            Column("p", "p", "p"),
-            Column("p_adjusted", "adjusted p", "p"),
-            Column("n_templates", clusters.capitalize(), "count"),
-            Column(DETECTABLE_DIFFERENCE, "found from", "share" if kind == "signed" else kind),
-        ),
-        tuple(rows),
+        *scores_in_both(labels, benchmark, measures, pair, results, [run.scores for run in runs]),
         Figure("intervals", "score", ("difference",)),
         "Set minus control set" if paired.is_control else "The same questions in two languages",
     )

@@ -33,7 +33,7 @@ class Answers:
             self._tables[key] = load_examples_of(run.file, self._upstream_dir).table
         return self._tables[key]
 
-    def of(self, run: ScoredRun) -> pa.Table:
+    def of_run(self, run: ScoredRun) -> pa.Table:
         """The answers of a run, parallel to its examples: the columns that its metric reads."""
         answers = read_all_answers(run.file, run.benchmark, self.examples(run))
         read = {*run.benchmark.answer_columns, *run.benchmark.stored_columns}
@@ -77,10 +77,10 @@ def pair_up(answers: Answers, first: tuple[ScoredRun, pa.Table], second: tuple[S
         return {}
     pairs, start = [], 0
     for of_wording in by_run(table):
-        first_answers, second_answers = (given.slice(start, of_wording.num_rows) for given in (ours, theirs))
+        first_answers, second_answers = (answered.slice(start, of_wording.num_rows) for answered in (ours, theirs))
         pairs.append(one.benchmark.pair_up(of_wording, first_answers, second_answers, one.arguments.rules))
         start += of_wording.num_rows
-    return {name: mean_of_pairs([of[name] for of in pairs]) for name in pairs[0]}
+    return {name: mean_of_pairs([groups[name] for groups in pairs]) for name in pairs[0]}
 
 
 def _common_rows(one: pa.Table, other: pa.Table, key: Sequence[str]) -> tuple[pa.Array, pa.Array]:

@@ -6,14 +6,18 @@ The answers to one template share its text and are far from independent. So the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
+from qabias.benchmarks.facts import Measure
+from qabias.benchmarks.findings import ERROR, listed, widened_size
 from qabias.benchmarks.pairs import Floats, Pair
-from qabias.comparison.detectable import detectable_difference
-from qabias.share.metrics.shared.intervals import of_difference
+from qabias.share.metrics.shared.intervals import ADDED, POWER, Spread, of_difference
+from qabias.tables.formatting import show
 
 APART = 0.05
 """Adjusted p-value below which two runs, or two forms, are told apart."""
@@ -23,6 +27,15 @@ N_PERMUTATIONS = 10_000
 MOST_EXACT = 13
 # Scores of sums that were added in another order differ by rounding, and are ties.
 _ROUNDING = 1e-12
+
+
+UNEVEN = 1.0
+"""Standard deviation over clusters of a true difference, as a multiple of it: that of an exponential distribution."""
+
+RARE_CORRELATION = 0.12
+"""Correlation of rare differences within a cluster."""
+
+_STEPS = 40
 
 
 class Difference(NamedTuple):
@@ -50,17 +63,17 @@ def differences(
     sizes = np.ones(n) if pair.sizes is None or not pair.sizes.any() else pair.sizes
     first, second = pair.exchanged(exchanges(n, np.random.default_rng(seed)))
     exchanged = _subtract(second, first, names)
-    found = {}
+    results = {}
     for name, bound in bounds.items():
         value = float(values[name][0])
         if np.isnan(value):
-            found[name] = UNDEFINED
+            results[name] = UNDEFINED
             continue
         ends, spread = of_difference(value, replicates[name], sizes, bound, confidence)
         low, high = (None if np.isnan(end) else float(end) for end in ends)
         p = p_value(value, exchanged[name], n <= MOST_EXACT)
-        found[name] = Difference(value, low, high, p, detectable_difference(spread))
-    return found
+        results[name] = Difference(value, low, high, p, detectable_difference(spread))
+    return results
 
 
 def _subtract(second: Mapping[str, Floats], first: Mapping[str, Floats], names: Sequence[str]) -> dict[str, Floats]:
@@ -91,3 +104,54 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         largest = max(largest, min(1.0, (len(ordered) - rank) * p))
         adjusted[place] = largest
     return adjusted
+
+
+def detectable_difference(spread: Spread, power: float = POWER) -> float | None:
+    """How large a true difference would have had to be for its interval to leave out 0."""
+    moves = spread.moves
+    rows, quantile, error = (float(part) for part in (spread.rows, spread.quantile, spread.error))
+    if moves is None or np.isnan(rows):
+        return None
+    added = rows + 2.0 * ADDED
+    square = (float(moves.moved) * rows + 2.0 * ADDED) / added
+    scale = float(moves.scale)
+    even = scale * quantile * np.sqrt(square / (added + quantile**2)) * added / rows
+    normal = NormalDist().inv_cdf(power)
+
+    def size(variation: float) -> float:
+        """What is detectable where the true difference has this squared relative deviation over the clusters."""
+        uneven = variation / float(spread.clusters)
+        if quantile**2 * uneven >= 1.0:
+            return np.inf
+        end = even / np.sqrt(1.0 - quantile**2 * uneven)
+        rest = 1.0 - normal**2 * uneven
+        return float((end + np.sqrt(end**2 - rest * (end**2 - normal**2 * error**2))) / rest)
+
+    most = float(moves.most)
+    low, high = 0.0, most
+    for _ in range(_STEPS):
+        middle = (low + high) / 2.0
+        share = min(1.0, max(scale * float(moves.moved), middle))
+        variation = max(UNEVEN**2, RARE_CORRELATION * (1.0 - share) / share)
+        low, high = (low, middle) if size(variation) <= middle else (middle, high)
+    return high if high < most else None
+
+
+def unseen(measure: Measure, sizes: Mapping[str, float | None], clusters: Mapping[str, int], n_tests: int) -> str:
+    """What could have been missed where no difference is shown, as a clause."""
+    known = {}
+    for group, size in sizes.items():
+        n = clusters[group]
+        if size is not None and n_tests * 2.0 ** (1 - n) < ERROR:
+            wide = widened_size(size, n - 1, n_tests)
+            if wide < measure.farthest:
+                known[group] = wide
+    if not known:
+        return "even the largest could have been missed"
+    largest = max(known.values())
+    text = (
+        show(largest, "number") if measure.kind == "number" else f"{math.ceil(1000 * largest - 1e-9) / 10:.1f} points"
+    )
+    rest = [group for group in sizes if group not in known]
+    about_rest = f", in {listed(rest)} even the largest" if rest else ""
+    return f"differences below {text} could have been missed{about_rest}"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.caveats import (
+    RANGE,
     READ_RANGES,
     possible_range,
     range_column,
@@ -14,11 +18,12 @@ from qabias.benchmarks.caveats import (
     shown_estimate,
     with_ranges,
 )
-from qabias.benchmarks.facts import RUNS, Scores, run_column, union
+from qabias.benchmarks.facts import RUNS, Scores, counted, run_column, union
+from qabias.benchmarks.findings import listed
 from qabias.comparison.comparable import mixed_fields
 from qabias.comparison.paired_tests import Difference, holm
 from qabias.runs.scored import ScoredRun
-from qabias.tables.model import Column, Estimate, Figure, Table, Value, estimate
+from qabias.tables.model import Analysis, Column, Estimate, Figure, Table, Value, estimate
 
 RUNS_TABLE = "runs"
 """Name of the table of what is compared."""
@@ -31,6 +36,23 @@ DETECTABLE = "detectable_"
 
 WOULD_BE_FOUND = "would have been found from"
 """What stands above it."""
+
+MOST_BESIDE = 30
+"""So many runs stand beside each other, with figures and paired differences; more stand below each other."""
+
+BY_RUN = "Scores by run"
+"""Section of the scores."""
+
+_MOST_NAMED = 3
+_MOST_MISSING = 10
+_EMPTY_CELL = "An empty cell: not asked in this run."
+
+MOST_ROWS = 300
+"""Rows of a joined table."""
+
+SECTION = "Figures and tables of the papers, run by run"
+
+_RUN = Column("run", "Run", "text")
 
 READ_INTERVALS = "Intervals are 95 % intervals over {clusters}."
 _NOT_ASKED = "A dash beside 0 examples: not asked in this run."
@@ -82,15 +104,15 @@ def score_tables(
     tables = []
     read_intervals = READ_INTERVALS.format(clusters=benchmark.facts.clusters[0])
     for measure in measures:
-        by_run = [benchmark.groups(of, measure) for of in scores]
-        rows = union([list(of) for of in by_run])
+        by_run = [benchmark.groups(groups, measure) for groups in scores]
+        rows = union([list(groups) for groups in by_run])
         runs = [
             column
             for number, name in enumerate(names)
             for column in _run_columns(number, name, by_run[number], measure)
         ]
         counts = _count_columns(names, by_run, rows, measure)
-        not_asked = _NOT_ASKED if any(row not in of for of in by_run for row in rows) else ""
+        not_asked = _NOT_ASKED if any(row not in groups for groups in by_run for row in rows) else ""
         about_ranges = READ_RANGES if len(runs) > len(names) else ""
         tables.append(
             Table(
@@ -108,7 +130,7 @@ def score_tables(
                     for row in rows
                 ),
                 Figure("intervals", "group", tuple(map(run_column, range(len(names))))),
-                "Scores by run",
+                BY_RUN,
             )
         )
     return tables
@@ -119,15 +141,15 @@ def _run_columns(
 ) -> list[tuple[Column, dict[str, Value]]]:
     """The scores of a run by group, and where many answers are missing the ranges that they could take."""
     column = Column(run_column(number), name, measure.kind)
-    found: list[tuple[Column, dict[str, Value]]] = [
-        (column, {group: shown_estimate(of, measure) for group, of in groups.items()})
+    columns: list[tuple[Column, dict[str, Value]]] = [
+        (column, {group: shown_estimate(group_scores, measure) for group, group_scores in groups.items()})
     ]
-    ranges = {group: range_in_words(of, measure) for group, of in groups.items()}
+    ranges = {group: range_in_words(group_scores, measure) for group, group_scores in groups.items()}
     if any(ranges.values()):
-        found.append(
+        columns.append(
             (range_column(column, f"Possible, {name}"), {group: text or None for group, text in ranges.items()})
         )
-    return found
+    return columns
 
 
 def _count_columns(
@@ -143,12 +165,12 @@ def _count_columns(
             for number, name in enumerate(names)
             for count, title in measure.parts
         ]
-    counts = [{row: n_examples(of[row], measure) if row in of else 0 for row in rows} for of in by_run]
-    if all(of == counts[0] for of in counts):
+    counts = [{row: n_examples(groups[row], measure) if row in groups else 0 for row in rows} for groups in by_run]
+    if all(groups == counts[0] for groups in counts):
         return [(Column("n", "Examples", "count"), counts[0])]
     return [
-        (Column(f"n_{run_column(number)}", f"Examples, {name}", "count"), of)
-        for number, (name, of) in enumerate(zip(names, counts, strict=True))
+        (Column(f"n_{run_column(number)}", f"Examples, {name}", "count"), groups)
+        for number, (name, groups) in enumerate(zip(names, counts, strict=True))
     ]
 
 
@@ -164,7 +186,7 @@ def heatmaps(
     tables = []
     for measure in measures:
         if measure.name in benchmark.facts.heatmaps:
-            by_run = [benchmark.groups(of, measure) for of in scores]
+            by_run = [benchmark.groups(cell, measure) for cell in scores]
             columns = (
                 Column("group", benchmark.facts.group, "text"),
                 Column("run", "Run", "text"),
@@ -172,10 +194,10 @@ def heatmaps(
                 Column("n", "Examples", "count"),
             )
             groups = [
-                (row, name, of[row])
-                for row in union([list(of) for of in by_run])
-                for name, of in zip(names, by_run, strict=True)
-                if row in of
+                (row, name, cell[row])
+                for row in union([list(cell) for cell in by_run])
+                for name, cell in zip(names, by_run, strict=True)
+                if row in cell
             ]
             table = Table(
                 f"{measure.name}_by_model",
@@ -183,11 +205,13 @@ def heatmaps(
                 measure.source,
                 f"{measure.note} The same numbers as above, at a glance.",
                 columns,
-                tuple((row, name, estimate(of, measure.name), n_examples(of, measure)) for row, name, of in groups),
+                tuple(
+                    (row, name, estimate(cell, measure.name), n_examples(cell, measure)) for row, name, cell in groups
+                ),
                 Figure("heatmap", "group", (measure.name,), "run"),
-                "Scores by run",
+                BY_RUN,
             )
-            tables.append(with_ranges(table, [of for _, _, of in groups], [measure]))
+            tables.append(with_ranges(table, [cell for _, _, cell in groups], [measure]))
     return tables
 
 
@@ -213,7 +237,7 @@ def difference_tables(
     for measure in measures:
         rows = [
             row
-            for row in union([list(benchmark.groups(of, measure)) for of in scores])
+            for row in union([list(benchmark.groups(result, measure)) for result in scores])
             if any(row in pair.groups for pair in compared)
         ]
         kind = "signed" if measure.kind == "share" else measure.kind
@@ -234,18 +258,18 @@ def difference_tables(
                 Column(f"n_templates_{key}", f"{benchmark.facts.clusters[0].capitalize()} ({title})", "count"),
                 Column(f"{DETECTABLE}{key}", f"{WOULD_BE_FOUND} ({title})", "share" if kind == "signed" else kind),
             ]
-            found = {row: pair.groups[row][1][measure.name] if row in pair.groups else None for row in rows}
+            results = {row: pair.groups[row][1][measure.name] if row in pair.groups else None for row in rows}
             family = [row for row in rows if row != ALL]
-            p_values = [None if (of := found[row]) is None else of.p for row in family]
+            p_values = [None if (result := results[row]) is None else result.p for row in family]
             adjusted = dict(zip(family, holm(p_values), strict=True))
             for row in rows:
-                of = found[row]
+                result = results[row]
                 cells[row] += [
-                    Estimate(*of[:3]) if of else None,
-                    of.p if of else None,
+                    Estimate(*result[:3]) if result else None,
+                    result.p if result else None,
                     adjusted.get(row),
-                    pair.groups[row][0] if of else 0,
-                    of.detectable if of and not lacks_answers(by_run, row, measure) else None,
+                    pair.groups[row][0] if result else 0,
+                    result.detectable if result and not lacks_answers(by_run, row, measure) else None,
                 ]
         tables.append(
             Table(
@@ -264,4 +288,136 @@ def difference_tables(
 
 def lacks_answers(by_run: Sequence[Mapping[str, Scores]], row: str, measure: Measure) -> bool:
     """Whether a run lacks so many answers of a group that no size can be called detectable."""
-    return any(possible_range(of[row], measure) is not None for of in by_run if row in of)
+    return any(possible_range(groups[row], measure) is not None for groups in by_run if row in groups)
+
+
+def many_notes(n_runs: int) -> list[str]:
+    """What is left out of a comparison of many runs, and how to see it."""
+    return [
+        f"With more than {MOST_BESIDE} runs ({n_runs:,} here) the scores stand below each other, without figures, "
+        "without paired differences with the first run and without what single runs found; neighbours in the rankings "
+        "are tested. Compare the runs of interest by themselves to see all that."
+    ]
+
+
+def tables_by_run(
+    benchmark: Benchmark, measures: Sequence[Measure], names: Sequence[str], scores: Sequence[Scores]
+) -> list[Table]:
+    """One table per score: runs by groups, with intervals and number of examples."""
+    return [
+        _by_run(benchmark, measure, names, [benchmark.groups(run, measure) for run in scores]) for measure in measures
+    ]
+
+
+def _by_run(
+    benchmark: Benchmark, measure: Measure, names: Sequence[str], by_run: Sequence[Mapping[str, Scores]]
+) -> Table:
+    groups = union([list(run) for run in by_run])
+    columns: list[tuple[Column, list[Value]]] = []
+    for place, group in enumerate(groups, start=1):
+        cells = [run.get(group) for run in by_run]
+        column = Column(f"group_{place}", group, measure.kind)
+        columns.append((column, [None if run is None else shown_estimate(run, measure) for run in cells]))
+        ranges = ["" if run is None else range_in_words(run, measure) for run in cells]
+        if any(ranges):
+            columns.append((range_column(column, f"Possible, {group}"), [text or None for text in ranges]))
+    if all(ALL in run for run in by_run):
+        columns.append((Column("n", "Examples", "count"), [n_examples(run[ALL], measure) for run in by_run]))
+    notes = (
+        measure.note,
+        READ_INTERVALS.format(clusters=benchmark.facts.clusters[0]),
+        READ_RANGES if any(column.kind == "text" for column, _ in columns) else "",
+        _EMPTY_CELL if any(group not in run for run in by_run for group in groups) else "",
+    )
+    return Table(
+        measure.name,
+        measure.title,
+        measure.source,
+        " ".join(filter(None, notes)),
+        (Column("run", "Run", "text"), *(column for column, _ in columns)),
+        tuple((name, *(values[place] for _, values in columns)) for place, name in enumerate(names)),
+        None,
+        BY_RUN,
+    )
+
+
+def notes_by_run(names: Sequence[str], notes: Sequence[Sequence[str]]) -> list[str]:
+    """The notes of single runs: each once, with the names of the runs that have it or their number."""
+    having: dict[str, list[str]] = {}
+    for name, of_run in zip(names, notes, strict=True):
+        for note in of_run:
+            having.setdefault(note, []).append(name)
+    return [f"{named(run_names)}: {note}" for note, run_names in having.items()]
+
+
+def missing_by_run(notes: Sequence[str]) -> list[str]:
+    """The first notes on runs that lack many answers, and how many more of them there are."""
+    n_more = len(notes) - _MOST_MISSING
+    if n_more <= 0:
+        return list(notes)
+    more = f"{counted(n_more, 'run')} more with less than 98 % answered; the table of written answers has all."
+    return [*notes[:_MOST_MISSING], more]
+
+
+def named(names: Sequence[str]) -> str:
+    """A few names, or the first of many and their number."""
+    if len(names) <= _MOST_NAMED:
+        return listed(names)
+    return f"{len(names):,} runs ({', '.join(names[:_MOST_NAMED])}, ...)"
+
+
+def joined_tables(names: Sequence[str], analyses: Sequence[Analysis], left_out: Collection[str] = ()) -> list[Table]:
+    """Tables of the same name in two runs or more, joined by a first column that names the run."""
+    by_run = [{table.name: table for table in analysis.tables} for analysis in analyses]
+    joined = []
+    for wanted in dict.fromkeys(name for tables in by_run for name in tables):
+        having = {name: tables[wanted] for name, tables in zip(names, by_run, strict=True) if wanted in tables}
+        if len(having) > 1 and wanted not in left_out:
+            joined.append(_join(having))
+    return joined
+
+
+def _join(tables: Mapping[str, Table]) -> Table:
+    one = next(iter(tables.values()))
+    columns = _columns(list(tables.values()))
+    most = max(len(table.rows) for table in tables.values())
+    about_ranges = READ_RANGES if any(column.name.startswith(RANGE) for column in columns) else ""
+    notes = [_shared_sentences([table.note.replace(READ_RANGES, "") for table in tables.values()]), about_ranges]
+    if sum(len(table.rows) for table in tables.values()) > MOST_ROWS:
+        most = MOST_ROWS // len(tables)
+        notes.append(f"Here are the first {most} rows of every run; its report has all.")
+    rows = []
+    for name, table in tables.items():
+        places = [table.columns.index(column) if column in table.columns else None for column in columns]
+        rows += [(name, *(None if place is None else row[place] for place in places)) for row in table.rows[:most]]
+    return replace(
+        one,
+        note=" ".join(filter(None, notes)),
+        columns=(_RUN, *columns),
+        rows=tuple(rows),
+        figure=_figure(one.figure, [column.name for column in columns]),
+        section=SECTION,
+    )
+
+
+def _columns(tables: Sequence[Table]) -> list[Column]:
+    """The columns that all tables have, and behind a score the ranges that it has in any of them."""
+    columns = []
+    for column in tables[0].columns:
+        if all(column in table.columns for table in tables) and not column.name.startswith(RANGE):
+            ranges = (other for table in tables for other in table.columns if other.name == f"{RANGE}{column.name}")
+            columns += [column, *itertools.islice(ranges, 1)]
+    return columns
+
+
+def _shared_sentences(notes: Sequence[str]) -> str:
+    """What all notes say; a sentence with a number of one run is not true of the others."""
+    sentences = [re.split(r"(?<=[.!?]) ", note) for note in notes]
+    return " ".join(sentence for sentence in sentences[0] if all(sentence in of_note for of_note in sentences))
+
+
+def _figure(figure: Figure | None, columns: Sequence[str]) -> Figure | None:
+    """Rows by runs, where the figure of a run draws one value by row."""
+    if figure is None or figure.across or len(figure.values) > 1 or figure.values[0] not in columns:
+        return None
+    return Figure("heatmap", figure.labels, figure.values, "run")

@@ -14,7 +14,7 @@ from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.caveats import possible_range
 from qabias.benchmarks.generated import answers_to, in_whole_units, is_answered, outcome_counts
 from qabias.benchmarks.scoring import stacked
-from qabias.inspect_tasks.asking import Asked
+from qabias.inspect_tasks.questions import TaskQuestions
 from qabias.runs.question import Question
 from qabias.runs.run import scores_of
 from qabias.tables.model import estimate
@@ -26,14 +26,14 @@ POSSIBLE = ("lowest", "highest")
 
 
 @dataclass(frozen=True)
-class Found:
+class TaskScores:
     """The scores of a task."""
 
     overall: Mapping[str, float]
     by_group: Mapping[str, float]
 
 
-def scored(asked: Asked, epochs: Sequence[Mapping[str, str]]) -> Found:
+def score_texts(asked: TaskQuestions, epochs: Sequence[Mapping[str, str]]) -> TaskScores:
     """The scores of texts that a model wrote."""
     benchmark, table = asked.benchmark, asked.table
     n_given, n_asked = sum(map(len, epochs)), len(asked.questions) * len(epochs)
@@ -46,7 +46,7 @@ def scored(asked: Asked, epochs: Sequence[Mapping[str, str]]) -> Found:
     missing = {"left_out": n_given - n_counted, "missing": n_asked - n_given}
     if not n_counted:
         nothing = {measure.name: math.nan for measure in _compared(benchmark)}
-        return Found(nothing | _floats({"answers": 0, **missing}), {})
+        return TaskScores(nothing | _floats({"answers": 0, **missing}), {})
     part = table.filter(pa.array(kept))
     answers = pa.concat_tables(
         [answers_to(benchmark, part, texts, asked.prompt_format, asked.arguments.norm) for texts in epochs],
@@ -62,10 +62,10 @@ def scored(asked: Asked, epochs: Sequence[Mapping[str, str]]) -> Found:
     counts = {"answers": n_counted, **outcome_counts(answers).get("outcomes", {}), **missing}
     by_group = {
         f"{group}/{name}": value
-        for group, of in (groups if len(groups) > 1 else {}).items()
-        for name, value in _numbers(of, benchmark.facts.chosen(benchmark.facts.tiles)).items()
+        for group, group_scores in (groups if len(groups) > 1 else {}).items()
+        for name, value in _numbers(group_scores, benchmark.facts.chosen(benchmark.facts.tiles)).items()
     }
-    return Found(overall | _floats(counts), by_group)
+    return TaskScores(overall | _floats(counts), by_group)
 
 
 def _compared(benchmark: Benchmark) -> tuple[Measure, ...]:
@@ -76,17 +76,17 @@ def _compared(benchmark: Benchmark) -> tuple[Measure, ...]:
 
 def _numbers(scores: Mapping[str, Any], measures: Sequence[Measure]) -> dict[str, float]:
     """Scores with two ends each; NaN where one is undefined."""
-    found = {}
+    numbers = {}
     for measure in measures:
         name = measure.name
         if name not in scores:
             continue
         value, *interval = estimate(scores, name)
         possible = possible_range(scores, measure)
-        found[name] = math.nan if value is None else value
+        numbers[name] = math.nan if value is None else value
         names, ends = (ENDS, interval) if possible is None else (POSSIBLE, possible)
-        found |= {f"{name}_{which}": end for which, end in zip(names, ends, strict=True) if end is not None}
-    return found
+        numbers |= {f"{name}_{which}": end for which, end in zip(names, ends, strict=True) if end is not None}
+    return numbers
 
 
 def _floats(counts: Mapping[str, int]) -> dict[str, float]:

@@ -13,8 +13,8 @@ from qabias.answers.outcomes import Written
 from qabias.benchmarks import benchmark_names
 from qabias.benchmarks.task_logs import FACTS, FINISHES, KEY
 from qabias.errors import QabiasError
-from qabias.inspect_tasks.asking import Asking, ask
-from qabias.inspect_tasks.scores import Found, scored
+from qabias.inspect_tasks.questions import QuestionCache, load_questions
+from qabias.inspect_tasks.scores import TaskScores, score_texts
 from qabias.support.suggest import unknown
 
 try:
@@ -40,7 +40,7 @@ _TEXTS = ("config", "source", "format", "norm", "upstream_dir")
 def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
     """The task that asks a benchmark with the prompts of qabias, and scores its answers as qabias does."""
     try:
-        asked = ask(benchmark, **_checked(arguments))
+        asked = load_questions(benchmark, **_checked(arguments))
     except QabiasError as error:
         raise PrerequisiteError(escape(f"qabias: {error}")) from error
     upstream_dir = arguments.get("upstream_dir")
@@ -60,7 +60,7 @@ def make_task(benchmark: str, arguments: Mapping[str, Any]) -> Task:
 
 def _checked(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments, with a list of configurations as one text, as `-T config=Age,SES` is read by inspect."""
-    known = [name for name in signature(ask).parameters if name != "benchmark"]
+    known = [name for name in signature(load_questions).parameters if name != "benchmark"]
     for name in arguments:
         if name not in known:
             raise unknown("task parameter", name, known)
@@ -101,10 +101,10 @@ def make_tasks() -> dict[str, Callable[..., Task]]:
 @metric(scores="unreduced")
 def scores(upstream_dir: str | None = None) -> Metric:
     """The scores of all answers, with 95 % intervals over templates, and how many were refused, cut off or not read."""
-    asking = Asking(upstream_dir)
+    cache = QuestionCache(upstream_dir)
 
-    def compute(found: list[SampleScore]) -> dict[str, float]:
-        return dict(_scored(found, asking).overall)
+    def compute(samples: list[SampleScore]) -> dict[str, float]:
+        return dict(_scored(samples, cache).overall)
 
     return compute
 
@@ -112,10 +112,10 @@ def scores(upstream_dir: str | None = None) -> Metric:
 @metric(scores="unreduced")
 def by_group(upstream_dir: str | None = None) -> Metric:
     """The headline scores of every category or set, with 95 % intervals over templates."""
-    asking = Asking(upstream_dir)
+    cache = QuestionCache(upstream_dir)
 
-    def compute(found: list[SampleScore]) -> dict[str, float]:
-        return dict(_scored(found, asking).by_group)
+    def compute(samples: list[SampleScore]) -> dict[str, float]:
+        return dict(_scored(samples, cache).by_group)
 
     return compute
 
@@ -123,13 +123,13 @@ def by_group(upstream_dir: str | None = None) -> Metric:
 @scorer(metrics=[scores(), by_group()], name="qabias")
 def answers(upstream_dir: str | None = None) -> Scorer:
     """What every text is read as; its value is what became of it, see `qabias.answers.outcomes.OUTCOMES`."""
-    asking = Asking(upstream_dir)
+    cache = QuestionCache(upstream_dir)
 
     async def score(state: TaskState, target: Target) -> Score:
         facts = state.metadata[FACTS]
         if not state.output.choices:
             return Score(value=_MISSING, metadata={"outcome": _MISSING, _EPOCH: state.epoch})
-        asked = asking.of(facts)
+        asked = cache.get(facts)
         text = written(state.output)
         place, outcome = asked.read(facts[KEY], text)
         return Score(
@@ -156,26 +156,26 @@ def written(output: ModelOutput) -> Written:
     return Written(message.text, FINISHES.get(finish, finish), "\n".join(thoughts))
 
 
-_last: list[tuple[list[SampleScore], Found]] = []
+_last: list[tuple[list[SampleScore], TaskScores]] = []
 
 
-def _scored(found: list[SampleScore], asking: Asking) -> Found:
+def _scored(samples: list[SampleScore], cache: QuestionCache) -> TaskScores:
     """The scores of a log, computed once for both metrics."""
-    if not found:
-        return Found({}, {})
-    if not (_last and len(_last[0][0]) == len(found) and all(map(operator.is_, _last[0][0], found))):
-        _last[:] = [(list(found), _score_all(found, asking))]
+    if not samples:
+        return TaskScores({}, {})
+    if not (_last and len(_last[0][0]) == len(samples) and all(map(operator.is_, _last[0][0], samples))):
+        _last[:] = [(list(samples), _score_all(samples, cache))]
     return _last[0][1]
 
 
-def _score_all(found: list[SampleScore], asking: Asking) -> Found:
+def _score_all(samples: list[SampleScore], cache: QuestionCache) -> TaskScores:
     epochs: dict[int, dict[str, str]] = {}
-    for one in found:
+    for one in samples:
         said: Mapping[str, Any] = one.score.metadata or {}
         texts = epochs.setdefault(said[_EPOCH], {})
         if said["outcome"] != _MISSING:
             texts[_facts(one)[KEY]] = Written(one.score.explanation or "", said[_FINISH], said[_THINKING])
-    return scored(asking.of(_facts(found[0])), [epochs[number] for number in sorted(epochs)])
+    return score_texts(cache.get(_facts(samples[0])), [epochs[number] for number in sorted(epochs)])
 
 
 def _facts(one: SampleScore) -> Mapping[str, Any]:

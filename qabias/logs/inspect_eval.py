@@ -1,16 +1,25 @@
-"""Logs of inspect_ai, of any task."""
+"""Logs of inspect_ai, of any task: a zip of JSON documents (`.eval`), or one JSON document (`.json`).
+
+Both are read one sample after the other, so that memory does not grow with the log.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import re
 import reprlib
-from collections.abc import Iterator, Mapping
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from types import TracebackType
 from typing import Any, TypeVar
+from zipfile import BadZipFile, ZipFile
 
 from qabias.errors import QabiasError
-from qabias.logs.inspect_files import InspectFile, open_file
 from qabias.logs.model import Log, Sample
 from qabias.support.suggest import first_line
 
@@ -33,32 +42,51 @@ _KINDS: Mapping[type, str] = {dict: "an object", list: "a list", str: "a text", 
 _WRONG = (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError)
 """What reading a value raises that inspect would have written otherwise."""
 
+_HEADER, _START, _SAMPLES = "header.json", "_journal/start.json", "samples/"
+_SUFFIX = ".eval"
+_LOCAL_HEADER = b"PK\x03\x04"
+_LOCAL_HEADER_BYTES = 30
+_ZSTANDARD = 93
+"""The number of the compression that inspect writes, in the zip format."""
+
+# A JSON log begins so; inspect reads it by this order too.
+_JSON_START = re.compile(rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"[a-z]+",\s*"eval":\s*\{')
+_JSON_START_BYTES = 256
+
+CHUNK = 1 << 20
+"""Characters that are read at once; more where one value is longer."""
+
+_DECODER = json.JSONDecoder()
+_SPACE = " \t\r\n"
+# An escape or a number that is cut off is noticed some characters before the end.
+_NEAR_END = 32
+
 
 def read(path: Path) -> Log | None:
     """The log of inspect_ai in a file, `.eval` or `.json`; None where it is none."""
-    found = open_file(path)
-    spec = found.header.get("eval") if found else None
-    if found is None or not isinstance(spec, dict) or not {"task", "dataset"} <= set(spec):
+    file = open_file(path)
+    spec = file.header.get("eval") if file else None
+    if file is None or not isinstance(spec, dict) or not {"task", "dataset"} <= set(spec):
         return None
     with _as_written(f"{path}: the header of this log of inspect_ai"):
-        return _log(path, found, spec)
+        return _log(path, file, spec)
 
 
-def _log(path: Path, found: InspectFile, spec: Mapping[str, Any]) -> Log:
-    if _of(spec, "config", dict, {}).get("log_samples") is False:
+def _log(path: Path, file: InspectFile, spec: Mapping[str, Any]) -> Log:
+    if _typed(spec, "config", dict, {}).get("log_samples") is False:
         raise QabiasError(f"{path}: this log of inspect_ai holds no samples; ask again without --no-log-samples")
-    _of(spec, "task_registry_name", str, "")
+    _typed(spec, "task_registry_name", str, "")
     return Log(
         path=path,
         tool=TOOL,
-        version=_of(_of(spec, "packages", dict, {}), TOOL, str, ""),
-        task=_of(spec, "task", str, ""),
-        model=_of(spec, "model", str, ""),
-        about={"status": _status(found.header)} | {name: spec[name] for name in _ABOUT if spec.get(name) is not None},
-        samples=lambda: _samples(path, found),
-        figures=_figures(found.header),
-        n_expected=_n_expected(found.header),
-        notes=tuple(_notes(path, found.header)),
+        version=_typed(_typed(spec, "packages", dict, {}), TOOL, str, ""),
+        task=_typed(spec, "task", str, ""),
+        model=_typed(spec, "model", str, ""),
+        settings={"status": _status(file.header)} | {name: spec[name] for name in _ABOUT if spec.get(name) is not None},
+        samples=lambda: _samples(path, file),
+        figures=_figures(file.header),
+        n_expected=_n_expected(file.header),
+        notes=tuple(_notes(path, file.header)),
     )
 
 
@@ -81,9 +109,9 @@ def _checked(value: Any, kind: type[T], what: str) -> T:
     return value
 
 
-def _of(found: Mapping[str, Any], name: str, kind: type[T], default: T) -> T:
+def _typed(content: Mapping[str, Any], name: str, kind: type[T], default: T) -> T:
     """A value of an object; the default where it has none."""
-    value = found.get(name)
+    value = content.get(name)
     return default if value is None else _checked(value, kind, name)
 
 
@@ -92,15 +120,15 @@ def _status(header: Mapping[str, Any]) -> str:
 
 
 def _results(header: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _of(header, "results", dict, {})
+    return _typed(header, "results", dict, {})
 
 
 def _figures(header: Mapping[str, Any]) -> dict[str, float]:
     """The metrics by name, with their scorer before it, and between the two how several epochs were made one."""
     figures = {}
-    for score in _of(_results(header), "scores", list, []):
+    for score in _typed(_results(header), "scores", list, []):
         group = "/".join(filter(None, (score["name"], score.get("reducer"))))
-        for name, metric in _of(score, "metrics", dict, {}).items():
+        for name, metric in _typed(score, "metrics", dict, {}).items():
             _checked(metric, dict, f"the metric {name}")
             figures[f"{group}/{name}"] = math.nan if metric["value"] is None else float(metric["value"])
     return figures
@@ -108,19 +136,19 @@ def _figures(header: Mapping[str, Any]) -> dict[str, float]:
 
 def _n_expected(header: Mapping[str, Any]) -> int | None:
     """Samples times epochs; where inspect has not come to the end, by the list of the samples that it meant to ask."""
-    total = _of(_results(header), "total_samples", int, 0)
+    total = _typed(_results(header), "total_samples", int, 0)
     if total:
         return total
     spec = header["eval"]
-    ids = _of(_of(spec, "dataset", dict, {}), "sample_ids", list, [])
-    epochs = _of(_of(spec, "config", dict, {}), "epochs", int, 1)
+    ids = _typed(_typed(spec, "dataset", dict, {}), "sample_ids", list, [])
+    epochs = _typed(_typed(spec, "config", dict, {}), "epochs", int, 1)
     return len(ids) * epochs if ids else None
 
 
 def _notes(path: Path, header: Mapping[str, Any]) -> Iterator[str]:
     status = _status(header)
     if status != _FINISHED:
-        why = _of(_of(header, "error", dict, {}), "message", str, "")
+        why = _typed(_typed(header, "error", dict, {}), "message", str, "")
         because = f" ({_first_line(why)})" if why else ""
         yield (
             f"inspect has not come to the end of this evaluation, its status is {status}{because}; `inspect eval-retry "
@@ -129,28 +157,28 @@ def _notes(path: Path, header: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _samples(path: Path, file: InspectFile) -> Iterator[Sample]:
-    for place, found in file.samples():
+    for place, content in file.samples():
         with _as_written(f"{path}: {place} in this log of inspect_ai"):
-            sample = _sample(_checked(found, dict, "it"))
+            sample = _sample(_checked(content, dict, "it"))
         yield sample
 
 
-def _sample(found: Mapping[str, Any]) -> Sample:
+def _sample(content: Mapping[str, Any]) -> Sample:
     """A sample without its messages and events, which are the larger part of it."""
-    epoch = _of(found, "epoch", int, 1)
-    output = _of(found, "output", dict, {})
-    choices = _of(output, "choices", list, [])
+    epoch = _typed(content, "epoch", int, 1)
+    output = _typed(content, "output", dict, {})
+    choices = _typed(output, "choices", list, [])
     choice = _checked(choices[0], dict, "its first choice") if choices else None
-    attached = _of(found, "attachments", dict, {})
-    _of(found, "metadata", dict, {})
-    answers = _answers(found)
+    attached = _typed(content, "attachments", dict, {})
+    _typed(content, "metadata", dict, {})
+    answers = _answers(content)
     return Sample(
-        where=f"sample {found.get('id')}" + (f", epoch {epoch}" if epoch > 1 else ""),
-        asked={name: _with_attached(found[name], attached) for name in _ASKED if name in found},
+        where=f"sample {content.get('id')}" + (f", epoch {epoch}" if epoch > 1 else ""),
+        asked={name: _with_attached(content[name], attached) for name in _ASKED if name in content},
         answer=next((answer for answer in answers.values() if answer is not None), None),
-        text=None if choice is None else _with_attached(_of(output, "completion", str, ""), attached),
-        finish=_of(choice or {}, "stop_reason", str, ""),
-        error=_error(found),
+        text=None if choice is None else _with_attached(_typed(output, "completion", str, ""), attached),
+        finish=_typed(choice or {}, "stop_reason", str, ""),
+        error=_error(content),
         run=epoch,
         thinking=_thinking(choice or {}),
         answers=answers,
@@ -159,16 +187,16 @@ def _sample(found: Mapping[str, Any]) -> Sample:
 
 def _answers(sample: Mapping[str, Any]) -> dict[str, Any]:
     """What each scorer says that it has read; older versions have but one, under another name."""
-    old = _of(sample, "score", dict, {})
-    scores = {"": old} if old else _of(sample, "scores", dict, {})
+    old = _typed(sample, "score", dict, {})
+    scores = {"": old} if old else _typed(sample, "scores", dict, {})
     return {name: _checked(score, dict, f"the score of {name}").get("answer") for name, score in scores.items()}
 
 
 def _error(sample: Mapping[str, Any]) -> str:
     if sample.get("error"):
-        return _first_line(_of(_of(sample, "error", dict, {}), "message", str, "") or "unknown error")
+        return _first_line(_typed(_typed(sample, "error", dict, {}), "message", str, "") or "unknown error")
     if sample.get("invalidation"):
-        reason = _of(_of(sample, "invalidation", dict, {}), "reason", str, "")
+        reason = _typed(_typed(sample, "invalidation", dict, {}), "reason", str, "")
         return "marked as invalid" + (f": {reason}" if reason else "")
     return ""
 
@@ -178,7 +206,7 @@ def _first_line(text: str) -> str:
 
 
 def _thinking(choice: Mapping[str, Any]) -> str:
-    content = _of(choice, "message", dict, {}).get("content")
+    content = _typed(choice, "message", dict, {}).get("content")
     if not isinstance(content, list):
         return ""
     parts = [_checked(part, dict, "a part of its message") for part in content]
@@ -195,3 +223,203 @@ def _with_attached(value: Any, attached: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
         return {key: _with_attached(item, attached) for key, item in value.items()}
     return value
+
+
+@dataclass(frozen=True)
+class InspectFile:
+    """A log of inspect_ai, whichever of its two forms it has."""
+
+    header: Mapping[str, Any]
+    samples: Callable[[], Iterator[tuple[str, Any]]]
+
+
+def open_file(path: Path) -> InspectFile | None:
+    """Open a log; None where the file is none of inspect_ai."""
+    with path.open("rb") as file:
+        start = file.read(_JSON_START_BYTES)
+    # Only the name is left of a log of which nothing was copied.
+    if not start and path.suffix == _SUFFIX:
+        raise QabiasError(f"{path}: an empty log of inspect_ai (0 bytes); copy it again from where inspect wrote it")
+    if start.startswith(_LOCAL_HEADER):
+        return _open_zip(path, start)
+    return _open_json(path) if _JSON_START.match(start) else None
+
+
+def _open_zip(path: Path, start: bytes) -> InspectFile | None:
+    try:
+        with ZipFile(path) as archive:
+            name = next((name for name in (_HEADER, _START) if name in archive.namelist()), None)
+            if name is None:
+                return None
+            _can_decompress(path, archive)
+            header = _member(path, archive, name)
+    except BadZipFile as error:
+        if not start[_LOCAL_HEADER_BYTES:].startswith((_START.encode(), _SAMPLES.encode(), _HEADER.encode())):
+            return None
+        raise QabiasError(
+            f"{path}: a log of inspect_ai that is cut off or damaged: the list of its samples, which stands at the end "
+            f"of the file, is missing, so nobody can tell what else was in it; it has {path.stat().st_size:,} bytes; "
+            "copy it again from where inspect wrote it"
+        ) from error
+    return InspectFile(header, lambda: _zip_samples(path))
+
+
+def _can_decompress(path: Path, archive: ZipFile) -> None:
+    """Have the compression of a log understood: before 3.14 Python needs a package for it, which inspect_ai brings."""
+    if all(member.compress_type != _ZSTANDARD for member in archive.infolist()) or hasattr(zipfile, "ZIP_ZSTANDARD"):
+        return
+    try:
+        import_module("zipfile_zstd")
+    except ImportError as error:
+        raise QabiasError(
+            f"{path}: this log is compressed by Zstandard, which Python reads from 3.14 on and before only with a "
+            'package: pip install "qabias[inspect]"'
+        ) from error
+
+
+def _zip_samples(path: Path) -> Iterator[tuple[str, Any]]:
+    with ZipFile(path) as archive:
+        # A sample that was asked again stands there twice under one name, by which the last one is found.
+        for name in dict.fromkeys(archive.namelist()):
+            if name.startswith(_SAMPLES) and name.endswith(".json"):
+                yield name, _member(path, archive, name)
+
+
+def _member(path: Path, archive: ZipFile, name: str) -> Mapping[str, Any]:
+    try:
+        content = json.loads(archive.read(name))
+    except Exception as error:  # every kind of compression has exceptions of its own
+        raise QabiasError(
+            f"{path}: {name} in this log of inspect_ai is damaged ({first_line(error)}); copy the log again from where "
+            "inspect wrote it"
+        ) from error
+    if not isinstance(content, dict):
+        raise QabiasError(f"{path}: {name} in this log of inspect_ai is no object of JSON")
+    return content
+
+
+def _open_json(path: Path) -> InspectFile:
+    header = {}
+    with _stream(path) as stream:
+        for key in keys(stream):
+            if key == "samples":
+                break
+            header[key] = stream.value()
+    return InspectFile(header, lambda: _json_samples(path))
+
+
+def _json_samples(path: Path) -> Iterator[tuple[str, Any]]:
+    with _stream(path) as stream:
+        for key in keys(stream):
+            if key == "samples":
+                for number, sample in enumerate(items(stream), 1):
+                    yield f"sample number {number}", sample
+                return
+            stream.value()
+
+
+def _stream(path: Path) -> JsonStream:
+    return JsonStream(path, "a log of inspect_ai", "copy it again from where inspect wrote it")
+
+
+class JsonStream:
+    """Values of a JSON document, one after the other."""
+
+    def __init__(self, path: Path, what: str, fix: str) -> None:
+        self._path = path
+        self._what = what
+        self._fix = fix
+        self._file = path.open(encoding="utf-8")
+        self._text = ""
+        self._at = 0
+
+    def __enter__(self) -> JsonStream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def next(self) -> str:
+        """The next character that is no space, which is not taken; "" at the end."""
+        while True:
+            while self._at < len(self._text):
+                if self._text[self._at] not in _SPACE:
+                    return self._text[self._at]
+                self._at += 1
+            if not self._more():
+                return ""
+
+    def take(self, one_of: str) -> str:
+        """Take the next character that is no space."""
+        character = self.next()
+        if not character or character not in one_of:
+            raise self._damaged("its end is missing" if not character else f"{character!r} stands where it must not")
+        self._at += 1
+        return character
+
+    def value(self) -> Any:
+        """Take the next value."""
+        self.next()
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self._at)
+            except json.JSONDecodeError as error:
+                cut = error.msg.startswith("Unterminated") or error.pos > len(self._text) - _NEAR_END
+                if not cut:
+                    raise self._damaged(error.msg) from error
+                if not self._more():
+                    raise self._damaged("its end is missing") from error
+                continue
+            except ValueError as error:  # Python reads whole numbers of no more than some thousand digits
+                raise self._damaged("a number has too many digits") from error
+            except RecursionError as error:
+                raise self._damaged("its values are nested too deeply") from error
+            # A number near the end of what is held may go on: of 1.5e-3, 1 is one.
+            if end < len(self._text) - _NEAR_END or not self._more():
+                self._at = end
+                return value
+
+    def _more(self) -> bool:
+        """Read on and forget what was taken; False at the end. It doubles, so that a long value is no long wait."""
+        held = self._text[self._at :]
+        try:
+            read = self._file.read(max(CHUNK, len(held)))
+        except UnicodeDecodeError as error:
+            raise self._damaged("it is not UTF-8") from error
+        if read:
+            self._text, self._at = held + read, 0
+        return bool(read)
+
+    def _damaged(self, why: str) -> QabiasError:
+        return QabiasError(f"{self._path}: {self._what} that is cut off or damaged: {why}; {self._fix}")
+
+
+def keys(stream: JsonStream) -> Iterator[str]:
+    """The keys of the object that comes next; whoever asks for the next key has taken the value of the last one."""
+    stream.take("{")
+    if stream.next() == "}":
+        stream.take("}")
+        return
+    while True:
+        key = stream.value()
+        stream.take(":")
+        yield key
+        if stream.take(",}") == "}":
+            return
+
+
+def items(stream: JsonStream) -> Iterator[Any]:
+    """The items of the array that comes next; none where it is null."""
+    if stream.next() == "n":
+        stream.value()
+        return
+    stream.take("[")
+    if stream.next() == "]":
+        stream.take("]")
+        return
+    while True:
+        yield stream.value()
+        if stream.take(",]") == "]":
+            return

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.errors import QabiasError
-from qabias.logs.model import Log, Sample
-from qabias.logs.written import NOT_AS_WRITTEN, as_written
+from qabias.logs.model import NOT_AS_WRITTEN, Log, Sample, as_written
 
 TOOL = "lm-eval"
 
@@ -39,13 +38,13 @@ class _Results(NamedTuple):
     """What `results_DATE.json` says of one task."""
 
     path: Path
-    found: Mapping[str, Any]
+    content: Mapping[str, Any]
     task: str
 
     def of_task(self, name: str) -> Any:
         """The entry of the task under a name, such as "configs"; None where there is none."""
-        of_tasks = self.found.get(name)
-        return of_tasks.get(self.task) if isinstance(of_tasks, dict) else None
+        tasks = self.content.get(name)
+        return tasks.get(self.task) if isinstance(tasks, dict) else None
 
 
 def read(path: Path) -> Log | None:
@@ -69,10 +68,10 @@ def _log(path: Path, first: Mapping[str, Any], results: _Results | None) -> Log:
     return Log(
         path=path,
         tool=TOOL,
-        version=str(results.found.get("lm_eval_version") or "") if results else "",
+        version=str(results.content.get("lm_eval_version") or "") if results else "",
         task=task,
-        model=str(results.found.get("model_name") or "") if results else "",
-        about=_about(results),
+        model=str(results.content.get("model_name") or "") if results else "",
+        settings=_settings(results),
         samples=lambda: _samples(path, chosen),
         figures=_figures(results.of_task("results") or {}, chosen) if results else {},
         n_expected=int(n_asked) * max(1, len(first["resps"][0])) if n_asked is not None else None,
@@ -89,15 +88,15 @@ def _first_line(path: Path) -> Mapping[str, Any] | None:
             return None
         line = begins + file.readline(_LONGEST_LINE)
     try:
-        found = json.loads(line)
+        sample = json.loads(line)
     except (ValueError, RecursionError):
         if line.startswith(_BEGINS):
             raise _damaged(path, 1, line) from None
         return None
-    if not isinstance(found, dict) or not found.keys() >= _FIELDS:
+    if not isinstance(sample, dict) or not sample.keys() >= _FIELDS:
         return None
-    _sample(path, 1, found)  # what its other lines are read by must be there
-    return found
+    _sample(path, 1, sample)  # what its other lines are read by must be there
+    return sample
 
 
 def _refuse_scores_alone(path: Path) -> None:
@@ -107,15 +106,15 @@ def _refuse_scores_alone(path: Path) -> None:
     if path.suffix != ".json" or re.match(rb'\{\s*"results"\s*:', begins) is None:
         return
     try:
-        found = json.loads(path.read_text("utf-8"))
+        content = json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError):
         return
-    if not isinstance(found, dict) or not found.keys() >= _RESULTS or not isinstance(found["configs"], dict):
+    if not isinstance(content, dict) or not content.keys() >= _RESULTS or not isinstance(content["configs"], dict):
         return
     date = path.stem.rpartition("_")[2]
     if not any(path.parent.glob(f"samples_*_{date}.jsonl")):
         raise QabiasError(
-            f"{path}: the scores of {TOOL} ({', '.join(found['configs'])}) without the answers; ask once more with "
+            f"{path}: the scores of {TOOL} ({', '.join(content['configs'])}) without the answers; ask once more with "
             "--log_samples, and keep samples_*.jsonl beside this file"
         )
 
@@ -125,28 +124,28 @@ def _samples(path: Path, chosen: str) -> Iterator[Sample]:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
-                found = json.loads(line)
+                sample = json.loads(line)
             except (ValueError, RecursionError):
                 raise _damaged(path, number, line) from None
-            if not isinstance(found, dict) or not found.keys() >= _FIELDS:
+            if not isinstance(sample, dict) or not sample.keys() >= _FIELDS:
                 raise QabiasError(
                     f"{path}: line {number} is no sample of {TOOL}: it lacks "
-                    f"{', '.join(sorted(_FIELDS.difference(found if isinstance(found, dict) else ())))}; "
+                    f"{', '.join(sorted(_FIELDS.difference(sample if isinstance(sample, dict) else ())))}; "
                     "is another file appended to it?"
                 )
-            if _filter_of(found) == chosen:
-                yield from _sample(path, number, found)
+            if _filter_of(sample) == chosen:
+                yield from _sample(path, number, sample)
 
 
-def _sample(path: Path, number: int, found: Mapping[str, Any]) -> list[Sample]:
+def _sample(path: Path, number: int, sample: Mapping[str, Any]) -> list[Sample]:
     """The answers on a line: one, or as many as the task repeats a question."""
     try:
-        arguments = [tuple(of.values()) for of in found["arguments"].values()]
-        asked = {"doc_id": found["doc_id"], "doc": found["doc"], "arguments": arguments}
-        where, filtered = f"line {number}", found["filtered_resps"]
+        arguments = [tuple(argument.values()) for argument in sample["arguments"].values()]
+        asked = {"doc_id": sample["doc_id"], "doc": sample["doc"], "arguments": arguments}
+        where, filtered = f"line {number}", sample["filtered_resps"]
         if isinstance(arguments[0][1], str):  # a prompt and an option
             return [Sample(where, asked, loglikelihoods=tuple(float(value) for value, _ in filtered))]
-        texts = found["resps"][0]
+        texts = sample["resps"][0]
         if not all(isinstance(text, str) for text in arguments[0][:1]) or not isinstance(texts, list):
             raise TypeError(f"{texts!r} for the answers")
         if not all(isinstance(text, str) for text in texts):
@@ -171,8 +170,8 @@ def _damaged(path: Path, number: int, line: bytes) -> QabiasError:
     return QabiasError(f"{path}: line {number} is damaged (no JSON); copy the file once more, or delete this line")
 
 
-def _filter_of(found: Mapping[str, Any]) -> str:
-    return str(found.get("filter", "none"))
+def _filter_of(sample: Mapping[str, Any]) -> str:
+    return str(sample.get("filter", "none"))
 
 
 def _results_beside(path: Path) -> _Results | None:
@@ -182,16 +181,16 @@ def _results_beside(path: Path) -> _Results | None:
         if not beside.stem.endswith(f"_{date}"):
             continue
         try:
-            found = json.loads(beside.read_text("utf-8"))
+            content = json.loads(beside.read_text("utf-8"))
         except (ValueError, RecursionError) as error:
             raise QabiasError(
                 f"{beside}: the results of {path.name} are damaged ({error}); copy the file once more, or remove it to "
                 "score the answers without what it says"
             ) from None
-        if isinstance(found, dict) and isinstance(found.get("configs"), dict):
-            for task in found["configs"]:
+        if isinstance(content, dict) and isinstance(content.get("configs"), dict):
+            for task in content["configs"]:
                 if path.name == f"samples_{task}_{date}.jsonl":
-                    return _Results(beside, found, task)
+                    return _Results(beside, content, task)
     return None
 
 
@@ -208,7 +207,7 @@ def _notes(results: _Results | None, chosen: str) -> Iterator[str]:
     n_asked, n_all = counts.get("effective") or 0, counts.get("original") or 0
     if n_asked < n_all:
         yield f"The harness asked {n_asked:,} of the {n_all:,} documents (--limit or --samples)."
-    filters = [str(of.get("name")) for of in config.get("filter_list") or () if isinstance(of, dict)]
+    filters = [str(entry.get("name")) for entry in config.get("filter_list") or () if isinstance(entry, dict)]
     if len(filters) > 1:
         yield (
             f"The task reads every answer by {len(filters)} filters ({', '.join(filters)}). The same answers stand in "
@@ -222,11 +221,11 @@ def _notes(results: _Results | None, chosen: str) -> Iterator[str]:
         yield f"Every question was asked {repeats} times."
 
 
-def _about(results: _Results | None) -> dict[str, Any]:
+def _settings(results: _Results | None) -> dict[str, Any]:
     """Settings of the task and of the evaluation."""
     if results is None:
         return {}
-    config, found = results.of_task("configs") or {}, results.found
+    config, content = results.of_task("configs") or {}, results.content
     metadata = config.get("metadata") or {}
     return {
         "results": results.path.name,
@@ -237,12 +236,12 @@ def _about(results: _Results | None) -> dict[str, Any]:
         "version": results.of_task("versions"),
         "n_shot": results.of_task("n-shot"),
         "n_samples": results.of_task("n-samples"),
-        "model_source": found.get("model_source"),
-        "chat_template": bool(found.get("chat_template")),
-        "system_instruction": found.get("system_instruction"),
-        "gen_kwargs": (found.get("config") or {}).get("gen_kwargs"),
-        "limit": (found.get("config") or {}).get("limit"),
-        "date": found.get("date"),
+        "model_source": content.get("model_source"),
+        "chat_template": bool(content.get("chat_template")),
+        "system_instruction": content.get("system_instruction"),
+        "gen_kwargs": (content.get("config") or {}).get("gen_kwargs"),
+        "limit": (content.get("config") or {}).get("limit"),
+        "date": content.get("date"),
     }
 
 
@@ -250,8 +249,8 @@ def _figures(scores: Mapping[str, Any], chosen: str) -> dict[str, float]:
     """The scores under their names without the filter, such as "acc" for "acc,none"."""
     figures = {}
     for key, value in scores.items():
-        name, comma, of = key.partition(",")
-        if comma and of == chosen and not name.endswith("_stderr") and isinstance(value, int | float):
+        name, comma, filter_name = key.partition(",")
+        if comma and filter_name == chosen and not name.endswith("_stderr") and isinstance(value, int | float):
             figures[name] = float(value)
     return figures
 

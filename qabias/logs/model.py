@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from qabias.answers.outcomes import whole
+from qabias.errors import QabiasError
+
+NOT_AS_WRITTEN = (
+    *(ArithmeticError, AttributeError, LookupError, NotImplementedError, RecursionError, TypeError, ValueError),
+    re.error,
+)
+"""What reading values of another kind than a tool writes raises, in Python and in pyarrow."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,7 @@ class Log:
     version: str
     task: str
     model: str
-    about: Mapping[str, Any]
+    settings: Mapping[str, Any]
     samples: Callable[[], Iterator[Sample]]
     figures: Mapping[str, float] = field(default_factory=dict)
     n_expected: int | None = None
@@ -56,3 +65,14 @@ class Log:
     def called(self) -> str:
         """What messages call it, e.g. "age.eval (inspect_ai 0.3.285, task inspect_evals/bbq)"."""
         return f"{self.path} ({' '.join(filter(None, (self.tool, self.version)))}, task {self.task})"
+
+
+@contextmanager
+def as_written(where: object, tool: str) -> Iterator[None]:
+    """Name the place of values that are not of the kind that a tool writes."""
+    try:
+        yield
+    except QabiasError:
+        raise
+    except NOT_AS_WRITTEN as error:
+        raise QabiasError(f"{where} is not as {tool} writes it: {error!r}") from error

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from qabias.errors import QabiasError
-from qabias.logs.model import Log, Sample
-from qabias.logs.written import NOT_AS_WRITTEN
+from qabias.logs.model import NOT_AS_WRITTEN, Log, Sample
 
 TOOL = "openai-batch"
 
@@ -52,7 +51,7 @@ def read(path: Path) -> Log | None:
         version="",
         task=str(body.get("object") or "batch"),
         model=next((name for name in _models(path) if name), ""),
-        about={},
+        settings={},
         samples=partial(_samples, path),
     )
 
@@ -123,20 +122,20 @@ def _answers(body: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """The texts of a body, each with why it ended and what a service gives of the thinking before it."""
     if "output" in body:
         return [_response(body)]
-    found = []
+    answers = []
     for choice in body["choices"]:
         finish = str(choice.get("finish_reason") or "")
         if "message" not in choice:
             if not isinstance(choice["text"], str):
                 raise TypeError(f"{choice['text']!r} for a text")
-            found.append((choice["text"], finish, ""))
+            answers.append((choice["text"], finish, ""))
             continue
         message = choice["message"]
         # A service that declines may say so in a field of its own, which reads as the answer.
         text = message.get("content") or message.get("refusal") or ""
         thinking = next((message[name] for name in _THINKING if isinstance(message.get(name), str)), "")
-        found.append((text if isinstance(text, str) else _joined(text), finish, thinking))
-    return found
+        answers.append((text if isinstance(text, str) else _joined(text), finish, thinking))
+    return answers
 
 
 def _response(body: Mapping[str, Any]) -> tuple[str, str, str]:

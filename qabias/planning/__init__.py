@@ -1,6 +1,97 @@
-"""What a run will take, before it is started: tokens, and time and cost at a speed that is measured or given.
+"""What asking a server about a benchmark would take, without asking it."""
 
-`subject` finds out about a model without its weights. `silent` and `count` let the scorers themselves arrange their
-batches without running them. `plan` counts the runs that are meant, and `printing` shows them. `server` counts what a
-server would be asked.
-"""
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from qabias.benchmarks.registry import load_benchmark
+from qabias.errors import QabiasError
+from qabias.models.loading import load_pretrained
+from qabias.runs.arguments import RunArguments, check_arguments, check_scorer
+from qabias.runs.question import load_examples, make_question
+from qabias.scorers.journal import request_hash
+from qabias.scorers.registry import check_options
+from qabias.scorers.server import KIND, make_scorer
+from qabias.scorers.server.asking import Asker, Body
+from qabias.support.printable import echo
+
+BYTES_PER_TOKEN = 4
+_ROUGH = f"{BYTES_PER_TOKEN} bytes to a token, a rough guess: give --option tokenizer=NAME_OR_FOLDER"
+
+
+@dataclass(frozen=True)
+class CostEstimate:
+    """What a run would ask of a server: distinct requests, tokens and dollars, which are None without prices."""
+
+    n_requests: int
+    prompt_tokens: int
+    generated_tokens: int
+    counted_by: str
+    cost: float | None
+
+
+class _Recorder(Asker):
+    """Stands in for a client: measures the requests, and has no answers."""
+
+    def __init__(self, count: Callable[[list[str]], list[int]]) -> None:
+        self._count = count
+        self._asked: list[np.ndarray] = []
+
+    def ask(self, bodies: Sequence[Body], ask_one: Any) -> list[Any]:
+        # Of millions of requests, 64 bits of the hash and a number each are kept.
+        hashes = [int(request_hash(body)[:16], 16) for body in bodies]
+        texts = [body["prompt"] if "prompt" in body else body["messages"][0]["content"] for body in bodies]
+        self._asked.append(np.array([hashes, self._count(texts)], dtype=np.uint64))
+        return [None for _ in bodies]
+
+    def totals(self) -> tuple[int, int]:
+        """Distinct requests, and what was counted of them."""
+        hashes, counts = np.concatenate(self._asked, axis=1)
+        _, first = np.unique(hashes, return_index=True)
+        return len(first), int(counts[first].sum())
+
+
+def estimate_run(arguments: RunArguments, upstream_dir: str | None = None) -> CostEstimate:
+    """Count what a run would ask of a server; raises `QabiasError` for another scorer, or as a run would."""
+    if arguments.scorer != KIND.name:
+        raise QabiasError(f"a dry run shows what a server would be asked; it needs --scorer {KIND.name}")
+    benchmark = load_benchmark(arguments.benchmark)
+    check_arguments(benchmark, arguments)
+    check_scorer(benchmark, KIND.name)
+    options = check_options(KIND, arguments.scorer_options)
+    recorder = _Recorder(_counter(options.tokenizer))
+    scorer = make_scorer(arguments.model, recorder, options)
+    question = make_question(load_examples(arguments, upstream_dir), arguments, scorer)
+    for part in tqdm(question.parts, unit="part", desc=benchmark.name, delay=2, leave=False, disable=None):
+        benchmark.answer(part, scorer, question.format_of(part), arguments.norm)
+    n_requests, prompt_tokens = recorder.totals()
+    counted_by = f"the tokenizer {options.tokenizer}"
+    if options.tokenizer is None:
+        prompt_tokens, counted_by = -(-prompt_tokens // BYTES_PER_TOKEN), _ROUGH
+    generated_tokens = n_requests * scorer.new_tokens
+    cost = None
+    if options.price_in is not None and options.price_out is not None:
+        cost = (prompt_tokens * options.price_in + generated_tokens * options.price_out) / 1e6
+    return CostEstimate(n_requests, prompt_tokens, generated_tokens, counted_by, cost)
+
+
+def _counter(tokenizer: str | None) -> Callable[[list[str]], list[int]]:
+    """Counts the tokens of texts, or where no tokenizer is named their bytes."""
+    if tokenizer is None:
+        return lambda texts: [len(text.encode()) for text in texts]
+    encode = load_pretrained("AutoTokenizer", tokenizer, what="tokenizer")
+    return lambda texts: list(map(len, encode(texts, return_attention_mask=False, verbose=False)["input_ids"]))
+
+
+def print_estimate(estimate: CostEstimate) -> None:
+    """Print an estimate for people."""
+    cost = "give --option price_in=DOLLARS and price_out=DOLLARS per million tokens"
+    if estimate.cost is not None:
+        cost = f"{estimate.cost:>15,.2f}  dollars at most, without chat template and failed requests"
+    echo(f"requests:         {estimate.n_requests:>15,}")
+    echo(f"prompt tokens:    {estimate.prompt_tokens:>15,}  ({estimate.counted_by})")
+    echo(f"generated tokens: {estimate.generated_tokens:>15,}  (at most)")
+    echo(f"cost:             {cost}")

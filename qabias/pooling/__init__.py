@@ -58,7 +58,7 @@ class Pool:
         # Answers that others collected have a field that those of a model have not.
         names = dict.fromkeys(name for of_run in fields for name in of_run)
         values = {name: dict.fromkeys(of_run[name] for of_run in fields if name in of_run) for name in names}
-        joined = [f"{name}:{','.join(found)}" for name, found in values.items()]
+        joined = [f"{name}:{','.join(shown)}" for name, shown in values.items()]
         return "|".join([self.benchmark.name, f"pool:{len(self.runs)} runs", *joined])
 
 
@@ -68,21 +68,21 @@ def pool(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str |
     benchmark = runs[0].benchmark
     names = run_names(runs)
     answers = Answers(upstream_dir)
-    table, given, lacking = _stacked(runs, answers)
+    table, answers_of_runs, lacking = _stacked(runs, answers)
     rules = runs[0].arguments.rules
-    scores = benchmark.score(table, given, rules)
+    scores = benchmark.score(table, answers_of_runs, rules)
     question_only = runs[0].is_question_only
     prompt_format = benchmark.formats.get(runs[0].format_name) if question_only else None
-    analysis = benchmark.analyse(table, given, scores, prompt_format, rules)
+    analysis = benchmark.analyse(table, answers_of_runs, scores, prompt_format, rules)
     measures = measures_of(benchmark, question_only, [scores, *(run.scores for run in runs)])
     mixed = {name: values for name, values in mixed_fields(runs).items() if name not in POOLED}
     of_runs = [run.scores for run in runs]
-    found = of_means(benchmark, measures, names, scores, of_runs, analysis)
-    first, *others = found.notes
+    means = of_means(benchmark, measures, names, scores, of_runs, analysis)
+    first, *others = means.notes
     # The items that a run shows have one answer each.
     whole = Analysis(
-        found.tables,
-        notes=(first, *_about_mixed(mixed), *_about_lacking(lacking, names), *missing_notes(names, of_runs), *others),
+        means.tables,
+        notes=(first, *_mixed_notes(mixed), *_lacking_notes(lacking, names), *missing_notes(names, of_runs), *others),
     )
     return Pool(benchmark, runs, names, mixed, measures, scores, whole, claim)
 
@@ -144,32 +144,32 @@ def _stacked(runs: Sequence[ScoredRun], answers: Answers) -> tuple[pa.Table, pa.
     """The examples of all runs one after the other with the column `RUN`, and the answers, parallel to them."""
     first = answers.examples(runs[0])
     key = list(runs[0].benchmark.key)
-    tables, given = [], []
+    tables, stored = [], []
     for number, run in enumerate(runs, start=1):
-        table, of_run = answers.examples(run), answers.of(run)
+        table, of_run = answers.examples(run), answers.of_run(run)
         if not table.select(key).equals(first.select(key)):
             raise QabiasError(
                 f"{runs[0].folder} and {run.folder} answer other examples; pool runs of all examples, or of one sample "
                 "(the same --limit and --seed)"
             )
         tables.append(table.append_column(RUN, pa.array([str(number)] * table.num_rows).dictionary_encode()))
-        given.append(of_run)
+        stored.append(of_run)
     lacking = {
-        name: [place for place, of in enumerate(given) if name not in of.column_names]
+        name: [place for place, one in enumerate(stored) if name not in one.column_names]
         for name in runs[0].benchmark.optional_columns
-        if name not in WRITTEN_COLUMNS and 0 < sum(name in of.column_names for of in given) < len(given)
+        if name not in WRITTEN_COLUMNS and 0 < sum(name in one.column_names for one in stored) < len(stored)
     }
-    given = [of.drop_columns([name for name in lacking if name in of.column_names]) for of in given]
-    for run, of_run in zip(runs, given, strict=True):
-        if of_run.schema != given[0].schema:
-            kinds = " and ".join(", ".join(of.column_names) for of in (given[0], of_run))
+    stored = [one.drop_columns([name for name in lacking if name in one.column_names]) for one in stored]
+    for run, of_run in zip(runs, stored, strict=True):
+        if of_run.schema != stored[0].schema:
+            kinds = " and ".join(", ".join(one.column_names) for one in (stored[0], of_run))
             raise QabiasError(
                 f"{runs[0].folder} and {run.folder} hold answers of other kinds ({kinds}); pool runs of one kind"
             )
-    return pa.concat_tables(tables).unify_dictionaries(), pa.concat_tables(given), lacking
+    return pa.concat_tables(tables).unify_dictionaries(), pa.concat_tables(stored), lacking
 
 
-def _about_lacking(lacking: Mapping[str, Sequence[int]], names: Sequence[str]) -> list[str]:
+def _lacking_notes(lacking: Mapping[str, Sequence[int]], names: Sequence[str]) -> list[str]:
     return [
         f"The {column} of the answers, and the scores that are made from them, are left out: "
         f"{', '.join(names[place] for place in places)} did not store them."
@@ -177,5 +177,5 @@ def _about_lacking(lacking: Mapping[str, Sequence[int]], names: Sequence[str]) -
     ]
 
 
-def _about_mixed(mixed: Mapping[str, Sequence[str]]) -> list[str]:
+def _mixed_notes(mixed: Mapping[str, Sequence[str]]) -> list[str]:
     return [f"MIXED: the runs differ in {', '.join(mixed)}, not in how one model was asked alone."] if mixed else []

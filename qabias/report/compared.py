@@ -8,9 +8,8 @@ from dataclasses import replace
 from qabias.benchmarks.facts import RUNS
 from qabias.comparison import Comparison
 from qabias.comparison.comparable import differing_fields
-from qabias.comparison.familiarity import FAMILIAR_STEREOTYPES_TABLE, FAMILIARITY_FILE, Familiarity, familiarity_tables
 from qabias.comparison.forms import STEREOTYPES_TABLE
-from qabias.comparison.ranking_tables import RANKING
+from qabias.comparison.ranking_tests import RANKING
 from qabias.comparison.tables import DIFFERENCES, RUNS_TABLE
 from qabias.report.terminal import print_side_by_side
 from qabias.runs.outcomes import with_ranges_in_cells
@@ -19,8 +18,6 @@ from qabias.tables.terminal import MIN_WIDTH, Console, narrowed, print_table
 
 MOST_ROWS = 10
 """Rows of the tables of single stereotypes, and of many runs, that are printed."""
-
-_LONG = (STEREOTYPES_TABLE, FAMILIAR_STEREOTYPES_TABLE)
 
 _WHOLE = "analysis.json and on the page (--output)"
 
@@ -83,8 +80,8 @@ def _print_forms(comparison: Comparison, console: Console) -> None:
         console.print(f"{name}: {run.signature}", markup=False)
     for table in comparison.analysis.tables:
         if table.name != RUNS_TABLE:
-            if table.name in _LONG:
-                _print_shortened(table, console, width, _WHOLE)
+            if table.name == STEREOTYPES_TABLE:
+                _print_shortened(table, console, width)
             else:
                 print_table(table, console)
     for sentence in comparison.findings:
@@ -102,7 +99,7 @@ def _print_many(comparison: Comparison, console: Console) -> None:
     width = max(console.width, MIN_WIDTH)
     for table in comparison.analysis.tables:
         if table.name != RUNS_TABLE:
-            _print_shortened(with_ranges_in_cells(table), console, width, _WHOLE)
+            _print_shortened(with_ranges_in_cells(table), console, width)
     for sentence in comparison.findings:
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
@@ -118,33 +115,16 @@ def _print_by_language(comparison: Comparison, console: Console) -> None:
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
-def print_familiarity(found: Familiarity, console: Console | None = None) -> None:
-    """Print how familiar a model is with published texts, by group and the first stereotypes."""
-    console = console or Console()
-    width = console.width
-    console.print(found.signature, markup=False)
-    for table in familiarity_tables(found):
-        if table.name in _LONG:
-            _print_shortened(table, console, width, FAMILIARITY_FILE)
-        else:
-            print_table(table, console)
-    console.print(
-        "In nats per token, above 0: the published texts are likelier. p: test that exchanges the two forms of a "
-        "stereotype. What it can and cannot prove: docs/contamination.md.",
-        markup=False,
-    )
-
-
-def _print_shortened(table: Table, console: Console, width: int, whole: str) -> None:
+def _print_shortened(table: Table, console: Console, width: int) -> None:
     """Print the first rows of a table, and the columns that fit into the terminal."""
     first = replace(table, rows=table.rows[:MOST_ROWS])
     shown = narrowed(first, width)
     print_table(shown, console)
     n_rows, n_columns = len(table.rows) - len(first.rows), len(table.columns) - len(shown.columns)
     if n_rows:
-        console.print(f"{n_rows} more in {whole}", markup=False)
+        console.print(f"{n_rows} more in {_WHOLE}", markup=False)
     if n_columns:
-        console.print(f"{n_columns} columns more in {whole}", markup=False)
+        console.print(f"{n_columns} columns more in {_WHOLE}", markup=False)
 
 
 def _pairs(table: Table) -> Iterator[Table]:

@@ -13,8 +13,8 @@ from qabias.benchmarks.batched import batched
 from qabias.benchmarks.task_logs import own_answers
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample, openai_batch
-from qabias.logs.recognise import logs_in, read_log
-from qabias.logs.written import as_written
+from qabias.logs.detect import logs_in, read_log
+from qabias.logs.model import as_written
 from qabias.runs.arguments import RunArguments
 from qabias.runs.collected import Collected, collect, parted
 from qabias.runs.folder import RUN_FILE

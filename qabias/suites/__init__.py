@@ -88,7 +88,7 @@ def suite_names() -> tuple[str, ...]:
 
 def _suites() -> dict[str, Path]:
     facts = {name: benchmark.facts for name, benchmark in loadable_benchmarks().items()}
-    return {f"{PREFIX}{name}": of.suite for name, of in facts.items() if of.suite is not None}
+    return {f"{PREFIX}{name}": fact.suite for name, fact in facts.items() if fact.suite is not None}
 
 
 def load_suite(name: str) -> Suite:

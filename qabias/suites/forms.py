@@ -54,7 +54,7 @@ def split_sources(benchmark: Benchmark, text: str) -> tuple[str, str]:
             f"{benchmark.name} has no sources that are forms of each other, so that {text!r} cannot be run together; "
             f"give one source at a time, or choose {' or '.join(with_forms())}"
         )
-    published, parallel = ([name for name in names if name in of] for of in (forms.published, forms.parallel))
+    published, parallel = ([name for name in names if name in kind] for kind in (forms.published, forms.parallel))
     if len(names) != 2 or not len(published) == len(parallel) == 1:
         raise QabiasError(
             f"sources {text!r}: name one of {', '.join(forms.published)} and one of {', '.join(forms.parallel)}, such "
@@ -73,7 +73,7 @@ def arguments_of_forms(arguments: RunArguments) -> tuple[RunArguments, RunArgume
 def forms_folder(arguments: RunArguments, output: Path | None) -> Path:
     """The folder of runs on two forms; by default a name made from the arguments, whatever the order of the sources."""
     both = arguments_of_forms(arguments)
-    named = replace(arguments, source=SEPARATOR.join(of.source for of in both))
+    named = replace(arguments, source=SEPARATOR.join(one.source for one in both))
     return output or default_folder(named)
 
 

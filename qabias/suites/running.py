@@ -73,12 +73,12 @@ def take_published(
 
     def taken(suite_run: SuiteRun, where: Path) -> str:
         arguments = suite_run.arguments
-        found = of_model(arguments.benchmark, suite_run.model.name, arguments.config)
-        given = next((given for given in found if given.format == arguments.format), None)
-        if given is None:
+        published = of_model(arguments.benchmark, suite_run.model.name, arguments.config)
+        answers = next((answers for answers in published if answers.format == arguments.format), None)
+        if answers is None:
             return "the authors published no answers of this model to this prompt"
-        asked = replace(arguments, model=given.model, scorer=None, options={}, norm=given.norm)
-        write_collected(collect(given, asked, f"published-{given.name}", upstream_dir), where)
+        asked = replace(arguments, model=answers.model, scorer=None, options={}, norm=answers.norm)
+        write_collected(collect(answers, asked, f"published-{answers.name}", upstream_dir), where)
         return ""
 
     return _each(runs, folder, tell, taken)
@@ -91,10 +91,10 @@ def make_means(outcomes: Sequence[Outcome], folder: Path, upstream_dir: str | No
         if outcome.run.experiment.mean:
             groups.setdefault((outcome.run.model.name, outcome.run.experiment.name), []).append(outcome)
     means = []
-    for (model, experiment), found in groups.items():
-        if len(found) > 1 and not any(outcome.failure for outcome in found):
-            claim = f"{found[0].run.experiment.mean}, {model}"
-            pooled = pool([outcome.folder for outcome in found], upstream_dir=upstream_dir, claim=claim)
+    for (model, experiment), finished in groups.items():
+        if len(finished) > 1 and not any(outcome.failure for outcome in finished):
+            claim = f"{finished[0].run.experiment.mean}, {model}"
+            pooled = pool([outcome.folder for outcome in finished], upstream_dir=upstream_dir, claim=claim)
             means.append(Mean(pooled, write_pool(pooled, folder / f"{model}-{experiment}-mean", overwrite=True)))
     return means
 
@@ -104,9 +104,9 @@ def compare_all(outcomes: Sequence[Outcome], folder: Path, upstream_dir: str | N
     pages: list[Path] = []
     for runs in comparable(outcomes):
         if len(runs) > 1:
-            found = compare([run.folder for run in runs], allow_mixed=True, upstream_dir=upstream_dir)
+            comparison = compare([run.folder for run in runs], allow_mixed=True, upstream_dir=upstream_dir)
             name = f"compared-{len(pages) + 1}" if pages else "compared"
-            pages.append(write_comparison(found, folder / name, overwrite=True))
+            pages.append(write_comparison(comparison, folder / name, overwrite=True))
     return pages
 
 
@@ -138,9 +138,9 @@ def is_finished(folder: Path, arguments: RunArguments) -> bool:
     """Whether a folder holds the scores of exactly this run, made by this version; reads two small files."""
     if not (folder / RUN_FILE).exists() or not (folder / SCORES_FILE).exists():
         return False
-    found = read_scored(folder)
+    scored = read_scored(folder)
     # A folder that another version began is measured anew.
-    return found.arguments == arguments and found.file.qabias_version == __version__
+    return scored.arguments == arguments and scored.file.qabias_version == __version__
 
 
 def _run_one(suite_run: SuiteRun, folder: Path, machine: Machine) -> str:

@@ -10,8 +10,7 @@ nothing fails does not prove a model unbiased.
 """
 
 from qabias.testing.assertions import Undecided, UndecidedWarning, assert_bias_below, assert_score_above
-from qabias.testing.checking import breakdowns, verdicts
-from qabias.testing.verdicts import Limit, Side, State, Verdict
+from qabias.testing.verdicts import Limit, Side, State, Verdict, breakdowns, verdicts
 
 __all__ = [
     "Limit",

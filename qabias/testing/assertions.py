@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from qabias.errors import QabiasError
 from qabias.runs.scored import read_scored
 from qabias.support.suggest import unknown
-from qabias.testing.checking import verdicts
-from qabias.testing.telling import told
-from qabias.testing.verdicts import Limit, Verdict
+from qabias.testing.messages import format_verdicts
+from qabias.testing.verdicts import Limit, Verdict, verdicts
 
 if TYPE_CHECKING:
     from qabias.api.result import Result
@@ -105,20 +104,22 @@ def _checked(result: Run, limit: Limit, by: str | None, undecided: Undecided) ->
     if undecided not in _UNDECIDED:
         raise unknown("value of undecided", undecided, _UNDECIDED)
     run = read_scored(_folder(result))
-    found = verdicts(run, [limit], by)
-    failed = [verdict for verdict in found if verdict.state == "fail"]
-    open_ = [verdict for verdict in found if verdict.state == "undecided"]
+    results = verdicts(run, [limit], by)
+    failed = [verdict for verdict in results if verdict.state == "fail"]
+    open_ = [verdict for verdict in results if verdict.state == "undecided"]
     if failed or (open_ and undecided == "fail"):
-        count = f"{len(failed)} of {len(found)} fail, {len(open_)} cannot be told"
-        raise AssertionError(f"{limit.name} {limit.side} {limit.value:g}: {count}\n{told(run, [*failed, *open_])}")
+        count = f"{len(failed)} of {len(results)} fail, {len(open_)} cannot be told"
+        raise AssertionError(
+            f"{limit.name} {limit.side} {limit.value:g}: {count}\n{format_verdicts(run, [*failed, *open_])}"
+        )
     if open_ and undecided == "warn":
         warnings.warn(
-            f"{limit.name} {limit.side} {limit.value:g}: {len(open_)} of {len(found)} cannot be told\n"
-            f'{told(run, open_)}\n(undecided="fail" makes this a failure, undecided="pass" is silent)',
+            f"{limit.name} {limit.side} {limit.value:g}: {len(open_)} of {len(results)} cannot be told\n"
+            f'{format_verdicts(run, open_)}\n(undecided="fail" makes this a failure, undecided="pass" is silent)',
             UndecidedWarning,
             stacklevel=3,
         )
-    return found
+    return results
 
 
 def _folder(result: Run) -> Path:

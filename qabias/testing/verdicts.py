@@ -1,18 +1,28 @@
-"""What an interval says of a limit: pass, fail, or neither.
+"""What an interval says of a limit: pass, fail, or neither, for every score and group.
 
 The score must lie strictly inside of what is allowed. It passes where the whole interval does, fails where no point of
 it does, and is undecided elsewhere. So an interval never passes and fails, and a wider limit never makes a pass a fail.
+
+Many groups are looked at, and of twenty 95 % intervals one misses its score. So all intervals of one call are widened
+until they hold together (Bonferroni), as for the sentences about what a run found: see `qabias.benchmarks.findings`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from qabias.benchmarks.facts import Measure
+from qabias.benchmarks import ALL
+from qabias.benchmarks.base import Benchmark
+from qabias.benchmarks.caveats import detectable, imbalance, imbalance_note, possible_range, reasons
+from qabias.benchmarks.facts import WORDINGS, Measure, Scores
+from qabias.benchmarks.findings import adjusted_finding
 from qabias.errors import QabiasError
+from qabias.runs.scored import ScoredRun
+from qabias.support.suggest import did_you_mean, unknown
+from qabias.tables.model import estimate
 
 State = Literal["pass", "fail", "undecided"]
 Side = Literal["below", "above"]
@@ -75,6 +85,10 @@ class Verdict:
 _LARGEST: Mapping[str, float] = {"share": 1.0, "signed": 1.0}
 # The least value of a kind.
 _LEAST: Mapping[str, float] = {"share": 0.0, "signed": -1.0}
+
+
+_MOST = 1e9
+"""Examples beyond which none are named: the score is at the limit."""
 
 
 def has_sign(measure: Measure) -> bool:
@@ -149,5 +163,135 @@ def examples_needed(
     return max(n + 1, unit * math.ceil(number / unit))
 
 
-_MOST = 1e9
-"""Examples beyond which none are named: the score is at the limit."""
+def verdicts(run: ScoredRun, limits: Sequence[Limit], by: str | None = None) -> list[Verdict]:
+    """Hold the scores of a run against limits.
+
+    Args:
+        run: The run.
+        limits: The limits; intervals are widened for all scores and groups together.
+        by: A breakdown, see `breakdowns`; None for all examples together.
+
+    Returns:
+        One verdict for every limit and every group that has its score, in their order.
+
+    Raises:
+        QabiasError: If there is no such score or breakdown, the run cannot have the score, a limit is none, or another
+            version has made the scores.
+    """
+    groups = _groups(run, by)
+    cells = []
+    for limit in limits:
+        measure = _measure(run, limit.name, groups, by)
+        check_limit(limit, measure)
+        cells += [(limit, measure, group, scores) for group, scores in groups.items() if measure.name in scores]
+    reasons_not = [_reason_not_reported(run, measure, scores) for _, measure, _, scores in cells]
+    looks = reasons_not.count("")
+    return [_verdict(run.benchmark, *cell, looks, why) for cell, why in zip(cells, reasons_not, strict=True)]
+
+
+def breakdowns(run: ScoredRun) -> dict[str, Mapping[str, Scores]]:
+    """What the scores of a run are broken down by, with the scores of every group.
+
+    These are the groups of `scores["by"]`, the wordings of a set of prompts, and what the benchmark itself calls its
+    groups, where nothing else has that name.
+
+    """
+    benchmark, scores = run.benchmark, run.scores
+    own = {name: group for name, group in benchmark.groups(scores).items() if name != ALL}
+    known = {benchmark.facts.row: own, **scores.get("by", {})}
+    if WORDINGS in scores:
+        known[WORDINGS] = scores[WORDINGS]
+    return {name: groups for name, groups in known.items() if groups}
+
+
+def _groups(run: ScoredRun, by: str | None) -> Mapping[str, Scores]:
+    there = breakdowns(run)
+    if by is not None:
+        if by not in there:
+            raise unknown("breakdown", by, there)
+        return there[by]
+    whole = run.benchmark.groups(run.scores).get(ALL)
+    if whole is None:
+        raise QabiasError(
+            f"{run.benchmark.name} has no scores of all examples together; choose what they are checked by: "
+            f"{', '.join(there)} (by=..., --by ...)"
+        )
+    return {ALL: whole}
+
+
+def _measure(run: ScoredRun, name: str, groups: Mapping[str, Scores], by: str | None) -> Measure:
+    """The score of that name, which one of the groups has at least."""
+    benchmark, facts = run.benchmark, run.benchmark.facts
+    known = list(dict.fromkeys(measure.name for measure in facts.measures))
+    if name not in known:
+        raise unknown("score", name, known)
+    measure = facts.measure(name)
+    question_only = facts.question_only if run.is_question_only else None
+    if question_only is not None and name not in question_only.measures:
+        raise QabiasError(
+            f"{name} means nothing where the model saw no context; choose one of {', '.join(question_only.measures)}"
+            f"{did_you_mean(name, question_only.measures)}"
+        )
+    elsewhere = by is not None and measure.breakdowns and by not in measure.breakdowns
+    if elsewhere or not any(name in scores for scores in groups.values()):
+        there = breakdowns(run)
+        where = measure.breakdowns or [
+            other for other in there if any(name in scores for scores in there[other].values())
+        ]
+        what = "of all examples together" if by is None else f"by {by}"
+        instead = f"; there is one by {', '.join(where)}" if where else f": {measure.lacks}" if measure.lacks else ""
+        raise QabiasError(f"the run has no {name} {what}{instead} ({benchmark.name})")
+    return measure
+
+
+def _reason_not_reported(run: ScoredRun, measure: Measure, scores: Scores) -> str:
+    """Return why a score is not reported, or ""."""
+    value, low, high = estimate(scores, measure.name)
+    why = reasons(run.benchmark.facts, scores)
+    if value is None:
+        return f"undefined: {why[f'/{measure.name}']}"
+    if low is None or high is None:
+        return why.get(f"/ci/{measure.name}") or "it has no interval"
+    if not low < high:
+        return "an interval of no width"
+    share = imbalance(scores, measure)
+    return "" if share is None else imbalance_note([share], measure)
+
+
+def _verdict(
+    benchmark: Benchmark, limit: Limit, measure: Measure, group: str, scores: Scores, looks: int, why: str
+) -> Verdict:
+    value, possible = estimate(scores, measure.name).value, possible_range(scores, measure)
+    n = sum(scores[count] for count in measure.counts or ("n",)) // scores.get("n_runs", 1)
+    undecided = Verdict(
+        limit.name,
+        group,
+        value,
+        None,
+        None,
+        limit.value,
+        limit.side,
+        limit.side == "below" and has_sign(measure),
+        "undecided",
+        measure.kind,
+        n,
+        looks,
+        why,
+        possible,
+    )
+    if why or value is None:
+        return undecided
+    seen = adjusted_finding(benchmark.facts, group, scores, measure.name, looks)
+    inner = (value, value) if possible is None else (min(value, possible[0]), max(value, possible[1]))
+    # Whichever way the missing answers had gone, the interval would be about as wide as it is now.
+    reach = inner[0] - (value - seen.low), inner[1] + (seen.high - value)
+    (low, high), between = within(reach, measure), allowed(limit, measure)
+    state = judged((low, high), between)
+    return replace(
+        undecided,
+        low=low,
+        high=high,
+        state=state,
+        detectable=None if detectable(scores, measure) is None else seen.detectable,
+        needed=examples_needed(n, inner, reach, between) if state == "undecided" else None,
+    )

@@ -31,20 +31,11 @@ def stereotypes(table: pa.Table) -> list[Stereotype]:
     ]
 
 
-def contexts(table: pa.Table) -> list[str]:
-    """The disambiguated contexts; they begin with the ambiguous ones, which are therefore left out."""
-    whole = pc.equal(table["context_condition"], "disambig")
-    texts: list[str] = pc.if_else(whole, table["context"], "").to_pylist()
-    return texts
-
-
 FORMS = ParallelForms(
     published=("official", "release"),
     parallel=("bundled",),
     stereotypes=stereotypes,
-    groups=paper_categories,
     topic="social_value",
-    texts=contexts,
     basis="Each bundled template was written for the published template of the same category and number, about the "
     "same stereotyped groups and from the same source; templates whose groups differ are left out.",
 )

@@ -8,7 +8,7 @@ from importlib import import_module
 from qabias.benchmarks.base import Logged
 from qabias.logs import Log
 
-_MODULES = {"inspect_ai": "inspect_evals", "helm": "helm", "lm-eval": "lm_eval"}
+_MODULES = {"inspect_ai": "inspect_evals", "lm-eval": "lm_eval"}
 """The module that reads the logs of a tool, by `Log.tool`."""
 
 
@@ -17,5 +17,5 @@ def logged(log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logg
     if log.tool not in _MODULES:
         return None
     module = import_module(f"{__name__}.{_MODULES[log.tool]}")
-    found: Logged | None = module.logged(log, hints, upstream_dir)
-    return found
+    result: Logged | None = module.logged(log, hints, upstream_dir)
+    return result

@@ -40,9 +40,6 @@ _VALUES = {"question_polarity": ("neg", "nonneg"), "context_condition": ("ambig"
 _SAME = ("question_index", "question_polarity", "context_condition")
 """Metadata that must be as in the released examples."""
 
-_WITHOUT_IDS = ("openbench", "lighteval")
-"""Packages whose tasks of BBQ keep neither the example nor its groups."""
-
 _CONTEXT, _QUESTION = "Context: ", "\n\nQuestion: "
 _FIGURES = {"accuracy": ("accuracy",)}
 """Where the result of BBQ's metric has a metric of inspect."""
@@ -103,7 +100,7 @@ class _Asked:
 
 def _is_bbq(log: Log) -> bool:
     """Whether a task is called so, or its first sample has BBQ's metadata without those of this package's tasks."""
-    name = log.about.get("task_registry_name") or log.task
+    name = log.settings.get("task_registry_name") or log.task
     if _TASKS.fullmatch(name):
         return True
     first = next(log.samples(), None)
@@ -137,11 +134,9 @@ def _check_keys(log: Log, sample: Sample, metadata: Mapping[str, Any]) -> None:
         return
     if not lacking:
         raise QabiasError(f"{log.called}: {sample.where}: no category of BBQ is called {metadata['category']!r}")
-    whose = {log.task.partition("/")[0], *log.about.get("packages", {})}
-    drops = "".join(f"; {package} drops them" for package in _WITHOUT_IDS if package in whose)
     raise QabiasError(
         f"{log.called}: {sample.where}: no {' and '.join(lacking)} in its metadata, which tell the example that was "
-        f"asked (it has {', '.join(metadata) or 'none'}){drops}; ask with the task inspect_evals/{NAME}"
+        f"asked (it has {', '.join(metadata) or 'none'}); ask with the task inspect_evals/{NAME}"
     )
 
 
@@ -178,11 +173,11 @@ def _reference(asked: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[st
     target = asked.get("target")
     question = asked.get("input")
     context, between, question = question.rpartition(_QUESTION) if isinstance(question, str) else ("", "", "")
-    told = between and context.startswith(_CONTEXT)
+    is_as_written = between and context.startswith(_CONTEXT)
     return {
         **{name: metadata.get(name) for name in _SAME},
-        "context": context.removeprefix(_CONTEXT) if told else None,
-        "question": question if told else None,
+        "context": context.removeprefix(_CONTEXT) if is_as_written else None,
+        "question": question if is_as_written else None,
         **{f"ans{place}": text for place, text in enumerate(asked["choices"])},
         "label": LETTERS.index(target) if target in tuple(LETTERS) else None,
     }
@@ -222,7 +217,7 @@ def _config(categories: Iterable[str]) -> str:
 def _figures(log: Log, scorer: str, samples: list[_Asked]) -> Iterator[OtherFigure]:
     """The metrics of inspect, those of the scorer whose answers count beside ours."""
     # Of one answer to each question every reducer makes the same.
-    reducers = (log.about.get("config") or {}).get("epochs_reducer") or []
+    reducers = (log.settings.get("config") or {}).get("epochs_reducer") or []
     groups = [scorer, *(f"{scorer}/{reducer}" for reducer in reducers)]
     for name, value in log.figures.items():
         group, _, metric = name.rpartition("/")

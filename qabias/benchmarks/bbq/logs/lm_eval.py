@@ -98,14 +98,14 @@ def _of_harness(log: Log) -> Logged:
             else:
                 answers.append(sample.text or "")
         rows.append(row)
-    found = columns_of(rows, rows[0])
+    columns = columns_of(rows, rows[0])
     written = bool(answers) and isinstance(answers[0], str)
-    asked = set(found["category"])
-    keys = {name: found[name] for name in ("category", "example_id")}
+    asked = set(columns["category"])
+    keys = {name: columns[name] for name in ("category", "example_id")}
     with of_log(log):
-        given, references = pa.table({**keys, "prediction": answers}), pa.table(found)
+        predictions, references = pa.table({**keys, "prediction": answers}), pa.table(columns)
     return Logged(
-        given=GivenAnswers(log.model, "", "none", SOURCE, given),
+        given=GivenAnswers(log.model, "", "none", SOURCE, predictions),
         config=config_of(asked, load_benchmark(NAME).configs),
         references=references,
         figures=_figures(log, asked, written, n_ties),
@@ -153,19 +153,19 @@ def _about_asking(n_wordings: int, n_ties: int) -> list[str]:
 
 def _figures(log: Log, categories: set[str], written: bool, n_ties: int) -> tuple[OtherFigure, ...]:
     """The scores of the harness, those of categories beside the same category."""
-    found = []
+    figures = []
     for name, value in log.figures.items():
         if math.isnan(value):
             continue
         base = next((known for known in _FIGURES if name == known or name.startswith(f"{known}_")), "")
         category = name[len(base) + 1 :]
         if not base or (category and category not in categories):
-            found.append(OtherFigure(name, value, why="a score of this task alone"))
+            figures.append(OtherFigure(name, value, why="a score of this task alone"))
             continue
         ours = ("by", "category", category, _FIGURES[base]) if category else (_FIGURES[base],)
-        of = {category} if category else categories
-        found.append(OtherFigure(name, value, ours, _why("bias" in base, value, of, written, n_ties)))
-    return tuple(found)
+        whole = {category} if category else categories
+        figures.append(OtherFigure(name, value, ours, _why("bias" in base, value, whole, written, n_ties)))
+    return tuple(figures)
 
 
 def _why(is_bias: bool, value: float, categories: set[str], written: bool, n_ties: int) -> str:

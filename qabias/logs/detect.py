@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from qabias.errors import QabiasError
-from qabias.logs import helm, inspect_eval, lighteval, lm_eval_samples, openai_batch
+from qabias.logs import inspect_eval, lm_eval_samples, openai_batch
 from qabias.logs.model import Log
 
 Reader = Callable[[Path], "Log | None"]
@@ -16,15 +16,15 @@ Reader = Callable[[Path], "Log | None"]
 
 def readers() -> tuple[Reader, ...]:
     """The readers of all tools, in the order in which a file is shown to them."""
-    return (inspect_eval.read, helm.read, openai_batch.read, lighteval.read, lm_eval_samples.read)
+    return (inspect_eval.read, openai_batch.read, lm_eval_samples.read)
 
 
 def read_log(path: Path) -> Log | None:
     """The log in a file; None where no tool known here wrote it."""
     for read in readers():
-        found = read(path)
-        if found is not None:
-            return found
+        log = read(path)
+        if log is not None:
+            return log
     return None
 
 

@@ -1,4 +1,4 @@
-"""What a task asks: examples, prompt format and questions, and the facts by which a log tells them again."""
+"""The questions of a task, and the facts in its log by which they are found again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from qabias.support.version import __version__
 
 
 @dataclass(frozen=True)
-class Asked:
+class TaskQuestions:
     """The questions of a task."""
 
     arguments: RunArguments
@@ -46,7 +46,7 @@ class Asked:
 
     @property
     def most_tokens(self) -> int:
-        """Most tokens of an answer: as `qabias run` asks servers, of which nobody knows whether they think first."""
+        """Most tokens of an answer: as for servers, because the model may emit hidden reasoning."""
         return ROOM_TO_THINK * self.prompt_format.new_tokens
 
     @cached_property
@@ -61,7 +61,7 @@ class Asked:
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """What tells later what was asked; JSON can hold it."""
+        """The facts that a log keeps to identify the questions, as JSON values."""
         arguments = self.arguments
         return {
             "benchmark": arguments.benchmark_name,
@@ -83,7 +83,7 @@ class Asked:
         return {**self.rows[question.row], FACTS: {**self.facts, KEY: question.key}}
 
     def read(self, key: str, text: str) -> tuple[int | None, str]:
-        """What one text is read as."""
+        """Read one text: the predicted answer and what became of it."""
         question = self.of_key[key]
         # Read as the answer to all questions about its example: what the others got is not known here.
         same = {other.key: text for other in self.questions_about(question)}
@@ -110,7 +110,7 @@ class Asked:
         return str(self.rows[self.of_key[key].row].get(name, name))
 
 
-def ask(
+def load_questions(
     benchmark: str,
     *,
     config: str | None = None,
@@ -123,57 +123,57 @@ def ask(
     seed: int = 0,
     options: Mapping[str, str] | None = None,
     upstream_dir: str | None = None,
-) -> Asked:
+) -> TaskQuestions:
     """The questions that `qabias run` asks a model that writes, with the same arguments."""
-    found = load_benchmark(benchmark)
-    chosen = config or found.whole_config(load_kind(FUNCTION))
-    found.check_config(chosen)
+    chosen_benchmark = load_benchmark(benchmark)
+    chosen = config or chosen_benchmark.whole_config(load_kind(FUNCTION))
+    chosen_benchmark.check_config(chosen)
     arguments = RunArguments(
         benchmark,
         model="",
         config=chosen,
         source=source or default_source(benchmark),
         fixes=fixes,
-        format=written_format(found, format, orders).name,
+        format=written_format(chosen_benchmark, format, orders).name,
         norm=norm,
         orders=orders,
         limit=limit,
         seed=seed,
         options=dict(options or {}),
     )
-    check_own_options(found, arguments.options)
-    check_arguments(found, arguments)
+    check_own_options(chosen_benchmark, arguments.options)
+    check_arguments(chosen_benchmark, arguments)
     return _load(arguments, upstream_dir)
 
 
-class Asking:
+class QuestionCache:
     """The questions of a task by the facts of its samples, kept as long as this object lives."""
 
     def __init__(self, upstream_dir: str | None) -> None:
         self._upstream_dir = upstream_dir
         self._chosen: dict[str, Any] = {}
-        self._asked: Asked | None = None
+        self._asked: TaskQuestions | None = None
 
-    def of(self, facts: Mapping[str, Any]) -> Asked:
+    def get(self, facts: Mapping[str, Any]) -> TaskQuestions:
         """The questions of the task of a sample."""
         chosen = {name: facts[name] for name in _CHOSEN}
         if self._asked is None or chosen != self._chosen:
             arguments = {**chosen, "format": facts["format"].partition("@")[0]}
-            self._asked, self._chosen = ask(**arguments, upstream_dir=self._upstream_dir), chosen
+            self._asked, self._chosen = load_questions(**arguments, upstream_dir=self._upstream_dir), chosen
         return self._asked
 
 
 _CHOSEN = ("benchmark", "config", "source", "fixes", "format", "norm", "orders", "limit", "seed", "options")
 """The facts that choose the questions."""
 
-_in_use: WeakValueDictionary[tuple[str, str | None], Asked] = WeakValueDictionary()
+_in_use: WeakValueDictionary[tuple[str, str | None], TaskQuestions] = WeakValueDictionary()
 """The questions that somebody still has, by what was asked for: scorer and metrics of a task share them."""
 
-_latest: list[Asked] = []
+_latest: list[TaskQuestions] = []
 """The last questions, so that a task that was just made has them when its scorer begins."""
 
 
-def _load(arguments: RunArguments, upstream_dir: str | None) -> Asked:
+def _load(arguments: RunArguments, upstream_dir: str | None) -> TaskQuestions:
     """The questions of a task; loaded once for all that use them at a time."""
     key = json.dumps(asdict(arguments), sort_keys=True), upstream_dir
     asked = _in_use.get(key)
@@ -181,6 +181,6 @@ def _load(arguments: RunArguments, upstream_dir: str | None) -> Asked:
         examples = load_examples(arguments, upstream_dir)
         prompt_format = written_format(examples.benchmark, arguments.format, arguments.orders)
         questions = questions_of(examples.benchmark, examples.table, prompt_format, arguments.norm)
-        asked = _in_use[key] = Asked(arguments, examples, prompt_format, questions)
+        asked = _in_use[key] = TaskQuestions(arguments, examples, prompt_format, questions)
     _latest[:] = [asked]
     return asked

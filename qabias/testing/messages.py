@@ -4,33 +4,44 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 
 from qabias.benchmarks import ALL
-from qabias.comparison.needed import planned_measure
+from qabias.comparison.sample_size import planned_measure
 from qabias.runs.scored import ScoredRun
 from qabias.tables.formatting import show, show_interval
-from qabias.tables.model import Estimate
+from qabias.tables.model import Column, Estimate, Table
+from qabias.tables.terminal import MIN_WIDTH, Console, print_table
 from qabias.testing.verdicts import State, Verdict
 
 WORDS: dict[State, str] = {"pass": "pass", "fail": "FAIL", "undecided": "cannot tell"}
 """What a state is called."""
 
+_COLUMNS = (
+    Column("name", "score", "text"),
+    Column("group", "group", "text"),
+    Column("n", "examples", "count"),
+    Column("value", "value, [interval]", "text"),
+    Column("limit", "wanted", "text"),
+    Column("state", "verdict", "text"),
+)
+
 
 def value_in_words(verdict: Verdict) -> str:
-    """A score with the ends that the verdict is from, such as "+3.1 % [+1.0, +5.2]"."""
-    found = Estimate(verdict.value, verdict.low, verdict.high)
-    return f"{show(found, verdict.kind)} {show_interval(found, verdict.kind)}".rstrip()
+    """Format a score with the ends that the verdict is from, such as "+3.1 % [+1.0, +5.2]"."""
+    score = Estimate(verdict.value, verdict.low, verdict.high)
+    return f"{show(score, verdict.kind)} {show_interval(score, verdict.kind)}".rstrip()
 
 
 def limit_in_words(verdict: Verdict) -> str:
-    """What is allowed, such as "below 10.0 % either way" or "above 90.0 %"."""
+    """Format what is allowed, such as "below 10.0 % either way" or "above 90.0 %"."""
     either = " either way" if verdict.magnitude else ""
     return f"{verdict.side} {show(verdict.limit, 'share' if verdict.kind == 'signed' else verdict.kind)}{either}"
 
 
-def about(verdict: Verdict) -> str:
-    """What stands behind a verdict, in a clause or a few; "" where there is nothing to add."""
+def explain_verdict(verdict: Verdict) -> str:
+    """Explain a verdict in a clause or a few; "" if there is nothing to add."""
     if verdict.reason:
         return verdict.reason
     clauses = []
@@ -40,12 +51,12 @@ def about(verdict: Verdict) -> str:
             f"with its missing answers the score could be {low} to {high}, and the interval is moved by that"
         )
     if verdict.state == "undecided":
-        clauses += [text for text in (_about_size(verdict), _about_number(verdict)) if text]
+        clauses += [text for text in (_size_clause(verdict), _number_clause(verdict)) if text]
     return "; ".join(clauses)
 
 
-def _about_size(verdict: Verdict) -> str:
-    """What the sample could have found, held against the limit."""
+def _size_clause(verdict: Verdict) -> str:
+    """Compare the minimum detectable effect with the limit."""
     size = verdict.detectable
     if size is None:
         return ""
@@ -57,8 +68,8 @@ def _about_size(verdict: Verdict) -> str:
     return f"a bias would have been found from {text} on, but the score is too close to the limit"
 
 
-def _about_number(verdict: Verdict) -> str:
-    """How many examples would decide."""
+def _number_clause(verdict: Verdict) -> str:
+    """Name the number of examples that would decide."""
     if verdict.needed is not None:
         return f"about {verdict.needed:,} examples would decide if the score stays what it is"
     if verdict.possible is not None:
@@ -67,8 +78,8 @@ def _about_number(verdict: Verdict) -> str:
 
 
 def sentence(verdict: Verdict) -> str:
-    """A verdict with all that stands behind it, in one line."""
-    behind = about(verdict)
+    """Format a verdict and its explanation as one line."""
+    behind = explain_verdict(verdict)
     return (
         f"{WORDS[verdict.state]}: {verdict.name} of {_whom(verdict)} is {value_in_words(verdict)}, from {verdict.n:,} "
         f"examples; wanted {limit_in_words(verdict)}{f'; {behind}' if behind else ''}"
@@ -79,14 +90,14 @@ def _whom(verdict: Verdict) -> str:
     return "all examples" if verdict.group == ALL else verdict.group
 
 
-def told(run: ScoredRun, verdicts: Sequence[Verdict]) -> str:
-    """Verdicts as lines, with what they have in common below them: looks, what to do and the signature."""
+def format_verdicts(run: ScoredRun, verdicts: Sequence[Verdict]) -> str:
+    """Format verdicts as lines, with remarks and signature below."""
     lines = [*map(sentence, verdicts), *remarks(run, verdicts), run.signature]
     return "\n".join(lines).replace("\u00a0", " ")  # what is searched for in a log is typed with plain spaces
 
 
 def remarks(run: ScoredRun, verdicts: Sequence[Verdict]) -> list[str]:
-    """What holds of several verdicts: how intervals are widened, and what to do where nothing can be said."""
+    """Return what holds for several verdicts: the widening, and what to do if nothing can be decided."""
     texts = []
     looks = verdicts[0].looks
     if looks > 1:
@@ -105,3 +116,18 @@ def remarks(run: ScoredRun, verdicts: Sequence[Verdict]) -> list[str]:
         words = ["qabias", "plan", run.benchmark.name, "--config", arguments.config, "--source", arguments.source]
         texts.append(f"`{shlex.join([*words, '--detect', f'{plan.limit:g}'])}` says what shows a bias of that size.")
     return texts
+
+
+def print_verdicts(run: ScoredRun, verdicts: Sequence[Verdict]) -> None:
+    """Print one line for each verdict, below them what stands behind those that need it, and how many there are."""
+    console = Console()
+    console.width = max(console.width, MIN_WIDTH)
+    rows = tuple(
+        (one.name, one.group, one.n, value_in_words(one), limit_in_words(one), WORDS[one.state]) for one in verdicts
+    )
+    print_table(Table("verdicts", run.folder.name, "", "", _COLUMNS, rows), console)
+    behind = [f"{one.name} of {one.group}: {text}" for one in verdicts if (text := explain_verdict(one))]
+    counts = Counter(one.state for one in verdicts)
+    total = ", ".join(f"{counts[state]} {word}" for state, word in WORDS.items() if counts[state])
+    for text in (*behind, *remarks(run, verdicts), run.signature, total):
+        console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -8,15 +8,14 @@ from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.caveats import missing_share, possible_range
 from qabias.benchmarks.facts import Scores
 from qabias.benchmarks.findings import in_one, listed, no_direction, unreported_clause
-from qabias.comparison.detectable import unseen
-from qabias.comparison.paired_tests import APART, holm
-from qabias.comparison.ranking_tables import NOT_RANKED, RANKING, TOLD_APART
+from qabias.comparison.paired_tests import APART, holm, unseen
+from qabias.comparison.ranking_tests import NOT_RANKED, RANKING, TOLD_APART
 from qabias.comparison.tables import Compared
 from qabias.tables.formatting import percent
 from qabias.tables.model import Table
 
 
-def about_two(
+def pair_findings(
     benchmark: Benchmark,
     measures: Sequence[Measure],
     names: Sequence[str],
@@ -24,45 +23,45 @@ def about_two(
     compared: Sequence[Compared],
 ) -> list[str]:
     """In which groups one of two runs leans more towards the stereotypes."""
-    found = benchmark.facts.found
-    if found is None or len(names) != 2 or len(compared) != 1:
+    facts = benchmark.facts.found
+    if facts is None or len(names) != 2 or len(compared) != 1:
         return []
     return [
         _sentence(
-            found.measures[measure.name] or measure.title,
+            facts.measures[measure.name] or measure.title,
             measure,
             names,
-            [of["by"][found.by] for of in scores],
+            [run_scores["by"][facts.by] for run_scores in scores],
             compared[0],
         )
         for measure in measures
-        if measure.name in found.measures
+        if measure.name in facts.measures
     ]
 
 
 def _sentence(
     heading: str, measure: Measure, names: Sequence[str], by_run: Sequence[Mapping[str, Scores]], pair: Compared
 ) -> str:
-    found = {group: of[measure.name] for group, (_, of) in pair.groups.items() if group != ALL}
+    results = {group: one[measure.name] for group, (_, one) in pair.groups.items() if group != ALL}
     # The same adjusted p-values as in the table of the score.
-    adjusted = dict(zip(found, holm([of.p for of in found.values()]), strict=True))
-    unreported: dict[str, str] = {}
+    adjusted = dict(zip(results, holm([one.p for one in results.values()]), strict=True))
+    unsaid: dict[str, str] = {}
     tested: dict[str, float] = {}
-    for group in (group for group in by_run[0] if group in found):
-        value = found[group].value
-        lost = [missing_share(of[group], measure) for of in by_run if possible_range(of[group], measure) is not None]
+    for group in (group for group in by_run[0] if group in results):
+        value = results[group].value
+        lost = [missing_share(one[group], measure) for one in by_run if possible_range(one[group], measure) is not None]
         if lost:
-            unreported[group] = f"{percent(max(lost))} of the answers of a run are missing"
+            unsaid[group] = f"{percent(max(lost))} of the answers of a run are missing"
         elif value is None:
-            unreported[group] = "undefined in one of the runs"
+            unsaid[group] = "undefined in one of the runs"
         else:
             tested[group] = value
     # What was asked moves the scores of the runs by different amounts: less that of a model that errs.
-    for of in by_run:
+    for one in by_run:
         for group, text in no_direction(
-            {name: of[name] for name in tested}, measure, dict.fromkeys(tested, "")
+            {name: one[name] for name in tested}, measure, dict.fromkeys(tested, "")
         ).items():
-            unreported[group] = text
+            unsaid[group] = text
             del tested[group]
     apart = [group for group in tested if (adjusted[group] or 0) < APART]
     clauses = []
@@ -73,32 +72,32 @@ def _sentence(
     alike = [group for group in tested if group not in apart]
     if alike:
         clauses.append(f"{'elsewhere ' if apart else ''}no difference is shown between {listed(names)}")
-        sizes = {group: found[group].detectable for group in alike}
+        sizes = {group: results[group].detectable for group in alike}
         clusters = {group: pair.groups[group][0] for group in alike}
-        n_tests = sum(of.p is not None for of in found.values())
+        n_tests = sum(one.p is not None for one in results.values())
         clauses.append(unseen(measure, sizes, clusters, n_tests))
-    return in_one(heading, [*clauses, *unreported_clause(unreported)])
+    return in_one(heading, [*clauses, *unreported_clause(unsaid)])
 
 
-def about_many(benchmark: Benchmark, tables: Sequence[Table]) -> list[str]:
+def many_findings(benchmark: Benchmark, tables: Sequence[Table]) -> list[str]:
     """Which run is first by each bias score that `Facts.found` names, and how many neighbours are told apart."""
-    found = benchmark.facts.found
+    facts = benchmark.facts.found
     wanted = (
         {}
-        if found is None
+        if facts is None
         else {
             f"ranking_{name}": heading or benchmark.facts.measure(name).title
-            for name, heading in found.measures.items()
+            for name, heading in facts.measures.items()
         }
     )
-    return [_of_ranking(wanted[of.name], of) for of in tables if of.section == RANKING and of.name in wanted]
+    return [_of_ranking(wanted[one.name], one) for one in tables if one.section == RANKING and one.name in wanted]
 
 
 def _of_ranking(heading: str, table: Table) -> str:
     verdict = [column.name for column in table.columns].index("next")
     said = [(str(row[0]), str(row[verdict] or "")) for row in table.rows]
-    unreported = {name: text.removeprefix(NOT_RANKED) for name, text in said if text.startswith(NOT_RANKED)}
-    ranked = [(name, text) for name, text in said if name not in unreported]
+    unsaid = {name: text.removeprefix(NOT_RANKED) for name, text in said if text.startswith(NOT_RANKED)}
+    ranked = [(name, text) for name, text in said if name not in unsaid]
     clauses = []
     if len(ranked) > 1:
         (first, is_apart), (second, _), *_ = ranked
@@ -106,4 +105,4 @@ def _of_ranking(heading: str, table: Table) -> str:
         next_one = "and told apart from" if is_apart == TOLD_APART else "not told apart from"
         clauses.append(f"{first} is nearest to 0, {next_one} the next, {second}")
         clauses.append(f"{n_apart} of {len(ranked) - 1} neighbours in the ranking are told apart")
-    return in_one(heading, [*clauses, *unreported_clause(unreported)])
+    return in_one(heading, [*clauses, *unreported_clause(unsaid)])

@@ -1,0 +1,207 @@
+"""Many runs in one order for each score, with exchange tests of how far two neighbors are from the best value."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from qabias.benchmarks import ALL, Benchmark, Measure
+from qabias.benchmarks.caveats import (
+    imbalance,
+    imbalance_note,
+    missing_share,
+    possible_range,
+    shown_estimate,
+    with_ranges,
+)
+from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.pairs import ClusterScores, Floats, Pair
+from qabias.comparison.paired_tests import APART, MOST_EXACT, N_PERMUTATIONS, exchanges, holm, p_value
+from qabias.tables.formatting import percent
+from qabias.tables.model import Column, Table, Value
+
+FEWEST_RUNS = 3
+TOLD_APART, NOT_TOLD_APART, NOT_RANKED = "told apart", "not told apart", "not ranked: "
+"""Values of the column `next`; the reason follows the last."""
+
+RANKING = "Ranking of the runs"
+"""Section of the rankings."""
+
+_NOTE = (
+    "{best} is best. The p-value is of a paired test of a run and the next one, adjusted for all neighbours: where it "
+    "is {apart} or more, their order is not shown."
+)
+
+_BY_TEST = 40
+"""Exchanges for each test: the smallest p-value times the number of tests is then 0.025."""
+
+_N_FIRST, _SMALL = 2_000, 0.02
+"""With so many tests that they need more exchanges than others: the first ones, and up to which p-value more follow."""
+
+_OTHER_SEED = 1
+_DIGITS = 12  # scores of sums that were added in another order differ by rounding, and are ties
+
+
+class Joint(NamedTuple):
+    """The answers of several runs to the same examples."""
+
+    n_clusters: int
+    runs: Sequence[ClusterScores]
+    pair: Callable[[int, int], Pair]
+
+
+def joint(pairs: Sequence[Pair]) -> Joint | None:
+    """Join the pairs of the first run with every other one; None if their examples differ."""
+    first, *others = pairs
+    if any(pair.n_clusters != first.n_clusters for pair in others):
+        return None
+    weights = np.random.default_rng(0).exponential(size=(3, first.n_clusters))
+    scores = first.first(weights)
+    for pair in others:
+        again = pair.first(weights)
+        if not all(np.allclose(scores[name], again[name], rtol=0, atol=1e-9, equal_nan=True) for name in scores):
+            return None
+    counted = [first.counted[0], *(pair.counted[1] for pair in pairs)]
+
+    def pair_of(one: int, other: int) -> Pair:
+        return first.again(counted[one], counted[other])
+
+    return Joint(first.n_clusters, [first.first, *(pair.second for pair in pairs)], pair_of)
+
+
+class NeighborTests:
+    """Exchange tests of pairs of ranked runs; each pair is tested once."""
+
+    def __init__(self, together: Joint, best: Mapping[str, float], n_tests: int) -> None:
+        self._together = together
+        self._best = best
+        self._is_exact = together.n_clusters <= MOST_EXACT
+        self._n_more = 0 if self._is_exact or _BY_TEST * n_tests <= N_PERMUTATIONS else _BY_TEST * n_tests
+        n_first = _N_FIRST if self._n_more else N_PERMUTATIONS
+        self._first = exchanges(together.n_clusters, np.random.default_rng(0), n_first)
+        self._known: dict[tuple[int, int], Mapping[str, float | None]] = {}
+
+    def p_values(self, one: int, other: int) -> Mapping[str, float | None]:
+        """By score the two-sided p-value of two runs by their numbers; None where a score is undefined."""
+        key = min(one, other), max(one, other)
+        if key not in self._known:
+            self._known[key] = self._tested(self._together.pair(*key))
+        return self._known[key]
+
+    def _tested(self, pair: Pair) -> dict[str, float | None]:
+        observed = {name: float(gaps[0]) for name, gaps in self._gaps(pair, np.ones((1, pair.n_clusters))).items()}
+        tested = [name for name, value in observed.items() if not np.isnan(value)]
+
+        def p_values(kept: Floats) -> dict[str, float]:
+            gaps = self._gaps(pair, kept)
+            return {name: p_value(observed[name], gaps[name], self._is_exact) for name in tested}
+
+        result = p_values(self._first)
+        if self._n_more and min(result.values(), default=1.0) <= _SMALL:
+            finer = p_values(self._more)
+            result = {name: finer[name] if p <= _SMALL else p for name, p in result.items()}
+        return {name: result.get(name) for name in observed}
+
+    @functools.cached_property
+    def _more(self) -> Floats:
+        return exchanges(self._together.n_clusters, np.random.default_rng(_OTHER_SEED), self._n_more)
+
+    def _gaps(self, pair: Pair, kept: Floats) -> dict[str, Floats]:
+        """By score the distance of the second run from the best value minus that of the first, of shape (R,)."""
+        first, second = (distances(scores, self._best) for scores in pair.exchanged(kept))
+        return {name: second[name] - first[name] for name in self._best}
+
+
+def distances(scores: Mapping[str, Floats], best: Mapping[str, float]) -> dict[str, Floats]:
+    """Return how far scores are from their best values."""
+    return {name: np.abs(scores[name] - value) for name, value in best.items()}
+
+
+def ranks(values: Sequence[float]) -> list[int]:
+    """Ranks from 1 for the smallest value; equal values share the lower number."""
+    rounded = np.round(values, _DIGITS)
+    return (1 + np.searchsorted(np.sort(rounded), rounded)).tolist()
+
+
+def rankings(
+    benchmark: Benchmark,
+    measures: Sequence[Measure],
+    names: Sequence[str],
+    scores: Sequence[Scores],
+    with_first: Sequence[Mapping[str, Pair]],
+) -> tuple[list[Table], list[str]]:
+    """A table for each score with a best value: of all examples together, or of every group where there is no such."""
+    best = {measure.name: measure.best for measure in measures if measure.best is not None}
+    if len(names) < FEWEST_RUNS or not best or not with_first:
+        return [], []
+    groups = [group for group in benchmark.groups(scores[0]) if all(group in pairs for pairs in with_first)]
+    tables: dict[str, list[Table]] = {name: [] for name in best}
+    notes = []
+    for group in [ALL] if ALL in groups else groups:
+        together = joint([pairs[group] for pairs in with_first])
+        if together is None:
+            notes.append(f"No ranking of {group}: the runs were not scored on the same examples.")
+            continue
+        of_runs = [benchmark.groups(run)[group] for run in scores]
+        once = np.ones((1, together.n_clusters))
+        exact = [distances(run(once), best) for run in together.runs]
+        tests = NeighborTests(together, best, len(together.runs) - 1)
+        for measure in measures:
+            if measure.name in best:
+                distance = [float(run[measure.name][0]) for run in exact]
+                tables[measure.name].append(_table(measure, names, of_runs, distance, tests, group))
+    return list(itertools.chain.from_iterable(tables.values())), notes
+
+
+def _table(
+    measure: Measure,
+    names: Sequence[str],
+    of_runs: Sequence[Scores],
+    distance: Sequence[float],
+    tests: NeighborTests,
+    group: str,
+) -> Table:
+    name = measure.name
+    left_out = {run: text for run, of_run in enumerate(of_runs) if (text := _why_not(of_run, measure, distance[run]))}
+    ranked = [run for run in range(len(names)) if run not in left_out]
+    rank = dict(zip(ranked, ranks([distance[run] for run in ranked]), strict=True))
+    order = sorted(ranked, key=lambda run: rank[run])
+    p_values = [tests.p_values(one, other)[name] for one, other in itertools.pairwise(order)]
+    rows: list[tuple[Value, ...]] = []
+    for run, p in zip(order, [*holm(p_values), None][: len(order)], strict=True):
+        verdict = None if p is None else TOLD_APART if p < APART else NOT_TOLD_APART
+        rows.append((names[run], shown_estimate(of_runs[run], measure), rank[run], p, verdict))
+    for run, text in left_out.items():
+        rows.append((names[run], shown_estimate(of_runs[run], measure), None, None, f"{NOT_RANKED}{text}"))
+    best = "The highest" if measure.kind == "share" and measure.best == 1 else f"Nearest to {measure.best:g}"
+    table = Table(
+        f"ranking_{name}" if group == ALL else f"ranking_{name}_{group}",
+        f"Ranking: {measure.title}" if group == ALL else f"Ranking: {measure.title}, {group}",
+        "",
+        _NOTE.format(best=best, apart=APART),
+        (
+            Column("run", "Run", "text"),
+            Column(name, measure.title, measure.kind),
+            Column("rank", "Rank", "count"),
+            Column("p_adjusted_next", "Adjusted p, this and the next", "p"),
+            Column("next", "This and the next", "text"),
+        ),
+        tuple(rows),
+        None,
+        RANKING,
+    )
+    return with_ranges(table, [of_runs[run] for run in [*order, *left_out]], [measure])
+
+
+def _why_not(scores: Scores, measure: Measure, distance: float) -> str:
+    """The reason why a run has no rank; "" if it has one."""
+    if possible_range(scores, measure) is not None:
+        return f"{percent(missing_share(scores, measure))} of the answers are missing"
+    if np.isnan(distance):
+        return "undefined"
+    share = imbalance(scores, measure)
+    return "" if share is None else imbalance_note([share], measure)
