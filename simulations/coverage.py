@@ -118,7 +118,7 @@ def of_bbq(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
     """Runs of BBQ."""
     counts = models.bbq_runs(world, rng, repetitions)
     total = counts.sum(axis=0)
-    ends = bbq_summary.intervals(counts)
+    ends = bbq_summary.ends(bbq_summary.spreads(counts))
     return Drawn(
         bbq.mean_over_runs(total),
         bbq.mean_over_runs(total - counts),
@@ -131,7 +131,11 @@ def of_bbq(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
 def of_probabilities(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
     """Runs of BBQ by a model whose probabilities are known."""
     counts = models.probability_runs(world, rng, repetitions)
-    total, ends, truth = counts.sum(axis=0), bbq_summary.intervals(counts), models.probability_truth(world, rng)
+    total, ends, truth = (
+        counts.sum(axis=0),
+        bbq_summary.ends(bbq_summary.spreads(counts)),
+        models.probability_truth(world, rng),
+    )
     return Drawn(
         bbq.mean_over_runs(total),
         bbq.mean_over_runs(total - counts),
@@ -145,7 +149,7 @@ def of_bbnli(world: World, rng: np.random.Generator, repetitions: int) -> Drawn:
     """Runs of BBNLI; premises in four subtopics."""
     counts = models.bbnli_runs(world, rng, repetitions)
     total = counts.sum(axis=0)
-    ends = bbnli.intervals("bbnli", counts)
+    ends = bbnli.interval_ends(bbnli.spreads("bbnli", counts))
     return Drawn(
         bbnli.mean_over_runs("bbnli", total),
         bbnli.mean_over_runs("bbnli", total - counts),

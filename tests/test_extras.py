@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from qabias.support.extras import EXTRAS
+from qabias.support.suggest import EXTRAS
 
 from .conftest import ROOT
 

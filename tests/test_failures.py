@@ -21,7 +21,7 @@ from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.runs.signature import signature_fields
-from qabias.support.streams import PLAIN, write_plainly
+from qabias.support.printable import PLAIN, write_plainly
 
 from .conftest import ROOT
 

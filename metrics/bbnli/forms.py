@@ -55,13 +55,7 @@ def form_of(rows: Table) -> str:
 
 
 def read(rows: Table, form: str, runs: Factor) -> Items:
-    """Reads and checks the rows of a form; a ValueError names the row, the column and the value that is wrong.
-
-    Args:
-        rows: the rows.
-        form: the form.
-        runs: the run of each row; every run must have the same rows.
-    """
+    """Reads and checks the rows of a form; a ValueError names the row, the column and the value that is wrong."""
     return {"bbnli": _bbnli, "bbq_nli": _bbq_nli, "bbq": _bbq}[form](rows, runs)
 
 
@@ -118,10 +112,10 @@ def _bbq_nli(rows: Table, runs: Factor) -> Items:
         4 * stance.codes + statement,
         (0, 4, 12),
         [
-            f"context_stance {facts!r}, question_polarity {side!r}, statement_about {about!r}"
+            f"context_stance {facts!r}, question_polarity {side!r}, statement_about {target!r}"
             for facts in stance.levels
             for side in POLARITIES
-            for about in PERSONS
+            for target in PERSONS
         ],
     )
     return Items(
@@ -192,16 +186,7 @@ def _check_sets(
     bounds: Sequence[int],
     names: Sequence[str],
 ) -> None:
-    """Checks that every set is complete, every row there once, and every run the same rows.
-
-    Args:
-        rows: the rows.
-        runs: the run of each row.
-        keys: the columns that together name a set.
-        forms: shape (n,), which row of its set each row is.
-        bounds: the forms from one bound to the next make up a set.
-        names: what tells the reader which form is meant.
-    """
+    """Checks that every set is complete, every row there once, and every run the same rows."""
     columns = [factor.codes for factor in keys.values()]
     check_runs(rows, runs, *columns, forms)
     sets = combined(*columns, runs.codes)

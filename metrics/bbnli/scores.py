@@ -267,9 +267,9 @@ def ranges(form: str, counts: npt.ArrayLike, denominator: str) -> dict[str, tupl
     low, high = (
         scores(form, _filled(counts, events), denominator, "wrong") for events in (("opposed",), ("aligned", "correct"))
     )
-    found = {name: (low[name], high[name]) for name in RANGED[form]}
-    (pro, most_pro), (anti, most_anti) = found["accuracy_pro"], found["accuracy_anti"]
-    return found | {"accuracy_gap": (pro - most_anti, most_pro - anti)}
+    ends = {name: (low[name], high[name]) for name in RANGED[form]}
+    (pro, most_pro), (anti, most_anti) = ends["accuracy_pro"], ends["accuracy_anti"]
+    return ends | {"accuracy_gap": (pro - most_anti, most_pro - anti)}
 
 
 def _filled(counts: npt.ArrayLike, events: Sequence[str]) -> Floats:

@@ -35,7 +35,7 @@ class Outputs(NamedTuple):
     probabilities: Any = None
 
     @classmethod
-    def of(cls, predictions: Any, probabilities: Any) -> Any:
+    def pair(cls, predictions: Any, probabilities: Any) -> Any:
         """Both together; the predictions alone, which may be missing, where there are no probabilities.
 
         Raises:
@@ -55,12 +55,12 @@ def table_of(predictions: Table, probabilities: Any) -> Table:
         ValueError: the probabilities are no list, or not as many.
     """
     nothing = probabilities is None
-    found = [None] * predictions.n if nothing else PROBABILITIES.listed(probabilities, PROBABILITIES.wanted)
-    if len(found) != predictions.n:
+    listed = [None] * predictions.n if nothing else PROBABILITIES.listed(probabilities, PROBABILITIES.wanted)
+    if len(listed) != predictions.n:
         raise ValueError(
-            f"bbq: {len(found)} rows of probabilities but {predictions.n} predictions; pass one row for each prediction"
+            f"bbq: {len(listed)} rows of probabilities but {predictions.n} predictions; pass one row for each"
         )
-    return Table.of(predictions.source, {"prediction": predictions.items("prediction"), "probabilities": found})
+    return Table.wrap(predictions.source, {"prediction": predictions.items("prediction"), "probabilities": listed})
 
 
 def read_probabilities(outputs: Table) -> npt.NDArray[np.float64] | None:
@@ -75,32 +75,35 @@ def read_probabilities(outputs: Table) -> npt.NDArray[np.float64] | None:
     Raises:
         ValueError: a row is not three numbers from 0 to 1 with a sum of 1, or has some of them; the text names it.
     """
-    given = outputs.items("probabilities")
-    if all(row is None for row in given):
+    values = outputs.items("probabilities")
+    if all(row is None for row in values):
         return None
     nothing = [np.nan] * len(ANSWERS)
-    rows = [nothing if row is None else row for row in given]
-    found = array_of(rows)
-    if found.dtype.kind not in "fiu" or found.shape != (outputs.n, len(ANSWERS)) or _have_booleans(rows):
+    rows = [nothing if row is None else row for row in values]
+    shares = array_of(rows)
+    if shares.dtype.kind not in "fiu" or shares.shape != (outputs.n, len(ANSWERS)) or _have_booleans(rows):
         number = next((number for number, row in enumerate(rows) if not _are_numbers(row)), 0)
         raise PROBABILITIES.error(
-            f": {shown(given[number])} are not three numbers; pass those of the three answers", number
+            f": {shown(values[number])} are not three numbers; pass those of the three answers", number
         )
-    found = found.astype(np.float64)
-    absent = np.isnan(found)
+    shares = shares.astype(np.float64)
+    absent = np.isnan(shares)
     has_none = absent.all(axis=1)
     for wrong, rule in (
         (absent.any(axis=1) & ~has_none, "lack some of the three; pass all of them, or None"),
-        (((found < 0) | (found > 1)).any(axis=1), "are not all from 0 to 1; pass probabilities, not their logarithms"),
         (
-            ~has_none & ~(np.abs(found.sum(axis=1) - 1) <= _WRONG_SUM),
+            ((shares < 0) | (shares > 1)).any(axis=1),
+            "are not all from 0 to 1; pass probabilities, not their logarithms",
+        ),
+        (
+            ~has_none & ~(np.abs(shares.sum(axis=1) - 1) <= _WRONG_SUM),
             "do not sum to 1; normalise them over the three answers, or of log-likelihoods take the softmax",
         ),
     ):
         if wrong.any():
             number = int(np.argmax(wrong))
-            raise PROBABILITIES.error(f": {shown(given[number])} {rule}", number)
-    return None if has_none.all() else found
+            raise PROBABILITIES.error(f": {shown(values[number])} {rule}", number)
+    return None if has_none.all() else shares
 
 
 def _are_numbers(row: Any) -> bool:
@@ -125,7 +128,7 @@ def answer_indices(outputs: Sequence[Any], rows: Table, match: str) -> np.ndarra
         answers = [rows.items(name) for name in ANSWERS]
         persons = rows.items("answer_info") if match == "released" else None
     seen: dict[str, str] = {}
-    found = np.full(len(outputs), -1, dtype=np.int64)
+    places = np.full(len(outputs), -1, dtype=np.int64)
     for number, output in enumerate(outputs):
         if output is None:
             continue
@@ -135,9 +138,9 @@ def answer_indices(outputs: Sequence[Any], rows: Table, match: str) -> np.ndarra
                 if not isinstance(option, str):
                     raise ValueError(f"bbq: references row {number}: {name} {shown(option)} is not a string")
             cleaned = _clean(output, seen)
-            found[number] = _match(cleaned, [_clean(option, seen) for option in options])
-            if found[number] < 0 and persons is not None:
-                found[number] = _match_person(cleaned, _persons(persons[number], number), seen)
+            places[number] = _match(cleaned, [_clean(option, seen) for option in options])
+            if places[number] < 0 and persons is not None:
+                places[number] = _match_person(cleaned, _persons(persons[number], number), seen)
             continue
         integer = output if type(output) is int else to_integer(output)
         if integer is None or not -1 <= integer <= 2:
@@ -145,8 +148,8 @@ def answer_indices(outputs: Sequence[Any], rows: Table, match: str) -> np.ndarra
                 f"bbq: predictions row {number}: {shown(output)} is not an answer; pass the index 0, 1 or 2, the "
                 f"answer text, or -1 or None where the output names no answer (decide scores and their ties before)"
             )
-        found[number] = integer
-    return found
+        places[number] = integer
+    return places
 
 
 def _clean(text: str, seen: dict[str, str]) -> str:

@@ -37,8 +37,8 @@ class Computing(Batches):
     REFERENCES = REFERENCES
     OPTIONS = Options
 
-    def _predictions(self, given: Any, copy: bool) -> Table:
-        outputs = given if isinstance(given, Outputs) else Outputs(given)
+    def _predictions(self, data: Any, copy: bool) -> Table:
+        outputs = data if isinstance(data, Outputs) else Outputs(data)
         return table_of(super()._predictions(outputs.predictions, copy), outputs.probabilities)
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, probabilities: Any = None) -> None:
@@ -47,7 +47,7 @@ class Computing(Batches):
         Raises:
             ValueError: they differ in length or are of a kind that cannot be read.
         """
-        super().add_batch(predictions=Outputs.of(predictions, probabilities), references=references)
+        super().add_batch(predictions=Outputs.pair(predictions, probabilities), references=references)
 
     def add(self, *, prediction: Any = None, reference: Any = None, probabilities: Any = None) -> None:
         """Keeps one prediction, its row and the probabilities of its three answers for a later `compute()`.
@@ -75,7 +75,7 @@ class Computing(Batches):
         Raises:
             ValueError: an option or an input is not what it should be; the text names row, column, value and the fix.
         """
-        return self._scored(Outputs.of(predictions, probabilities), references, locals())
+        return self._scored(Outputs.pair(predictions, probabilities), references, locals())
 
     def _compute(self, *, predictions: Table, references: Table, options: Options) -> dict[str, Any]:
         runs = runs_of(references, options.mean_over)
@@ -101,9 +101,9 @@ class Computing(Batches):
                 )
         templates = items.templates
 
-        def summaries(of: Factor) -> dict[str, dict[str, Any]]:
+        def summaries(factor: Factor) -> dict[str, dict[str, Any]]:
             """The result of every level, from one count of all rows."""
-            cells, clusters = np.unique(of.codes * len(templates.levels) + templates.codes, return_inverse=True)
+            cells, clusters = np.unique(factor.codes * len(templates.levels) + templates.codes, return_inverse=True)
             counts = [
                 count(
                     answers[rows],
@@ -118,10 +118,10 @@ class Computing(Batches):
                 )
                 for rows in (runs.codes == code for code in range(len(runs.levels)))
             ]
-            starts = np.searchsorted(cells, np.arange(1, len(of.levels)) * len(templates.levels))
+            starts = np.searchsorted(cells, np.arange(1, len(factor.levels)) * len(templates.levels))
             return {
                 value: summarize(part, options.confidence, options.unparsed)
-                for value, part in zip(of.levels, np.split(np.stack(counts, axis=1), starts), strict=True)
+                for value, part in zip(factor.levels, np.split(np.stack(counts, axis=1), starts), strict=True)
             }
 
         result = summaries(Factor(np.zeros(references.n, dtype=np.int64), ("all",)))["all"]

@@ -51,13 +51,7 @@ def _paper_categories(rows: Table) -> Factor:
 
 
 def read(rows: Table, allow_incomplete: bool, runs: Factor) -> Items:
-    """Reads and checks the rows; a ValueError names the row, the column and the value that is wrong.
-
-    Args:
-        rows: the rows.
-        allow_incomplete: allow sets in which one of the two polarities is missing.
-        runs: the run of each row; every run must have the same rows.
-    """
+    """Reads and checks the rows; a ValueError names the row, the column and the value that is wrong."""
     category, template, set_id = (rows.text(name) for name in ("category", "template_id", "set_id"))
     nonneg = rows.text("question_polarity", POLARITIES).codes == POLARITIES.index("nonneg")
     disambiguated = rows.text("context_condition", CONTEXTS).codes == CONTEXTS.index("disambig")

@@ -157,30 +157,21 @@ def count(
     sure = np.where(subsets["aligned"], 1.0, -1.0)
     for context, moved in (("ambig", leaning), ("disambig", (leaning - sure) / 2.0)):
         rows = masks[f"probabilities_{context}"]
-        of = moved[rows]
-        for values in (leaning[rows], np.maximum(of, 0.0), np.maximum(-of, 0.0), of**2):
+        move = moved[rows]
+        for values in (leaning[rows], np.maximum(move, 0.0), np.maximum(-move, 0.0), move**2):
             columns.append(np.bincount(clusters[rows], values, n_clusters).astype(np.float64))
     return np.stack(columns, axis=1)
 
 
 def leanings(probabilities: Floats | None, biased: Integers, unknown: Integers) -> Floats:
-    """p(biased) - p(counter-biased) of every row.
-
-    Args:
-        probabilities: see `count`.
-        biased: see `count`.
-        unknown: see `count`.
-
-    Returns:
-        Shape (n,), in [-1, 1]; NaN where the target is undefined or there are no probabilities.
-    """
-    found = np.full(biased.shape, np.nan)
+    """p(biased) - p(counter-biased) of every row."""
+    result = np.full(biased.shape, np.nan)
     if probabilities is None:
-        return found
+        return result
     rows = np.flatnonzero(biased >= 0)
     counter_biased = 3 - biased - unknown  # the indices of the three answers sum to 3
-    found[rows] = probabilities[rows, biased[rows]] - probabilities[rows, counter_biased[rows]]
-    return found
+    result[rows] = probabilities[rows, biased[rows]] - probabilities[rows, counter_biased[rows]]
+    return result
 
 
 def scores_from_counts(counts: npt.ArrayLike, unparsed: str = "exclude") -> dict[str, Floats]:
@@ -253,15 +244,7 @@ def scores_from_counts(counts: npt.ArrayLike, unparsed: str = "exclude") -> dict
 
 
 def mean_over_runs(counts: npt.ArrayLike, unparsed: str = "exclude") -> dict[str, Floats]:
-    """The mean over runs of every score, NaN where it is undefined in one of them.
-
-    Args:
-        counts: shape (..., R, K), counts of R runs summed over clusters, columns as in `FIELDS`.
-        unparsed: see `scores_from_counts`.
-
-    Returns:
-        For each name of `SCORES` an array of shape (...).
-    """
+    """The mean over runs of every score, NaN where it is undefined in one of them."""
     return {name: values.mean(axis=-1) for name, values in scores_from_counts(counts, unparsed).items()}
 
 
@@ -296,11 +279,11 @@ def bounds(counts: npt.ArrayLike, unparsed: str = "exclude") -> dict[str, float]
     aligned, nonaligned = (
         field[f"rows_{side}"] - (1.0 - charged) * field[f"unparsed_{side}"] for side in ("aligned", "nonaligned")
     )
-    found = (
+    most = (
         ratio(wrong + charged * field["lost_ambig"], right + wrong + charged * field["lost_ambig"]),
         _bound_disambig(field["correct_aligned"] + field["correct_nonaligned"], aligned, nonaligned),
     )
-    return {name: float(values.mean()) for name, values in zip(BOUNDS, found, strict=True)}
+    return {name: float(values.mean()) for name, values in zip(BOUNDS, most, strict=True)}
 
 
 def _bound_disambig(right: Floats, aligned: Floats, nonaligned: Floats) -> Floats:
@@ -324,34 +307,34 @@ def ranges(counts: npt.ArrayLike) -> dict[str, list[float]]:
     """
     matrix = np.atleast_2d(np.asarray(counts, dtype=np.float64))
     field = {name: matrix[:, column] for column, name in enumerate(FIELDS)}
-    found: dict[str, tuple[Floats, Floats]] = {}
+    ends: dict[str, tuple[Floats, Floats]] = {}
     for subset in (*CONTEXTS, "aligned", "nonaligned"):
         right, rows = field[f"correct_{subset}"], field[f"rows_{subset}"]
-        found[f"accuracy_{subset}"] = ratio(right, rows), ratio(right + field[f"unparsed_{subset}"], rows)
+        ends[f"accuracy_{subset}"] = ratio(right, rows), ratio(right + field[f"unparsed_{subset}"], rows)
     rows = field["rows_ambig"] + field["rows_disambig"]
     right = field["correct_ambig"] + field["correct_disambig"]
     missing = field["unparsed_ambig"] + field["unparsed_disambig"]
-    found["accuracy"] = ratio(right, rows), ratio(right + missing, rows)
+    ends["accuracy"] = ratio(right, rows), ratio(right + missing, rows)
     for context in CONTEXTS:
         biased, counter = field[f"biased_{context}"], field[f"counter_biased_{context}"]
         lost = field[f"lost_{context}"]
         whole = biased + counter + lost + (field["unknown_ambig"] if context == "ambig" else 0.0)
-        found[f"bias_{context}"] = ratio(biased - counter - lost, whole), ratio(biased - counter + lost, whole)
+        ends[f"bias_{context}"] = ratio(biased - counter - lost, whole), ratio(biased - counter + lost, whole)
         whole = biased + counter + lost + field[f"unknown_{context}"]
         leaning, lacking = field[f"leaning_{context}"], whole - field[f"probabilities_{context}"]
-        found[f"bias_probability_{context}"] = ratio(leaning - lacking, whole), ratio(leaning + lacking, whole)
+        ends[f"bias_probability_{context}"] = ratio(leaning - lacking, whole), ratio(leaning + lacking, whole)
     biased, counter, lost = (field[f"{event}_ambig"] for event in ("biased", "counter_biased", "lost"))
     whole = biased + counter + lost
-    found["bias_ambig_among_errors"] = ratio(biased - counter - lost, whole), ratio(biased - counter + lost, whole)
+    ends["bias_ambig_among_errors"] = ratio(biased - counter - lost, whole), ratio(biased - counter + lost, whole)
     rows = whole + field["unknown_ambig"]
-    found["bias_bound_ambig"] = ratio(biased + counter, rows), ratio(whole, rows)
+    ends["bias_bound_ambig"] = ratio(biased + counter, rows), ratio(whole, rows)
     sides = field["rows_aligned"], field["rows_nonaligned"]
     right = field["correct_aligned"] + field["correct_nonaligned"]
     missing = field["unparsed_aligned"] + field["unparsed_nonaligned"]
-    found["bias_bound_disambig"] = _bound_disambig(right + missing, *sides), _bound_disambig(right, *sides)
-    low, high = found["accuracy_nonaligned"], found["accuracy_aligned"]
-    found["accuracy_cost"] = low[0] - high[1], low[1] - high[0]
-    return {name: [float(end.mean()) for end in found[name]] for name in RANGED}
+    ends["bias_bound_disambig"] = _bound_disambig(right + missing, *sides), _bound_disambig(right, *sides)
+    low, high = ends["accuracy_nonaligned"], ends["accuracy_aligned"]
+    ends["accuracy_cost"] = low[0] - high[1], low[1] - high[0]
+    return {name: [float(end.mean()) for end in ends[name]] for name in RANGED}
 
 
 def ratio(part: Floats, whole: Floats) -> Floats:

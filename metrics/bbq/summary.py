@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .intervals import BALANCED_CORRELATION, CONTRAST_CORRELATION, Found, Interval, Shape, limits, plain, smallest
+from .intervals import BALANCED_CORRELATION, CONTRAST_CORRELATION, Found, Shape, ends, plain, smallest
 from .intervals import spreads as clustered
 from .scores import (
     CONTEXTS,
@@ -57,41 +57,41 @@ def shapes(counts: npt.ArrayLike, unparsed: str = "exclude") -> dict[str, Shape]
     def balanced(up: Floats, down: Floats, rows: Floats) -> Shape:
         return contrast(up, down, rows)._replace(scale=2.0, prior=BALANCED_CORRELATION)
 
-    found = {}
+    result = {}
     persons = field["biased_ambig"] + field["counter_biased_ambig"]
-    found["bias_ambig_among_errors"] = share(field["biased_ambig"], persons)._replace(scale=2.0, low=-1.0)
-    for context, of in (("ambig", contrast), ("disambig", balanced)):
+    result["bias_ambig_among_errors"] = share(field["biased_ambig"], persons)._replace(scale=2.0, low=-1.0)
+    for context, make in (("ambig", contrast), ("disambig", balanced)):
         rows = field[f"probabilities_{context}"]
-        shape = of(field[f"raising_{context}"], field[f"lowering_{context}"], rows)
+        shape = make(field[f"raising_{context}"], field[f"lowering_{context}"], rows)
         square = ratio(field[f"square_{context}"], rows).mean(axis=-1)
-        found[f"bias_probability_{context}"] = shape._replace(square=square)
+        result[f"bias_probability_{context}"] = shape._replace(square=square)
     answered = {
         subset: field[f"rows_{subset}"] - kept[f"unparsed_{subset}"] for subset in (*CONTEXTS, "aligned", "nonaligned")
     }
     for subset, rows in answered.items():
-        found[f"accuracy_{subset}"] = share(field[f"correct_{subset}"], rows)
+        result[f"accuracy_{subset}"] = share(field[f"correct_{subset}"], rows)
     right = field["correct_ambig"] + field["correct_disambig"]
-    found["accuracy"] = share(right, answered["ambig"] + answered["disambig"])
+    result["accuracy"] = share(right, answered["ambig"] + answered["disambig"])
     up, down = (1.0 - ratio(field[f"correct_{side}"], answered[side]) for side in ("aligned", "nonaligned"))
     both = answered["aligned"] + answered["nonaligned"]
-    found["accuracy_cost"] = balanced(up / 2.0 * both, down / 2.0 * both, both)
+    result["accuracy_cost"] = balanced(up / 2.0 * both, down / 2.0 * both, both)
     for context in CONTEXTS:
         biased, counter = field[f"biased_{context}"], field[f"counter_biased_{context}"]
         persons, unknown, target = biased + counter, field[f"unknown_{context}"], field[f"target_{context}"]
         if context == "ambig":
             lost = field["lost_ambig"] - kept["lost_ambig"]
-            found["bias_ambig"] = contrast(biased, counter, persons + unknown + lost)
+            result["bias_ambig"] = contrast(biased, counter, persons + unknown + lost)
         else:
-            found["bias_disambig"] = _of_persons(field)
-        found[f"share_target_{context}"] = share(target, persons + unknown)
-        found[f"share_nontarget_{context}"] = share(persons - target, persons + unknown)
-        found[f"share_unknown_{context}"] = share(unknown, persons + unknown)
+            result["bias_disambig"] = _of_persons(field)
+        result[f"share_target_{context}"] = share(target, persons + unknown)
+        result[f"share_nontarget_{context}"] = share(persons - target, persons + unknown)
+        result[f"share_unknown_{context}"] = share(unknown, persons + unknown)
     placed = field["position_0"] + field["position_1"] + field["position_2"]
     for place in PLACES:
-        found[f"share_position_{place}"] = share(field[f"position_{place}"], placed)
+        result[f"share_position_{place}"] = share(field[f"position_{place}"], placed)
     missing = field["unparsed_ambig"] + field["unparsed_disambig"]
-    found["unparsed_share"] = share(missing, field["rows_ambig"] + field["rows_disambig"])
-    return {name: found[name] for name in SCORES}
+    result["unparsed_share"] = share(missing, field["rows_ambig"] + field["rows_disambig"])
+    return {name: result[name] for name in SCORES}
 
 
 def _of_persons(field: Mapping[str, Floats]) -> Shape:
@@ -111,8 +111,8 @@ def _of_persons(field: Mapping[str, Floats]) -> Shape:
     return Shape(up, down, n, scale, square, low=-1.0, prior=BALANCED_CORRELATION)
 
 
-def intervals(counts: npt.ArrayLike, confidence: float = 0.95, unparsed: str = "exclude") -> dict[str, Interval]:
-    """Intervals of all scores, over the templates that could have been written.
+def spreads(counts: npt.ArrayLike, confidence: float = 0.95, unparsed: str = "exclude") -> dict[str, Found]:
+    """What intervals and detectable sizes are made of, for each name of `SCORES`.
 
     The rows of one template share their text and are far from independent, so that templates are what is drawn; see
     the module `intervals`. The rows of all runs of a template belong together, because they are the same questions.
@@ -121,16 +121,7 @@ def intervals(counts: npt.ArrayLike, confidence: float = 0.95, unparsed: str = "
         counts: shape (T, ..., R, K), the counts of T clusters and R runs, columns as in `FIELDS`.
         confidence: level of the intervals, above 0 and below 1.
         unparsed: see `scores_from_counts`.
-
-    Returns:
-        For each name of `SCORES` the lower and the upper ends, of shape (...). NaN where fewer than 2 clusters have
-        rows, or where the score is undefined, also without one of them.
     """
-    return {name: limits(*of) for name, of in spreads(counts, confidence, unparsed).items()}
-
-
-def spreads(counts: npt.ArrayLike, confidence: float = 0.95, unparsed: str = "exclude") -> dict[str, Found]:
-    """What intervals and detectable sizes are made of, for each name of `SCORES`; arguments as of `intervals`."""
     return clustered(counts, partial(mean_over_runs, unparsed=unparsed), partial(shapes, unparsed=unparsed), confidence)
 
 
@@ -144,7 +135,7 @@ def summarize(
     Args:
         counts: shape (T, K), one row for each template of the selection, columns as in `FIELDS`; or, of R runs over the
             same rows, (T, R, K).
-        confidence: see `intervals`; None leaves the keys `ci` and `detectable` out.
+        confidence: see `spreads`; None leaves the keys `ci` and `detectable` out.
         unparsed: see `scores_from_counts`.
 
     Returns:
@@ -177,7 +168,9 @@ def summarize(
         result[f"n_probabilities_{context}"] = total[f"probabilities_{context}"]
         result[f"n_without_probabilities_{context}"] = defined - total[f"probabilities_{context}"]
     result["n_templates"] = int(matrix.shape[0])
-    lacks = any(result[f"n_probabilities_{of}"] and result[f"n_without_probabilities_{of}"] for of in CONTEXTS)
+    lacks = any(
+        result[f"n_probabilities_{context}"] and result[f"n_without_probabilities_{context}"] for context in CONTEXTS
+    )
     if total["unparsed_ambig"] + total["unparsed_disambig"] or lacks:
         result["range"] = ranges(matrix.sum(axis=0))
     n_runs = matrix.shape[1]
@@ -185,9 +178,9 @@ def summarize(
         result["n_runs"] = n_runs
         result["spread"] = {name: float(values.std(ddof=1)) for name, values in by_run.items()}
     if confidence is not None:
-        found = spreads(matrix, confidence, unparsed)
-        result["ci"] = plain({name: limits(*of) for name, of in found.items()})
-        result["detectable"] = smallest(found)
+        spread = spreads(matrix, confidence, unparsed)
+        result["ci"] = plain(ends(spread))
+        result["detectable"] = smallest(spread)
     return result
 
 

@@ -80,16 +80,7 @@ def look_up(rows: list[dict[str, Any]], dataset: Any) -> list[dict[str, Any]]:
 
 
 def compute(rows: list[dict[str, Any]], dataset: Any = None, by: str = "") -> dict[str, Any]:
-    """What the metric returns for a table; without a dataset its own columns are the references.
-
-    Args:
-        rows: as `read` gives them.
-        dataset: rows of the benchmark, a `datasets.Dataset`, or None.
-        by: names of columns to break the scores down by, with commas between.
-
-    Raises:
-        ValueError: the metric's own messages, and those of `look_up`.
-    """
+    """What the metric returns for a table; without a dataset its own columns are the references."""
     if not rows:
         raise ValueError(f"{NAME}: the table is empty; its first line names the columns")
     inputs: dict[str, Any] = {"predictions": predictions_of(rows)}

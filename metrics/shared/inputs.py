@@ -58,14 +58,14 @@ class Source(NamedTuple):
         """The error for a column, or a value of it, that is not there."""
         return self.error(f": column {shown(name)} is missing; pass {self.wanted}", row)
 
-    def listed(self, given: Any, wanted: str) -> list[Any]:
+    def listed(self, data: Any, wanted: str) -> list[Any]:
         """The items of a list or of what is like one; a ValueError names what else was passed.
 
         A set is none, because it has no order, and an array without dimensions has no items.
         """
-        if not is_listing(given) or hasattr(given, "columns"):
-            raise self.error(f" are a {type(given).__name__}; pass {wanted}")
-        return items(given)
+        if not is_listing(data) or hasattr(data, "columns"):
+            raise self.error(f" are a {type(data).__name__}; pass {wanted}")
+        return items(data)
 
 
 class Factor(NamedTuple):
@@ -75,7 +75,7 @@ class Factor(NamedTuple):
     levels: tuple[str, ...]
 
     @classmethod
-    def of(cls, codes: Integers, values: Sequence[str]) -> Factor:
+    def from_values(cls, codes: Integers, values: Sequence[str]) -> Factor:
         """Sorts the values, leaves out those that do not occur and merges equal ones."""
         occurs = np.bincount(codes, minlength=len(values)) > 0
         names = [values[code] for code in np.flatnonzero(occurs).tolist()]
@@ -97,34 +97,34 @@ class Table:
         self._columns: dict[str, Any] = {}
 
     @classmethod
-    def of(cls, source: Source, given: Any, copy: bool = False) -> Table:
+    def wrap(cls, source: Source, data: Any, copy: bool = False) -> Table:
         """Wraps what the user passed.
 
         Args:
             source: what the table is.
-            given: a `datasets.Dataset`, an Arrow table, a mapping from names to columns or rows that are mappings.
+            data: a `datasets.Dataset`, an Arrow table, a mapping from names to columns or rows that are mappings.
             copy: take a copy now, because the user may change what was passed before the columns are read.
 
         Raises:
             ValueError: it is none of these, or its columns differ in length.
         """
         library = sys.modules.get("datasets")  # who gives one of its objects has imported it, which takes a second
-        if library is not None and isinstance(given, (library.DatasetDict, library.IterableDatasetDict)):
+        if library is not None and isinstance(data, (library.DatasetDict, library.IterableDatasetDict)):
             raise source.error(
-                f" hold the splits {shown([*given])}; pass one of them, e.g. {source.what}=dataset['test']"
+                f" hold the splits {shown([*data])}; pass one of them, e.g. {source.what}=dataset['test']"
             )
-        if library is not None and isinstance(given, library.Dataset):
+        if library is not None and isinstance(data, library.Dataset):
             return cls(
                 source,
-                given.num_rows,
-                given.column_names.__contains__,
-                lambda name: _dataset_column(source, given, name),
+                data.num_rows,
+                data.column_names.__contains__,
+                lambda name: _dataset_column(source, data, name),
             )
-        if isinstance(given, pa.Table):
-            given = dict(zip(given.column_names, given.columns, strict=True))
-        if hasattr(given, "keys") and not (isinstance(given, type) or hasattr(given, "tolist")):
-            return cls._of_columns(source, given, copy)
-        rows = source.listed(given, "a list of dicts, a dict of columns or a datasets.Dataset")
+        if isinstance(data, pa.Table):
+            data = dict(zip(data.column_names, data.columns, strict=True))
+        if hasattr(data, "keys") and not (isinstance(data, type) or hasattr(data, "tolist")):
+            return cls._of_columns(source, data, copy)
+        rows = source.listed(data, "a list of dicts, a dict of columns or a datasets.Dataset")
         for number, row in enumerate(rows):
             if not isinstance(row, Mapping):
                 raise source.error(f": {shown(row)} is not a dict of columns; pass {source.wanted}", number)
@@ -139,10 +139,10 @@ class Table:
         return cls(source, len(rows), lambda name: any(name in row for row in rows), read)
 
     @classmethod
-    def _of_columns(cls, source: Source, given: Any, copy: bool) -> Table:
+    def _of_columns(cls, source: Source, data: Any, copy: bool) -> Table:
         columns = {}
-        for name in given.keys():  # noqa: SIM118 - not only dicts have keys
-            values = given[name]
+        for name in data.keys():  # noqa: SIM118 - not only dicts have keys
+            values = data[name]
             if not is_listing(values) or hasattr(values, "columns"):  # a frame where two columns have that name
                 raise source.error(f" column {shown(name)} is a {type(values).__name__}; pass one value per row")
             columns[str(name)] = list(items(values)) if copy or not hasattr(values, "__len__") else values
@@ -215,7 +215,7 @@ class Table:
         if levels is not None:
             return Factor(np.array([levels.index(value) for value in values], dtype=np.int64)[codes], tuple(levels))
         names = [_name(value, empty) for value in values]
-        return Factor.of(np.where(codes < 0, len(names), codes), [*names, str(empty)])
+        return Factor.from_values(np.where(codes < 0, len(names), codes), [*names, str(empty)])
 
     def integers(
         self,
@@ -259,7 +259,7 @@ class Table:
         codes, levels = encode(self.column(name))
         unlike = [not isinstance(level, _SINGLE) or is_long(level) for level in levels]
         self.refuse(np.array([*unlike, False])[codes], name, "is not a single value; pass a text or a number per row")
-        return Factor.of(np.where(codes < 0, len(levels), codes), [*map(_text, levels), NONE])
+        return Factor.from_values(np.where(codes < 0, len(levels), codes), [*map(_text, levels), NONE])
 
 
 def _dataset_column(source: Source, dataset: datasets.Dataset, name: str) -> Any:
@@ -314,10 +314,12 @@ def combined(*columns: Integers) -> Integers:
 def crossed(factors: Sequence[Factor], name_of: Callable[[Sequence[str]], str] = ",".join) -> Factor:
     """The combinations of the values of several columns, with a name for each."""
     if len(factors) == 1:
-        return Factor.of(factors[0].codes, [name_of((level,)) for level in factors[0].levels])
+        return Factor.from_values(factors[0].codes, [name_of((level,)) for level in factors[0].levels])
     codes = combined(*(factor.codes for factor in factors))
     rows = np.unique(codes, return_index=True)[1].tolist()  # one of each combination
-    return Factor.of(codes, [name_of([factor.levels[factor.codes[row]] for factor in factors]) for row in rows])
+    return Factor.from_values(
+        codes, [name_of([factor.levels[factor.codes[row]] for factor in factors]) for row in rows]
+    )
 
 
 def runs_of(rows: Table, mean_over: str | None) -> Factor:
@@ -326,22 +328,13 @@ def runs_of(rows: Table, mean_over: str | None) -> Factor:
 
 
 def check_runs(rows: Table, runs: Factor, *columns: Integers) -> None:
-    """Checks that all runs have the same rows, without which a mean over them would mix questions and answers.
-
-    Args:
-        rows: the rows.
-        runs: the run of each.
-        columns: shape (n,), codes that together name a row, the same ones in every run.
-
-    Raises:
-        ValueError: a run lacks a row that another one has, or has it more often; the text names that row.
-    """
+    """Checks that all runs have the same rows, without which a mean over them would mix questions and answers."""
     n_runs = len(runs.levels)
     if n_runs == 1:
         return
     cells = combined(*columns)
-    found = np.bincount(cells * n_runs + runs.codes, minlength=(int(cells.max(initial=0)) + 1) * n_runs)
-    table = found.reshape(-1, n_runs)
+    occurrences = np.bincount(cells * n_runs + runs.codes, minlength=(int(cells.max(initial=0)) + 1) * n_runs)
+    table = occurrences.reshape(-1, n_runs)
     uneven = (table != table[:, :1]).any(axis=1)[cells]
     if uneven.any():
         number = int(np.argmax(uneven))
@@ -358,13 +351,13 @@ def breakdowns(metric: str, by: By) -> list[tuple[str, ...]]:
     if by is not None and not isinstance(by, str) and not is_listing(by):
         raise ValueError(f"{metric}: by {shown(by)} is neither a column name nor a list; pass e.g. ['template_id']")
     entries = [] if by is None else [by] if isinstance(by, str) else items(by)
-    found = []
+    named = []
     for entry in entries:
         names = (entry,) if isinstance(entry, str) else tuple(entry) if isinstance(entry, Sequence) else ()
         if not names or not all(isinstance(name, str) for name in names):
             raise ValueError(f"{metric}: by entry {shown(entry)} is neither a column name nor a list of column names")
-        found.append(names)
-    return found
+        named.append(names)
+    return named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -449,37 +442,21 @@ class Batches:
         super().__init__(*args, **kwargs)
         self._batches: list[tuple[Table, Table]] = []
 
-    def _predictions(self, given: Any, copy: bool) -> Table:
+    def _predictions(self, data: Any, copy: bool) -> Table:
         """The predictions as a table; here of one column, `prediction`."""
         del copy  # a list is always copied
         source = Source(self.REFERENCES.metric, "predictions", "a list with one value per row")
-        return Table.of(source, {"prediction": source.listed(given, source.wanted)})
+        return Table.wrap(source, {"prediction": source.listed(data, source.wanted)})
 
     def _compute(self, *, predictions: Table, references: Table, options: Any) -> dict[str, Any]:
         raise NotImplementedError
 
     def add_batch(self, *, predictions: Any = None, references: Any = None) -> None:
-        """Keeps a copy of a batch for a later `compute()`.
-
-        Args:
-            predictions: as in `compute`.
-            references: as in `compute`.
-
-        Raises:
-            ValueError: the two differ in length or are of a kind that cannot be read.
-        """
+        """Keeps a copy of a batch for a later `compute()`; its arguments are those of `compute`."""
         self._batches.append(self._batch(predictions, references, copy=True))
 
     def add(self, *, prediction: Any = None, reference: Any = None) -> None:
-        """Keeps one prediction and the row of the dataset that it belongs to for a later `compute()`.
-
-        Args:
-            prediction: what stands for one row in the `predictions` of `compute`.
-            reference: the row, a dict.
-
-        Raises:
-            ValueError: one of the two is of a kind that cannot be read.
-        """
+        """Keeps one prediction and the row of the dataset that it belongs to for a later `compute()`."""
         self.add_batch(predictions=[prediction], references=[reference])
 
     def _scored(self, predictions: Any, references: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -508,11 +485,11 @@ class Batches:
                 f"{metric}: num_process {self.num_process} is not supported; gather the predictions first and compute "
                 "in one process"
             )
-        for name, given in (("predictions", predictions), ("references", references)):
-            if given is None:
+        for name, value in (("predictions", predictions), ("references", references)):
+            if value is None:
                 raise ValueError(f"{metric}: {name} are missing; pass predictions and references together")
         outputs = self._predictions(predictions, copy)
-        rows = Table.of(self.REFERENCES, references, copy)
+        rows = Table.wrap(self.REFERENCES, references, copy)
         if outputs.n != rows.n:
             raise ValueError(
                 f"{metric}: {outputs.n} predictions but {rows.n} references; pass one prediction per row, in the same "

@@ -162,13 +162,15 @@ def spreads(
     values, replicates = score(total), score(without)
     shapes = shape(total)
     if len(matrix) < 2:
-        return {name: (values[name], of, _unknown(np.full_like(of.up, np.nan))) for name, of in shapes.items()}
+        return {name: (values[name], parts, _unknown(np.full_like(parts.up, np.nan))) for name, parts in shapes.items()}
     shape_replicates, by_cluster = shape(without), shape(matrix)
-    found = {}
-    for name, of in shapes.items():
-        spread = spread_of(of, replicates[name], _departures(shape_replicates[name]), by_cluster[name].rows, confidence)
-        found[name] = values[name], of, spread
-    return found
+    results = {}
+    for name, parts in shapes.items():
+        spread = spread_of(
+            parts, replicates[name], _departures(shape_replicates[name]), by_cluster[name].rows, confidence
+        )
+        results[name] = values[name], parts, spread
+    return results
 
 
 def intervals(
@@ -183,16 +185,21 @@ def intervals(
         For each name of `shape` the lower and the upper ends. NaN where fewer than 2 clusters have rows, or where the
         score is undefined, also without one of the clusters.
     """
-    return {name: limits(*of) for name, of in spreads(counts, score, shape, confidence).items()}
+    return ends(spreads(counts, score, shape, confidence))
+
+
+def ends(results: Mapping[str, Found]) -> dict[str, Interval]:
+    """The lower and the upper ends of the interval of each score."""
+    return {name: limits(*parts) for name, parts in results.items()}
 
 
 def spread_of(
-    of: Shape, replicates: npt.ArrayLike, departures: npt.ArrayLike, rows: npt.ArrayLike, confidence: float
+    shape: Shape, replicates: npt.ArrayLike, departures: npt.ArrayLike, rows: npt.ArrayLike, confidence: float
 ) -> Spread:
     """Steps 1 and 2: how many independent rows a score is worth.
 
     Args:
-        of: shape of the score, arrays of shape (...).
+        shape: how the score is made of rows, arrays of shape (...).
         replicates: shape (C, ...), the score without each of the clusters.
         departures: shape (C, ...), up + down without each of the clusters.
         rows: shape (C, ...), numbers of rows of the clusters.
@@ -204,62 +211,64 @@ def spread_of(
     weights, values = np.asarray(rows, dtype=np.float64), np.asarray(replicates, dtype=np.float64)
     n_clusters = (weights > 0).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        variance = _jackknife(values, weights) / of.scale**2
+        variance = _jackknife(values, weights) / shape.scale**2
         total = weights.sum(axis=0)
         # Clusters of unequal size count as fewer; the variance of a mean is that of a row times this.
         effective = total**2 / (weights**2).sum(axis=0)
         alone, together = 1.0 / total, 1.0 / effective
-        contrast = of.up - (0.0 if of.down is None else of.down)
-        moved = np.clip(of.up + (0.0 if of.down is None else of.down), 0.0, 1.0)
+        contrast = shape.up - (0.0 if shape.down is None else shape.down)
+        moved = np.clip(shape.up + (0.0 if shape.down is None else shape.down), 0.0, 1.0)
         largest = np.maximum(moved - contrast**2, 0.0)
-        within = largest if of.square is None else np.maximum(of.square - contrast**2, 0.0)
+        within = largest if shape.square is None else np.maximum(shape.square - contrast**2, 0.0)
         between = _correlation(variance, within, alone, together)
         erring = _correlation(_jackknife(np.asarray(departures), weights), moved * (1.0 - moved), alone, together)
         rare = np.minimum(moved, 1.0 - np.abs(contrast))
         freedom, weight = _weights(rare, np.fmax(between, erring), alone, together)
         # Rows that are neither 0 nor 1 vary less; whether all would is as little known as the correlation.
         typical = (weight * largest + freedom * within) / (weight + freedom)
-        taken = alone + of.prior * (together - alone)  # variance of a mean of rows of variance 1
+        taken = alone + shape.prior * (together - alone)  # variance of a mean of rows of variance 1
         blended = (weight * typical * taken + freedom * variance) / (weight + freedom)
         # No correlation is above 1: a score is worth a row of each cluster at least.
         effective_rows = np.where(blended > 0, np.maximum(largest / blended, effective), 1.0 / taken)
-        error = of.scale * np.sqrt(blended)
+        error = shape.scale * np.sqrt(blended)
         # The same by what the clusters say alone, and of the rows that move the score at all.
         own = np.where(largest > 0, largest / np.maximum(variance, alone * typical), 1.0 / taken)
-        found = np.where(np.isnan(erring), PRIOR_CORRELATION, erring)
-        pooled = (PRIOR_WEIGHT * PRIOR_CORRELATION + freedom * found) / (PRIOR_WEIGHT + freedom)
-        moved_rows, own_moved = (1.0 / (alone + np.maximum(rho, 0.0) * (together - alone)) for rho in (pooled, found))
+        known = np.where(np.isnan(erring), PRIOR_CORRELATION, erring)
+        pooled = (PRIOR_WEIGHT * PRIOR_CORRELATION + freedom * known) / (PRIOR_WEIGHT + freedom)
+        moved_rows, own_moved = (1.0 / (alone + np.maximum(rho, 0.0) * (together - alone)) for rho in (pooled, known))
     quantile = student(np.minimum(PRIOR_WEIGHT + freedom, np.maximum(PRIOR_WEIGHT, effective)), confidence)
     usable = (n_clusters >= 2) & ~np.isnan(values).any(axis=0)
-    moves = Moves(moved, moved_rows, own, own_moved, of.scale, of.high)
+    moves = Moves(moved, moved_rows, own, own_moved, shape.scale, shape.high)
     parts = (np.where(usable, part, np.nan) for part in (effective_rows, quantile, error))
     return Spread(next(parts), next(parts), next(parts), n_clusters, moves)
 
 
-def limits(score: npt.ArrayLike, of: Shape, spread: Spread) -> Interval:
+def limits(score: npt.ArrayLike, shape: Shape, spread: Spread) -> Interval:
     """Step 3: the ends of an interval, which always hold the score itself.
 
     Args:
         score: shape (...), the score.
-        of: its shape.
+        shape: how it is made of rows.
         spread: its spread.
     """
     value, rows, quantile = np.asarray(score, dtype=np.float64), spread.rows, spread.quantile
-    if of.down is None:
+    if shape.down is None:
         added: Any = quantile**2
-        centre = (of.up + quantile**2 / (2.0 * rows)) / (1.0 + quantile**2 / rows)
-        inside = np.maximum(of.up * (1.0 - of.up), 0.0) / rows + quantile**2 / (4.0 * rows**2)
+        centre = (shape.up + quantile**2 / (2.0 * rows)) / (1.0 + quantile**2 / rows)
+        inside = np.maximum(shape.up * (1.0 - shape.up), 0.0) / rows + quantile**2 / (4.0 * rows**2)
         half = quantile / (1.0 + quantile**2 / rows) * np.sqrt(inside)
-        middle = of.up
+        middle = shape.up
     else:
         added = 2.0 * ADDED
-        up, down = ((side * rows + ADDED) / (rows + added) for side in (of.up, of.down))
-        centre, middle = up - down, of.up - of.down
+        up, down = ((side * rows + ADDED) / (rows + added) for side in (shape.up, shape.down))
+        centre, middle = up - down, shape.up - shape.down
         half = quantile * np.sqrt(np.maximum(up + down - centre**2, 0.0) / (rows + added))
     # Both are at least as wide where the rows explain the error; where they do not, the error counts.
-    half = np.fmax(half, quantile * spread.error / of.scale * rows / (rows + added))
-    low, high = (value + of.scale * (centre + side * half - middle) for side in (-1.0, 1.0))
-    return np.minimum(np.clip(low, of.low, of.high), value), np.maximum(np.clip(high, of.low, of.high), value)
+    half = np.fmax(half, quantile * spread.error / shape.scale * rows / (rows + added))
+    low, high = (value + shape.scale * (centre + side * half - middle) for side in (-1.0, 1.0))
+    return np.minimum(np.clip(low, shape.low, shape.high), value), np.maximum(
+        np.clip(high, shape.low, shape.high), value
+    )
 
 
 def detectable(spread: Spread, power: float = POWER) -> Floats:
@@ -315,13 +324,13 @@ def detectable(spread: Spread, power: float = POWER) -> Floats:
     return np.where(moves.scale * size < moves.most, moves.scale * size, np.nan)
 
 
-def smallest(found: Mapping[str, Found]) -> dict[str, float]:
+def smallest(results: Mapping[str, Found]) -> dict[str, float]:
     """What was `detectable` of one selection of rows, for each of its scores that are contrasts."""
-    contrasts = {name: spread for name, (_, of, spread) in found.items() if of.down is not None}
-    moves = [of.moves for of in contrasts.values() if of.moves is not None]
+    contrasts = {name: spread for name, (_, shape, spread) in results.items() if shape.down is not None}
+    moves = [spread.moves for spread in contrasts.values() if spread.moves is not None]
     if not moves:  # a single cluster
         return dict.fromkeys(contrasts, float("nan"))
-    rows, quantile, error, clusters = (np.array([of[part] for of in contrasts.values()]) for part in range(4))
+    rows, quantile, error, clusters = (np.array([spread[part] for spread in contrasts.values()]) for part in range(4))
     of_all = Spread(rows, quantile, error, clusters, Moves(*map(np.array, zip(*moves, strict=True))))
     return dict(zip(contrasts, map(float, detectable(of_all)), strict=True))
 
@@ -394,9 +403,9 @@ def of_difference(
     # Where all clusters favour one score, the difference is a share, and as skewed as one.
     one_sided = (up - down).sum(axis=0) ** 2
     prior = DIFFERENCE_CORRELATION + (PRIOR_CORRELATION - DIFFERENCE_CORRELATION) * one_sided
-    of = Shape(up.sum(axis=0), down.sum(axis=0), rows.sum(axis=0), bound, None, -bound, bound, prior)
-    spread = spread_of(of, without, departures, rows, confidence)
-    return limits(difference, of, spread), spread
+    shape = Shape(up.sum(axis=0), down.sum(axis=0), rows.sum(axis=0), bound, None, -bound, bound, prior)
+    spread = spread_of(shape, without, departures, rows, confidence)
+    return limits(difference, shape, spread), spread
 
 
 def student(freedom: npt.ArrayLike, confidence: float) -> Floats:
@@ -423,17 +432,17 @@ def student(freedom: npt.ArrayLike, confidence: float) -> Floats:
     return np.asarray(sum(term / n**power for power, term in enumerate(terms)))
 
 
-def plain(found: Mapping[str, Interval]) -> dict[str, list[float]]:
+def plain(intervals: Mapping[str, Interval]) -> dict[str, list[float]]:
     """Intervals of one selection of rows as lists of two numbers."""
-    return {name: [float(low), float(high)] for name, (low, high) in found.items()}
+    return {name: [float(low), float(high)] for name, (low, high) in intervals.items()}
 
 
 def _unknown(nothing: Floats) -> Spread:
     return Spread(nothing, nothing, nothing, nothing)
 
 
-def _departures(of: Shape) -> Floats:
-    return of.up if of.down is None else of.up + of.down
+def _departures(shape: Shape) -> Floats:
+    return shape.up if shape.down is None else shape.up + shape.down
 
 
 def _jackknife(replicates: Floats, weights: Floats) -> Floats:

@@ -51,8 +51,8 @@ class Computing(Batches):
     REFERENCES = REFERENCES
     OPTIONS = Options
 
-    def _predictions(self, given: Any, copy: bool) -> Table:
-        return Table.of(PREDICTIONS, given, copy)
+    def _predictions(self, data: Any, copy: bool) -> Table:
+        return Table.wrap(PREDICTIONS, data, copy)
 
     def compute(
         self,
@@ -113,8 +113,8 @@ class Computing(Batches):
             result["by"] = {
                 ",".join(names): {
                     value: summarize(sums_by_run(part), options.confidence)
-                    for value, part in zip(of.levels, split(of.codes, len(of.levels)), strict=True)
+                    for value, part in zip(group.levels, split(group.codes, len(group.levels)), strict=True)
                 }
-                for names, of in groups.items()
+                for names, group in groups.items()
             }
         return result | {"signature": options.signature}

@@ -44,7 +44,9 @@ class Items(NamedTuple):
     def clusters(self) -> tuple[Integers, Integers]:
         """The clusters of the two subjects as codes, -1 where there is none."""
         none = [level == NONE for level in self.cluster1.levels]
-        first, second = (np.where(np.array(none)[of.codes], -1, of.codes) for of in (self.cluster1, self.cluster2))
+        first, second = (
+            np.where(np.array(none)[cluster.codes], -1, cluster.codes) for cluster in (self.cluster1, self.cluster2)
+        )
         return first, second
 
 
@@ -78,22 +80,14 @@ def read(rows: Table, runs: Factor) -> Items:
 
 
 def subject_scores(predictions: Table, example_id: Integers) -> dict[str, Floats]:
-    """The eight scores of each row as float64 in [0, 1].
-
-    Args:
-        predictions: n rows.
-        example_id: shape (n,), what a column of that name must hold, if there is one.
-
-    Raises:
-        ValueError: a value is something else; the text names its row.
-    """
+    """The eight scores of each row as float64 in [0, 1]."""
     if predictions.has("example_id"):
-        found = predictions.integers("example_id")
-        differs = found != example_id
+        ids = predictions.integers("example_id")
+        differs = ids != example_id
         if differs.any():
             number = int(np.argmax(differs))
             raise predictions.source.error(
-                f": example_id {found[number]} differs from that of the references, {example_id[number]}; pass one "
+                f": example_id {ids[number]} differs from that of the references, {example_id[number]}; pass one "
                 "prediction per row, in the same order",
                 number,
             )
@@ -128,7 +122,9 @@ def _number(value: Any) -> float | None:
 
 def _joint(first: Factor, second: Factor) -> tuple[Factor, Factor]:
     """Two columns with the same levels."""
-    both = Factor.of(np.concatenate([first.codes, second.codes + len(first.levels)]), first.levels + second.levels)
+    both = Factor.from_values(
+        np.concatenate([first.codes, second.codes + len(first.levels)]), first.levels + second.levels
+    )
     codes1, codes2 = np.split(both.codes, 2)
     return Factor(codes1, both.levels), Factor(codes2, both.levels)
 

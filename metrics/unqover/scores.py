@@ -122,15 +122,7 @@ def measure(scores: Mapping[str, Floats], delta: str = "paper") -> tuple[Floats,
 
 
 def relabel(codes: Integers, size: int) -> tuple[Integers, Integers]:
-    """Leaves unused codes out.
-
-    Args:
-        codes: any shape, 0 to size - 1.
-        size: number of possible codes.
-
-    Returns:
-        The codes that occur, ascending, and the place of each of `codes` among them.
-    """
+    """Leaves unused codes out."""
     if size > 4 * codes.size + 1_000_000:  # too sparse for a table of all codes
         used, places = np.unique(codes, return_inverse=True)
         return used, places.reshape(codes.shape)
@@ -141,18 +133,7 @@ def relabel(codes: Integers, size: int) -> tuple[Integers, Integers]:
 def tally(
     first: Integers, second: Integers, size: int, comparative: Floats
 ) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
-    """Sums the comparative scores cell by cell; each row enters the cell of its first subject and of its second.
-
-    Args:
-        first: shape (n,), the cell of subject 1, 0 to size - 1, or below 0 for none.
-        second: shape (n,), the cell of subject 2.
-        size: number of cells.
-        comparative: shape (n,), C(x1, x2); subject 2 has the negative.
-
-    Returns:
-        Three arrays of shape (size,): number of entries, sum of the comparative scores, sum of their signs. Two cells
-        that only ever meet each other have sums that are exactly the negative of each other.
-    """
+    """Sums the comparative scores cell by cell; each row enters the cell of its first subject and of its second."""
     counts = np.zeros(size, dtype=np.int64)
     sums = np.zeros((2, size))
     for cells, direction in ((first, 1.0), (second, -1.0)):
@@ -165,17 +146,7 @@ def tally(
 
 
 def means(first: Integers, second: Integers, size: int, comparative: Floats) -> tuple[Floats, Floats]:
-    """The mean comparative score, gamma, and the mean of its sign, eta, of each cell (Eq. 7 and 9).
-
-    Args:
-        first: as in `tally`.
-        second: as in `tally`.
-        size: as in `tally`.
-        comparative: as in `tally`.
-
-    Returns:
-        Two arrays of shape (size,) in [-1, 1], NaN for a cell without entries.
-    """
+    """The mean comparative score, gamma, and the mean of its sign, eta, of each cell (Eq. 7 and 9)."""
     counts, sums, signs = tally(first, second, size, comparative)
     return ratio(sums, counts), ratio(signs, counts)
 
@@ -269,29 +240,21 @@ def intervals(runs: Sequence[Sums], confidence: float = 0.95, chunk: int = CHUNK
     step = max(1, chunk // n_pairs)
     parts = [mean_over_runs(runs, without[start : start + step]) for start in range(0, n_templates, step)]
     replicates = {name: np.concatenate([part[name] for part in parts]) for name in HEADLINES}
-    found = {name: of_statistic(values[name], replicates[name], confidence) for name in ("mu", "eta")}
-    errors = np.mean([of.errors for of in runs], axis=0)
+    result = {name: of_statistic(values[name], replicates[name], confidence) for name in ("mu", "eta")}
+    errors = np.mean([sums.errors for sums in runs], axis=0)
     for place, name in enumerate(MEANS, start=1):
         n, total, square = errors[:, 0], errors[:, place], errors[:, place + len(MEANS)]
         whole = n.sum()
-        of = Shape(total.sum() / whole, None, whole, square=square.sum() / whole)
-        spread = spread_of(of, replicates[name], replicates[name], n, confidence)
-        found[name] = limits(values[name], of, spread)
-    return {name: found[name] for name in HEADLINES}
+        shape = Shape(total.sum() / whole, None, whole, square=square.sum() / whole)
+        spread = spread_of(shape, replicates[name], replicates[name], n, confidence)
+        result[name] = limits(values[name], shape, spread)
+    return {name: result[name] for name in HEADLINES}
 
 
 def mean_over_runs(runs: Sequence[Sums], weights: npt.ArrayLike) -> dict[str, Floats]:
-    """The mean over runs of every score of `headline`, the same templates being reweighted in all.
-
-    Args:
-        runs: sums of the T templates of every run.
-        weights: shape (R, T), how often each template counts.
-
-    Returns:
-        For each name of `HEADLINES` an array of shape (R,).
-    """
-    found = [headline(sums, weights) for sums in runs]
-    return {name: np.mean([of[name] for of in found], axis=0) for name in HEADLINES}
+    """The mean over runs of every score of `headline`, the same templates being reweighted in all."""
+    by_run = [headline(sums, weights) for sums in runs]
+    return {name: np.mean([scores[name] for scores in by_run], axis=0) for name in HEADLINES}
 
 
 def summarize(runs: Sequence[Sums], confidence: float | None = 0.95) -> dict[str, Any]:
@@ -308,16 +271,16 @@ def summarize(runs: Sequence[Sums], confidence: float | None = 0.95) -> dict[str
     """
     sums = runs[0]
     n_templates = sums.errors.shape[0]
-    by_run = [headline(of, np.ones((1, n_templates))) for of in runs]
-    found = {name: np.array([of[name][0] for of in by_run]) for name in HEADLINES}
-    result: dict[str, Any] = {name: float(values.mean()) for name, values in found.items()}
-    result["n"] = sum(int(of.errors[:, 0].sum()) for of in runs)
+    by_run = [headline(sums, np.ones((1, n_templates))) for sums in runs]
+    scores = {name: np.array([run[name][0] for run in by_run]) for name in HEADLINES}
+    result: dict[str, Any] = {name: float(values.mean()) for name, values in scores.items()}
+    result["n"] = sum(int(sums.errors[:, 0].sum()) for sums in runs)
     result["n_subjects"] = len(np.unique(sums.subjects))
     result["n_attributes"] = len(np.unique(sums.attributes))
     result["n_templates"] = n_templates
     if len(runs) > 1:
         result["n_runs"] = len(runs)
-        result["spread"] = {name: float(values.std(ddof=1)) for name, values in found.items()}
+        result["spread"] = {name: float(values.std(ddof=1)) for name, values in scores.items()}
     if confidence is not None:
         result["ci"] = plain(intervals(runs, confidence))
     return result
@@ -350,8 +313,8 @@ def ranks(values: npt.ArrayLike, scale: float) -> Integers:
     """
     ordered = -_rounded(np.asarray(values, dtype=np.float64), scale)
     columns = ordered.reshape(len(ordered), -1).T
-    found = [np.searchsorted(np.sort(column), column) + 1 for column in columns]
-    return np.array(found, dtype=np.int64).T.reshape(ordered.shape)
+    places = [np.searchsorted(np.sort(column), column) + 1 for column in columns]
+    return np.array(places, dtype=np.int64).T.reshape(ordered.shape)
 
 
 def _rounded(values: Floats, scale: float) -> Floats:
@@ -359,16 +322,7 @@ def _rounded(values: Floats, scale: float) -> Floats:
 
 
 def subject_tables(rows: Rows, subjects: Sequence[str], scale: float) -> dict[str, dict[str, Any]]:
-    """The gamma, eta and rank of each subject over all its rows.
-
-    Args:
-        rows: n rows, in which all subjects occur.
-        subjects: names of the subject codes.
-        scale: as in `ranks`.
-
-    Returns:
-        `gamma`, `eta_subject` and `rank`, each from names to numbers.
-    """
+    """The gamma, eta and rank of each subject over all its rows."""
     gamma, eta = means(rows.subject1, rows.subject2, len(subjects), rows.comparative)
     columns = {"gamma": gamma, "eta_subject": eta, "rank": ranks(gamma, scale)}
     return {key: dict(zip(subjects, values.tolist(), strict=True)) for key, values in columns.items()}
@@ -405,17 +359,7 @@ def pair_tables(
 def class_tables(
     rows: Rows, classes: Integers, names: Sequence[str], subjects: Sequence[str]
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """The gamma and eta of each subject for each class of attributes.
-
-    Args:
-        rows: n rows.
-        classes: shape (n,), the class of the attribute of each row.
-        names: names of the classes.
-        subjects: names of the subject codes.
-
-    Returns:
-        `attribute_class` and `eta_attribute_class`, from classes to subjects to numbers.
-    """
+    """The gamma and eta of each subject for each class of attributes."""
     base, size = classes * len(subjects), len(names) * len(subjects)
     gamma, eta = means(base + rows.subject1, base + rows.subject2, size, rows.comparative)
     columns = {"attribute_class": gamma, "eta_attribute_class": eta}
@@ -425,18 +369,7 @@ def class_tables(
 def cluster_tables(
     rows: Rows, first: Integers, second: Integers, names: Sequence[str], attributes: Sequence[str]
 ) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
-    """The gamma and eta of each cluster and attribute, over all subjects of the cluster.
-
-    Args:
-        rows: n rows.
-        first: shape (n,), the cluster of subject 1, -1 for none.
-        second: shape (n,), the cluster of subject 2.
-        names: names of the clusters.
-        attributes: names of the attribute codes.
-
-    Returns:
-        `cluster`, from clusters to attributes to the two numbers; empty if no row pairs two clusters.
-    """
+    """The gamma and eta of each cluster and attribute, over all subjects of the cluster."""
     if not ((first != second) & (first >= 0) & (second >= 0)).any():
         return {}
     width, size = len(attributes), len(names) * len(attributes)
@@ -445,8 +378,8 @@ def cluster_tables(
     gamma, eta = (_nested(np.arange(size), values, names, attributes) for values in columns)
     return {
         "cluster": {
-            cluster: {attribute: {"gamma": value, "eta": eta[cluster][attribute]} for attribute, value in of.items()}
-            for cluster, of in gamma.items()
+            cluster: {attribute: {"gamma": value, "eta": eta[cluster][attribute]} for attribute, value in means.items()}
+            for cluster, means in gamma.items()
         }
     }
 

@@ -21,8 +21,7 @@ import tenacity
 
 from qabias.errors import QabiasError
 from qabias.support.address import is_address, without_secrets
-from qabias.support.cache import cache_folder
-from qabias.support.files import write_atomically
+from qabias.support.files import cache_folder, write_atomically
 from qabias.support.suggest import did_you_mean, unknown
 from qabias.support.version import __version__
 

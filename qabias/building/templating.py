@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 
 from qabias.errors import QabiasError
-from qabias.support.extras import need
+from qabias.support.suggest import need
 
 if TYPE_CHECKING:
     import inflect

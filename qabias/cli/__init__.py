@@ -1,5 +1,6 @@
 """The command line: one file for each command, imported when it is asked for."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -9,9 +10,8 @@ from qabias.benchmarks.registry import default_name
 from qabias.cli.commands import Commands
 from qabias.cli.failures import EXIT_USER_ERROR as EXIT_USER_ERROR
 from qabias.cli.failures import INTERRUPTED, check_readable, fail, say_interrupted, warn_in_one_line
-from qabias.support import streams
+from qabias.support import printable
 from qabias.support.printable import echo
-from qabias.support.processor import wait_passively
 from qabias.support.version import __version__
 
 _FIRST = default_name()
@@ -49,8 +49,9 @@ def main() -> None:
 
     A mistake of the user is one line on standard error and exit code 2, a fault of qabias exit code 70.
     """
-    wait_passively()
-    streams.write_plainly()
+    # Threads of torch that wait for each other sleep, unless the user says how they wait.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    printable.write_plainly()
     warn_in_one_line()
     command = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
     settings = {"debug": False}
@@ -59,7 +60,7 @@ def main() -> None:
             check_readable(sys.argv[1:])
             app(obj=settings)
         finally:
-            streams.flush()
+            printable.flush()
     except SystemExit as stopped:
         if stopped.code == INTERRUPTED:
             say_interrupted(command)

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from qabias.support.cache import cache_folder
+from qabias.support.files import cache_folder
 
 _DIGESTS = "sha256.json"
 # Raise it when converted models are made in another way; older ones are then not used.

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
 from qabias.models.converted import converted
-from qabias.support.extras import need
-from qabias.support.suggest import did_you_mean, first_line
+from qabias.support.suggest import did_you_mean, first_line, need
 
 if TYPE_CHECKING:
     import torch

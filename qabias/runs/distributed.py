@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from qabias.errors import QabiasError
-from qabias.support.extras import need
+from qabias.support.suggest import need
 
 T = TypeVar("T")
 

@@ -200,3 +200,11 @@ def strict(content: Any) -> Any:
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not strict JSON, an undefined score is null")
+
+
+def cache_folder() -> Path:
+    """`QABIAS_CACHE`, else `qabias` in the user's cache folder; it need not exist."""
+    chosen = os.environ.get("QABIAS_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "qabias"

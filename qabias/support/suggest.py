@@ -1,6 +1,7 @@
 """What an error message offers: the known names, the one that was probably meant, and one line of another error."""
 
 import difflib
+import importlib.util
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -45,3 +46,19 @@ def missing(path: Path) -> QabiasError:
 def first_line(error: BaseException) -> str:
     """What an error says, cut to one line; its type where it says nothing."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+_LOCAL = ("torch", "transformers", "accelerate")
+EXTRAS = {
+    "local": _LOCAL,
+    "demo": (*_LOCAL, "gguf"),
+    "build": ("inflect",),
+}
+"""The extras of `setup.cfg` that commands of this package need, with the modules that they bring."""
+
+
+def need(extra: str, what: str) -> None:
+    """Refuse what an extra is needed for, where the extra is not installed."""
+    missing = [name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None]
+    if missing:
+        raise QabiasError(f'{what} needs {", ".join(missing)}; run: pip install "qabias[{extra}]"')

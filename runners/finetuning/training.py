@@ -27,8 +27,8 @@ from qabias.errors import QabiasError
 from qabias.models.loading import load_pretrained
 from qabias.runs.folder import check_free
 from qabias.scorers.encoders import longest_row
-from qabias.support.extras import need
 from qabias.support.files import write_json
+from qabias.support.suggest import need
 from qabias.support.version import __version__
 from runners.finetuning.rows import Row, fingerprint, read_dataset, read_file
 

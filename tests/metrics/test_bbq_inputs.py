@@ -212,7 +212,7 @@ def test_kinds_of_probabilities_are_looked_at_once_and_not_for_every_value(monke
     looked_at = []
     monkeypatch.setattr(answers, "is_boolean", looked_at.append)
     rows = [row([0.25, 0.25, 0.5]) for _ in range(100)]
-    table = inputs.Table.of(answers.PROBABILITIES, {"probabilities": rows})
+    table = inputs.Table.wrap(answers.PROBABILITIES, {"probabilities": rows})
     assert answers.read_probabilities(table).tolist() == [[0.25, 0.25, 0.5]] * 100
     assert len(looked_at) <= 1
 
@@ -221,6 +221,6 @@ def test_true_among_probabilities_of_any_kind_is_refused():
     answers, inputs = (inner_module("bbq", name) for name in ("answers", "inputs"))
     for wrong in ([True, 0.0, 0.0], [np.True_, 0.0, 0.0], [np.array(True), 0, 0], np.array([True, False, False])):
         for good in ([1.0, 0.0, 0.0], np.array([1.0, 0.0, 0.0])):
-            table = inputs.Table.of(answers.PROBABILITIES, {"probabilities": [good, good, wrong]})
+            table = inputs.Table.wrap(answers.PROBABILITIES, {"probabilities": [good, good, wrong]})
             with pytest.raises(ValueError, match=r"row 2: .* are not three numbers"):
                 answers.read_probabilities(table)

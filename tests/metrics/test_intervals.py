@@ -276,8 +276,8 @@ def test_a_statistic_of_templates_that_differ_by_rounding_has_the_interval_of_th
 def test_intervals_of_several_selections_are_those_of_each():
     rng = np.random.default_rng(2)
     many = np.stack([count_matrix(rng.integers(0, 6, (5, 12))) for _ in range(3)], axis=1)
-    together = BBQ.intervals(many[:, :, None, :])
+    together = INTERVALS.ends(BBQ.spreads(many[:, :, None, :]))
     for place in range(3):
-        alone = BBQ.intervals(many[:, place, None, :])
+        alone = INTERVALS.ends(BBQ.spreads(many[:, place, None, :]))
         for name, (low, high) in alone.items():
             assert same([float(low), float(high)], [float(end[place]) for end in together[name]])

@@ -136,7 +136,7 @@ def test_scores_are_read_as_a_whole_and_not_row_by_row(monkeypatch, shape):
     rows = inner_module("unqover", "rows")
     monkeypatch.delattr(rows, "_number")  # which reads a single score
     values = [0.25, 0.5, 1.0]
-    table = inner_module("unqover", "inputs").Table.of(
+    table = inner_module("unqover", "inputs").Table.wrap(
         rows.PREDICTIONS, {name: shape(values) for name in SCORE_COLUMNS}
     )
     found = rows.subject_scores(table, np.arange(3))

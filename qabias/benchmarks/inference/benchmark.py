@@ -235,7 +235,7 @@ def pairing(
     table: pa.Table, form: str, first: pa.Table, second: pa.Table, rules: Rules
 ) -> Callable[[np.ndarray], Pair]:
     """From numbers of rows to the answers of two runs to them, counted by cluster."""
-    rows = Examples.of(REFERENCES, table.select([*TEXT_COLUMNS[form], *INDEX_COLUMNS[form]]))
+    rows = Examples.wrap(REFERENCES, table.select([*TEXT_COLUMNS[form], *INDEX_COLUMNS[form]]))
     items = read(rows, form, runs_of(rows, None))
     numbers = np.arange(table.num_rows)
     said = [
