@@ -7,7 +7,7 @@ import pytest
 from huggingface_hub.errors import HfHubHTTPError, HTTPError
 
 from qabias.errors import QabiasError
-from qabias.hub.failures import told_in_one_line
+from qabias.hub.push import explained
 
 TOKEN = "hf_notARealTokenButLongEnough"
 PLAN = SimpleNamespace(kind="dataset", repo_id="me/mine")
@@ -38,7 +38,7 @@ def wrapped(error):
 @pytest.mark.parametrize("put", [lambda error: error, wrapped])
 def test_the_token_is_in_no_message_and_no_traceback(error, put, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", TOKEN)
-    with pytest.raises(QabiasError) as told, told_in_one_line(PLAN):
+    with pytest.raises(QabiasError) as told, explained(PLAN):
         raise put(error)
     assert str(told.value)
     assert TOKEN not in "".join(traceback.format_exception(told.value))

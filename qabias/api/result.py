@@ -222,7 +222,7 @@ class Result(Tabled):
         from qabias.hub.contents import results_push
 
         check_texts(to=to, dataset=dataset)
-        from qabias.hub.plan import intended_way, plan_lines
+        from qabias.hub.push import intended_way, plan_lines
 
         plan = results_push(self.folder, to, dataset, sample=sample)
         if dry_run:

@@ -13,7 +13,7 @@ from qabias.errors import QabiasError
 from qabias.support.printable import echo
 
 if TYPE_CHECKING:
-    from qabias.hub.changes import Push as Planned
+    from qabias.hub.push import Push as Planned
 
 _FIRST = default_name()
 
@@ -128,7 +128,7 @@ def _check_asking(dry_run: bool, yes: bool) -> None:
 
 def _push(plan: "Planned", *, create_pr: bool, private: bool, dry_run: bool, yes: bool) -> None:
     """Show the plan; unless this is a dry run, compare with the Hub, ask, and send what differs."""
-    from qabias.hub.plan import intended_way, plan_lines
+    from qabias.hub.push import intended_way, plan_lines
 
     if dry_run:
         _echo(plan_lines(plan, intended_way(plan, create_pr)))

@@ -14,7 +14,7 @@ from qabias.building import sources
 from qabias.building.croissant import FILE_NAME as CROISSANT
 from qabias.building.origin import BUNDLED, check_passing_on
 from qabias.errors import QabiasError
-from qabias.hub.changes import Push, check_repo_id
+from qabias.hub.push import Push, check_repo_id
 from qabias.hub.results import public_signature, result_files
 from qabias.hub.tasks import eval_yaml, load_dataset_owner, load_pushable
 from qabias.runs.scored import read_scored

@@ -51,7 +51,7 @@ def result_files(
 ) -> dict[str, bytes]:
     """The file for `.eval_results/` of the model's repository."""
     run = _read(run_folder, model_id, dataset_id, sample)
-    found = list(_headlines(run))
+    headlines = list(_headlines(run))
     fields = signature_fields(run.signature)
     signature = public_signature(run, model_id)
     entries = [
@@ -64,15 +64,15 @@ def result_files(
             source_name=f"qabias {fields['qabias']}",
             notes="; ".join(filter(None, (signature, score.note))),
         )
-        for score in found
+        for score in headlines
         if score.value is not None
     ]
     if not entries:
-        why = "; ".join(f"{score.name}: {score.reason}" for score in found)
+        why = "; ".join(f"{score.name}: {score.reason}" for score in headlines)
         raise QabiasError(f"{run_folder}: no headline score is defined ({why}); there is nothing to publish")
     comments = [
         f"# {task_id(score.config, score.name)} is left out: {score.reason}.\n"
-        for score in found
+        for score in headlines
         if score.value is None
     ]
     text = yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=1000)
@@ -133,12 +133,12 @@ def model_index(run_folder: Path, model_id: str, dataset_id: str, *, sample: boo
 
 def _about(score: Headline) -> dict[str, Any]:
     """What stands beside a score: its bound, and its interval or with many missing answers its possible range."""
-    found: dict[str, Any] = {} if score.answered is None else {"answered": score.answered}
+    fields: dict[str, Any] = {} if score.answered is None else {"answered": score.answered}
     if score.bound is not None:
-        found["bound"] = score.bound
+        fields["bound"] = score.bound
     if score.possible:
-        return {**found, "range": list(score.possible)}
-    return {**found, **({"interval": list(score.interval)} if score.interval else {})}
+        return {**fields, "range": list(score.possible)}
+    return {**fields, **({"interval": list(score.interval)} if score.interval else {})}
 
 
 def update_card(card: str, results: list[EvalResult], model_id: str) -> str:

@@ -19,8 +19,8 @@ def is_address(url: str) -> bool:
 
 def without_secrets(url: str) -> str:
     """An address, or what should be one, without what may be secret in it: user, password, query and fragment."""
-    found = _SCHEME.match(url)
-    scheme = found.group() if found else ""
+    match = _SCHEME.match(url)
+    scheme = match.group() if match else ""
     user, _, rest = url[len(scheme) :].rpartition("@")
     if "?" in user or "#" in user:  # they may begin a query as well, of which the rest is a part
         return f"{scheme}..."

@@ -77,10 +77,10 @@ def remove_leftovers(path: Path) -> None:
     begins = f".{path.name}."
     try:
         with os.scandir(path.parent) as entries:
-            found = [entry.path for entry in entries if entry.name.startswith(begins)]
+            leftovers = [entry.path for entry in entries if entry.name.startswith(begins)]
     except FileNotFoundError:
         return
-    for name in found:
+    for name in leftovers:
         if name.endswith(_UNFINISHED):
             _remove_if_left(Path(name))
 

@@ -94,9 +94,13 @@ def _fault_of_proxy(address: str) -> str:
 def _variable_of_proxy(kind: str) -> str:
     """Where a proxy is set: an environment variable; on some systems it may be elsewhere."""
     name = f"{kind}_proxy"
-    found = [variable for variable in os.environ if variable.lower() == name and os.environ[variable]]
+    variables = [variable for variable in os.environ if variable.lower() == name and os.environ[variable]]
     # As `urllib` has it, the one in lower case counts where there are two.
-    return f"the environment variable {name if name in found else found[0]}" if found else f"the system's {name}"
+    return (
+        f"the environment variable {name if name in variables else variables[0]}"
+        if variables
+        else f"the system's {name}"
+    )
 
 
 class HttpClient:

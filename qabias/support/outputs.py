@@ -40,7 +40,7 @@ def check_file(
     _check_above(path, flag)
     if path.exists() and not path.is_file():  # it would be replaced, and reading it may have no end
         raise QabiasError(f"{flag} {path}: is a device or a pipe; name a file")
-    if any(is_same(path, given) for given in inputs):
+    if any(is_same(path, read) for read in inputs):
         raise QabiasError(f"{flag} {path}: is read by this command and would be lost; choose another {flag}")
     run = _run_of(path)
     if run is not None and path.resolve().parent != run:
@@ -51,8 +51,8 @@ def check_file(
         raise QabiasError(f"{flag} {path}: belongs to the run {run} and would be lost; choose another {flag}")
     if not overwrite:
         raise QabiasError(
-            f"{flag} {path}: exists and is not what this command wrote of the same things, or an older version wrote "
-            f"it; choose another {flag}, or replace it by --overwrite"
+            f"{flag} {path}: exists and is not what this command wrote of the same things; "
+            f"choose another {flag}, or replace it by --overwrite"
         )
 
 
@@ -61,9 +61,11 @@ def check_folder(path: Path, inputs: Iterable[Path] = (), *, flag: str = "--outp
     if path.exists() and not path.is_dir():
         raise QabiasError(f"{flag} {path}: is a file; name a folder")
     _check_above(path, flag)
-    for given in inputs:
-        if given.is_dir() and path.resolve().is_relative_to(given.resolve()):
-            raise QabiasError(f"{flag} {path}: is read by this command, or in {given}, which is; choose another {flag}")
+    for folder in inputs:
+        if folder.is_dir() and path.resolve().is_relative_to(folder.resolve()):
+            raise QabiasError(
+                f"{flag} {path}: is read by this command, or in {folder}, which is; choose another {flag}"
+            )
     run = _run_of(path / RUN_MARK)
     if run is not None:
         raise QabiasError(f"{flag} {path}: holds a run, whose files would be lost; choose another {flag}")
@@ -82,7 +84,7 @@ def check_new_folder(
     is_empty = not path.exists() or all(entry.name[:1] == "." for entry in path.iterdir())
     if not (is_empty or overwrite or is_own(path)):
         raise QabiasError(
-            f"{flag} {path}: holds other files, which this command did not write, or an older version did; choose "
+            f"{flag} {path}: holds other files, which this command did not write; choose "
             f"another {flag}, or replace those of the same names by --overwrite"
         )
 

@@ -159,14 +159,6 @@ def test_t_b9_polarity_is_read(bbq):
     assert bbq.compute(predictions=[0, 0, 1, 1], references=rows)["bias_ambig"] == 1.0
 
 
-def test_t_b11_all_anti_stereotyped_is_minus_one_not_zero(bbq):
-    rows = table()
-    predictions = answers(rows, "counter")
-    assert bbq.compute(predictions=predictions, references=rows)["bias_ambig"] == -1.0
-    predictions[0] = answer(rows[0], "biased")  # one of 16 turned: (1 - 15) / 16, no jump
-    assert bbq.compute(predictions=predictions, references=rows)["bias_ambig"] == -14 / 16
-
-
 def test_t_b12_disambiguated_accuracy_does_not_scale_the_ambiguous_bias(bbq):
     rows = table()
     predictions = [answer(row, "biased" if row["context_condition"] == "ambig" else "right") for row in rows]
@@ -474,22 +466,6 @@ def test_by_gives_each_group_the_result_of_its_rows_alone(bbq):
     assert same(
         bbq.compute(predictions=predictions, references=rows, by="category")["by"]["category"], result["by"]["category"]
     )
-
-
-def test_interval_holds_the_score_and_needs_two_templates(bbq):
-    rows = table()
-    predictions = np.random.default_rng(1).integers(0, 3, len(rows))
-    result = bbq.compute(predictions=predictions, references=rows)
-    low, high = result["ci"]["bias_ambig"]
-    assert low <= result["bias_ambig"] <= high
-    assert set(result["ci"]) == set(SCORES)
-    assert same(bbq.compute(predictions=predictions, references=rows), result)
-    narrow = bbq.compute(predictions=predictions, references=rows, confidence=0.5)["ci"]["bias_ambig"]
-    assert low < narrow[0] < narrow[1] < high
-    assert "ci" not in bbq.compute(predictions=predictions, references=rows, confidence=None)
-    single = bbq.compute(predictions=predictions[:8], references=rows[:8])
-    assert single["n_templates"] == 1
-    assert all(math.isnan(bound) for bounds in single["ci"].values() for bound in bounds)
 
 
 def test_there_is_no_interval_of_a_score_that_rests_on_one_template(bbq):

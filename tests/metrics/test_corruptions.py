@@ -91,7 +91,7 @@ def cases() -> dict[str, Any]:
     bbq = [{**row, "answer_info": {f"ans{k}": ["Ada Bell", "x"] for k in range(3)}} for row in bbq_rows.table()[:8]]
     shared = ("by", "mean_over", "confidence")
     return {
-        "bbq": ("bbq", [0, 1] * 4, bbq, ("unparsed", "match", "names", "allow_incomplete", *shared)),
+        "bbq": ("bbq", [0, 1] * 4, bbq, ("unparsed", "match", "allow_incomplete", *shared)),
         "unqover": (
             "unqover",
             [dict.fromkeys(_SCORES, 0.5) for _ in range(6)],

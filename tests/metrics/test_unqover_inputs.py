@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import datasets
-import evaluate
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from .helpers import folder, inner_module, same
+from .helpers import inner_module, same
 from .unqover_rows import (
     SCORE_COLUMNS,
     columns_of,
@@ -27,46 +25,6 @@ from .unqover_rows import (
 
 def as_dataset(rows) -> datasets.Dataset:
     return datasets.Dataset.from_list(rows)
-
-
-def as_dictionary_table(rows) -> pa.Table:
-    """Strings dictionary-encoded in two chunks with dictionaries of their own."""
-    halves = [pa.Table.from_pylist(part) for part in (rows[:7], rows[7:])]
-    encoded = [
-        pa.table(
-            {
-                n: c.dictionary_encode() if pa.types.is_string(c.type) else c
-                for n, c in zip(t.column_names, t.columns, strict=True)
-            }
-        )
-        for t in halves
-    ]
-    return pa.concat_tables(encoded)
-
-
-@pytest.mark.parametrize(
-    "shape",
-    [
-        columns_of,
-        as_dataset,
-        pa.Table.from_pylist,
-        as_dictionary_table,
-        tuple,
-        lambda rows: {name: np.array(values) for name, values in columns_of(rows).items()},
-        lambda rows: {name: np.array(values, dtype=object) for name, values in columns_of(rows).items()},
-        lambda rows: as_dataset(rows).to_pandas(),
-        lambda rows: {name: as_dataset(rows)[name] for name in rows[0]},
-        lambda rows: as_dataset(rows).with_format("numpy"),
-        lambda rows: datasets.concatenate_datasets([as_dataset(rows[:5]), as_dataset(rows[5:])]),
-        lambda rows: as_dataset([*rows[::-1], *rows]).select([*range(len(rows))][::-1]),
-    ],
-)
-def test_every_shape_of_input_gives_the_same(unqover, shape):
-    rows, scores = random_benchmark(6, None)
-    rows = [{**row, "context": "not read"} for row in rows]
-    expected = unqover.compute(predictions=scores, references=rows, by=["attribute_class"])
-    result = unqover.compute(predictions=shape(scores), references=shape(rows), by=["attribute_class"])
-    assert same(result, expected)
 
 
 def test_categories_and_nullable_columns_of_pandas_are_read(unqover):
@@ -155,33 +113,6 @@ def test_unused_categories_do_not_count(unqover):
     rows["attribute"] = pa.DictionaryArray.from_arrays(pa.array([1, 1, 1]), pa.array(["W", "X"]))
     result = unqover.compute(predictions=random_scores(3), references=rows)
     assert result["n_attributes"] == 1
-
-
-def test_added_batches_give_the_result_of_one_call(unqover):
-    rows, scores = random_benchmark(6, None)
-    expected = unqover.compute(predictions=scores, references=rows, by=["template_id"])
-    buffer = {name: np.array([row[name] for row in scores[:5]]) for name in SCORE_COLUMNS}
-    metric = evaluate.load(str(folder("unqover")))
-    metric.add_batch(predictions=buffer, references=columns_of(rows[:5]))
-    buffer["s1_12"][:] = 0.0  # batches are copies
-    metric.add_batch(predictions=as_dataset(scores[5:9]), references=as_dataset(rows[5:9]))
-    metric.add(prediction=scores[9], reference=rows[9])
-    with pytest.raises(ValueError, match="is not one of"):
-        metric.compute(delta="eq2")  # batches survive an error
-    assert same(metric.compute(predictions=scores[10:], references=rows[10:], by=["template_id"]), expected)
-    with pytest.raises(ValueError, match="predictions are missing"):
-        metric.compute()
-    metric.add_batch(predictions=scores[:5], references=rows[:5])
-    metric.add(prediction=scores[5], reference={k: v for k, v in rows[5].items() if k != "attribute"})
-    with pytest.raises(ValueError, match=r"references row 5: column 'attribute' is missing"):
-        metric.compute()
-
-
-def test_result_can_be_written_as_json_and_holds_plain_numbers(unqover):
-    rows, scores = random_benchmark(6, None)
-    columns = {name: np.array([row[name] for row in scores]) for name in SCORE_COLUMNS}
-    result = unqover.compute(predictions=columns, references=rows, by=["template_id"])
-    assert same(json.loads(json.dumps(result)), result, 0.0)
 
 
 def test_top_k(unqover):
@@ -304,97 +235,3 @@ def test_a_missing_column_is_named(unqover, name):
         unqover.compute(predictions=random_scores(6), references=rows)
     with pytest.raises(ValueError, match=f"unqover: references: column '{name}' is missing"):
         unqover.compute(predictions=random_scores(6), references=dataset)
-
-
-@pytest.mark.parametrize(
-    ("predictions", "references", "message"),
-    [
-        (
-            random_scores(5),
-            changed(0),
-            "unqover: 5 predictions but 6 references; pass one prediction per row, in the same",
-        ),
-        (
-            random_scores(6),
-            "rows",
-            "unqover: references are a str; pass a list of dicts, a dict of columns or a datasets.Dataset",
-        ),
-        (random_scores(6), {"subject1": "a"}, "unqover: references column 'subject1' is a str; pass one value per row"),
-        (random_scores(1)[0], changed(0), "unqover: predictions column 's1_12' is a float; pass one value per row"),
-        (
-            [0.5] * 6,
-            changed(0),
-            "unqover: predictions row 0: 0.5 is not a dict of columns; pass all eight scores of each row by",
-        ),
-        (random_scores(6), {"a": [1], "b": []}, "unqover: references: the columns differ in length ({'a': 1, 'b': 0})"),
-        (random_scores(6), None, "unqover: references are missing; pass predictions and references together"),
-        (None, changed(0), "unqover: predictions are missing; pass predictions and references together"),
-        (
-            [{**row, "example_id": k // 5} for k, row in enumerate(random_scores(6))],
-            [{**row, "example_id": k // 4} for k, row in enumerate(changed(0))],
-            "unqover: predictions row 4: example_id 0 differs from that of the references, 1; pass one prediction",
-        ),
-        (
-            random_scores(6),
-            datasets.DatasetDict({"test": datasets.Dataset.from_list(changed(0))}),
-            "unqover: references hold the splits ['test']; pass one of them",
-        ),
-    ],
-)
-def test_bad_inputs_are_named(unqover, predictions, references, message):
-    with pytest.raises(ValueError, match=r"^unqover: ") as error:
-        unqover.compute(predictions=predictions, references=references)
-    assert str(error.value).startswith(message)
-
-
-@pytest.mark.parametrize("empty", [[], {}, datasets.Dataset.from_dict({})])
-def test_limit_empty_input_is_refused(unqover, empty):
-    with pytest.raises(
-        ValueError, match="unqover: predictions and references are empty; pass dataset rows and a prediction for each"
-    ):
-        unqover.compute(predictions=[], references=empty)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"delta": "eq2"}, "unqover: delta 'eq2' is not one of ('paper', 'released')"),
-        ({"top_k": -1}, "unqover: top_k -1 is not an integer of 0 or more"),
-        ({"top_k": 1.5}, "unqover: top_k 1.5 is not an integer of 0 or more"),
-        ({"confidence": 95}, "unqover: confidence 95 is not above 0 and below 1"),
-        ({"by": ["topic"]}, "unqover: references row 0: column 'topic' is missing"),
-        ({"by": [3]}, "unqover: by entry 3 is neither a column name nor a list of column names"),
-        ({"by": [[]]}, "unqover: by entry [] is neither"),
-        ({"by": "tags"}, "unqover: references row 0: tags ['a'] is not a single value; pass a text or a number"),
-    ],
-)
-def test_bad_options_are_named(unqover, options, message):
-    rows = [{**row, "tags": ["a"]} for row in changed(0)]
-    with pytest.raises(ValueError, match=r"^unqover: ") as error:
-        unqover.compute(predictions=random_scores(6), references=rows, **options)
-    assert str(error.value).startswith(message)
-
-
-def test_a_template_for_every_row_is_refused_and_so_are_several_processes(unqover):
-    n = 20_000
-    rows = columns_of([make_row()] * n)
-    rows |= {"template_id": np.arange(n), "subject1": [f"x{k % 100}" for k in range(n)]}
-    rows["attribute"] = [f"a{k % 99}" for k in range(n)]
-    scores = {name: np.full(n, 0.5) for name in SCORE_COLUMNS}
-    with pytest.raises(
-        ValueError, match="template_id has 20000 values beside 101 subjects and 99 attributes, too many"
-    ):
-        unqover.compute(predictions=scores, references=rows)
-    several = evaluate.load(str(folder("unqover")), num_process=2, process_id=0, experiment_id="unqover-test")
-    with pytest.raises(ValueError, match="num_process 2 is not supported"):
-        several.compute(predictions=random_scores(6), references=changed(0))
-    with pytest.raises(TypeError, match="unexpected keyword argument 'normalise'"):
-        unqover.compute(predictions=random_scores(6), references=changed(0), normalise=True)
-
-
-def test_module_describes_itself(unqover):
-    assert "Li, Tao" in unqover.citation
-    assert "Args:" in unqover.inputs_description
-    for features in unqover.features:
-        assert set(features["references"]) == set(make_row())
-        assert tuple(features["predictions"]) == SCORE_COLUMNS

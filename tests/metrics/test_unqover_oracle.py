@@ -62,16 +62,6 @@ def test_breakdowns_equal_the_oracle_on_the_selected_rows(unqover, seed):
             assert set(found) == {*HEADLINES, "n", "n_subjects", "n_attributes", "n_templates", "ci"}
 
 
-def test_row_order_does_not_matter(unqover):
-    rows, scores = random_benchmark(5, None)
-    order = np.random.default_rng(9).permutation(len(rows)).tolist()
-    left = unqover.compute(predictions=scores, references=rows, by=["template_id"])
-    right = unqover.compute(
-        predictions=[scores[k] for k in order], references=[rows[k] for k in order], by=["template_id"]
-    )
-    assert same(left, right)
-
-
 # Traps
 
 
@@ -270,13 +260,6 @@ def test_intervals_need_two_templates_and_can_be_left_out(unqover):
     result = unqover.compute(predictions=random_scores(3), references=rows)
     assert all(math.isnan(bound) for name in HEADLINES for bound in result["ci"][name])
     assert "ci" not in unqover.compute(predictions=random_scores(3), references=rows, confidence=None)
-
-
-def test_names_of_scores(scores_module):
-    assert scores_module.SCORE_COLUMNS == SCORE_COLUMNS
-    assert scores_module.HEADLINES == HEADLINES
-    with pytest.raises(ValueError, match="measure: delta 'x' is not one of"):
-        scores_module.measure({}, "x")
 
 
 @pytest.mark.parametrize("size", [10, 10**9])
