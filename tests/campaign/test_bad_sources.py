@@ -99,26 +99,16 @@ def test_the_file_is_had_from_an_answer_that_is_odd_but_right(cache, caplog, mon
 
 ADDRESSES = {
     "no host": "http://",
-    "half an address": "http://[bad",
     "bad port": "http://127.0.0.1:port",
-    "huge port": "http://127.0.0.1:99999",
-    "port of other digits": "http://127.0.0.1:٣",
     "long label": f"http://{'x' * 64}.example",
-    "ligature": "http://ﬁ.example.invalid",
     "letters": "http://ä.invalid",
-    "newline": "http://127.0.0.1\r\nX: y",
     "escape": "http://127.0.0.1/\x1b]0;title\x07",
     "not UTF-8": "http://127.0.0.1/" + os.fsdecode(b"\xff"),
     "file": "file:///etc",
-    "FTP": "ftp://127.0.0.1",
     "no scheme": "127.0.0.1",
     "closed port": "http://127.0.0.1:1",
     "user and password": f"http://user:{SECRET}@127.0.0.1:1",
     "token": f"http://{SECRET}@127.0.0.1:1",
-    "password of no host": f"http://user:{SECRET}@[bad",
-    "password of a bad port": f"http://user:{SECRET}@127.0.0.1:port",
-    "password without a scheme": f"user:{SECRET}@127.0.0.1",
-    "password of FTP": f"ftp://user:{SECRET}@127.0.0.1",
     "query": f"http://127.0.0.1:1/?token={SECRET}",
 }
 
