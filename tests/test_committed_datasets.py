@@ -34,7 +34,7 @@ def paths_of(name):
     return {config: ROOT / f"{name}_dataset" / "data" / config / folder.PARQUET_NAME for config in tables_of(name)}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[:2]), NAMES[2]])
 def test_the_committed_tables_are_what_the_builder_makes(name):
     paths = paths_of(name)
     assert set((ROOT / f"{name}_dataset").rglob("*.parquet")) == set(paths.values())

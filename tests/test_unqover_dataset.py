@@ -87,6 +87,7 @@ def test_parquet_holds_plain_strings_for_every_reader():
         assert all("RLE_DICTIONARY" in used for used in encodings.values())
 
 
+@pytest.mark.slow
 def test_write_folder_writes_what_load_dataset_reads(tmp_path):
     built = []
     tables = write_folder(tmp_path / "out", Origin(), ["religion", "ethnicity_mlm"], built.append)
@@ -346,6 +347,7 @@ def test_no_attribute_is_taken_from_the_published_lists(attributes, upstream):
                 assert not any(re.sub(r"^(was|were|had|never) ", "", other) == bare for other in published), text
 
 
+@pytest.mark.slow
 def test_subjects_occupations_and_contexts_are_the_published_tables(tables, upstream, attributes, subjects):
     folder = upstream / "allenai" / "unqover" / "word_lists"
 

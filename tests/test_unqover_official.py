@@ -307,6 +307,7 @@ print(pathlib.Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is that of Linux")
+@pytest.mark.slow
 def test_all_sets_of_both_sources_take_less_than_1_gb(upstream):
     # A process of its own: the peak of this one holds what other tests have built.
     done = subprocess.run(

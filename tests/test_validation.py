@@ -373,6 +373,7 @@ def test_a_key_is_of_pairs_or_of_questions():
 # BBQ as inference.
 
 
+@pytest.mark.slow
 def test_one_filling_of_every_template_is_rated_in_both_orders_of_the_names():
     inference = load("bbq_nli", "all_nli")
     pairs = PAIRS["bbq_nli"](inference).to_pylist()
