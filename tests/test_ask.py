@@ -147,7 +147,7 @@ def test_a_model_may_write_what_the_format_needs_and_more_if_it_thinks(template,
     loaded = chat_model(template)
     loaded.model.config.max_position_embeddings = 100_000
     loaded.tokenizer.model_max_length = 100_000
-    scorer = GenerationScorer(loaded, name="causal", max_new_tokens=given, template=ChatTemplate(loaded))
+    scorer = GenerationScorer(loaded, max_new_tokens=given, template=ChatTemplate(loaded))
     assert isinstance(scorer, GeneratingScorer)
     assert isinstance(scorer, ConfiguredScorer)
     scorer.limit_new_tokens(needed)
@@ -156,7 +156,7 @@ def test_a_model_may_write_what_the_format_needs_and_more_if_it_thinks(template,
 
 def test_half_of_few_positions_is_left_to_the_prompt():
     loaded = chat_model()
-    scorer = GenerationScorer(loaded, name="causal")
+    scorer = GenerationScorer(loaded)
     scorer.limit_new_tokens(THINKING_TOKENS)
     assert scorer.settings["max_new_tokens"] == str(loaded.model.config.max_position_embeddings // 2)
 

@@ -155,14 +155,12 @@ def test_written_answers_are_those_of_one_prompt_at_a_time(kind, adds_bos, syste
     loaded = chat_model(kind=kind, adds_bos=adds_bos)
     expected = written_one_at_a_time(loaded, PROMPTS, 8, system)
     for budget in (1, 10_000):
-        scorer = GenerationScorer(
-            loaded, name="causal", template=ChatTemplate(loaded, system), max_new_tokens=8, token_budget=budget
-        )
+        scorer = GenerationScorer(loaded, template=ChatTemplate(loaded, system), max_new_tokens=8, token_budget=budget)
         assert scorer.generate(PROMPTS, KEYS) == expected
         assert scorer.generate(PROMPTS[::-1], KEYS[::-1]) == expected[::-1]
     assert isinstance(scorer, TextScorer)
     assert scorer.name == "causal"
-    assert GenerationScorer(loaded, name="causal", max_new_tokens=8).generate(PROMPTS, KEYS) != expected
+    assert GenerationScorer(loaded, max_new_tokens=8).generate(PROMPTS, KEYS) != expected
 
 
 # Templates
@@ -240,7 +238,7 @@ def test_chat_is_off_unless_asked_for(folders):
 def test_written_answers_have_the_option_too(folders):
     loaded = load_model(CAUSAL, folders["chat"], device="cpu")
     options = {"mode": "generate", "max_new_tokens": "6"}
-    plain = GenerationScorer(loaded, name="causal", max_new_tokens=6).generate(PROMPTS, KEYS)
+    plain = GenerationScorer(loaded, max_new_tokens=6).generate(PROMPTS, KEYS)
     assert load(folders["chat"], **options).generate(PROMPTS, KEYS) == plain
     assert load(folders["plain"], chat="auto", **options).generate(PROMPTS, KEYS) == plain
     for given, system in (({"chat": "yes"}, None), ({"chat": "auto"}, None), ({"chat": "yes", "system": "Hm."}, "Hm.")):

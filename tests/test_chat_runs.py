@@ -53,7 +53,7 @@ def test_smollm2_answers_by_letters_as_one_at_a_time():
         np.testing.assert_allclose(score.loglikelihoods, expected, rtol=0, atol=1e-4)
         assert score.n_tokens.tolist() == [1, 1, 1]
     prompts = [request.prefix for request in requests]
-    scorer = GenerationScorer(loaded, name="causal", template=template, max_new_tokens=2)
+    scorer = GenerationScorer(loaded, template=template, max_new_tokens=2)
     answers = scorer.generate(prompts, [request.key for request in requests])
     assert answers[:2] == written_one_at_a_time(loaded, prompts[:2], 2)
     # A letter that it writes is the likeliest of the three, and is read as that answer.

@@ -83,8 +83,8 @@ def test_trees_and_rows_score_as_on_one_device(name, layout, folders):
 def test_answers_are_written_as_on_one_device(folders):
     one = load_model(CAUSAL, folders["llama"], device=HERE, dtype="float32")
     several = load_model(CAUSAL, folders["llama"], device_map=MAPS["llama"], dtype="float32")
-    expected = GenerationScorer(one, name="causal", max_new_tokens=6).generate(PROMPTS, KEYS)
-    assert GenerationScorer(several, name="causal", max_new_tokens=6).generate(PROMPTS, KEYS) == expected
+    expected = GenerationScorer(one, max_new_tokens=6).generate(PROMPTS, KEYS)
+    assert GenerationScorer(several, max_new_tokens=6).generate(PROMPTS, KEYS) == expected
 
 
 def test_encoder_and_decoder_score_as_on_one_device(folders):

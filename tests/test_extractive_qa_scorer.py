@@ -434,7 +434,7 @@ def test_the_longest_row_is_run():
         ({"subjects": [("Mary", "James")]}, "1 subjects for 10 contexts"),
         (
             {"context_of": np.zeros(3, dtype=np.int64)},
-            r"shape \(3,\) and question_of of shape \(40,\) are not parallel",
+            "question_of",
         ),
         ({"context_of": np.full(40, 10)}, "context_of holds 10, which is not one of the 10"),
         ({"question_of": np.full(40, -1)}, "question_of holds -1"),

@@ -88,7 +88,7 @@ CASES = {
     ),
     "generation": Case(
         causal,
-        lambda loaded, **options: GenerationScorer(loaded, name="causal", max_new_tokens=5, **options),
+        lambda loaded, **options: GenerationScorer(loaded, max_new_tokens=5, **options),
         lambda scorer: scorer.generate(TEXTS, TEXTS),
         base,
         n_tokens=40,
@@ -216,7 +216,7 @@ def test_a_budget_of_nothing_is_refused(case):
 def test_no_questions_have_no_answers():
     for name in ("causal tree", "seq2seq", "multiple_choice"):
         assert CASES[name].make(CASES[name].load()).score([]) == []
-    assert GenerationScorer(causal(), name="causal").generate([], []) == []
+    assert GenerationScorer(causal()).generate([], []) == []
     assert nli.NLIScorer(make_loaded("bert")).classify([]).shape == (0, 3)
     spans, masks = test_extractive_qa_scorer, test_masked_lm_scorer
     nothing = np.arange(0)

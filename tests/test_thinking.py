@@ -199,12 +199,10 @@ def test_other_scorers_have_no_template():
 )
 def test_what_a_model_thought_is_no_part_of_its_answer(template, written, special):
     loaded = make_scripted(template, special=special)
-    scorer = GenerationScorer(loaded, name="causal", template=ChatTemplate(loaded))
+    scorer = GenerationScorer(loaded, template=ChatTemplate(loaded))
     ((text,),) = scorer.generate(["Who?"], ["a/0"])
     assert (str(text), text.finish, text.thinking) == written
-    ((short,),) = GenerationScorer(loaded, name="causal", template=ChatTemplate(loaded), max_new_tokens=4).generate(
-        ["Who?"], ["a/0"]
-    )
+    ((short,),) = GenerationScorer(loaded, template=ChatTemplate(loaded), max_new_tokens=4).generate(["Who?"], ["a/0"])
     assert (str(short), short.finish) == ("", "length")
     assert short.thinking.startswith("It be")
     assert outcome(short, parse_choice(short, ANSWERS)) == "truncated"
@@ -212,7 +210,7 @@ def test_what_a_model_thought_is_no_part_of_its_answer(template, written, specia
 
 def test_without_thinking_the_answer_comes_at_once():
     loaded = make_scripted(SWITCHED)
-    scorer = GenerationScorer(loaded, name="causal", template=ChatTemplate(loaded, arguments=OFF))
+    scorer = GenerationScorer(loaded, template=ChatTemplate(loaded, arguments=OFF))
     ((text,),) = scorer.generate(["Who?"], ["a/0"])
     assert (str(text), text.finish, text.thinking) == ("B", "stop", "")
 

@@ -254,7 +254,7 @@ def _load(loading: Loading) -> Scorer:
         _warn_of_thinking(loaded.name, template)
         return CausalScorer(loaded, token_budget=budget, layout=options.layout, template=template)
     return GenerationScorer(
-        loaded, name="causal", seed=loading.seed, token_budget=budget, template=template, **options.writing._asdict()
+        loaded, seed=loading.seed, token_budget=budget, template=template, **options.writing._asdict()
     )
 
 

@@ -95,7 +95,7 @@ class Pieces:
 
     @property
     def starts(self) -> np.ndarray:
-        """int64 array; where each sequence starts in `tokens`."""
+        """Where each sequence starts in `tokens`."""
         return np.cumsum(self.lengths) - self.lengths
 
 
@@ -165,8 +165,10 @@ def encode_plain(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
     return tokenizer(list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False)["input_ids"]
 
 
-def check_index(scorer: str, name: str, index: np.ndarray, n_values: int) -> None:
-    """Refuse an index that points outside of what it numbers."""
+def check_index(scorer: str, name: str, index: np.ndarray, shape: tuple[int, ...], n_values: int) -> None:
+    """Refuse an index of another shape, or one that points outside of what it numbers."""
+    if index.shape != shape:
+        raise QabiasError(f"{scorer}: {name} of shape {index.shape}, where {shape} are asked")
     if index.size and not (index.min() >= 0 and index.max() < n_values):
         wrong = index[(index < 0) | (index >= n_values)][0]
         raise QabiasError(f"{scorer}: {name} holds {wrong}, which is not one of the {n_values} given")

@@ -26,7 +26,6 @@ from qabias.scorers.batches import nan_error
 from qabias.scorers.encoders import (
     EncoderRunner,
     Pieces,
-    RunStats,
     Template,
     TokenRows,
     check_index,
@@ -86,12 +85,8 @@ class ExtractiveQAScorer:
         self._model = loaded.model
         self._tokenizer = loaded.tokenizer
         self._runner = EncoderRunner(loaded, self.name, token_budget)
+        self.stats = self._runner.stats
         self._released = _released_template(loaded) if layout == "released" else None
-
-    @property
-    def stats(self) -> RunStats:
-        """Counts for reports."""
-        return self._runner.stats
 
     def score(self, items: SpanQuestions) -> np.ndarray:
         """Score both subjects of every item."""
@@ -245,13 +240,9 @@ def _check_items(items: SpanQuestions) -> None:
     """Refuse items that do not fit each other."""
     if len(items.subjects) != len(items.contexts):
         raise QabiasError(f"extractive_qa: {len(items.subjects)} subjects for {len(items.contexts)} contexts")
-    if items.context_of.shape != items.question_of.shape or items.context_of.ndim != 1:
-        raise QabiasError(
-            f"extractive_qa: context_of of shape {items.context_of.shape} and question_of of shape "
-            f"{items.question_of.shape} are not parallel"
-        )
-    check_index("extractive_qa", "context_of", items.context_of, len(items.contexts))
-    check_index("extractive_qa", "question_of", items.question_of, len(items.questions))
+    shape = (len(items.context_of),)
+    check_index("extractive_qa", "context_of", items.context_of, shape, len(items.contexts))
+    check_index("extractive_qa", "question_of", items.question_of, shape, len(items.questions))
 
 
 def _drop_unused(items: SpanQuestions) -> SpanQuestions:

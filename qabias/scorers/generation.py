@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from qabias.models.loading import LoadedModel
 
-NAMES = ("causal", "seq2seq")
 MODES = ("likelihood", "generate")
 # What is kept of the way of decoding that a model recommends.
 SPECIAL_TOKENS = ("bos_token_id", "eos_token_id", "decoder_start_token_id", "forced_bos_token_id")
@@ -64,10 +63,11 @@ def asks_of_writers(options: Mapping[str, str] = MappingProxyType({})) -> dict[s
     return {ASK_METHODS[0]: {}} | {word: {**options, "mode": "generate"} for word in ASK_METHODS[2:]}
 
 
-_TYPES: dict[str, tuple[Callable[[str], float], str]] = {
-    "samples": (int, "a whole number such as 5"),
-    "temperature": (float, "a number such as 0.7"),
-    "max_new_tokens": (int, "a whole number such as 16"),
+# What an option is read by, what it may be, and what to give.
+_READ: dict[str, tuple[Callable[[str], float], Callable[[float], bool], str]] = {
+    "samples": (int, lambda number: number >= 1, "a whole number such as 5"),
+    "temperature": (float, lambda value: 0 <= value < math.inf, "0 (the likeliest answer) or a number such as 0.7"),
+    "max_new_tokens": (int, lambda number: number >= 1, "a whole number such as 16"),
 }
 
 
@@ -76,7 +76,7 @@ def parse_mode(scorer: str, options: Mapping[str, str]) -> Writing | None:
     mode = options.get("mode", MODES[0])
     if mode not in MODES:
         raise QabiasError(f"{scorer}: mode is {mode!r}; give {' or '.join(MODES)}")
-    written = {name: text for name, text in options.items() if name in _TYPES}
+    written = {name: text for name, text in options.items() if name in _READ}
     if mode == "generate":
         return parse_writing(written)
     if written:
@@ -88,28 +88,18 @@ def parse_writing(options: Mapping[str, str]) -> Writing:
     """Read the options of written answers from texts."""
     values: dict[str, Any] = {}
     for name, text in options.items():
-        read, what = _TYPES[name]
-        try:
+        read, is_valid, wanted = _READ[name]
+        with suppress(ValueError):
             values[name] = read(text)
-        except ValueError as error:
-            raise QabiasError(f"generation: {name} is {text!r}; give {what}") from error
+        if name not in values or not is_valid(values[name]):
+            raise QabiasError(f"generation: {name} is {text!r}; give {wanted}")
     writing = Writing(**values)
-    _check(writing)
-    return writing
-
-
-def _check(writing: Writing) -> None:
-    if writing.samples < 1:
-        raise QabiasError(f"generation: samples is {writing.samples}; give 1 or more")
-    if not 0 <= writing.temperature < math.inf:
-        raise QabiasError(f"generation: temperature is {writing.temperature}; give 0 (the likeliest answer) or more")
-    if writing.max_new_tokens is not None and writing.max_new_tokens < 1:
-        raise QabiasError(f"generation: max_new_tokens is {writing.max_new_tokens}; give 1 or more")
     if writing.samples > 1 and writing.temperature == 0:
         raise QabiasError(
             f"generation: {writing.samples} samples at temperature 0 would all be equal; give a temperature such as 1, "
             "or samples=1"
         )
+    return writing
 
 
 class GenerationScorer:
@@ -119,7 +109,6 @@ class GenerationScorer:
         self,
         loaded: LoadedModel,
         *,
-        name: str,
         samples: int = Writing().samples,
         temperature: float = Writing().temperature,
         max_new_tokens: int | None = Writing().max_new_tokens,
@@ -127,12 +116,7 @@ class GenerationScorer:
         token_budget: int | None = None,
         template: ChatTemplate | None = None,
     ) -> None:
-        if name not in NAMES:
-            raise QabiasError(f"generation: unknown kind of model {name!r}; choose one of {', '.join(NAMES)}")
-        if loaded.model.config.is_encoder_decoder != (name == "seq2seq"):
-            raise QabiasError(f"generation: model {loaded.name!r} is no {name} model; use the scorer made for it")
-        _check(Writing(samples, temperature, max_new_tokens))
-        self.name = name
+        self.name = "seq2seq" if loaded.model.config.is_encoder_decoder else "causal"
         self.model_signature = loaded.signature
         self.samples = samples
         self._temperature = temperature
@@ -170,8 +154,6 @@ class GenerationScorer:
 
     def generate(self, prompts: Sequence[str], keys: Sequence[str]) -> list[tuple[str, ...]]:
         """Write `samples` answers to every prompt."""
-        if len(prompts) != len(keys):
-            raise QabiasError(f"generation: {len(prompts)} prompts but {len(keys)} keys")
         encoded = self._encode_each(prompts)
         for prompt, key in zip(prompts, keys, strict=True):
             self._check(key, encoded[prompt])

@@ -26,7 +26,6 @@ from qabias.scorers.batches import nan_error
 from qabias.scorers.encoders import (
     EncoderRunner,
     Pieces,
-    RunStats,
     Template,
     TokenRows,
     check_index,
@@ -62,6 +61,7 @@ class MaskedLMScorer:
         from qabias.scorers.masked_network import MaskedNetwork  # needs torch
 
         self._network = MaskedNetwork(loaded.model, loaded.device, PROBE_TOLERANCE[loaded.dtype])
+        self.gathers = self._network.gathers  # only the states at the mask go through the head
         self._runner = EncoderRunner(
             loaded,
             self.name,
@@ -69,6 +69,7 @@ class MaskedLMScorer:
             row_limit=self._network.row_limit,
             token_limit=self._network.token_limit,
         )
+        self.stats = self._runner.stats
         self.model_signature = loaded.signature
         self._name = loaded.name
         self._tokenizer = loaded.tokenizer
@@ -79,16 +80,6 @@ class MaskedLMScorer:
         self._topk = topk
         self._spellings = None if topk is None else _spellings(self._tokenizer)
         self._pronouns = {cluster: self._pronoun_tokens(pronoun) for cluster, pronoun in (pronouns or {}).items()}
-
-    @property
-    def stats(self) -> RunStats:
-        """Counts for reports."""
-        return self._runner.stats
-
-    @property
-    def gathers(self) -> bool:
-        """Whether only the states at the mask go through the head to the vocabulary."""
-        return self._network.gathers
 
     def score(self, items: MaskedSentences) -> np.ndarray:
         """Score both subjects of every item."""
@@ -267,17 +258,12 @@ def distinct_rows(items: MaskedSentences, asked: np.ndarray) -> tuple[_Texts, np
 def _check(items: MaskedSentences) -> None:
     """Refuse items that do not fit each other."""
     n_items = len(items.text_of)
-    if items.subject_of.shape != (n_items, 2):
-        raise QabiasError(f"masked_lm: subject_of of shape {items.subject_of.shape} for {n_items} items")
-    check_index("masked_lm", "text_of", items.text_of, len(items.texts))
-    check_index("masked_lm", "subject_of", items.subject_of, len(items.subjects))
-    if items.context_of is None:
-        if items.contexts:
-            raise QabiasError("masked_lm: contexts are given without context_of")
-    else:
-        if items.context_of.shape != items.text_of.shape:
-            raise QabiasError(f"masked_lm: context_of of shape {items.context_of.shape} for {n_items} items")
-        check_index("masked_lm", "context_of", items.context_of, len(items.contexts))
+    check_index("masked_lm", "subject_of", items.subject_of, (n_items, 2), len(items.subjects))
+    check_index("masked_lm", "text_of", items.text_of, (n_items,), len(items.texts))
+    if items.context_of is not None:
+        check_index("masked_lm", "context_of", items.context_of, (n_items,), len(items.contexts))
+    elif items.contexts:
+        raise QabiasError("masked_lm: contexts are given without context_of")
     if items.clusters and len(items.clusters) != len(items.subjects):
         raise QabiasError(f"masked_lm: {len(items.clusters)} clusters for {len(items.subjects)} subjects")
     for text in items.texts:

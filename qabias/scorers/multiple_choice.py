@@ -17,7 +17,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import ModelKind
 from qabias.scorers.base import OptionScores, Request
-from qabias.scorers.encoders import EncoderRunner, Pieces, RunStats, Template, TokenRows, encode_plain
+from qabias.scorers.encoders import EncoderRunner, Pieces, Template, TokenRows, encode_plain
 from qabias.scorers.kind import Loading, ScorerKind
 
 if TYPE_CHECKING:
@@ -39,12 +39,8 @@ class MultipleChoiceScorer:
         self._model = loaded.model
         self._tokenizer = loaded.tokenizer
         self._runner = EncoderRunner(loaded, self.name, token_budget, row_limit=_row_limit(loaded))
+        self.stats = self._runner.stats
         self._template = Template.read(loaded.tokenizer, 2)
-
-    @property
-    def stats(self) -> RunStats:
-        """Counts for reports."""
-        return self._runner.stats
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order; equal pairs of context and option are asked once."""

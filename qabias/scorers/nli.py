@@ -12,7 +12,7 @@ from qabias.answers.parsing import LABELS
 from qabias.errors import QabiasError
 from qabias.models.loading import ModelKind
 from qabias.scorers.batches import nan_error
-from qabias.scorers.encoders import EncoderRunner, Pieces, RunStats, TokenRows
+from qabias.scorers.encoders import EncoderRunner, Pieces, TokenRows
 from qabias.scorers.kind import Loading, ScorerKind
 
 if TYPE_CHECKING:
@@ -48,11 +48,7 @@ class NLIScorer:
         self._model = loaded.model
         self._tokenizer = loaded.tokenizer
         self._runner = EncoderRunner(loaded, self.name, token_budget, row_limit=_row_limit(loaded))
-
-    @property
-    def stats(self) -> RunStats:
-        """Counts for reports."""
-        return self._runner.stats
+        self.stats = self._runner.stats
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """Classify every pair of a premise and a hypothesis; equal pairs are asked once."""

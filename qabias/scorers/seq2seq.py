@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -92,20 +92,20 @@ class Seq2SeqScorer:
 
         def read(chosen: list[int]) -> None:
             batch = [prefixes[i] for i in chosen]
-            encoded = self._encode([sources[prefix] for prefix in batch])
+            output, mask = self._encode([sources[prefix] for prefix in batch])
             pairs = [(row, option) for row, prefix in enumerate(batch) for option in asked[prefix]]
 
             def write(chosen: list[int]) -> None:
                 here = [pairs[i] for i in chosen]
-                scored = self._decode(encoded, [row for row, _ in here], [targets[option] for _, option in here])
+                scored = self._decode(output, mask, [row for row, _ in here], [targets[option] for _, option in here])
                 values.update(((batch[row], option), value) for (row, option), value in zip(here, scored, strict=True))
 
-            self._batches.run([encoded.length + len(targets[option]) for _, option in pairs], write)
+            self._batches.run([mask.shape[1] + len(targets[option]) for _, option in pairs], write)
 
         self._batches.run([len(sources[prefix]) for prefix in prefixes], read)
         return values
 
-    def _encode(self, sources: Sequence[Tokens]) -> _Encoded:
+    def _encode(self, sources: Sequence[Tokens]) -> tuple[Any, torch.Tensor]:
         import torch
 
         model, device = self._loaded.model, self._loaded.device
@@ -113,22 +113,22 @@ class Seq2SeqScorer:
         mask = torch.from_numpy(real.astype(np.int64)).to(device)
         with torch.inference_mode():
             output = model.get_encoder()(input_ids=torch.from_numpy(tokens).to(device), attention_mask=mask)
-        return _Encoded(output, mask)
+        return output, mask
 
-    def _decode(self, encoded: _Encoded, rows: Sequence[int], targets: Sequence[Tokens]) -> list[float]:
+    def _decode(self, output: Any, mask: torch.Tensor, rows: Sequence[int], targets: Sequence[Tokens]) -> list[float]:
         """Log-likelihoods of targets, each after the encoded text of its row."""
         import torch
 
         model, device = self._loaded.model, self._loaded.device
         labels = torch.from_numpy(pad_rows(targets, NO_LABEL)[0]).to(device)
         # The encoder's last layer may be on another device than the first of a model on several.
-        states = encoded.output.last_hidden_state.to(device)
+        states = output.last_hidden_state.to(device)
         chosen = torch.tensor(rows, device=device)
         with torch.inference_mode():
             logits = (
                 model(
-                    encoder_outputs=replace(encoded.output, last_hidden_state=states[chosen]),
-                    attention_mask=encoded.mask[chosen],
+                    encoder_outputs=replace(output, last_hidden_state=states[chosen]),
+                    attention_mask=mask[chosen],
                     decoder_input_ids=model.prepare_decoder_input_ids_from_labels(labels=labels),
                     use_cache=False,
                 )
@@ -151,17 +151,6 @@ class Seq2SeqScorer:
         return OptionScores.make(loglikelihoods, [len(targets[option]) for option in options], options)
 
 
-class _Encoded(NamedTuple):
-    """Texts that the encoder has read."""
-
-    output: Any
-    mask: torch.Tensor
-
-    @property
-    def length(self) -> int:
-        return self.mask.shape[1]
-
-
 def _start_token(loaded: LoadedModel, written: int) -> int:
     """Token that the decoder reads before it has written any; models state it under different names, so ask for one."""
     import torch
@@ -181,9 +170,7 @@ def _load(loading: Loading) -> Scorer:
     loaded = loading.load_model(SEQ2SEQ)
     if writing is None:
         return Seq2SeqScorer(loaded, token_budget=loading.token_budget)
-    return GenerationScorer(
-        loaded, name="seq2seq", seed=loading.seed, token_budget=loading.token_budget, **writing._asdict()
-    )
+    return GenerationScorer(loaded, seed=loading.seed, token_budget=loading.token_budget, **writing._asdict())
 
 
 KIND = ScorerKind(
