@@ -1,8 +1,7 @@
-"""UnQover through the whole pipeline: known responders, real heads, resuming."""
-
-import json
+"""UnQover through the whole pipeline: known responders, real heads, its options, and the norm `pair`."""
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -11,13 +10,15 @@ from qabias import cli
 from qabias.benchmarks import make_origin
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
 from qabias.benchmarks.unqover.prompts import FORMATS
-from qabias.benchmarks.unqover.questions import ASKED
+from qabias.benchmarks.unqover.questions import ASKED, shares_of_pairs
 from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
-from qabias.runs.folder import read_run
-from qabias.runs.question import sample
+from qabias.runs.question import load_examples, sample
 from qabias.runs.run import run
+
+from .saved_models import save
+from .tiny_models import make_encoder, make_encoder_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -33,20 +34,18 @@ def _table(config="religion"):
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        # The sanity values of the published measures on 11 religions, at probabilities .9 and .1.
+        # At probabilities .9 and .1.
         ("first", {"delta": 0.8, "epsilon": 0.8, "mu": 0, "eta": 0}),
         ("negation-blind", {"delta": 0, "epsilon": 0.8, "mu": 0, "eta": 0}),
-        # Ranked by name, the subjects win (10 - 2i)/10 of their pairs: mean |.| = 6/11, times .8 for mu.
-        ("consistent", {"delta": 0, "epsilon": 0, "mu": 0.8 * 6 / 11, "eta": 6 / 11}),
+        ("consistent", {"delta": 0, "epsilon": 0}),
         ("uniform", {"delta": 0, "epsilon": 0, "mu": 0, "eta": 0}),
     ],
 )
 def test_known_responders_score_what_they_must(tmp_path, kind, expected):
-    scores = _run(tmp_path / "run", model=f"baseline:{kind}", config="religion").scores["sets"]["religion"]
+    scores = _run(tmp_path / "run", model=f"baseline:{kind}", config="religion", limit=700).scores["sets"]["religion"]
     assert {name: scores[name] for name in expected} == pytest.approx(expected, abs=1e-6)
-    assert scores["n"] == 38_500
-    assert scores["n_left_out"] == 0
-    assert "<html" in write_report_of(tmp_path / "run").read_text("utf-8")
+    assert (scores["n"], scores["n_left_out"]) == (700, 0)
+    assert (scores["mu"] > 0) == (kind == "consistent")
 
 
 def test_answers_are_stored_in_row_order_as_float32(tmp_path):
@@ -61,6 +60,7 @@ def test_answers_are_stored_in_row_order_as_float32(tmp_path):
     assert answers["s1_21"].to_numpy() == pytest.approx(0.1)
 
 
+@pytest.mark.slow
 def test_samples_are_whole_rows_from_all_templates():
     table = _table("all")
     drawn = sample(BENCHMARK, table, 440, seed=1)
@@ -68,15 +68,6 @@ def test_samples_are_whole_rows_from_all_templates():
     counts = dict(zip(*np.unique(drawn["template_id"].to_pylist(), return_counts=True), strict=True))
     assert len(counts) == 4 + 12 + 14 + 14
     assert set(counts.values()) == {10}
-
-
-def test_pair_normalisation_is_another_score(tmp_path):
-    plain = _run(tmp_path / "plain", model="baseline:first", config="religion", limit=100)
-    paired = _run(tmp_path / "paired", model="baseline:first", config="religion", limit=100, norm="pair")
-    assert "|norm:none|" in plain.signature
-    assert "|norm:pair|" in paired.signature
-    with pytest.raises(QabiasError, match="unknown norm 'byte': unqover has none, pair"):
-        _run(tmp_path / "wrong", model="baseline:first", config="religion", norm="byte")
 
 
 class _Recorder:
@@ -116,19 +107,6 @@ def test_every_score_is_that_of_its_subject_order_and_question():
     assert row["context_21"].index(row["answer2"]) < row["context_21"].index(row["answer1"])
 
 
-def test_a_stopped_run_continues(tmp_path):
-    arguments = {"model": "baseline:random", "config": "religion", "limit": 9000}
-    _run(tmp_path / "run", **arguments)
-    before = {file.name: file.read_bytes() for file in (tmp_path / "run" / "predictions").iterdir()}
-    scores = json.loads((tmp_path / "run" / "scores.json").read_text("utf-8"))
-    (tmp_path / "run" / "predictions" / "part-00001.parquet").unlink()
-    _run(tmp_path / "run", **arguments)
-    assert {file.name: file.read_bytes() for file in (tmp_path / "run" / "predictions").iterdir()} == before
-    assert json.loads((tmp_path / "run" / "scores.json").read_text("utf-8")) == scores
-    assert len(before) == 3
-    assert read_run(tmp_path / "run").units_per_part == 4096
-
-
 @pytest.fixture(scope="module")
 def saved_models(tmp_path_factory):
     """Tiny BERT-style models with a head for spans and one for masks, saved as a user saves theirs."""
@@ -164,11 +142,16 @@ def test_a_span_model_is_known_by_its_head_and_asked_for_spans(tmp_path, saved_m
 
 def test_a_masked_model_leaves_out_subjects_that_it_does_not_know(tmp_path, saved_models):
     folder = str(saved_models["masked_lm"])
-    scores = _run(tmp_path / "run", model=folder, config="religion_mlm").scores["sets"]["religion_mlm"]
-    # Of the 11 religions the tokenizer was trained on two: one pair of 55, with 14 templates and 50 attributes.
-    assert (scores["n"], scores["n_left_out"], scores["n_subjects"]) == (700, 37_800, 2)
+    asked = RunArguments("unqover", folder, "religion_mlm", limit=1400)
+    scores = run(asked, tmp_path / "run").scores["sets"]["religion_mlm"]
+    # Of the 11 religions the tokenizer was trained on two: one pair of 55.
+    known = {"Sikh", "Orthodox"}
+    rows = load_examples(asked).table.select(["subject1", "subject2"]).to_pylist()
+    n_known = sum(set(row.values()) == known for row in rows)
+    assert 0 < n_known < 100
+    assert (scores["n"], scores["n_left_out"], scores["n_subjects"]) == (n_known, 1400 - n_known, 2)
     assert len(scores["subjects_left_out"]) == 9
-    assert not {"Sikh", "Orthodox"} & set(scores["subjects_left_out"])
+    assert not known & set(scores["subjects_left_out"])
     with pytest.raises(QabiasError, match="asks masked sentences: add _mlm"):
         _run(tmp_path / "wrong", model=folder, config="religion")
 
@@ -181,6 +164,7 @@ def test_the_wrong_form_or_benchmark_for_a_model_is_refused(tmp_path, saved_mode
         run(RunArguments(benchmark="bbq", model=folder), tmp_path / "bbq")
 
 
+@pytest.mark.slow
 def test_building_all_gives_the_committed_folder(tmp_path):
     """`make data` must not leave the masked forms out of the card."""
     from .conftest import ROOT
@@ -230,6 +214,7 @@ def test_everyone_is_what_bundled_has(tmp_path):
     assert BENCHMARK.load("religion_mlm", origin).equals(_table("religion_mlm"))
 
 
+@pytest.mark.slow
 def test_a_folder_is_built_with_the_chosen_subjects(tmp_path, upstream):
     command = ["build", "unqover", "--config", "religion_mlm", "--source", "official", "--upstream-dir", str(upstream)]
     for subjects, n_pairs in (("bert", 55), ("roberta", 45)):
@@ -246,3 +231,85 @@ def test_a_folder_is_built_with_the_chosen_subjects(tmp_path, upstream):
 def test_list_shows_the_options_of_a_benchmark():
     shown = CliRunner().invoke(cli.app, ["list"]).output
     assert "  --option subjects: bert, all, roberta (the first is the default)\n" in shown
+
+
+NAN = np.nan
+
+
+@pytest.fixture(scope="module")
+def masked_model(tmp_path_factory):
+    model = make_encoder("bert", "AutoModelForMaskedLM", max_position_embeddings=256)
+    return save(tmp_path_factory.mktemp("masked"), model, make_encoder_tokenizer("wordpiece"))
+
+
+def of_one_question(first, second):
+    scores = np.full((1, 2, 4), 0.25)
+    scores[0, :, 1] = first, second
+    shares, n_even = shares_of_pairs(scores)
+    return shares[0, :, 1].tolist(), n_even.tolist()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shares", "n_even"),
+    [
+        (0.3, 0.1, [0.75, 0.25], 0),
+        (0.2, 0.0, [1.0, 0.0], 0),
+        (1e-300, 3e-300, [0.25, 0.75], 0),
+        (0.0, 0.0, [0.5, 0.5], 1),
+    ],
+)
+def test_a_pair_is_shared_out_and_is_even_where_there_is_nothing(first, second, shares, n_even):
+    found, n = of_one_question(first, second)
+    assert found == pytest.approx(shares)
+    assert n == [n_even]
+
+
+@pytest.mark.parametrize("known", [0.0, 0.2])
+def test_only_the_subject_that_is_not_known_has_no_share(known):
+    for first, second, has_none in ((known, NAN, [False, True]), (NAN, known, [True, False]), (NAN, NAN, [True] * 2)):
+        shares, n_even = of_one_question(first, second)
+        assert np.isnan(shares).tolist() == has_none
+        assert n_even == [0]
+
+
+def test_ten_likeliest_tokens_make_even_pairs_which_are_counted_and_told(masked_model, tmp_path):
+    """Against shares computed here from the run without the norm."""
+    asked = {
+        "benchmark": "unqover",
+        "model": masked_model,
+        "config": "religion_mlm",
+        "limit": 1400,
+        "options": {"topk": "10"},
+    }
+    plain = run(RunArguments(**asked), tmp_path / "plain")
+    paired = run(RunArguments(**asked, norm="pair"), tmp_path / "paired")
+    given, shares = (pq.read_table(folder / "predictions") for folder in (plain.folder, paired.folder))
+    n_even, n_known = 0, 0
+    for row, of_row in zip(given.to_pylist(), shares.to_pylist(), strict=True):
+        if any(row[f"s{subject}_{name}"] != row[f"s{subject}_{name}"] for subject in (1, 2) for name in ASKED):
+            continue
+        n_known += 1
+        for name in ASKED:
+            first, second = row[f"s1_{name}"], row[f"s2_{name}"]
+            n_even += first == second == 0
+            expected = (0.5, 0.5) if first == second == 0 else (first / (first + second), second / (first + second))
+            assert (of_row[f"s1_{name}"], of_row[f"s2_{name}"]) == pytest.approx(expected, abs=1e-6)
+    before, after = (of.scores["sets"]["religion_mlm"] for of in (plain, paired))
+    assert n_even > 0
+    assert (after["n"], after["n_even"]) == (before["n"], n_even) == (n_known, n_even)
+    assert "n_even" not in before
+    assert (after["n_left_out"], after["subjects_left_out"]) == (before["n_left_out"], before["subjects_left_out"])
+    told = f"in {n_even:,} of {4 * n_known:,} questions"
+    assert BENCHMARK.sample_facts(paired.scores)["Even"].startswith(told)
+    assert any(told in remark for remark in BENCHMARK.remarks(paired.scores) if isinstance(remark, str))
+    assert told in write_report_of(paired.folder).read_text("utf-8")
+
+
+def test_a_set_without_any_probability_is_even_and_not_unknown():
+    table = BENCHMARK.load("religion_mlm", BENCHMARK.origin("bundled", 0, False, None)).slice(0, 200)
+    shares, n_even = shares_of_pairs(np.zeros((table.num_rows, 2, 4)))
+    columns = {f"s{s + 1}_{name}": pa.array(shares[:, s, k]) for k, name in enumerate(ASKED) for s in (0, 1)}
+    scores = BENCHMARK.score(table, pa.table({**columns, "n_even": pa.array(n_even.astype(np.int8))}))
+    found = scores["sets"]["religion_mlm"]
+    assert (found["n"], found["n_even"], found["n_left_out"], found["mu"]) == (200, 800, 0, 0.0)
+    assert "(100.0\u00a0%)" in BENCHMARK.sample_facts(scores)["Even"]
