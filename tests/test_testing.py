@@ -341,16 +341,6 @@ def test_a_score_without_intervals_says_so(compared_runs):
     assert "it has no interval" in text
 
 
-def test_intervals_of_an_older_version_are_no_ground(compared_runs, tmp_path):
-    def older(content):
-        text = json.dumps(content).replace("|version:1", "|version:0")
-        content.update(json.loads(text))
-
-    folder = changed(compared_runs / "bbq-stereotyped", tmp_path / "old", scores=older)
-    text = undecided_text(assert_bias_below, folder, "bias_ambig", 0.1)
-    assert f"`qabias score {folder}` makes them again" in text
-
-
 # The decision itself
 
 ends = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(sorted).map(tuple)
