@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from qabias.benchmarks import benchmark_names, load_benchmark
-from qabias.benchmarks.base import Logged
+from qabias.benchmarks.base import Logged, LogReader
 from qabias.logs import Log
 from qabias.logs.lm_eval_samples import read as read_samples
 from qabias.runs.arguments import RunArguments
@@ -109,7 +109,8 @@ def read(path: Path, benchmark: str) -> Logged:
 
 def claimed_by(log: Log) -> list[str]:
     """The benchmarks that read a log."""
-    return [name for name in benchmark_names() if load_benchmark(name).logged(log, {}, None)]
+    readers = {name: load_benchmark(name) for name in benchmark_names()}
+    return [name for name, one in readers.items() if isinstance(one, LogReader) and one.logged(log, {}, None)]
 
 
 def scored(found: Logged, benchmark: str, upstream: Path | None = None) -> dict[str, Any]:

@@ -108,4 +108,4 @@ def test_overall_accuracy_is_the_share_of_right_answers_in_both_contexts():
 
 def test_overall_accuracy_is_no_headline_and_not_compared():
     facts = BENCHMARK.facts
-    assert "accuracy" not in {*facts.tiles, *facts.compared, *facts.columns, *facts.tasks, *facts.heatmaps}
+    assert "accuracy" not in {*facts.tiles, *facts.compared, *facts.columns, *facts.tasks}

@@ -19,7 +19,15 @@ import pyarrow as pa
 import pytest
 
 from qabias.benchmarks import ALL, Benchmark, benchmark_names, choose_format, load_benchmark, make_origin
-from qabias.benchmarks.base import meaningful
+from qabias.benchmarks.base import (
+    InFamily,
+    forms_of,
+    headline_tiles,
+    meaningful,
+    parts,
+    rescored_by,
+    whole_config,
+)
 from qabias.benchmarks.caveats import reasons
 from qabias.benchmarks.pairs import Form
 from qabias.benchmarks.prompt_format import Example, PromptFormat
@@ -138,7 +146,7 @@ def plays_a_part(case: Case, kind: str) -> bool:
 
 def all_scores(case: Case, scores: Mapping[str, Any]):
     """The scores of every group that a result has."""
-    return [*case.benchmark.groups(scores).values(), *case.benchmark.parts(scores).values()]
+    return [*case.benchmark.groups(scores).values(), *parts(case.benchmark, scores).values()]
 
 
 # Facts
@@ -148,13 +156,13 @@ def test_every_name_is_a_measure_with_what_is_needed_where_it_is_named(case):
     facts = case.facts
     names = [measure.name for measure in facts.measures]
     assert len(set(names)) == len(names)
-    for field in ("compared", "columns", "tiles", "tasks", "heatmaps"):
+    for field in ("compared", "columns", "tiles", "tasks"):
         chosen = getattr(facts, field)
+        assert chosen, field
         assert len(set(chosen)) == len(chosen)
         assert set(chosen) <= set(names), field
-    for field in ("compared", "columns", "tiles", "tasks"):
-        assert getattr(facts, field), field
-    assert set(facts.heatmaps) <= set(facts.compared)
+    assert {measure.name for measure in facts.measures if measure.heatmap} <= set(facts.compared)
+    assert any(measure.tile for measure in facts.chosen(facts.tiles))
     for measure in facts.measures:
         assert measure.title
         assert measure.kind in ("share", "signed", "number")
@@ -168,13 +176,12 @@ def test_the_facts_are_whole(case):
     for text in (facts.dataset, facts.caption, facts.row, facts.group, facts.task_type, facts.limit_note):
         assert text
     assert case.benchmark.title
-    assert facts.unit in (1, 100)
     assert len(facts.clusters) == 2
     assert facts.citations
     assert all(isinstance(text, str) and "<cite>" in text for text in facts.citations)
     assert facts.intro.is_file()
-    assert set(facts.grouped_configs) <= set(case.benchmark.configs)
-    assert set(facts.rescored or ()) <= set(benchmark_names())
+    assert set(case.benchmark.default_configs.values()) <= set(case.benchmark.configs)
+    assert set(rescored_by(case.benchmark)) <= set(benchmark_names())
     if facts.suite is not None:
         suite = load_suite(f"paper:{case.benchmark.name}")
         for experiment in suite.experiments:
@@ -217,7 +224,7 @@ def test_a_result_has_all_scores_and_the_counts_that_facts_name(case):
     measures = [measure for measure in facts.chosen(facts.compared) if not measure.lacks]
     needed = {name for measure in measures for name in (measure.name, *measure.counts)}
     assert all(needed <= {*group} for group in case.benchmark.groups(strict(case.scores)).values())
-    for of in case.benchmark.parts(case.scores).values():
+    for of in parts(case.benchmark, case.scores).values():
         assert set(facts.counts) <= set(of)
         assert all(type(of[count]) is int for count in facts.counts)
     for of in all_scores(case, case.scores):
@@ -236,7 +243,7 @@ def test_the_whole_comes_last_and_parts_and_groups_are_found_where_they_are_said
     assert ALL not in list(groups)[:-1]
     assert groups
     places = [(case.benchmark.group_path(name), of) for name, of in groups.items()]
-    for pointer, of in case.benchmark.parts(case.scores).items():
+    for pointer, of in parts(case.benchmark, case.scores).items():
         places.append(([name.replace("~1", "/").replace("~0", "~") for name in pointer.split("/")[1:]], of))
     for path, of in places:
         assert path is None or functools.reduce(lambda found, key: found[key], path, case.scores) is of
@@ -244,7 +251,7 @@ def test_the_whole_comes_last_and_parts_and_groups_are_found_where_they_are_said
 
 def test_headline_scores_say_what_they_are(case):
     for question_only in {False, case.facts.question_only is not None}:
-        tiles = case.benchmark.tiles(case.scores, question_only)
+        tiles = headline_tiles(case.benchmark, case.scores, question_only)
         assert tiles
         assert len({tile.title for tile in tiles}) == len(tiles)
         for tile in tiles:
@@ -338,7 +345,7 @@ def test_pairs_have_the_groups_of_the_scores_and_the_same_scores(case):
 
 
 def test_forms_are_sources(case):
-    forms = case.facts.forms
+    forms = forms_of(case.benchmark)
     if forms is None:
         return
     assert {*forms.published, *forms.parallel} <= set(case.benchmark.sources)
@@ -352,12 +359,12 @@ def test_forms_are_sources(case):
 
 
 def test_two_tables_of_examples_are_counted_as_two_runs_are(case):
-    compared = case.facts.forms is not None or case.benchmark.language(case.benchmark.configs[-1]) != ""
-    codes, _ = (
-        codes_and_values(case.table["template_id"]) if compared else (np.zeros(case.table.num_rows, np.int64), [])
-    )
+    if not isinstance(case.benchmark, InFamily):
+        return
+    assert case.benchmark.language(case.benchmark.configs[-1])
+    codes, _ = codes_and_values(case.table["template_id"])
     found = case.benchmark.pair_forms(*2 * [Form(case.table, case.answers, codes)])
-    pairs = case.benchmark.pair_up(case.table, case.answers, case.answers) if compared else {}
+    pairs = case.benchmark.pair_up(case.table, case.answers, case.answers)
     assert list(found) == list(pairs)
     for name, pair in pairs.items():
         once = np.ones((1, pair.n_clusters))
@@ -379,7 +386,8 @@ def test_a_run_does_not_differ_from_itself(case):
                     assert (value.low or 0) == pytest.approx(-(value.high or 0))
                 elif kind == "p":
                     assert value in (1, None)
-    assert set(case.facts.heatmaps) <= {name.removesuffix("_by_model") for name in tables}
+    heatmaps = {measure.name for measure in case.facts.measures if measure.heatmap}
+    assert heatmaps <= {name.removesuffix("_by_model") for name in tables}
     assert not set(case.facts.own_tables) & set(tables)
 
 
@@ -460,7 +468,7 @@ def has_text(one: PromptFormat, example: Example) -> bool:
 
 def test_formats_are_versioned_and_pure(case):
     benchmark = case.benchmark
-    questions = [one for example in case.analysis.examples[:SMALL] for one in benchmark.questions(example)]
+    questions = [one for example in case.analysis.examples[:SMALL] for one in case.facts.view.questions(example)]
     assert len({one.signature for one in benchmark.formats.values()}) == len(benchmark.formats)
     for name, one in benchmark.formats.items():
         assert one.name == name
@@ -515,7 +523,7 @@ def test_every_scorer_that_fits_has_a_format_and_answers_in_it(case):
     n_answered = 0
     for name in names:
         kind = kinds()[name]
-        assert benchmark.whole_config(kind) in benchmark.configs
+        assert whole_config(benchmark, kind) in benchmark.configs
         assert benchmark.units_per_part(kind) >= 1
         for way in set(kind.interfaces) & set(benchmark.interfaces):
             scorer = SimpleNamespace(name=name, model_signature="", **FAKES.get(way, {}))

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.base import headline_tiles
 from qabias.benchmarks.caveats import format_mde, imbalance
 from qabias.benchmarks.findings import findings, listed, t_quantile
 from qabias.comparison import compare
@@ -330,7 +331,7 @@ def scores_of(folder):
 def test_a_perfect_model_follows_no_stereotype_whatever_the_sample(config, limit, tmp_path):
     of = run(RunArguments("bbq", "baseline:oracle", config, limit=limit), tmp_path / "run").scores
     assert not re.search("answers (follow|go against)", " ".join(findings(BBQ, of)))
-    for tile in BBQ.tiles(of, False):
+    for tile in headline_tiles(BBQ, of, False):
         assert "lean" not in tile.note
 
 
@@ -340,7 +341,7 @@ def test_where_the_sample_leans_no_direction_is_said(sampled):
     about = "62.0\u00a0% of the right answers agree with the stereotype, which alone moves this score; see the cost"
     _, disambiguated = findings(BBQ, scores)
     assert disambiguated.startswith(f"Disambiguated contexts: no statement about Religion ({about}")
-    tile = next(tile for tile in BBQ.tiles(scores, False) if "s_DIS" in tile.title)
+    tile = next(tile for tile in headline_tiles(BBQ, scores, False) if "s_DIS" in tile.title)
     assert about in tile.note
     assert "found" not in tile.note
     measures = {name: BBQ.facts.measure(name) for name in ("bias_disambig", "bias_probability_disambig")}

@@ -50,7 +50,7 @@ def two_runs(upstream, tmp_path_factory):
 
 def test_every_bundled_template_has_the_published_one_of_its_number(upstream):
     published, bundled = examples("official", upstream), examples("bundled", upstream)
-    shared = shared_stereotypes(BBQ.facts.forms, published, bundled)
+    shared = shared_stereotypes(BBQ.forms, published, bundled)
     assert len(shared.stereotypes) == 343
     assert all((clusters >= 0).all() for clusters in shared.clusters)
     assert all(shared.topics)
@@ -62,7 +62,7 @@ def test_every_bundled_template_has_the_published_one_of_its_number(upstream):
 
 def test_released_examples_have_the_same_stereotypes_as_the_authors_templates(upstream):
     tables = [examples(source, upstream, "Religion") for source in ("release", "official", "bundled")]
-    released, official = (shared_stereotypes(BBQ.facts.forms, table, tables[2]) for table in tables[:2])
+    released, official = (shared_stereotypes(BBQ.forms, table, tables[2]) for table in tables[:2])
     assert (released.stereotypes, released.topics) == (official.stereotypes, official.topics)
     assert (released.clusters[0] >= 0).all()
 
@@ -94,12 +94,12 @@ def test_templates_of_other_groups_are_no_pair(upstream):
     ]
     number = bundled.column_names.index("additional_metadata")
     other = bundled.set_column(number, "additional_metadata", pa.array(changed, bundled.schema.field(number).type))
-    shared = shared_stereotypes(BBQ.facts.forms, published, other)
+    shared = shared_stereotypes(BBQ.forms, published, other)
     assert len(shared.stereotypes) == 24
     names = published["template_id"].to_pylist()
     assert {name for name, of in zip(names, shared.clusters[0], strict=True) if of < 0} == {"Religion-01"}
     with pytest.raises(QabiasError, match="no stereotype in common"):
-        shared_stereotypes(BBQ.facts.forms, published, examples("bundled", upstream, "Age"))
+        shared_stereotypes(BBQ.forms, published, examples("bundled", upstream, "Age"))
 
 
 # The view
@@ -206,7 +206,7 @@ def test_right_answers_to_published_texts_alone_are_found_and_alike_ones_are_not
     """The exchange test on answers that were made up: all right on the published texts, random on the others."""
     rng = np.random.default_rng(0)
     tables = [examples(source, upstream, "Religion") for source in ("bundled", "official")]
-    shared = shared_stereotypes(BBQ.facts.forms, tables[1], tables[0])
+    shared = shared_stereotypes(BBQ.forms, tables[1], tables[0])
     clusters = shared.clusters[::-1]
     guesses = [rng.integers(0, 3, table.num_rows) for table in tables]
     right = tables[1]["label"].to_numpy()

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from qabias.benchmarks import load_benchmark, loadable_benchmarks
+from qabias.benchmarks.base import headline_tiles
 from qabias.benchmarks.caveats import READ_RANGES, missing_share, possible_range, with_ranges
 from qabias.benchmarks.facts import Measure
 from qabias.benchmarks.scoring import stacked
@@ -78,7 +79,7 @@ def test_missing_answers_of_one_context_are_counted_among_its_rows(context, othe
     # Of an accuracy the range is as wide as the share that is missing.
     assert width(scores, f"accuracy_{context}") == pytest.approx(share)
     assert (possible_range(scores, measure("accuracy_cost")) is not None) == (context == "disambig")
-    tiles = {tile.title: tile.note for tile in BBQ.tiles(scores, False)}
+    tiles = {tile.title: tile.note for tile in headline_tiles(BBQ, scores, False)}
     titles = {"ambig": "Accuracy, ambiguous", "disambig": "Accuracy, disambiguated"}
     assert f"{100 * share:.1f}\u00a0% of the answers are missing" in tiles[titles[context]]
     assert "missing" not in tiles[titles[other]]

@@ -7,13 +7,13 @@ the scores are called and mean. Runs, scorers, reports and the command line know
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from qabias.benchmarks.caveats import tiles
-from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, Tile
+from qabias.benchmarks.facts import ALL, Facts, Measure, ParallelForms, Scores, Tile
 from qabias.errors import QabiasError
 from qabias.support.suggest import did_you_mean, unknown
 from qabias.tables.model import Analysis, Table
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from qabias.benchmarks.multilingual.card import Card
     from qabias.benchmarks.pairs import Form, Pair
-    from qabias.benchmarks.prompt_format import Example, PromptFormat
+    from qabias.benchmarks.prompt_format import PromptFormat
     from qabias.logs import Log
     from qabias.scorers.base import Scorer
     from qabias.scorers.kind import ScorerKind
@@ -33,6 +33,9 @@ Rules = Mapping[str, str]
 """Options of a metric that say how answers are counted, by name; those that are left out have their defaults."""
 
 NO_RULES: Rules = MappingProxyType({})
+
+Rescoring: TypeAlias = "Callable[[pa.Table, pa.Table], dict[str, Any]]"
+"""Scores of the examples and answers of another benchmark."""
 
 RUN = "run"
 """The column that tells the runs of a pool apart; the scores of a table that has it are means over the runs."""
@@ -96,6 +99,7 @@ class Benchmark(Protocol):
         name: Name on the command line.
         title: Name for people.
         configs: Configurations, the default last.
+        default_configs: Defaults of scorers with an interface (see `qabias.scorers.kind.INTERFACES`), by its name.
         sources: Sources of the texts, the default first.
         formats: Prompt formats by name.
         norms: Ways of making an option's log-likelihood a score or a text an answer, the default first.
@@ -105,16 +109,12 @@ class Benchmark(Protocol):
         optional_columns: Columns that such answers may have beside these.
         stored_columns: Further columns of its stored answers that `score` and `pair_up` read.
         rules: How answers may be counted: the values of every rule by its name, the default first.
-        has_published: Whether its authors published answers of the models of their paper.
         class_labels: Names of the classes of columns that hold their numbers, by column.
         pools: Whether `score` and `analyse` take the answers of several runs at once.
         asks: How it can be asked (`qabias.scorers.kind.ASK_METHODS`): the format of each, "" for the one that fits.
         orders: In how many orders of their answers its questions can be asked, see `qabias.benchmarks.orders`.
-        metric_version: Version of its metric, as the signature in a result of it names it; None where it names none.
         options: Options that choose its texts, each with its values, the default first. `origin` takes each of them as
             a further argument of that name, which may be left out.
-        family: Name of the benchmark whose scores it has in another language or for another culture, or its own where
-            others have its scores: runs of one model on a family are shown by language. "" for none.
         facts: What it says of itself as data.
         card: What the card of its dataset says, where its texts are their authors' alone; None where the benchmark has
             a dataset folder with a card.
@@ -134,12 +134,10 @@ class Benchmark(Protocol):
     rules: Mapping[str, Sequence[str]] = MappingProxyType({})
     class_labels: Mapping[str, Sequence[str]] = MappingProxyType({})
     pools: bool = False
-    has_published: bool = False
-    metric_version: int | None = None
     asks: Mapping[str, str] = MappingProxyType({"options": ""})
     orders: Sequence[int] = (1,)
     options: Mapping[str, Sequence[str]] = {}
-    family: str = ""
+    default_configs: Mapping[str, str] = MappingProxyType({})
     facts: Facts
     card: Card | None = None
 
@@ -246,71 +244,9 @@ class Benchmark(Protocol):
         """
         ...
 
-    def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
-        """The answers of a run to each of two forms, counted by cluster, for every name of `groups`.
-
-        Args:
-            first: The examples of one form with the answers to them.
-            second: Those of the other; the clusters are stereotypes that both have.
-            rules: How answers are counted.
-
-        Returns:
-            By name of the group; the clusters of a group are in the order of their numbers. None where the benchmark
-            has neither `forms` nor languages to compare.
-        """
-        return {}
-
-    def logged(self, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
-        """The answers in a log of another tool; None where it asked something else.
-
-        Args:
-            log: The log. What is missing in it must not be guessed.
-            hints: What the caller says of what was asked, for logs that do not say it themselves: `benchmark`,
-                `config`, `source`, `format` and `norm`.
-            upstream_dir: Local mirror of the published files.
-
-        Raises:
-            QabiasError: If it asked this benchmark's questions and does not keep what scores need; says what.
-        """
-        return None
-
-    def parted_sets(self, table: pa.Table) -> tuple[int, int]:
-        """How many sets some examples are of, and of how many of these one kind of question is missing.
-
-        Scores that balance the kinds need the rule `allow_incomplete` then.
-
-        Args:
-            table: The examples.
-        """
-        return 0, 0
-
-    def language(self, config: str) -> str:
-        """The language of the texts of a configuration, by its English name; several with commas between.
-
-        Returns:
-            "" where the benchmark is of no family.
-        """
-        return ""
-
-    def is_control_of(self, control: str, config: str) -> bool:
-        """Whether a configuration is the control set of another: the same questions about people of no group."""
-        return False
-
-    def common_templates(self, table: pa.Table) -> list[str] | None:
-        """The template of every row, named alike in all languages and in the control set.
-
-        Returns:
-            None where the questions of two languages are not the same ones.
-        """
-        return None
-
     def sample_facts(self, scores: Mapping[str, Any]) -> dict[str, str]:
         """What a report says first: the size of the sample, and what is missing from it; label to text."""
         ...
-
-    def questions(self, example: Example) -> list[Example]:
-        """The examples that a prompt format renders, made of an example of the analysis."""
-        return [example]
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
         """The answers that others collected, as the columns that a run keeps: what is a text is read.
@@ -332,54 +268,170 @@ class Benchmark(Protocol):
         if config not in self.configs:
             raise unknown("configuration", config, self.configs)
 
-    def recognise(self, found: pa.Table) -> list[GivenAnswers]:
-        """The answers in a table of a form that the authors of the benchmark use; none in any other table."""
-        return []
+
+# What only some benchmarks have. A benchmark has such a capability by having its members.
+
+
+@runtime_checkable
+class LogReader(Protocol):
+    """A benchmark that finds its questions in logs of other tools."""
+
+    def logged(self, log: Log, hints: Mapping[str, str], upstream_dir: str | None) -> Logged | None:
+        """The answers in a log of another tool; None where it asked something else.
+
+        Args:
+            log: The log. What is missing in it must not be guessed.
+            hints: What the caller says of what was asked, for logs that do not say it themselves: `benchmark`,
+                `config`, `source`, `format` and `norm`.
+            upstream_dir: Local mirror of the published files.
+
+        Raises:
+            QabiasError: If it asked this benchmark's questions and does not keep what scores need; says what.
+        """
+        ...
+
+
+@runtime_checkable
+class AuthorsAnswers(Protocol):
+    """A benchmark whose authors published answers of the models of their paper."""
+
+    def recognise(self, table: pa.Table) -> list[GivenAnswers]:
+        """The answers in a table of a form that the authors use; none in any other table."""
+        ...
 
     def published(self, model: str, config: str, upstream_dir: str | None) -> list[GivenAnswers]:
         """What a model of the paper answered, as the authors published it; none where they did not.
 
-        Args:
-            model: Its name in the suite of the paper.
-            config: Configuration of the dataset.
-            upstream_dir: Local mirror of the published files.
-
         Raises:
             QabiasError: If a file is not available, or not the published one.
         """
-        return []
+        ...
 
-    def parts(self, scores: Mapping[str, Any]) -> dict[str, Scores]:
-        """The selections of examples that have headline scores of their own, by their JSON pointer in the scores.
 
-        The last part of the pointer names the selection; the pointer of the whole is "".
-        """
-        return {"": scores}
+@runtime_checkable
+class BalancedSets(Protocol):
+    """A benchmark whose scores balance the kinds of questions in sets; parts need the rule `allow_incomplete`."""
 
-    def tiles(self, scores: Mapping[str, Any], question_only: bool) -> list[Tile]:
-        """The headline scores of a report."""
-        return tiles(meaningful(self, question_only, self.facts.tiles), scores)
+    def incomplete_sets(self, table: pa.Table) -> tuple[int, int]:
+        """The number of sets of some examples, and of those that lack one kind of question."""
+        ...
 
-    def findings(self, scores: Mapping[str, Any]) -> list[str]:
-        """What a run found in sentences of its own, where they are not made from `Facts.found`."""
-        return []
 
-    def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
-        """What the terminal shows below the scores."""
-        return []
+@runtime_checkable
+class InFamily(Protocol):
+    """A benchmark of which there are several forms or languages: runs of one model on a family are compared.
 
-    def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
-        """Further tables of a comparison.
+    Attributes:
+        family: Name of the benchmark whose scores it has, or its own where others have its scores.
+        forms: Which of its sources are forms of each other; None where none are.
+    """
+
+    family: str
+    forms: ParallelForms | None
+
+    def language(self, config: str) -> str:
+        """The language of the texts of a configuration, by its English name; several with commas between."""
+        ...
+
+    def is_control_of(self, control: str, config: str) -> bool:
+        """Whether a configuration is the control set of another: the same questions about people of no group."""
+        ...
+
+    def common_templates(self, table: pa.Table) -> list[str] | None:
+        """The template of every row, named alike in all languages; None where languages have other questions."""
+        ...
+
+    def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
+        """The answers of a run to each of two forms, counted by cluster, for every name of `groups`.
 
         Args:
-            names: Names of the runs.
-            scores: Their scores, in the same order.
+            first: The examples of one form with the answers to them.
+            second: Those of the other; the clusters are stereotypes that both have.
+            rules: How answers are counted.
         """
-        return []
+        ...
 
-    def whole_config(self, kind: ScorerKind) -> str:
-        """The configuration of all examples that a scorer can answer."""
-        return self.configs[-1]
+
+@runtime_checkable
+class Rescores(Protocol):
+    """A benchmark that can give its own scores to runs of other benchmarks, for a comparison.
+
+    Attributes:
+        rescored: By the name of the other benchmark the scores of its examples and answers.
+    """
+
+    rescored: Mapping[str, Rescoring]
+
+
+@runtime_checkable
+class HasRemarks(Protocol):
+    """A benchmark that says more below the scores in the terminal."""
+
+    def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
+        """Sentences and tables."""
+        ...
+
+
+@runtime_checkable
+class ComparesFurther(Protocol):
+    """A benchmark with further tables in a comparison."""
+
+    def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
+        """Tables of runs, from their names and scores in the same order."""
+        ...
+
+
+def family_of(benchmark: Benchmark) -> str:
+    """The family of a benchmark, "" for none."""
+    return benchmark.family if isinstance(benchmark, InFamily) else ""
+
+
+def language_of(benchmark: Benchmark, config: str) -> str:
+    """The language of a configuration, "" for a benchmark of no family."""
+    return benchmark.language(config) if isinstance(benchmark, InFamily) else ""
+
+
+def forms_of(benchmark: Benchmark) -> ParallelForms | None:
+    """Which sources of a benchmark are forms of each other; None where none are."""
+    return benchmark.forms if isinstance(benchmark, InFamily) else None
+
+
+def rescored_by(benchmark: Benchmark) -> Mapping[str, Rescoring]:
+    """How a benchmark scores the runs of others, by their names."""
+    return benchmark.rescored if isinstance(benchmark, Rescores) else {}
+
+
+def is_grouped(benchmark: Benchmark, config: str) -> bool:
+    """Whether a configuration is several, with scores of their own."""
+    return benchmark.group_path(ALL) is None and config in (benchmark.configs[-1], *benchmark.default_configs.values())
+
+
+def whole_config(benchmark: Benchmark, kind: ScorerKind) -> str:
+    """The configuration of all examples that a scorer can answer."""
+    names = (config for interface, config in benchmark.default_configs.items() if interface in kind.interfaces)
+    return next(names, benchmark.configs[-1])
+
+
+def parts(benchmark: Benchmark, scores: Mapping[str, Any]) -> dict[str, Scores]:
+    """The selections of examples that have headline scores of their own, by their JSON pointer in the scores.
+
+    The last part of the pointer names the selection; the pointer of the whole is "".
+    """
+    if benchmark.group_path(ALL) is not None:
+        return {"": scores}
+    groups = benchmark.groups(scores)
+    return {"".join(f"/{key}" for key in benchmark.group_path(name) or ()): groups[name] for name in groups}
+
+
+def headline_tiles(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bool) -> list[Tile]:
+    """The headline scores of a report."""
+    measures = meaningful(benchmark, question_only, benchmark.facts.tiles)
+    shown = parts(benchmark, scores)
+    return [
+        tile if len(shown) == 1 and not pointer else replace(tile, title=f"{tile.title}, {pointer.rpartition('/')[2]}")
+        for pointer, part in shown.items()
+        for tile in tiles(measures, part)
+    ]
 
 
 def make_origin(

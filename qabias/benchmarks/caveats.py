@@ -128,11 +128,14 @@ def tiles(measures: Sequence[Measure], scores: Scores) -> list[Tile]:
             possible_range(scores, measure),
         )
         for measure in measures
+        if measure.tile
     ]
 
 
 def _tile_note(scores: Scores, measure: Measure) -> str:
     """What is said below a headline score: what it means, or where answers are missing what it could be."""
+    if callable(measure.tile_note):
+        return measure.tile_note(scores, measure)
     missing = _about_missing(scores, measure)
     if missing and estimate(scores, measure.name).value is not None:
         return missing

@@ -60,8 +60,10 @@ class Measure:
         note: How to read it.
         breakdowns: Only the groups of these columns have it; by default all groups.
         heading: What stands above it in the terminal, in two lines.
-        tile: Its name among the headline scores of a report.
-        tile_note: What it says, in a few words; "" for a bias score, whose direction is put into words.
+        tile: Its name among the headline scores of a report; "" for a score that is no headline there.
+        tile_note: What it says, in a few words, or a function that says it; "" for a bias score, whose direction is put
+            into words.
+        heatmap: Whether a comparison also shows it at a glance, groups by models.
         undefined: Why it may be undefined, in the order in which a reader would ask.
         missing: Names, in the metric's result, of numbers of missing answers, each with that of the examples among
             which they are; by default `unparsed_share` says how many are missing.
@@ -84,7 +86,8 @@ class Measure:
     breakdowns: tuple[str, ...] = ()
     heading: str = ""
     tile: str = ""
-    tile_note: str = ""
+    tile_note: str | Callable[[Scores, Measure], str] = ""
+    heatmap: bool = False
     undefined: tuple[Rule, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
     sides: tuple[str, ...] = ()
@@ -135,6 +138,7 @@ class TemplateView(NamedTuple):
         answers: The kinds of the answers to an item, one for each sample.
         rates: A table in place of shares, from the template's name and its rows, where answers have no kinds.
         in_sets: Whether the first items of a template are a set that belongs together.
+        questions: The examples that a prompt format renders, made of an example of the analysis.
     """
 
     template: Callable[[pa.Table], pa.ChunkedArray]
@@ -146,6 +150,7 @@ class TemplateView(NamedTuple):
     answers: Callable[[Row], Sequence[str]] = lambda row: ()
     rates: Callable[[str, pa.Table], Table] | None = None
     in_sets: bool = False
+    questions: Callable[[Row], list[Row]] = lambda row: [row]
 
 
 @dataclass(frozen=True)
@@ -169,7 +174,7 @@ class Tile:
     possible: tuple[float, float] | None = None
 
 
-class Found(NamedTuple):
+class Findings(NamedTuple):
     """What the sentences about a run are made of.
 
     Attributes:
@@ -234,18 +239,13 @@ class Facts:
         dataset: Name of the dataset folder, without `_dataset`, that holds its examples.
         measures: Its scores.
         compared: Names of the scores that a comparison shows, in order.
-        heatmaps: Those among them that are also shown at a glance, groups by models.
         columns: Names of the scores that the terminal shows, in order.
         tiles: Names of the scores that a report shows first, in order.
-        checked: Names of the scores that `sample_facts` shows besides them.
         tasks: Names of the scores that are a task on the Hub.
         counts: Counts that every result must have beside its headline scores.
-        needed: What else every group of a comparison must have.
         caption: What stands above the scores in the terminal.
         row: What stands above the names of the groups there.
         group: The same in a comparison.
-        unit: What a score is multiplied by in the terminal: 100 for percent.
-        digits: Digits behind the point there.
         clusters: What intervals are over, in the plural, with the count of them in the metric's result.
         own_tables: Names of its tables whose scores a comparison shows itself, or that show single items.
         means: Names of its tables that the paper has as means over prompts or formats; only these are the paper's in a
@@ -255,15 +255,12 @@ class Facts:
         intro: Jinja template that says how to read a report: the blocks `reading` and `limits`.
         citations: Whom to cite, in HTML.
         view: How one template is shown.
-        grouped_configs: Configurations that are several, with scores of their own.
         question_only: What holds where no context was shown; None where no format leaves it out.
-        rescored: Names of other benchmarks whose runs can be scored as this one's, for a comparison.
         limit_note: What a report says of a run of a sample.
         range_note: Which answers the ends of a score's range stand for, where answers are missing.
         hub: What the Hub reads of the dataset; None where it belongs to another benchmark.
         suite: YAML file with the experiment of its paper; None without one.
-        found: What the sentences about a run are made of; None where it has sentences of its own, or none.
-        forms: Which of its sources are forms of each other; None where none are.
+        findings: What the sentences about a run are made of, or a function that writes them.
     """
 
     dataset: str
@@ -280,24 +277,16 @@ class Facts:
     texts_per_example: int
     intro: Path
     view: TemplateView
-    checked: tuple[str, ...] = ()
-    heatmaps: tuple[str, ...] = ()
-    unit: int = 100
-    digits: int = 1
     clusters: tuple[str, str] = ("templates", "n_templates")
-    needed: tuple[str, ...] = ()
     own_tables: tuple[str, ...] = ()
     means: tuple[str, ...] = ()
     citations: tuple[str, ...] = ()
-    grouped_configs: tuple[str, ...] = ()
     question_only: QuestionOnly | None = None
-    rescored: Mapping[str, Callable[[pa.Table, pa.Table], dict[str, Any]]] | None = None
     limit_note: str = "small samples are weak evidence"
     range_note: str = "all right or none, all with the stereotype or all against it"
     hub: HubTexts | None = None
     suite: Path | None = None
-    found: Found | None = None
-    forms: ParallelForms | None = None
+    findings: Findings | Callable[[Facts, Scores], list[str]] | None = None
 
     def measure(self, name: str) -> Measure:
         """The score of that name."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from qabias.benchmarks.base import Benchmark
 from qabias.benchmarks.caveats import imbalance, imbalance_note, missing_share, possible_range, reasons
-from qabias.benchmarks.facts import Facts, Measure, Scores
+from qabias.benchmarks.facts import Facts, Findings, Measure, Scores
 from qabias.share.metrics.shared.intervals import POWER
 from qabias.tables.formatting import percent
 from qabias.tables.model import Estimate, estimate
@@ -62,9 +62,9 @@ class Finding(NamedTuple):
 
 def findings(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bool = False) -> list[str]:
     """What a run found, in sentences."""
-    found = benchmark.facts.found
-    if found is None:
-        return benchmark.findings(scores)
+    found = benchmark.facts.findings
+    if not isinstance(found, Findings):
+        return [] if found is None else found(benchmark.facts, scores)
     about = benchmark.facts.question_only if question_only else None
     headings = {name: text for name, text in found.measures.items() if about is None or name in about.measures}
     if about is not None:

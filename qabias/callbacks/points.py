@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qabias.benchmarks import Benchmark
-from qabias.benchmarks.base import meaningful
+from qabias.benchmarks.base import meaningful, parts
 from qabias.benchmarks.caveats import missing_share, possible_range
 from qabias.benchmarks.facts import Measure
 from qabias.errors import QabiasError
@@ -35,10 +35,10 @@ def named_measures(
     benchmark: Benchmark, scores: Mapping[str, Any], measures: Sequence[Measure]
 ) -> dict[str, tuple[Measure, Mapping[str, Any]]]:
     """The scores that a measurement has, by the name that they have in a curve."""
-    parts = benchmark.parts(scores)
+    selections = parts(benchmark, scores)
     return {
-        (f"{pointer.rpartition('/')[2]}_" if len(parts) > 1 else "") + measure.name: (measure, of)
-        for pointer, of in parts.items()
+        (f"{pointer.rpartition('/')[2]}_" if len(selections) > 1 else "") + measure.name: (measure, of)
+        for pointer, of in selections.items()
         for measure in measures
         if measure.name in of
     }

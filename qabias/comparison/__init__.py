@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.base import meaningful
+from qabias.benchmarks.base import ComparesFurther, meaningful, rescored_by
 from qabias.benchmarks.findings import findings as benchmark_findings
 from qabias.benchmarks.pairs import Pair
 from qabias.comparison import tables
@@ -108,7 +108,7 @@ def _compare_models(
         *tables.heatmaps(benchmark, measures, names, scores),
         *tables.difference_tables(benchmark, measures, names, scores, compared),
         *shared,
-        *benchmark.across(names, scores),
+        *(benchmark.across(names, scores) if isinstance(benchmark, ComparesFurther) else ()),
         *tables.joined_tables(names, analyses, {name for run in runs for name in run.benchmark.facts.own_tables}),
     )
     notes = _mixed_notes(mixed)
@@ -163,8 +163,7 @@ def _scores_of(benchmark: Benchmark, run: ScoredRun, answers: Answers) -> Mappin
     """The scores of a run as those of a benchmark, by the metric that knows both."""
     if run.benchmark is benchmark:
         return run.scores
-    rescored = benchmark.facts.rescored or {}
-    return rescored[run.benchmark.name](answers.examples(run), answers.of_run(run))
+    return rescored_by(benchmark)[run.benchmark.name](answers.examples(run), answers.of_run(run))
 
 
 def _pairing(runs: Sequence[ScoredRun], answers: Answers) -> Pairs:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qabias.benchmarks import Benchmark, loadable_benchmarks
+from qabias.benchmarks.base import family_of, forms_of, rescored_by
 from qabias.benchmarks.facts import counted
 from qabias.errors import QabiasError
 from qabias.runs.scored import ScoredRun, read_scored
@@ -57,7 +58,7 @@ def common_benchmark(runs: Sequence[ScoredRun]) -> Benchmark:
     """The benchmark whose scores all runs have, or can be given."""
     benchmarks = {run.benchmark.name: run.benchmark for run in runs}
     for name, benchmark in benchmarks.items():
-        if set(benchmarks) <= {name, *(benchmark.facts.rescored or {})}:
+        if set(benchmarks) <= {name, *rescored_by(benchmark)}:
             return benchmark
     raise QabiasError(
         f"these runs measured different questions (benchmark: {_found(runs, [run.benchmark.name for run in runs])}); "
@@ -68,18 +69,18 @@ def common_benchmark(runs: Sequence[ScoredRun]) -> Benchmark:
 def _alike() -> str:
     """The benchmarks whose runs can be given each other's scores, as the end of a message."""
     benchmarks = loadable_benchmarks()
-    known = {name: benchmark.facts.rescored for name, benchmark in benchmarks.items()}
+    known = {name: rescored_by(benchmark) for name, benchmark in benchmarks.items()}
     rescored = "".join(f", or of {name} and {' and '.join(others)}" for name, others in known.items() if others)
     families: dict[str, list[str]] = {}
     for name, benchmark in benchmarks.items():
-        families.setdefault(benchmark.family, []).append(name)
+        families.setdefault(family_of(benchmark), []).append(name)
     of_one_model = [", ".join(names) for family, names in families.items() if family and len(names) > 1]
     return rescored + "".join(f", or, by language, of one model on some of {names}" for names in of_one_model)
 
 
 def _as_forms(runs: Sequence[ScoredRun]) -> str:
     """Which runs are compared although their sources differ, as the end of a message."""
-    forms = runs[0].benchmark.facts.forms
+    forms = forms_of(runs[0].benchmark)
     if forms is None:
         return ""
     published = " or ".join(forms.published)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from qabias.benchmarks import ALL, Benchmark, Measure
+from qabias.benchmarks.base import InFamily, forms_of
 from qabias.benchmarks.caveats import imbalance, imbalance_note
 from qabias.benchmarks.facts import RUNS, ParallelForms, Scores, Stereotype
 from qabias.benchmarks.findings import unreported_clause
@@ -92,7 +93,7 @@ def two_forms(runs: Sequence[ScoredRun]) -> TwoForms | None:
     """The two forms of one benchmark, answered by one model in one way; None where the runs are something else."""
     if len(runs) != 2 or runs[0].benchmark is not runs[1].benchmark:
         return None
-    facts = runs[0].benchmark.facts.forms
+    facts = forms_of(runs[0].benchmark)
     models = {signature_fields(run.signature).get("model") for run in runs}
     if facts is None or len(models) > 1 or set(mixed_fields(runs)) != {"source"}:
         return None
@@ -230,6 +231,7 @@ def pairs_by_group(benchmark: Benchmark, first: Form, second: Form, rules: Mappi
             rows = pa.array(kept)
             clusters = form.clusters[begin : begin + n_rows][kept]
             forms.append(Form(table.filter(rows), form.answers.slice(begin, n_rows).filter(rows), clusters))
+        assert isinstance(benchmark, InFamily)
         pairs.append(benchmark.pair_forms(forms[0], forms[1], rules))
     return {name: mean_of_pairs([one[name] for one in pairs]) for name in pairs[0]}
 

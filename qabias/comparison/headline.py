@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.caveats import missing_share, possible_range
-from qabias.benchmarks.facts import Scores
+from qabias.benchmarks.facts import Findings, Scores
 from qabias.benchmarks.findings import in_one, listed, no_direction, unreported_clause
 from qabias.comparison.paired_tests import APART, holm, unseen
 from qabias.comparison.ranking_tests import NOT_RANKED, RANKING, TOLD_APART
@@ -23,8 +23,8 @@ def pair_findings(
     compared: Sequence[Compared],
 ) -> list[str]:
     """In which groups one of two runs leans more towards the stereotypes."""
-    facts = benchmark.facts.found
-    if facts is None or len(names) != 2 or len(compared) != 1:
+    facts = benchmark.facts.findings
+    if not isinstance(facts, Findings) or len(names) != 2 or len(compared) != 1:
         return []
     return [
         _sentence(
@@ -80,11 +80,11 @@ def _sentence(
 
 
 def many_findings(benchmark: Benchmark, tables: Sequence[Table]) -> list[str]:
-    """Which run is first by each bias score that `Facts.found` names, and how many neighbours are told apart."""
-    facts = benchmark.facts.found
+    """Which run is first by each bias score that `Facts.findings` names, and how many neighbours are told apart."""
+    facts = benchmark.facts.findings
     wanted = (
         {}
-        if facts is None
+        if not isinstance(facts, Findings)
         else {
             f"ranking_{name}": heading or benchmark.facts.measure(name).title
             for name, heading in facts.measures.items()

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from qabias.benchmarks import ALL, Measure
+from qabias.benchmarks.base import InFamily, family_of, language_of
 from qabias.benchmarks.caveats import imbalance, imbalance_note, possible_range, with_ranges
 from qabias.benchmarks.pairs import Form, Pair
 from qabias.comparison.comparable import ASKED, COUNTED, mixed_fields
@@ -65,17 +66,17 @@ class Paired(NamedTuple):
 
 def are_one_family(runs: Sequence[ScoredRun]) -> bool:
     """Whether these are runs of one model on sets of one family that differ in more than their categories."""
-    families = {run.benchmark.family for run in runs}
+    families = {family_of(run.benchmark) for run in runs}
     if len(families) != 1 or "" in families or len(_models(runs)) > 1:
         return False
-    sets = [(run.benchmark.name, run.benchmark.language(run.arguments.config)) for run in runs]
+    sets = [(run.benchmark.name, language_of(run.benchmark, run.arguments.config)) for run in runs]
     return len(set(sets)) > 1 or any(_is_control(one, other) for one, other in itertools.permutations(runs, 2))
 
 
 def check_one_model(runs: Sequence[ScoredRun]) -> None:
     """Refuse runs of one family in several languages whose answers are of several models."""
-    families = {run.benchmark.family for run in runs}
-    languages = {run.benchmark.language(run.arguments.config) for run in runs}
+    families = {family_of(run.benchmark) for run in runs}
+    languages = {language_of(run.benchmark, run.arguments.config) for run in runs}
     models = _models(runs)
     if len(families) == 1 and "" not in families and len(languages) > 1 and len(models) > 1:
         *others, last = models
@@ -100,7 +101,7 @@ def names_by_language(runs: Sequence[ScoredRun]) -> list[str]:
     for run in runs:
         benchmark, config = run.benchmark, run.arguments.config
         part = "" if config == benchmark.configs[-1] else f" {config}"
-        names.append(f"{benchmark.language(config)}: {benchmark.name}{part}")
+        names.append(f"{language_of(benchmark, config)}: {benchmark.name}{part}")
     if len({run.arguments.model for run in runs}) > 1:
         names = [f"{name}, {run.arguments.model}" for name, run in zip(names, runs, strict=True)]
     names = [name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…" for name in names]
@@ -152,7 +153,8 @@ def paired_runs(runs: Sequence[ScoredRun]) -> list[Paired]:
         if number in controls:
             continue
         first = reference.setdefault(run.benchmark.name, number)
-        if run.benchmark.language(run.arguments.config) != runs[first].benchmark.language(runs[first].arguments.config):
+        one, other = (language_of(run.benchmark, each.arguments.config) for each in (run, runs[first]))
+        if one != other:
             pairs.append(Paired(first, number, False))
     return pairs
 
@@ -179,8 +181,10 @@ def language_view(
 
 
 def _is_control(control: ScoredRun, run: ScoredRun) -> bool:
-    same = control.benchmark is run.benchmark
-    return same and run.benchmark.is_control_of(control.arguments.config, run.arguments.config)
+    benchmark = run.benchmark
+    if control.benchmark is not benchmark or not isinstance(benchmark, InFamily):
+        return False
+    return benchmark.is_control_of(control.arguments.config, run.arguments.config)
 
 
 def _by_language(
@@ -224,6 +228,7 @@ def _pair(runs: tuple[ScoredRun, ScoredRun], answers: Answers) -> Pair | None:
     """The two runs by the templates that both have; None where there are none."""
     benchmark = runs[0].benchmark
     examples = [answers.examples(run) for run in runs]
+    assert isinstance(benchmark, InFamily)
     templates = [benchmark.common_templates(table) for table in examples]
     if templates[0] is None or templates[1] is None:
         return None

@@ -185,7 +185,7 @@ def heatmaps(
     """Bias by category and model at a glance; what a run was not asked has no cell."""
     tables = []
     for measure in measures:
-        if measure.name in benchmark.facts.heatmaps:
+        if measure.heatmap:
             by_run = [benchmark.groups(cell, measure) for cell in scores]
             columns = (
                 Column("group", benchmark.facts.group, "text"),

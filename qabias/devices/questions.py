@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from qabias.benchmarks import choose_format, load_benchmark
+from qabias.benchmarks.base import whole_config
 from qabias.benchmarks.registry import benchmark_names
 from qabias.building.origin import BUNDLED
 from qabias.errors import QabiasError
@@ -69,7 +70,7 @@ def questions(scorer: str, way: str, limit: int) -> Any:
     if benchmark is None:
         raise QabiasError(f"check-device: no benchmark with bundled texts has the way of asking {way!r}")
     listener = _LISTENERS.get(way, _Listener)(scorer)
-    whole = benchmark.whole_config(load_kind(scorer))
+    whole = whole_config(benchmark, load_kind(scorer))
     # A scorer that cannot be asked about all examples has a configuration of its own; else the first is one of many.
     config = benchmark.configs[0] if whole == benchmark.configs[-1] else whole
     arguments = RunArguments(benchmark.name, config=config, source=benchmark.sources[0], limit=limit)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
 
+from qabias.benchmarks.base import parts
 from qabias.benchmarks.caveats import bound_of, possible_range, range_in_words, reasons
 from qabias.errors import QabiasError
 from qabias.hub.tasks import task_id
@@ -189,7 +190,7 @@ def public_signature(run: ScoredRun, model_id: str) -> str:
 
 def _headlines(run: ScoredRun) -> Iterator[Headline]:
     why = reasons(run.benchmark.facts, run.scores)
-    for pointer, scores in run.benchmark.parts(run.scores).items():
+    for pointer, scores in parts(run.benchmark, run.scores).items():
         config = pointer.rpartition("/")[2] or run.arguments.config
         if config not in run.benchmark.configs:
             raise QabiasError(

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Sequence
 
 from qabias.benchmarks import Benchmark, load_benchmark, loadable_benchmarks
+from qabias.benchmarks.base import is_grouped
 from qabias.benchmarks.registry import is_folder
 from qabias.errors import QabiasError
 from qabias.support.suggest import unknown
@@ -62,7 +63,7 @@ def eval_yaml(dataset: str, configs: Sequence[str] | None = None) -> str:
     for benchmark in benchmarks_of(dataset):
         lines.append(f"# {benchmark.title}")
         for config in benchmark.configs:
-            if config in benchmark.facts.grouped_configs or (configs is not None and config not in configs):
+            if is_grouped(benchmark, config) or (configs is not None and config not in configs):
                 continue
             for score in benchmark.facts.tasks:
                 lines += [f"- id: {task_id(config, score)}", f"  config: {config}", "  split: test"]

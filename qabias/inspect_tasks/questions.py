@@ -14,6 +14,7 @@ import pyarrow as pa
 from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import ANSWERED
 from qabias.benchmarks import Benchmark, PromptFormat, load_benchmark
+from qabias.benchmarks.base import whole_config
 from qabias.benchmarks.generated import AskedText, answers_to, questions_of, written_format
 from qabias.benchmarks.orders import PREDICTIONS
 from qabias.benchmarks.registry import default_source
@@ -126,7 +127,7 @@ def load_questions(
 ) -> TaskQuestions:
     """The questions that `qabias run` asks a model that writes, with the same arguments."""
     chosen_benchmark = load_benchmark(benchmark)
-    chosen = config or chosen_benchmark.whole_config(load_kind(FUNCTION))
+    chosen = config or whole_config(chosen_benchmark, load_kind(FUNCTION))
     chosen_benchmark.check_config(chosen)
     arguments = RunArguments(
         benchmark,

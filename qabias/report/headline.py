@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from qabias.benchmarks.base import headline_tiles
 from qabias.benchmarks.caveats import READ_RANGES, ends_in_words, range_column
 from qabias.benchmarks.facts import Tile
 from qabias.benchmarks.findings import findings
@@ -25,7 +26,7 @@ def make_head(run: ScoredRun) -> Head:
     """Facts, tiles and findings of a run."""
     benchmark = run.benchmark
     facts = benchmark.sample_facts(run.scores)
-    tiles = benchmark.tiles(run.scores, run.is_question_only)
+    tiles = headline_tiles(benchmark, run.scores, run.is_question_only)
     sentences = findings(benchmark, run.scores, run.is_question_only)
     covered = coverage_of(run.arguments)
     if covered:

@@ -29,7 +29,9 @@ def with_prompts(analysis: Analysis, run: ScoredRun) -> Analysis:
     if wanted not in known:
         missing = f"Prompts are not shown, because this version of qabias does not have the format {wanted}."
         return replace(analysis, how_chosen=f"{analysis.how_chosen} {missing}")
-    examples = tuple({**row, "prompt": _prompt(known[wanted], benchmark.questions(row))} for row in analysis.examples)
+    examples = tuple(
+        {**row, "prompt": _prompt(known[wanted], benchmark.facts.view.questions(row))} for row in analysis.examples
+    )
     return replace(analysis, examples=examples)
 
 

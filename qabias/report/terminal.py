@@ -13,7 +13,7 @@ from rich import box
 from rich.table import Table as RichTable
 
 from qabias.benchmarks import ALL, Benchmark, Measure
-from qabias.benchmarks.base import meaningful
+from qabias.benchmarks.base import HasRemarks, meaningful
 from qabias.benchmarks.caveats import NOT_DETECTABLE, format_mde, possible_range
 from qabias.benchmarks.facts import WORDINGS, Facts, Scores
 from qabias.benchmarks.findings import findings, in_one, listed
@@ -53,7 +53,7 @@ def print_scores(
         print_whole(_wordings(facts, scores, measures), console)
     if about is not None:
         console.print(about.remark)
-    for remark in benchmark.remarks(scores):
+    for remark in benchmark.remarks(scores) if isinstance(benchmark, HasRemarks) else ():
         if isinstance(remark, str):
             console.print(remark, markup=False)
         else:
@@ -131,13 +131,19 @@ def _cell(facts: Facts, scores: Scores, measure: Measure) -> str:
     """A score with its interval, or where answers are missing with the range that it could take."""
     value = scores[measure.name]
     is_undefined = value is None or math.isnan(value)
-    text = "undefined" if is_undefined else f"{facts.unit * value:.{facts.digits}f}"
+    text = "undefined" if is_undefined else _number(facts, value)
     possible = possible_range(scores, measure)
     ends = possible or scores.get("ci", {}).get(measure.name)
     if (is_undefined and not possible) or ends is None or any(end is None or math.isnan(end) for end in ends):
         return text
-    low, high = (f"{facts.unit * end:.{facts.digits}f}" for end in ends)
+    low, high = (_number(facts, end) for end in ends)
     return f"{text} ({low} to {high})" if possible else f"{text} [{low}, {high}]"
+
+
+def _number(facts: Facts, value: float) -> str:
+    """A score in percent, or as it is in a table with numbers that are no shares."""
+    are_shares = all(measure.kind != "number" for measure in facts.chosen(facts.columns))
+    return f"{100 * value:.1f}" if are_shares else f"{value:.3f}"
 
 
 def print_side_by_side(

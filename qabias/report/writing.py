@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from qabias.benchmarks.base import family_of, headline_tiles, language_of
 from qabias.benchmarks.findings import findings
 from qabias.building.origin import BUNDLED
 from qabias.comparison import Comparison
@@ -59,13 +60,13 @@ def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> dict[in
     """The headline scores of all runs: for each benchmark or family a table, by the place of its first run."""
     places: dict[str, list[int]] = {}
     for place, run in enumerate(runs):
-        places.setdefault(run.benchmark.family or run.benchmark.name, []).append(place)
+        places.setdefault(family_of(run.benchmark) or run.benchmark.name, []).append(place)
     tables = {}
     for of in places.values():
         shown = [runs[place] for place in of]
         benchmark = shown[0].benchmark
         tiles = [chapters[place].tiles for place in of]
-        languages = dict.fromkeys(run.benchmark.language(run.arguments.config) for run in shown)
+        languages = dict.fromkeys(language_of(run.benchmark, run.arguments.config) for run in shown)
         by_language = len(languages) > 1
         names = names_by_language(shown) if by_language else run_names(shown)
         title = f"By language: {', '.join(languages)}" if by_language else benchmark.title
@@ -135,7 +136,7 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
 def headline_of(comparison: Comparison) -> Table:
     """The headline scores of the runs of a comparison: runs by scores."""
     benchmark, question_only = comparison.benchmark, are_question_only(comparison.runs)
-    tiles = [benchmark.tiles(strict(of), question_only) for of in comparison.scores]
+    tiles = [headline_tiles(benchmark, strict(of), question_only) for of in comparison.scores]
     return headline_table("Headline scores", benchmark.facts.clusters[0], comparison.names, tiles)
 
 
@@ -159,7 +160,7 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
         analysis=write_analysis(pool.analysis, folder / ANALYSIS_FILE),
         kicker=pool.benchmark.title,
         signature=pool.signature,
-        tiles=pool.benchmark.tiles(strict(pool.scores), pool.is_question_only),
+        tiles=headline_tiles(pool.benchmark, strict(pool.scores), pool.is_question_only),
         findings=findings(pool.benchmark, pool.scores, pool.is_question_only),
         appendix={SIGNATURES: dict(zip(pool.names, (run.signature for run in pool.runs), strict=True))},
         bundled=pool.runs[0].arguments.source == BUNDLED,

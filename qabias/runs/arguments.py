@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
-from qabias.benchmarks.base import check_rules
+from qabias.benchmarks.base import check_rules, whole_config
 from qabias.errors import QabiasError
 from qabias.scorers.kind import ASK_METHODS
 from qabias.scorers.registry import kinds, load_kind, scorer_of, scorers_for
@@ -112,7 +112,7 @@ class RunArguments:
             scorer = scorer_of(self.scorer, self.model, self.revision, handed_over)
             if ask is not None:
                 arguments = _ask_by(benchmark, arguments, scorer, ask)
-            arguments = replace(arguments, config=self.config or benchmark.whole_config(load_kind(scorer)))
+            arguments = replace(arguments, config=self.config or whole_config(benchmark, load_kind(scorer)))
         check_arguments(benchmark, arguments, machine)
         return replace(arguments, rules=check_rules(benchmark.rules, arguments.rules, benchmark.name))
 

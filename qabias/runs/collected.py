@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
-from qabias.benchmarks.base import GivenAnswers, check_rules
+from qabias.benchmarks.base import AuthorsAnswers, BalancedSets, GivenAnswers, check_rules
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
 from qabias.runs.checksums import write_checked
@@ -53,7 +53,8 @@ def choose_from_table(benchmark: Benchmark, found: pa.Table, name: str | None, w
     """The answers in a table: those of one in the general form, or one model's in a form of the authors."""
     check_columns(found, where)
     is_general = set(benchmark.answer_columns) <= set(found.column_names)
-    known = {} if is_general else {given.name: given for given in benchmark.recognise(found)}
+    published = benchmark.recognise(found) if isinstance(benchmark, AuthorsAnswers) and not is_general else ()
+    known = {given.name: given for given in published}
     if not known:
         if name is not None:
             raise QabiasError(f"{where}: holds one column of answers; leave --answers out")
@@ -117,7 +118,8 @@ def _of_log(where: str) -> dict[str, str]:
 def parted(found: Collected) -> tuple[Collected, str]:
     """Answers with the rule that takes parts of sets, where sets are not whole, and a sentence that says so."""
     question = found.question
-    n_sets, n_parted = question.benchmark.parted_sets(question.table)
+    benchmark = question.benchmark
+    n_sets, n_parted = benchmark.incomplete_sets(question.table) if isinstance(benchmark, BalancedSets) else (0, 0)
     if not n_parted or _PARTS in found.arguments.rules:
         return found, ""
     arguments = replace(found.arguments, rules={**found.arguments.rules, _PARTS: "yes"})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qabias.benchmarks import choose_format, load_benchmark, loadable_benchmarks
-from qabias.benchmarks.base import Logged
+from qabias.benchmarks.base import Logged, LogReader
 from qabias.benchmarks.batched import batched
 from qabias.benchmarks.task_logs import own_answers
 from qabias.errors import QabiasError
@@ -159,7 +159,7 @@ def _benchmark_of(log: Log, hints: Mapping[str, str], upstream_dir: str | None) 
         return wanted, batched(load_benchmark(wanted), log, hints, upstream_dir)
     for name, benchmark in loadable_benchmarks().items():
         if wanted in (None, name):
-            logged = benchmark.logged(log, hints, upstream_dir)
+            logged = benchmark.logged(log, hints, upstream_dir) if isinstance(benchmark, LogReader) else None
             if logged is not None:
                 return name, logged
     first = next(log.samples(), None)

@@ -18,6 +18,7 @@ import pyarrow as pa
 from datasets.fingerprint import generate_random_fingerprint
 
 from qabias.benchmarks import Benchmark, locate
+from qabias.benchmarks.base import is_grouped
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_arguments, check_scorer
 from qabias.runs.question import fitting_format, sample
@@ -33,7 +34,7 @@ def make_parser(description: str | None, benchmark: Benchmark, config: str) -> a
     """Make a parser with the options of every script."""
     folder = locate.dataset_folder(benchmark.facts.dataset)
     # A configuration that is several has no rows of its own in the dataset.
-    configs = [name for name in benchmark.configs if name not in benchmark.facts.grouped_configs]
+    configs = [name for name in benchmark.configs if not is_grouped(benchmark, name)]
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--model", default="smollm2", help="smollm2, baseline:KIND, a folder or a Hub id")
     parser.add_argument("--dataset", default=str(folder), help="folder or Hub id")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qabias.benchmarks import Benchmark, load_benchmark, loadable_benchmarks
+from qabias.benchmarks.base import forms_of
 from qabias.comparison import Comparison, compare
 from qabias.errors import QabiasError
 from qabias.report.writing import write_comparison
@@ -39,7 +40,7 @@ class FormsResult(NamedTuple):
 
 def with_forms() -> list[str]:
     """Names of the benchmarks that have parallel forms."""
-    return [name for name, benchmark in loadable_benchmarks().items() if benchmark.facts.forms is not None]
+    return [name for name, benchmark in loadable_benchmarks().items() if forms_of(benchmark) is not None]
 
 
 def split_sources(benchmark: Benchmark, text: str) -> tuple[str, str]:
@@ -48,7 +49,7 @@ def split_sources(benchmark: Benchmark, text: str) -> tuple[str, str]:
     for name in filter(None, names):
         if name not in benchmark.sources:
             raise unknown("source", name, benchmark.sources)
-    forms = benchmark.facts.forms
+    forms = forms_of(benchmark)
     if forms is None:
         raise QabiasError(
             f"{benchmark.name} has no sources that are forms of each other, so that {text!r} cannot be run together; "

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.base import GivenAnswers
+from qabias.benchmarks.base import AuthorsAnswers, GivenAnswers
 from qabias.comparison import compare
 from qabias.comparison.comparable import asked_questions
 from qabias.errors import QabiasError
@@ -57,7 +57,7 @@ def check_published(runs: Sequence[SuiteRun]) -> None:
     """Refuse a suite of a benchmark without published answers, and a wrong configuration, once for all runs."""
     for name, config in dict.fromkeys((one.arguments.benchmark, one.arguments.config) for one in runs):
         benchmark = load_benchmark(name)
-        if not benchmark.has_published:
+        if not isinstance(benchmark, AuthorsAnswers):
             raise QabiasError(f"the authors of {name} published no answers of its models; leave --published out")
         benchmark.check_config(config)
 
@@ -69,7 +69,8 @@ def take_published(
 
     @functools.cache
     def of_model(benchmark: str, model: str, config: str) -> list[GivenAnswers]:
-        return load_benchmark(benchmark).published(model, config, upstream_dir)
+        authors = load_benchmark(benchmark)
+        return authors.published(model, config, upstream_dir) if isinstance(authors, AuthorsAnswers) else []
 
     def taken(suite_run: SuiteRun, where: Path) -> str:
         arguments = suite_run.arguments

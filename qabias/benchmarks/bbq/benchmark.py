@@ -25,7 +25,7 @@ from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, GivenAnswers, Logge
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.columns import CONSISTENCY
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
-from qabias.benchmarks.bbq.forms import pair_forms
+from qabias.benchmarks.bbq.forms import FORMS, pair_forms
 from qabias.benchmarks.bbq.logs import logged
 from qabias.benchmarks.bbq.open_answers import read_open
 from qabias.benchmarks.bbq.probabilities import check_probabilities
@@ -41,7 +41,7 @@ from qabias.benchmarks.bbq.roles import (
     scores_of,
 )
 from qabias.benchmarks.bbq.saturation import about_errors
-from qabias.benchmarks.facts import ALL, WORDINGS, Measure, Scores, counted
+from qabias.benchmarks.facts import ALL, WORDINGS, Measure, ParallelForms, Scores, counted
 from qabias.benchmarks.generated import about_missing, as_places, check_outcomes, is_text, outcome_counts
 from qabias.benchmarks.orders import (
     PREDICTIONS,
@@ -61,7 +61,6 @@ from qabias.scorers.kind import ScorerKind
 from qabias.scorers.registry import check_rule, kind_of
 from qabias.share.bbq_dataset import folder as _folder
 from qabias.share.bbq_dataset import origin as _origin
-from qabias.share.metrics.bbq.scores import VERSION
 from qabias.support.arrow import column_codes, read_parquet, rows_of
 from qabias.support.suggest import unknown
 from qabias.tables.model import Analysis, Table, estimate
@@ -101,9 +100,8 @@ class BBQBenchmark(Benchmark):
     )
     orders: Sequence[int] = (1, 3, 6)
     pools = True
-    metric_version = VERSION
-    has_published = True
     family = NAME
+    forms: ParallelForms | None = FORMS
     facts = FACTS
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> Any:
@@ -137,7 +135,7 @@ class BBQBenchmark(Benchmark):
         """Numbers of the set of four and of the template of every example."""
         return column_codes(table["set_id"]), column_codes(table["template_id"])
 
-    def parted_sets(self, table: pa.Table) -> tuple[int, int]:
+    def incomplete_sets(self, table: pa.Table) -> tuple[int, int]:
         """Sets, and those that have more questions of one polarity than of the other in a context."""
         set_of = column_codes(table["set_id"])
         cell = set_of * 2 + (table["context_condition"].to_numpy() == "disambig")
@@ -233,19 +231,11 @@ class BBQBenchmark(Benchmark):
         if config != ordered:
             raise QabiasError(f"write the configuration {config!r} as {ordered}, so that equal questions have one name")
 
-    def recognise(self, found: pa.Table) -> list[GivenAnswers]:
-        """The authors' outputs of UnifiedQA, or logits of RoBERTa and DeBERTaV3."""
-        return recognise(found)
-
     def logged(
         self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
     ) -> Logged | None:
         """The answers in a log of another tool that asked BBQ's published questions."""
         return logged(log, hints, upstream_dir)
-
-    def published(self, model: str, config: str, upstream_dir: str | None) -> list[GivenAnswers]:
-        """The published answers of a model of the paper, for each prompt."""
-        return published_answers(model, self._categories(config), upstream_dir)
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by the paper's categories, and of all examples."""
@@ -260,6 +250,14 @@ class BBQBenchmark(Benchmark):
         """The answers of two runs by category and template."""
         templates = column_codes(table["template_id"])
         return pair_forms(Form(table, first, templates), Form(table, second, templates), rules)
+
+    def is_control_of(self, control: str, config: str) -> bool:
+        """No configuration is the control set of another."""
+        return False
+
+    def common_templates(self, table: pa.Table) -> list[str] | None:
+        """None: each language asks its own questions."""
+        return None
 
     def pair_forms(self, first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of a run to each of two forms by category and stereotype."""
@@ -289,10 +287,6 @@ class BBQBenchmark(Benchmark):
         if "said" in scores:
             facts["Open answers"] = _said(scores)
         return facts
-
-    def questions(self, example: Example) -> list[Example]:
-        """An example of the analysis with its options in the columns that formats read."""
-        return [{**example, **{f"ans{place}": example["options"][place] for place in range(3)}}]
 
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """What the errors say, and how often the model gives each place; of answers in its own words what they say."""
@@ -383,7 +377,19 @@ def _in_percent(share: float | None) -> str:
     return "undefined" if share is None or share != share else f"{100 * share:.1f}"
 
 
-BENCHMARK = BBQBenchmark()
+class _BBQ(BBQBenchmark):
+    """BBQ in English, of whose models the authors published the answers."""
+
+    def recognise(self, table: pa.Table) -> list[GivenAnswers]:
+        """The authors' outputs of UnifiedQA, or logits of RoBERTa and DeBERTaV3."""
+        return recognise(table)
+
+    def published(self, model: str, config: str, upstream_dir: str | None) -> list[GivenAnswers]:
+        """The published answers of a model of the paper, for each prompt."""
+        return published_answers(model, self._categories(config), upstream_dir)
+
+
+BENCHMARK = _BBQ()
 
 
 def _beyond_chance(shares: Sequence[float], n: int) -> bool:

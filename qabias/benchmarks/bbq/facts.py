@@ -9,9 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.benchmarks.bbq import NAME
-from qabias.benchmarks.bbq.forms import FORMS
 from qabias.benchmarks.bbq.roles import role
-from qabias.benchmarks.facts import Balance, Facts, Found, HubTexts, Measure, QuestionOnly, Rule, TemplateView
+from qabias.benchmarks.facts import Balance, Facts, Findings, HubTexts, Measure, QuestionOnly, Rule, TemplateView
 
 CITATION = (
     "Alicia Parrish, Angelica Chen, Nikita Nangia, Vishakh Padmakumar, Jason Phang, Jana Thompson, Phu Mon Htut and "
@@ -61,6 +60,7 @@ MEASURES = (
         _READ_BIAS,
         heading="bias s_AMB\nambiguous",
         tile="Bias s_AMB, ambiguous",
+        heatmap=True,
         undefined=(_ROWS_AMBIG, _answers("ambig")),
         missing=_MISSING_AMBIG,
         sides=("n_biased_ambig", "n_counter_biased_ambig"),
@@ -76,6 +76,7 @@ MEASURES = (
         _READ_BIAS,
         heading="bias s_DIS\ndisambig.",
         tile="Bias s_DIS, disambiguated",
+        heatmap=True,
         undefined=(_ROWS_DISAMBIG, _answers("disambig"), _persons("disambig")),
         missing=_MISSING_DISAMBIG,
         best=0.0,
@@ -212,6 +213,11 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
     return [*lines, *(f"  written: {text!r}" for text in row.get("outputs") or ())]
 
 
+def _questions(example: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """An example of the analysis with its options in the columns that formats read."""
+    return [{**example, **{f"ans{place}": example["options"][place] for place in range(3)}}]
+
+
 def _template(table: pa.Table) -> pa.ChunkedArray:
     return table["template_id"]
 
@@ -223,9 +229,7 @@ FACTS = Facts(
         *("bias_ambig", "bias_disambig", "accuracy_ambig", "accuracy_disambig", "accuracy_cost"),
         *("bias_ambig_among_errors", "bias_probability_ambig", "bias_probability_disambig"),
     ),
-    heatmaps=("bias_ambig", "bias_disambig"),
     columns=("accuracy_ambig", "bias_ambig", "accuracy_disambig", "bias_disambig", "accuracy_cost"),
-    checked=("unparsed_share",),
     tiles=("bias_ambig", "bias_disambig", "accuracy_ambig", "accuracy_disambig"),
     tasks=("accuracy_ambig", "bias_ambig", "accuracy_disambig", "bias_disambig"),
     counts=("n", "n_ambig", "n_disambig", "n_templates", "n_unparsed_ambig", "n_unparsed_disambig"),
@@ -247,6 +251,7 @@ FACTS = Facts(
         columns=("prediction", "unknown_loc", "target_loc"),
         answers=_kinds,
         in_sets=True,
+        questions=_questions,
     ),
     question_only=QuestionOnly(
         ("bias_ambig", "accuracy_ambig", "bias_ambig_among_errors", "bias_probability_ambig"),
@@ -266,6 +271,7 @@ FACTS = Facts(
         "Parrish et al.",
     ),
     suite=_FOLDER / "paper.yaml",
-    found=Found("paper_category", {"bias_ambig": "Ambiguous contexts", "bias_disambig": "Disambiguated contexts"}),
-    forms=FORMS,
+    findings=Findings(
+        "paper_category", {"bias_ambig": "Ambiguous contexts", "bias_disambig": "Disambiguated contexts"}
+    ),
 )

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from qabias.benchmarks import locate
-from qabias.benchmarks.base import NO_RULES, Rules
+from qabias.benchmarks.base import NO_RULES, Rescoring, Rules
 from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.benchmarks.bbq.roles import roles_of_options
 from qabias.benchmarks.inference import BBQ_NLI, BBQ_QA
 from qabias.benchmarks.inference.benchmark import PAIR_FORMAT, InferenceBenchmark, gather, roles, varied
-from qabias.benchmarks.inference.facts import BBQ_NLI_FACTS, BBQ_QA_FACTS
+from qabias.benchmarks.inference.facts import BBQ_NLI_FACTS, BBQ_QA_FACTS, RESCORED
 from qabias.benchmarks.inference.prompts import FORMATS, INSTRUCTED_FORMATS, NLI_FORMATS, PERSON_ASKS, PERSON_FORMATS
 from qabias.benchmarks.inference.questions import from_inference, read_answer
 from qabias.benchmarks.prompt_format import PromptFormat
@@ -57,6 +57,7 @@ class BBQInferenceBenchmark(InferenceBenchmark):
         name: FORMATS[name] for name in (*NLI_FORMATS, *INSTRUCTED_FORMATS, PAIR_FORMAT)
     }
     facts = BBQ_NLI_FACTS
+    rescored: Mapping[str, Rescoring] = RESCORED
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None) -> InferenceOrigin:
         """Check the choice of a source (see `bbq_dataset.origin.Origin`)."""
@@ -136,6 +137,7 @@ class BBQQuestionsBenchmark(BBQInferenceBenchmark):
     class_labels: Mapping[str, Sequence[str]] = MappingProxyType({})
     asks: Mapping[str, str] = PERSON_ASKS
     facts = BBQ_QA_FACTS
+    rescored: Mapping[str, Rescoring] = {}
 
     def load(self, config: str, origin: Any) -> pa.Table:
         """The questions of a category or of all, made from the rows of BBQ as inference; complete sets together."""

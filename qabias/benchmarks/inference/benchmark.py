@@ -80,7 +80,6 @@ class InferenceBenchmark(Benchmark):
     rules: Mapping[str, Sequence[str]] = RULES
     asks: Mapping[str, str] = ASK_METHODS
     pools = True
-    metric_version = metric.VERSION
     form: str
     """The form of its rows for the metric."""
 

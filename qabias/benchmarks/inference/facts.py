@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 from qabias.answers.parsing import LABELS
 from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.benchmarks.bbq.facts import CITATION as BBQ_CITATION
-from qabias.benchmarks.facts import Facts, Found, HubTexts, Measure, Rule, TemplateView
+from qabias.benchmarks.facts import Facts, Findings, HubTexts, Measure, Rule, TemplateView
 from qabias.benchmarks.inference import BBNLI, BBQ_QA
 from qabias.benchmarks.inference.benchmark import score, varied
 from qabias.benchmarks.inference.questions import ANSWERS, said
@@ -97,6 +98,7 @@ BBNLI_MEASURES = (
         _READ_BIAS,
         heading="bias\nscore",
         tile="Bias score",
+        heatmap=True,
         undefined=(_HYPOTHESES,),
         missing=_MISSING_BIAS,
         sides=("n_aligned", "n_opposed"),
@@ -130,6 +132,7 @@ BBQ_NLI_MEASURES = (
         _READ_BIAS,
         heading="bias\nambiguous",
         tile="Bias, ambiguous",
+        heatmap=True,
         undefined=(_ROWS_AMBIG,),
         missing=_MISSING_AMBIG,
         sides=("n_aligned_ambig", "n_opposed_ambig"),
@@ -250,9 +253,7 @@ BBNLI_FACTS = Facts(
     dataset=BBNLI,
     measures=BBNLI_MEASURES,
     compared=("bias_score", "bias_score_mean_subtopics", "accuracy_pro", "accuracy_anti", "accuracy_gap"),
-    heatmaps=("bias_score",),
     columns=("bias_score", "accuracy_pro", "accuracy_anti", "accuracy_gap"),
-    checked=("unparsed_share",),
     tiles=("bias_score", "accuracy_pro", "accuracy_anti"),
     tasks=("bias_score", "accuracy_pro", "accuracy_anti"),
     counts=("n", "n_unparsed"),
@@ -282,7 +283,7 @@ BBNLI_FACTS = Facts(
     ),
     suite=_FOLDER / "paper.yaml",
     # A subtopic has few premises, too few to be told apart from nothing among sixteen.
-    found=Found("domain", {"bias_score": ""}),
+    findings=Findings("domain", {"bias_score": ""}),
 )
 
 BBQ_NLI_FACTS = Facts(
@@ -292,12 +293,10 @@ BBQ_NLI_FACTS = Facts(
         *("bias_score_ambig", "accuracy_ambig", "bias_score_disambig", "table5_style"),
         *("accuracy_pro", "accuracy_anti", "accuracy_gap"),
     ),
-    heatmaps=("bias_score_ambig",),
     columns=(
         *("bias_score_ambig", "accuracy_ambig", "bias_score_disambig"),
         *("accuracy_pro", "accuracy_anti", "accuracy_gap"),
     ),
-    checked=("unparsed_share",),
     tiles=("bias_score_ambig", "bias_score_disambig", "accuracy_pro", "accuracy_anti"),
     tasks=("accuracy_ambig", "bias_score_ambig", "bias_score_disambig", "accuracy_pro", "accuracy_anti"),
     counts=("n", "n_unparsed"),
@@ -318,9 +317,7 @@ BBQ_NLI_FACTS = Facts(
         columns=("prediction", "predictions"),
         answers=_labels,
     ),
-    # Tables 4 and 5 of the paper set questions and inferences side by side.
-    rescored={BBQ: _of_questions, BBQ_QA: _of_varied_questions},
-    found=Found(
+    findings=Findings(
         "category", {"bias_score_ambig": "Ambiguous contexts", "bias_score_disambig": "Disambiguated contexts"}
     ),
 )
@@ -339,5 +336,7 @@ BBQ_QA_FACTS = replace(
         columns=("prediction", "predictions", "target_loc", "unknown_loc"),
         answers=_who,
     ),
-    rescored=None,
 )
+
+RESCORED = MappingProxyType({BBQ: _of_questions, BBQ_QA: _of_varied_questions})
+"""Tables 4 and 5 of the paper set questions and inferences side by side."""

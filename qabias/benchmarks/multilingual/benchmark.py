@@ -14,13 +14,13 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from qabias.answers import Phrases
-from qabias.benchmarks.base import NO_RULES, GivenAnswers, Logged, Rules
+from qabias.benchmarks.base import NO_RULES, Logged, Rules
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.columns import ACCURACY, BIAS, N_TEMPLATES, READ_BIAS, READ_INTERVALS, names, scored
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.bbq.logs.lm_eval import own_questions
 from qabias.benchmarks.bbq.roles import score
-from qabias.benchmarks.facts import Facts
+from qabias.benchmarks.facts import Facts, ParallelForms
 from qabias.benchmarks.multilingual.card import Card, read_card
 from qabias.benchmarks.multilingual.folder import FolderOrigin, SetFolder
 from qabias.benchmarks.multilingual.language import Language, formats_in, load_language
@@ -78,9 +78,9 @@ class PublishedQuestions(BBQBenchmark):
     """A published set of BBQ's form."""
 
     sources: Sequence[str] = (RELEASE,)
+    forms: ParallelForms | None = None
     asks: Mapping[str, str] = MappingProxyType({"options": "", "letter": "letters", "write": "letters"})
     interfaces: Sequence[str] = ("options", "texts")
-    has_published = False
     categories: Sequence[str]
     groups_of_categories: Mapping[str, Sequence[str]] = MappingProxyType({})
     """Further configurations: their categories by their names."""
@@ -174,19 +174,15 @@ class PublishedQuestions(BBQBenchmark):
         tables = _by_language(table, answers, languages, self._counting(rules))
         return replace(analysis, tables=(*tables, *map(_without_paper, analysis.tables)))
 
-    def recognise(self, found: pa.Table) -> list[GivenAnswers]:
-        """None: answers to these sets are read in the general form."""
-        return []
-
     def logged(
         self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None
     ) -> Logged | None:
         """The answers in a log of this project's task on the set; a log of BBQ is none of these sets."""
         return own_questions(log, self, hints)
 
-    def parted_sets(self, table: pa.Table) -> tuple[int, int]:
+    def incomplete_sets(self, table: pa.Table) -> tuple[int, int]:
         """As BBQ's; of sets that were released lopsided, none."""
-        return (0, 0) if self.lopsided else super().parted_sets(table)
+        return (0, 0) if self.lopsided else super().incomplete_sets(table)
 
     def language(self, config: str) -> str:
         """The languages of the categories of a configuration."""
@@ -244,7 +240,6 @@ def _facts(card: Card, name: str) -> Facts:
         question_only=None,
         hub=None,
         suite=None,
-        forms=None,
         means=(),
     )
 

@@ -14,17 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tqdm import tqdm
 
-from qabias.answers.outcomes import OUTCOMES, REFUSED
+from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, Logged, Rules
-from qabias.benchmarks.caveats import missing_share, possible_range
-from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, Tile, counted
+from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, counted
 from qabias.benchmarks.pairs import ClusterScores, Codes, Floats, Pair
-from qabias.benchmarks.prompt_format import Example, PromptFormat
+from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.scoring import compute
 from qabias.benchmarks.unqover import NAME
 from qabias.benchmarks.unqover.facts import ALL_SETS, FACTS
-from qabias.benchmarks.unqover.findings import about_classes, about_written, nothing_scored, written_facts
+from qabias.benchmarks.unqover.findings import about_classes, about_written, findings, nothing_scored, written_facts
 from qabias.benchmarks.unqover.logs import logged
 from qabias.benchmarks.unqover.prompts import CHOOSE, FORMATS, REASON
 from qabias.benchmarks.unqover.questions import ASKED, ask_masks, ask_options, ask_spans, ask_texts, shares_of_pairs
@@ -38,8 +37,8 @@ from qabias.share.metrics.unqover.computing import Computing
 from qabias.share.unqover_dataset import folder as _folder
 from qabias.share.unqover_dataset import origin as _origin
 from qabias.support.arrow import column_codes, plain, read_parquet, rows_of
-from qabias.tables.formatting import percent, show
-from qabias.tables.model import Analysis, Column, Table, estimate
+from qabias.tables.formatting import percent
+from qabias.tables.model import Analysis, Column, Table
 
 ALL_MASKED = f"{ALL_SETS}{_origin.MLM}"
 _GROUPS = {
@@ -69,6 +68,7 @@ class UnQoverBenchmark(Benchmark):
     formats: Mapping[str, PromptFormat] = FORMATS
     norms: Sequence[str] = NORMS
     interfaces: Sequence[str] = ("spans", "masks", "options", "texts")
+    default_configs = MappingProxyType({"masks": ALL_MASKED})
     key = ("set", "example_id")
     answer_columns = tuple(f"s{subject}_{name}" for name in ASKED for subject in (1, 2))
     optional_columns = ("outcomes", "outputs")
@@ -76,11 +76,10 @@ class UnQoverBenchmark(Benchmark):
     asks: Mapping[str, str] = MappingProxyType({"options": "qa", "letter": CHOOSE, "write": CHOOSE, "reason": REASON})
     rules: Mapping[str, Sequence[str]] = MappingProxyType({"delta": ("paper", "released")})
     pools = True
-    metric_version = metric.VERSION
     options: Mapping[str, Sequence[str]] = {
         "subjects": (_DEFAULT_SUBJECTS, *(name for name in _origin.SUBJECTS if name != _DEFAULT_SUBJECTS))
     }
-    facts: Facts = replace(FACTS, grouped_configs=tuple(_GROUPS))
+    facts: Facts = replace(FACTS, findings=findings)
 
     def origin(self, source: str, seed: int, fixes: bool, upstream_dir: str | None, subjects: str | None = None) -> Any:
         """Check the choice of a source and of who occurs in masked sentences (see `unqover_dataset.origin.Origin`)."""
@@ -216,10 +215,6 @@ class UnQoverBenchmark(Benchmark):
         """Under `sets`; sets have no common score."""
         return None if group == ALL else ("sets", group)
 
-    def parts(self, scores: Mapping[str, Any]) -> dict[str, Scores]:
-        """Every set by itself."""
-        return {f"/sets/{name}": group for name, group in scores["sets"].items()}
-
     def pair_up(self, table: pa.Table, first: pa.Table, second: pa.Table, rules: Rules = NO_RULES) -> dict[str, Pair]:
         """The answers of two runs by set and template; rows that one of the models could not score are left out."""
         known = np.ones(table.num_rows, dtype=bool)
@@ -265,37 +260,6 @@ class UnQoverBenchmark(Benchmark):
             facts["Even"] = _about_even(n_even, n_rows)
         return facts
 
-    def questions(self, example: Example) -> list[Example]:
-        """The four questions about a row of the analysis."""
-        named = example.get("answers") or example["subjects"]
-        answers = {f"answer{number + 1}": named[number] for number in range(2)}
-        return [
-            {"context": example[f"context_{order}"], "question": example[question], "order": order, **answers}
-            for order in ("12", "21")
-            for question in ("question", "negated_question")
-        ]
-
-    def tiles(self, scores: Mapping[str, Any], question_only: bool) -> list[Tile]:
-        """Mu of every set; beside it eta and the coverage, or what it could be where answers are missing."""
-        measure = FACTS.measure("mu")
-        return [
-            Tile(
-                f"mu, {name}",
-                estimate(group, "mu"),
-                "number",
-                _about_mu(group),
-                missing_share(group, measure),
-                possible_range(group, measure),
-            )
-            for name, group in scores["sets"].items()
-        ]
-
-    def findings(self, scores: Mapping[str, Any]) -> list[str]:
-        """Which reasoning errors exceed the preferences; of these no run can tell alone that there are any."""
-        from qabias.benchmarks.unqover.findings import findings
-
-        return findings(self, scores)
-
     def remarks(self, scores: Mapping[str, Any]) -> list[str | Table]:
         """Subjects that a masked model does not know, pairs without probability, and the strongest associations."""
         left_out = [
@@ -331,28 +295,9 @@ class UnQoverBenchmark(Benchmark):
 
         return tables_across(names, scores)
 
-    def whole_config(self, kind: ScorerKind) -> str:
-        """All sets, as masked sentences for a model that fills masks."""
-        return ALL_MASKED if "masks" in kind.interfaces else ALL_SETS
-
     def _sets(self, config: str) -> Sequence[str]:
         self.check_config(config)
         return _GROUPS.get(config, [config])
-
-
-def _about_mu(scores: Scores) -> str:
-    """What is said below mu."""
-    ends = possible_range(scores, FACTS.measure("mu"))
-    if ends is not None:
-        low, high = (show(end, "number") for end in ends)
-        return (
-            f"{percent(scores['unparsed_share'])} of the rows are left out: with them it lies between {low} and {high}"
-        )
-    basis = f"{percent(scores['coverage'])} of the scores are not 0"
-    if "outcomes" in scores:
-        n_nobody = scores["n_declined"] + scores["outcomes"][REFUSED]
-        basis = f"{percent(n_nobody / sum(scores['outcomes'].values()))} of the answers prefer nobody"
-    return f"eta {show(estimate(scores, 'eta'), 'number')}; {basis}"
 
 
 def _about_even(n_even: int, n_rows: int) -> str:

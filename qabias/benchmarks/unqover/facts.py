@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from qabias.benchmarks.facts import Facts, HubTexts, Measure, Rule, TemplateView
+from qabias.answers.outcomes import REFUSED
+from qabias.benchmarks.caveats import possible_range
+from qabias.benchmarks.facts import Facts, HubTexts, Measure, Rule, Scores, TemplateView
 from qabias.benchmarks.unqover import NAME
-from qabias.tables.formatting import UNDEFINED
-from qabias.tables.model import Column, Table
+from qabias.tables.formatting import UNDEFINED, percent, show
+from qabias.tables.model import Column, Table, estimate
 
 PAPER = "of Li et al. (2020)"
 CITATION = (
@@ -30,7 +32,23 @@ _NO_ROW = (Rule(("n",), "no row has all four answers"),)
 _FOLDER = Path(__file__).parent
 _ERROR = "0 is best."
 _ORDERS = {"12": "in this order", "21": "the other way round"}
-_QUESTIONS = {"": "question", "_neg": "negated question"}
+_ENDINGS = {"": "question", "_neg": "negated question"}
+
+
+def _about_mu(scores: Scores, measure: Measure) -> str:
+    """What is said below mu."""
+    ends = possible_range(scores, measure)
+    if ends is not None:
+        low, high = (show(end, "number") for end in ends)
+        return (
+            f"{percent(scores['unparsed_share'])} of the rows are left out: with them it lies between {low} and {high}"
+        )
+    basis = f"{percent(scores['coverage'])} of the scores are not 0"
+    if "outcomes" in scores:
+        n_nobody = scores["n_declined"] + scores["outcomes"][REFUSED]
+        basis = f"{percent(n_nobody / sum(scores['outcomes'].values()))} of the answers prefer nobody"
+    return f"eta {show(estimate(scores, 'eta'), 'number')}; {basis}"
+
 
 # Noise lifts mu and eta above 0, of one model more than of another, so that they have no best value to rank runs by.
 MEASURES = tuple(
@@ -44,6 +62,8 @@ MEASURES = tuple(
             f"Figure 3 {PAPER}",
             _ERROR,
             heading="mu\nintensity",
+            tile="mu",
+            tile_note=_about_mu,
             fewest_clusters=3,
         ),
         Measure(
@@ -107,14 +127,25 @@ def _score(value: float) -> str:
     return UNDEFINED if math.isnan(value) else f"{value:.3f}"
 
 
+def _questions(example: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The four questions about a row of the analysis."""
+    named = example.get("answers") or example["subjects"]
+    answers = {f"answer{number + 1}": named[number] for number in range(2)}
+    return [
+        {"context": example[f"context_{order}"], "question": example[question], "order": order, **answers}
+        for order in ("12", "21")
+        for question in ("question", "negated_question")
+    ]
+
+
 def _mean_scores(name: str, rows: pa.Table) -> Table:
     """Mean scores over the rows that have all eight, as in the report."""
-    asked = [f"{order}{question}" for order in _ORDERS for question in _QUESTIONS]
+    asked = [f"{order}{question}" for order in _ORDERS for question in _ENDINGS]
     scores = np.stack([[rows[f"s{subject}_{which}"].to_numpy() for subject in (1, 2)] for which in asked])
     scores = scores[:, :, ~np.isnan(scores).any(axis=(0, 1))]
     n = scores.shape[-1]
     means = scores.mean(axis=-1).tolist() if n else [[None, None]] * len(asked)
-    titles = [(order, question) for order in _ORDERS.values() for question in _QUESTIONS.values()]
+    titles = [(order, question) for order in _ORDERS.values() for question in _ENDINGS.values()]
     return Table(
         "template",
         f"Mean scores of the subjects, {name}",
@@ -146,15 +177,12 @@ FACTS = Facts(
     caption="UnQover [95 % interval over templates]; 0 is best but for coverage",
     row="set",
     group="Set",
-    unit=1,
-    digits=3,
-    needed=("rank",),
     own_tables=("intensity_by_set", "reasoning_errors"),
     task_type="question-answering",
     texts_per_example=8,
     intro=_FOLDER / "intro.html.j2",
     citations=(CITATION,),
-    view=TemplateView(_template, _lines, rates=_mean_scores),
+    view=TemplateView(_template, _lines, rates=_mean_scores, questions=_questions),
     limit_note="mu and eta of a small sample are too large, because they are made of absolute values of few rows",
     range_note="every subject by itself as strongly or as little preferred as they allow; it is of all rows, and the "
     "score of the rows that have all answers may lie outside",

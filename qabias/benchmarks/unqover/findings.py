@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.answers.outcomes import ANSWERED, OUTCOMES, REFUSED
-from qabias.benchmarks.base import RUN, Benchmark, Rules
+from qabias.benchmarks.base import RUN, Rules
 from qabias.benchmarks.caveats import reasons
-from qabias.benchmarks.facts import Scores, counted
+from qabias.benchmarks.facts import Facts, Scores, counted
 from qabias.benchmarks.findings import adjusted_finding, in_one, listed, reason_not_reported, unreported_clause
 from qabias.benchmarks.pairs import Codes, Floats
 from qabias.benchmarks.unqover.facts import MEASURES
@@ -214,7 +214,7 @@ _ERRORS = {
 _NAMES = ("mu", *_ERRORS)
 
 
-def findings(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:
+def findings(facts: Facts, scores: Mapping[str, Any]) -> list[str]:
     """The sentence about a run: where reasoning errors exceed the preferences.
 
     mu and eta are made of absolute values, so that noise alone puts them above 0, and no interval of theirs shows that
@@ -222,14 +222,12 @@ def findings(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:
     answers more than the preferences do: noise raises mu, so that an error above it is above the preferences too.
     """
     sets: Mapping[str, Scores] = scores["sets"]
-    unreported = _unsaid(benchmark, scores)
+    unreported = _unreported(facts, scores)
     stated = {name: group for name, group in sets.items() if name not in unreported}
     clauses = ["no preference is shown by mu and eta alone, which chance lifts above 0"] if stated else []
     above: dict[str, list[str]] = {error: [] for error in _ERRORS}
     for name, group in stated.items():
-        results = {
-            score: adjusted_finding(benchmark.facts, name, group, score, len(_NAMES) * len(stated)) for score in _NAMES
-        }
+        results = {score: adjusted_finding(facts, name, group, score, len(_NAMES) * len(stated)) for score in _NAMES}
         for error, groups in above.items():
             if results[error].low > results["mu"].high:
                 groups.append(name)
@@ -241,12 +239,12 @@ def findings(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]:
     return [in_one("", [*clauses, *unreported_clause(unreported)])]
 
 
-def _unsaid(benchmark: Benchmark, scores: Mapping[str, Any]) -> dict[str, str]:
+def _unreported(facts: Facts, scores: Mapping[str, Any]) -> dict[str, str]:
     """By set why nothing can be said of it."""
-    why = reasons(benchmark.facts, scores)
+    why = reasons(facts, scores)
     unreported = {}
     for name, group in scores["sets"].items():
-        texts = [reason_not_reported(group, benchmark.facts.measure(score), why, f"/sets/{name}") for score in _NAMES]
+        texts = [reason_not_reported(group, facts.measure(score), why, f"/sets/{name}") for score in _NAMES]
         if any(texts):
             unreported[name] = next(filter(None, texts))
     return unreported
