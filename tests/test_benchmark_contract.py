@@ -18,16 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from qabias.benchmarks import ALL, Benchmark, benchmark_names, choose_format, load_benchmark, make_origin
-from qabias.benchmarks.base import (
-    InFamily,
-    forms_of,
-    headline_tiles,
-    meaningful,
-    parts,
-    rescored_by,
-    whole_config,
-)
 from qabias.benchmarks.caveats import reasons
 from qabias.benchmarks.pairs import Form
 from qabias.benchmarks.prompt_format import Example, PromptFormat
@@ -146,7 +136,7 @@ def plays_a_part(case: Case, kind: str) -> bool:
 
 def all_scores(case: Case, scores: Mapping[str, Any]):
     """The scores of every group that a result has."""
-    return [*case.benchmark.groups(scores).values(), *parts(case.benchmark, scores).values()]
+    return [*case.benchmark.groups(scores).values(), *base.parts(case.benchmark, scores).values()]
 
 
 # Facts
@@ -181,7 +171,7 @@ def test_the_facts_are_whole(case):
     assert all(isinstance(text, str) and "<cite>" in text for text in facts.citations)
     assert facts.intro.is_file()
     assert set(case.benchmark.default_configs.values()) <= set(case.benchmark.configs)
-    assert set(rescored_by(case.benchmark)) <= set(benchmark_names())
+    assert set(base.rescored_by(case.benchmark)) <= set(benchmark_names())
     if facts.suite is not None:
         suite = load_suite(f"paper:{case.benchmark.name}")
         for experiment in suite.experiments:
@@ -196,12 +186,12 @@ def test_a_format_without_context_has_facts_and_the_other_way_round(case):
     facts = case.facts
     about = facts.question_only
     assert (about is not None) == any(one.question_only for one in case.benchmark.formats.values())
-    assert meaningful(case.benchmark, False) == facts.chosen(facts.compared)
+    assert base.meaningful(case.benchmark, False) == facts.chosen(facts.compared)
     if about is not None:
         column, value = about.rows
         assert value in case.table[column].to_pylist()
         assert all(about.count in of for of in all_scores(case, case.scores))
-        assert [measure.name for measure in meaningful(case.benchmark, True)] == list(about.measures)
+        assert [measure.name for measure in base.meaningful(case.benchmark, True)] == list(about.measures)
         assert about.source
         assert about.note
         assert about.remark
@@ -224,7 +214,7 @@ def test_a_result_has_all_scores_and_the_counts_that_facts_name(case):
     measures = [measure for measure in facts.chosen(facts.compared) if not measure.lacks]
     needed = {name for measure in measures for name in (measure.name, *measure.counts)}
     assert all(needed <= {*group} for group in case.benchmark.groups(strict(case.scores)).values())
-    for of in parts(case.benchmark, case.scores).values():
+    for of in base.parts(case.benchmark, case.scores).values():
         assert set(facts.counts) <= set(of)
         assert all(type(of[count]) is int for count in facts.counts)
     for of in all_scores(case, case.scores):
@@ -243,7 +233,7 @@ def test_the_whole_comes_last_and_parts_and_groups_are_found_where_they_are_said
     assert ALL not in list(groups)[:-1]
     assert groups
     places = [(case.benchmark.group_path(name), of) for name, of in groups.items()]
-    for pointer, of in parts(case.benchmark, case.scores).items():
+    for pointer, of in base.parts(case.benchmark, case.scores).items():
         places.append(([name.replace("~1", "/").replace("~0", "~") for name in pointer.split("/")[1:]], of))
     for path, of in places:
         assert path is None or functools.reduce(lambda found, key: found[key], path, case.scores) is of
@@ -251,7 +241,7 @@ def test_the_whole_comes_last_and_parts_and_groups_are_found_where_they_are_said
 
 def test_headline_scores_say_what_they_are(case):
     for question_only in {False, case.facts.question_only is not None}:
-        tiles = headline_tiles(case.benchmark, case.scores, question_only)
+        tiles = base.headline_tiles(case.benchmark, case.scores, question_only)
         assert tiles
         assert len({tile.title for tile in tiles}) == len(tiles)
         for tile in tiles:
@@ -345,7 +335,7 @@ def test_pairs_have_the_groups_of_the_scores_and_the_same_scores(case):
 
 
 def test_forms_are_sources(case):
-    forms = forms_of(case.benchmark)
+    forms = base.forms_of(case.benchmark)
     if forms is None:
         return
     assert {*forms.published, *forms.parallel} <= set(case.benchmark.sources)
@@ -359,7 +349,7 @@ def test_forms_are_sources(case):
 
 
 def test_two_tables_of_examples_are_counted_as_two_runs_are(case):
-    if not isinstance(case.benchmark, InFamily):
+    if not isinstance(case.benchmark, base.InFamily):
         return
     assert case.benchmark.language(case.benchmark.configs[-1])
     codes, _ = codes_and_values(case.table["template_id"])
@@ -523,7 +513,7 @@ def test_every_scorer_that_fits_has_a_format_and_answers_in_it(case):
     n_answered = 0
     for name in names:
         kind = kinds()[name]
-        assert whole_config(benchmark, kind) in benchmark.configs
+        assert base.whole_config(benchmark, kind) in benchmark.configs
         assert benchmark.units_per_part(kind) >= 1
         for way in set(kind.interfaces) & set(benchmark.interfaces):
             scorer = SimpleNamespace(name=name, model_signature="", **FAKES.get(way, {}))
