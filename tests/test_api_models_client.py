@@ -296,5 +296,5 @@ def test_the_scorer_server_takes_a_client_from_python_only(tmp_path):
     arguments = RunArguments("bbq", "m", "Age", scorer="server", limit=8)
     with pytest.raises(qabias.QabiasError, match="server: where is it"):
         run(arguments, tmp_path / "run")
-    done = run(arguments, tmp_path / "run", HERE, Client())
+    done = run(arguments, tmp_path / "run", HERE, handed_over=Client())
     assert done.scores["n"] == 8

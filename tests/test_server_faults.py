@@ -17,10 +17,10 @@ from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
 from qabias.scorers.base import Request
 from qabias.scorers.registry import load_scorer
-from qabias.scorers.server import asking
 from qabias.scorers.server.asking import printable, redacted, redacted_answer
 from qabias.scorers.server.chat import ServerChatScorer
 from qabias.scorers.server.client import EMPTY_ATTEMPTS, FIRST_ATTEMPTS, Client, Patience, seconds_to_wait
+from qabias.support.progress import listening
 
 from .echo_model import EchoModel
 from .faulty_server import AGAIN, ANSWER, ENDS, names
@@ -427,15 +427,11 @@ def test_an_answer_that_never_comes_is_waited_for_ten_times_and_the_option_is_na
     assert server.attempts["q"] == FIRST_ATTEMPTS + 10
 
 
-# Progress
-
-
-def test_elsewhere_than_on_a_terminal_lines_show_how_far_it_is(serve_faults, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(asking, "SECONDS_BETWEEN_LINES", 0.0)
-    server = serve_faults("500")
-    arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=8, options={"url": server.url})
-    run(arguments, tmp_path / "r")
-    assert "server: 8 requests answered, 8 sent again, 0 without a choice\n" in capsys.readouterr().err
+def test_answers_move_the_progress_of_a_run(serve_faults):
+    heard = []
+    with listening(heard.append):
+        ask(serve_faults("500"), [str(number) for number in range(8)])
+    assert heard == [number / 8 for number in range(2, 9)]  # the first is asked alone
 
 
 # The key

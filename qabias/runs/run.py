@@ -165,7 +165,6 @@ def prepare(
         token_budget=machine.token_budget,
         scorer_options=options,
         journal=folder / "requests.jsonl",
-        shows_progress=machine.shows_progress and launched_processes().rank == 0,
         handed_over=handed_over,
     )
     return Prepared(arguments, folder, scorer, make_question(examples, arguments, scorer))

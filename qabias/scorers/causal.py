@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -43,9 +43,7 @@ if TYPE_CHECKING:
     from qabias.models.loading import LoadedModel
 
 LAYOUTS = ("auto", "tree", "flat")
-Layout = Literal["auto", "tree", "flat"]
 CHAT = ("yes", "auto", "no")
-Chat = Literal["yes", "auto", "no"]
 
 # Largest difference per token between the two layouts in the probe; wrong masks show as 0.1 and more in trained models.
 PROBE_TOLERANCE = {"float32": 5e-5, "float16": 1e-2, "bfloat16": 5e-2}
@@ -72,7 +70,7 @@ class CausalScorer:
         loaded: LoadedModel,
         *,
         token_budget: int | None = None,
-        layout: Layout = "auto",
+        layout: str = "auto",
         template: ChatTemplate | None = None,
     ) -> None:
         from qabias.scorers.causal_network import CausalNetwork  # needs torch
@@ -151,7 +149,7 @@ class CausalScorer:
         self.stats.tokens_run += padded_size(batch)
         self.stats.batches += 1
 
-    def _choose_layout(self, wanted: Layout, tolerance: float) -> str:
+    def _choose_layout(self, wanted: str, tolerance: float) -> str:
         if wanted == "flat":
             return "flat"
         problem = self._probe_tree(tolerance)
@@ -211,10 +209,10 @@ def _probe_sequences(vocabulary_size: int, special: Iterable[int], length: int) 
 class CausalOptions(NamedTuple):
     """How a causal language model is asked."""
 
-    chat: Chat
+    chat: str
     system: str | None
     arguments: Mapping[str, Any]
-    layout: Layout
+    layout: str
     writing: Writing | None
 
 
@@ -235,14 +233,14 @@ def parse_options(options: Mapping[str, str]) -> CausalOptions:
         raise QabiasError("causal: layout is for likelihoods; leave it out, or mode=generate")
     check_device_map(options.get("device_map"))
     layout = _check_layout(options.get("layout", LAYOUTS[0]))
-    return CausalOptions(cast(Chat, chat), system, arguments, layout, writing)
+    return CausalOptions(chat, system, arguments, layout, writing)
 
 
-def _check_layout(layout: str) -> Layout:
+def _check_layout(layout: str) -> str:
     if layout not in LAYOUTS:
         meant = did_you_mean(layout, LAYOUTS)
         raise QabiasError(f"causal: unknown layout {layout!r}; choose one of {', '.join(LAYOUTS)}{meant}")
-    return cast(Layout, layout)
+    return layout
 
 
 def _load(loading: Loading) -> Scorer:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -46,9 +46,7 @@ if TYPE_CHECKING:
 
 MODELS = ModelKind("AutoModelForQuestionAnswering", "model trained to answer by spans, e.g. on SQuAD")
 SPANS = ("exact", "released")
-Span = Literal["exact", "released"]
 LAYOUTS = ("tokenizer", "released")
-Layout = Literal["tokenizer", "released"]
 # What the authors put before every context for models trained on NewsQA.
 NEWSQA_HEADER = "[aug] yes no  [text] (CNN) --  "
 # Pairs encoded at once where contexts and questions cannot be encoded apart.
@@ -72,13 +70,13 @@ class ExtractiveQAScorer:
         self,
         loaded: LoadedModel,
         *,
-        span: Span = "exact",
+        span: str = "exact",
         header: str = "",
-        layout: Layout = "tokenizer",
+        layout: str = "tokenizer",
         token_budget: int | None = None,
     ) -> None:
-        self.span = cast(Span, _check("span", span, SPANS))
-        self.layout = cast(Layout, _check("layout", layout, LAYOUTS))
+        self.span = _check("span", span, SPANS)
+        self.layout = _check("layout", layout, LAYOUTS)
         self._header = header
         self.model_signature = loaded.signature
         self._name = loaded.name
@@ -261,18 +259,18 @@ def _drop_unused(items: SpanQuestions) -> SpanQuestions:
 class SpanOptions(NamedTuple):
     """How spans are scored; see `ExtractiveQAScorer`."""
 
-    span: Span
+    span: str
     header: str
-    layout: Layout
+    layout: str
 
 
 def parse_options(options: Mapping[str, str]) -> SpanOptions:
     """Read options from texts."""
     header = options.get("header", "")
     return SpanOptions(
-        span=cast(Span, _check("span", options.get("span", SPANS[0]), SPANS)),
+        span=_check("span", options.get("span", SPANS[0]), SPANS),
         header=NEWSQA_HEADER if header == "newsqa" else header,
-        layout=cast(Layout, _check("layout", options.get("layout", LAYOUTS[0]), LAYOUTS)),
+        layout=_check("layout", options.get("layout", LAYOUTS[0]), LAYOUTS),
     )
 
 

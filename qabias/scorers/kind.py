@@ -51,7 +51,6 @@ class Loading:
         token_budget: Tokens of a batch; None for the scorer's default.
         seed: Of random baselines and sampled answers.
         journal: File that keeps what a server or a function answers.
-        shows_progress: Whether to show people how far requests are.
         handed_over: What a caller hands over in place of a name: a model in memory, or what a scorer of its own takes.
     """
 
@@ -63,7 +62,6 @@ class Loading:
     token_budget: int | None = None
     seed: int = 0
     journal: Path | None = None
-    shows_progress: bool = False
     handed_over: object = None
 
     def load_model(self, models: ModelKind) -> LoadedModel:

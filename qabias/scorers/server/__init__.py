@@ -34,15 +34,9 @@ def _load(loading: Loading) -> ServerScorer:
         return make_scorer(model, BatchClient(loading.journal, options.batch, options.results), options)
     client: OpenAIClient | Client
     if has_client:
-        client = OpenAIClient(loading.handed_over, options.concurrency, loading.journal, loading.shows_progress)
+        client = OpenAIClient(loading.handed_over, options.concurrency, loading.journal)
     else:
-        client = Client(
-            options.url,
-            concurrency=options.concurrency,
-            timeout=options.timeout,
-            journal=loading.journal,
-            shows_progress=loading.shows_progress,
-        )
+        client = Client(options.url, concurrency=options.concurrency, timeout=options.timeout, journal=loading.journal)
     client.explain_failure = partial(explain_failure, client, model, options)
     return make_scorer(model, client, options)
 

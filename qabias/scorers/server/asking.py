@@ -5,28 +5,25 @@ The first request of a run is sent alone, because what is wrong with a server sh
 
 from __future__ import annotations
 
+import itertools
 import re
-import sys
 import threading
-import time
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from tqdm import tqdm
 
 from qabias.answers.outcomes import whole
 from qabias.errors import QabiasError
 from qabias.scorers.journal import Journal, request_hash
+from qabias.support.progress import tell
 
 KEY = "[key]"
 """What replaces a key, and parts of it."""
 
-SECONDS_BETWEEN_LINES = 30.0
 MESSAGE_LENGTH = 300
 
 _PART = 8  # the fewest characters of a key that are a part of it
@@ -91,7 +88,7 @@ class ConcurrentAsker(Asker):
     explain_failure: Callable[[QabiasError], None] | None = None
     """Takes the failure of a first request: raises a better one, or returns if the request is worth another try."""
 
-    def __init__(self, concurrency: int, journal: Path | None, key: str = "", shows_progress: bool = False) -> None:
+    def __init__(self, concurrency: int, journal: Path | None, key: str = "") -> None:
         self._concurrency = concurrency
         # A run that is resumed has had its first request.
         self.has_answered = journal is not None and journal.exists()
@@ -99,11 +96,11 @@ class ConcurrentAsker(Asker):
         self._journal = Journal(journal)
         self._key = key
         self._stopped = threading.Event()
-        self._progress = Progress(shows_progress)
+        self._unread = itertools.count(1)
 
     def count_unread(self) -> int:
         """See `Asker.count_unread`."""
-        return self._progress.count(unread=1)
+        return next(self._unread)
 
     def ask(self, bodies: Sequence[Body], ask_one: Callable[[Body], Any]) -> list[Any]:
         """Answer requests: from the journal where it has them, else by `ask_one`, several at a time, each body once."""
@@ -119,7 +116,6 @@ class ConcurrentAsker(Asker):
                 raise StoppedError
             try:
                 self._journal.add(name, redacted_answer(ask_one(body), self._key))
-                self._progress.count(answered=1)
             except BaseException:
                 self._stopped.set()  # at once: a quick client would send all the others before this is noticed
                 raise
@@ -136,15 +132,17 @@ class ConcurrentAsker(Asker):
 
         self._stopped.clear()
         left = list(missing.items())
-        with self._connected(), self._progress.shown(len(left)), ThreadPoolExecutor(self._concurrency) as pool:
+        with self._connected(), ThreadPoolExecutor(self._concurrency) as pool:
             try:
                 if not self.has_answered:
                     ask_and_keep(*left.pop(0), ask_first)
                     self.has_answered = True
                 futures = [pool.submit(ask_and_keep, name, body, ask_one) for name, body in left]
-                for future in as_completed(futures):
+                n_first = len(missing) - len(left)
+                for n_answered, future in enumerate(as_completed(futures), start=1 + n_first):
                     if not isinstance(future.exception(), StoppedError):
                         future.result()
+                    tell(n_answered / len(missing))
             finally:
                 # After an error or Ctrl-C nothing new is sent, and nobody sleeps until the next attempt.
                 self._stopped.set()
@@ -157,44 +155,6 @@ class ConcurrentAsker(Asker):
 
     def _clean(self, message: str) -> str:
         return printable(message, self._key)
-
-
-class Progress:
-    """Counts requests, and shows the counts: on a terminal as a bar, elsewhere in lines. Threads may share it."""
-
-    def __init__(self, is_shown: bool = False) -> None:
-        self._is_shown = is_shown
-        self._n_answered = self._n_again = self._n_unread = 0
-        self._lock = threading.Lock()
-        self._bar: tqdm | None = None
-        self._last_line = time.monotonic()
-
-    @contextmanager
-    def shown(self, n_requests: int) -> Iterator[None]:
-        """Show the next requests."""
-        if not (self._is_shown and sys.stderr.isatty()):
-            yield
-            return
-        with tqdm(total=n_requests, unit="request", desc="server", leave=False) as self._bar:
-            yield
-        self._bar = None
-
-    def count(self, answered: int = 0, again: int = 0, unread: int = 0) -> int:
-        """Count answers, attempts that failed and answers without a choice; return the number of the last."""
-        with self._lock:
-            self._n_answered += answered
-            self._n_again += again
-            self._n_unread += unread
-            if self._bar is not None:
-                self._bar.update(answered)
-                self._bar.set_postfix(again=self._n_again, unread=self._n_unread, refresh=False)
-            elif self._is_shown and time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
-                self._last_line = time.monotonic()
-                sys.stderr.write(
-                    f"server: {self._n_answered:,} requests answered, {self._n_again:,} sent again, "
-                    f"{self._n_unread:,} without a choice\n"
-                )
-            return self._n_unread
 
 
 class Failure(NamedTuple):

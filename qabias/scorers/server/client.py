@@ -117,10 +117,9 @@ class Client(ConcurrentAsker):
         total_timeout: float | None = None,
         journal: Path | None = None,
         patience: Patience | None = None,
-        shows_progress: bool = False,
     ) -> None:
         variable, key = _read_key()
-        super().__init__(concurrency, journal, key, shows_progress)
+        super().__init__(concurrency, journal, key)
         self._url = check_url(url)
         host = urllib.parse.urlsplit(url).hostname
         if variable == "OPENAI_API_KEY" and host != OPENAI_HOST:
@@ -165,7 +164,6 @@ class Client(ConcurrentAsker):
                         "the answers so far",
                         error.kind is _Kind.DOUBTFUL,
                     ) from None  # what lies below may quote the request
-                self._progress.count(again=1)
                 if self._has_warned.acquire(blocking=False):
                     _log.warning("server: %s; such requests are sent up to %d times", error, limit)
                 highest = min(self._patience.longest_wait, self._patience.first_wait * 2 ** (n_all - 1))

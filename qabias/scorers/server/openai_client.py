@@ -75,11 +75,9 @@ def is_client(model: object) -> bool:
 class OpenAIClient(ConcurrentAsker):
     """Asks by a client that the caller has."""
 
-    def __init__(
-        self, client: object, concurrency: int = CONCURRENCY, journal: Path | None = None, shows_progress: bool = False
-    ) -> None:
+    def __init__(self, client: object, concurrency: int = CONCURRENCY, journal: Path | None = None) -> None:
         key = getattr(client, "api_key", None)
-        super().__init__(concurrency, journal, key if isinstance(key, str) else "", shows_progress)
+        super().__init__(concurrency, journal, key if isinstance(key, str) else "")
         self._client = client
 
     def post(self, path: str, body: Body, doubtful: int | None = None) -> dict[str, Any]:
