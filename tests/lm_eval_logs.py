@@ -117,15 +117,15 @@ def scored(found: Logged, benchmark: str, upstream: Path | None = None) -> dict[
     """The scores of the answers in a log."""
     arguments = RunArguments(
         benchmark,
-        model=found.given.model,
+        model=found.external.model,
         config=found.config,
-        source=found.given.source,
-        norm=found.given.norm,
+        source=found.external.source,
+        norm=found.external.norm,
         options=found.options,
         rules=found.rules,
     )
     where = str(upstream) if upstream else None
-    collected = collect(found.given, arguments, "log", upstream_dir=where, references=found.references)
+    collected = collect(found.external, arguments, "log", upstream_dir=where, references=found.references)
     scores, _ = scores_of(collected.question, collected.answers, collected.arguments.rules)
     return scores
 

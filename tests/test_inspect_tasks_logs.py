@@ -119,7 +119,7 @@ def test_what_a_log_lacks_of_a_set_is_said(tmp_path):
         tmp_path, {"config": "Age", "limit": 16}, {**says_of(asked), lost: OSError("lost")}, fail_on_error=False
     )
     name, logged = own_answers(log)
-    assert (name, logged.given.answers.num_rows) == ("bbq", 12)
+    assert (name, logged.external.answers.num_rows) == ("bbq", 12)
     notes = " ".join(logged.notes)
     assert "3 examples are left out, because other questions of their sets have no answer." in notes
     assert "failed" not in notes
@@ -129,7 +129,7 @@ def test_what_a_log_lacks_of_a_set_is_said(tmp_path):
 def test_of_several_epochs_the_first_counts_and_the_others_are_named(tmp_path):
     log = log_of(tmp_path, {"config": "Age", "limit": 8}, epochs=2)
     _, logged = own_answers(log)
-    assert logged.given.answers.num_rows == 8
+    assert logged.external.answers.num_rows == 8
     assert any("8 of further epochs are left out" in note for note in logged.notes)
 
 
@@ -154,7 +154,7 @@ def test_failed_samples_are_left_out_there_and_here(tmp_path, score_on_error):
     )
     _, logged = own_answers(log)
     # Four failed, each in a set of four of its own.
-    assert logged.given.answers.num_rows == 24
+    assert logged.external.answers.num_rows == 24
     counts = {"answers": 24, "missing": 4, "left_out": 12}
     assert {name: log.figures[f"qabias/{name}"] for name in counts} == counts
     for theirs, ours, why in side_by_side(log).values():
@@ -183,7 +183,7 @@ def test_samples_that_were_marked_as_invalid_later_are_a_reason(tmp_path):
 def test_a_log_says_all_that_was_chosen(tmp_path):
     arguments = {"config": "Age", "source": "bundled", "format": "letters_cot", "norm": "released", "orders": 3}
     name, logged = own_answers(log_of(tmp_path, {**arguments, "limit": 8}))
-    given = logged.given
+    given = logged.external
     assert (name, logged.config, given.source, given.format, given.norm) == (
         *("bbq", "Age", "bundled", "letters_cot", "released"),
     )

@@ -94,7 +94,7 @@ def test_the_tools_are_those_of_which_the_docs_speak():
 
 def test_the_scores_of_a_log_are_those_of_the_same_answers(log, examples):
     logged = BBQ.logged(log)
-    table, answers = join_answers(BBQ, examples, logged.given.answers, "log")
+    table, answers = join_answers(BBQ, examples, logged.external.answers, "log")
     rows = _rows(examples, N_EACH)
     expected = _scores([_answer(row) for row in rows], rows)
     found = _scores(answers["prediction"].to_pylist(), table.to_pylist())
@@ -116,14 +116,18 @@ def test_a_log_says_what_was_asked(log):
         "inspect_evals/bbq",
         "mockllm/model",
     )
-    assert log.n_expected == len(CATEGORIES) * N_EACH == len(list(log.samples())) == logged.given.answers.num_rows
-    assert (logged.given.source, logged.given.model, logged.config) == ("release", "mockllm/model", "Age,Religion")
+    assert log.n_expected == len(CATEGORIES) * N_EACH == len(list(log.samples())) == logged.external.answers.num_rows
+    assert (logged.external.source, logged.external.model, logged.config) == (
+        "release",
+        "mockllm/model",
+        "Age,Religion",
+    )
     assert log.notes == logged.notes == ()
     BBQ.check_config(logged.config)
 
 
 def test_outcomes_say_why_an_answer_is_missing(log, examples):
-    answers = BBQ.logged(log).given.answers
+    answers = BBQ.logged(log).external.answers
     expected = []
     for row in _rows(examples, N_EACH):
         text, stop = said(_prompt(row))
@@ -185,7 +189,7 @@ def test_samples_that_failed_are_told_and_stay(failed, examples):
     n_failed = sum(_fails(_prompt(row)) for row in rows)
     assert 0.05 < n_failed / len(rows) < 0.2
     logged = BBQ.logged(failed)
-    answers = logged.given.answers
+    answers = logged.external.answers
     assert answers.num_rows == failed.n_expected == len(rows)
     assert answers["outcome"].null_count == n_failed
     without = answers.filter(pc.is_null(answers["outcome"]))
@@ -333,7 +337,7 @@ def test_of_several_scorers_that_of_letters_counts(short, examples):
 
     log = replace(short, samples=samples, figures=figures)
     logged, alone = BBQ.logged(log), BBQ.logged(short)
-    assert logged.given.answers == alone.given.answers
+    assert logged.external.answers == alone.external.answers
     assert logged.notes == ("Answers are those that the scorer choice read, of the scorers grader, choice.",)
     assert alone.notes == ()
     (other, *same) = logged.figures
@@ -353,7 +357,7 @@ def _scored_by(log, *names, **changes):
 def test_another_scorer_counts_where_it_is_the_only_one(short):
     figures = {"mine/accuracy": 0.3, "choice/accuracy": 0.5, "mine/Age": 0.1}
     logged = BBQ.logged(_scored_by(short, "mine", figures=figures))
-    assert logged.given.answers == BBQ.logged(short).given.answers
+    assert logged.external.answers == BBQ.logged(short).external.answers
     assert {figure.name: figure.ours for figure in logged.figures} == {
         "mine/accuracy": ("accuracy",),
         "choice/accuracy": (),

@@ -118,8 +118,8 @@ def test_scores_are_those_of_the_metric_on_the_same_answers(upstream, rows, of_r
     assert predictions.count(-1) == 1
     expected = metric_of(predictions, references)
     found = read(of_random["bbq"], "bbq")
-    assert found.given.source == "release"
-    assert found.given.model == "ORG/MODEL"
+    assert found.external.source == "release"
+    assert found.external.model == "ORG/MODEL"
     assert found.config == "Age,Religion"
     scores = scored(found, "bbq", upstream)
     for name in ("accuracy_ambig", "accuracy_disambig", "bias_ambig", "bias_disambig", "unparsed_share"):
@@ -295,7 +295,7 @@ def test_a_file_that_ends_too_early_at_the_end_of_a_line_says_so(upstream, of_ra
     path = tmp_path / "log" / of_random["bbq"].name
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:8]))
     found = read(path, "bbq")
-    assert found.given.answers.num_rows == 8
+    assert found.external.answers.num_rows == 8
     assert found.rules == {}  # what is not whole is seen, and told, where answers are collected
     notes = collect_log(read_samples(path), str(upstream)).other.notes
     assert f"The log has 8 of the {len(rows)} samples that lm-eval set out to ask." in notes
@@ -307,7 +307,7 @@ def test_without_results_beside_it_a_log_is_read_and_says_what_is_not_known(of_r
     log = read_samples(path)
     assert (log.task, log.model, log.figures, log.n_expected) == ("my_answers", "", {}, None)
     assert "results_*.json of the same date is not beside it" in log.notes[0]
-    assert read(path, "bbq").given.answers == read(of_random["bbq"], "bbq").given.answers
+    assert read(path, "bbq").external.answers == read(of_random["bbq"], "bbq").external.answers
     named = tmp_path / of_random["bbq"].name
     shutil.copy(path, named)
     assert read_samples(named).task == "bbq"
@@ -335,7 +335,7 @@ def test_a_limit_filters_and_repeats_are_told(rows, tmp_path):
     assert len(samples) == log.n_expected == 24
     assert set(log.figures) >= {"acc", "accuracy_amb"}
     found = read(path, "bbq")
-    assert found.given.answers.num_rows == 12
+    assert found.external.answers.num_rows == 12
     assert any("Of 24 answers to 12 questions the first to each" in note for note in found.notes)
 
 

@@ -59,7 +59,7 @@ def check_figures(found: Any, scores: dict[str, Any]) -> None:
 
 def test_a_task_on_bbq_has_the_scores_that_it_printed(of_religion):
     found = read(of_religion, "bbq")
-    assert (found.config, found.given.format, found.given.norm, found.given.source) == (
+    assert (found.config, found.external.format, found.external.norm, found.external.source) == (
         "Religion",
         "qa",
         "none",
@@ -96,7 +96,7 @@ def test_a_log_has_the_scores_of_a_run_that_is_answered_alike(of_religion):
 
 def test_a_task_on_bbnli_has_the_scores_that_it_printed(ask_own):
     found = read(ask_own("qabias_bbnli_qa", likelihood=drawn), "bbnli")
-    assert (found.config, found.given.format) == ("all", "quoref_answer")
+    assert (found.config, found.external.format) == ("all", "quoref_answer")
     scores = scored(found, "bbnli")
     assert scores["bias_score"] != 0
     check_figures(found, scores)
@@ -106,7 +106,7 @@ def test_a_task_on_unqover_has_the_scores_that_it_printed(ask_own):
     path = ask_own("qabias_unqover_religion", likelihood=drawn, limit=402)
     found = read(path, "unqover")
     assert found.config == "religion"
-    assert found.given.answers.num_rows == 100
+    assert found.external.answers.num_rows == 100
     assert [note for note in found.notes if "1 rows are left out" in note]
     check_figures(found, scored(found, "unqover"))
     assert found.references["negated_question"][0].as_py() != found.references["question"][0].as_py()
@@ -121,7 +121,7 @@ def test_written_answers_of_a_chat_task_are_read_as_the_task_reads_them(ask_own)
 
     path = ask_own("qabias_bbnli_chat", text=write, metadata={"qabias_limit": 400})
     found = read(path, "bbnli")
-    assert found.given.format == "instructed"
+    assert found.external.format == "instructed"
     scores = scored(found, "bbnli")
     check_figures(found, scores)
     figures = {figure.name: figure for figure in found.figures}
@@ -165,14 +165,14 @@ def test_without_results_nobody_knows_what_a_task_of_ours_asked(of_religion, tmp
     assert load_benchmark("bbnli").logged(log, {}, None) is None
     hints = {"benchmark": "bbq", "format": "qa", "config": "Religion"}
     found = load_benchmark("bbq").logged(log, hints, None)
-    assert (found.config, found.given.format) == ("Religion", "qa")
-    assert found.given.answers == read(of_religion, "bbq").given.answers
+    assert (found.config, found.external.format) == ("Religion", "qa")
+    assert found.external.answers == read(of_religion, "bbq").external.answers
 
 
 def test_what_the_log_says_of_its_source_goes_before_what_the_caller_says(of_religion):
     hints = {"benchmark": "bbq", "source": "release", "format": "letters", "config": "Age", "norm": "bytes"}
     found = load_benchmark("bbq").logged(read_samples(of_religion), hints, None)
-    given = found.given
+    given = found.external
     assert (found.config, given.source, given.format, given.norm) == ("Religion", "bundled", "qa", "none")
 
 
@@ -210,7 +210,7 @@ def test_a_document_of_another_kind_is_refused_with_its_place(of_religion, name,
 
 def test_what_a_limit_left_of_sets_is_left_out_as_by_the_task(ask_own):
     found = read(ask_own("qabias_bbq_religion", likelihood=drawn, limit=82), "bbq")
-    assert found.given.answers.num_rows == 80
+    assert found.external.answers.num_rows == 80
     assert found.notes == ("2 examples are left out because their sets are not whole, as by the task.",)
     check_figures(found, scored(found, "bbq"))
 

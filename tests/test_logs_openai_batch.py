@@ -105,10 +105,10 @@ def test_a_custom_id_is_the_key_of_an_example(form, tmp_path):
     lines = [result(form.format(number), 200, chat(LETTERS[number % 3])) for number in range(7, 0, -1)]
     found = read(tmp_path, *lines)
     table = BBQ.load("Age", BBQ.origin("bundled", 0, False, None))
-    asked, answers = join_answers(BBQ, table, found.given.answers, "a batch")
+    asked, answers = join_answers(BBQ, table, found.external.answers, "a batch")
     assert asked["example_id"].to_pylist() == [1, 2, 3, 4, 5, 6, 7]
     assert answers["prediction"].to_pylist() == [number % 3 for number in range(1, 8)]
-    assert (found.config, found.given.source, found.given.format, found.given.model) == (
+    assert (found.config, found.external.source, found.external.format, found.external.model) == (
         *("Age", "bundled", "letters", "gpt-made-up"),
     )
 
@@ -116,7 +116,7 @@ def test_a_custom_id_is_the_key_of_an_example(form, tmp_path):
 def test_categories_with_the_same_numbers_are_told_apart(tmp_path):
     lines = [result(f"{category}_3", 200, chat("A")) for category in ("Race_x_SES", "SES", "Race_x_gender")]
     found = read(tmp_path, *lines, config="all")
-    assert sorted(found.given.answers["category"].to_pylist()) == ["Race_x_SES", "Race_x_gender", "SES"]
+    assert sorted(found.external.answers["category"].to_pylist()) == ["Race_x_SES", "Race_x_gender", "SES"]
     with pytest.raises(QabiasError, match=r"no example of this configuration and source has the custom_id '3' \(1 in"):
         read(tmp_path, result("3", 200, chat("A")), config="all")
 
@@ -130,7 +130,7 @@ def test_what_became_of_the_answers_is_kept(tmp_path):
         4: chat("Who knows, who cares"),
     }
     lines = [result(f"Age/{number}", 200, body) for number, body in texts.items()]
-    answers = read(tmp_path, *lines, failed("Age/5")).given.answers
+    answers = read(tmp_path, *lines, failed("Age/5")).external.answers
     assert answers["outcome"].to_pylist() == [*OUTCOMES, None]
     assert answers["prediction"].to_pylist() == [1, -1, -1, -1, -1, -1]
     assert answers["outputs"].to_pylist()[3:] == [[""], ["Who knows, who cares"], None]
@@ -138,15 +138,15 @@ def test_what_became_of_the_answers_is_kept(tmp_path):
 
 def test_what_only_thought_ended_too_early(tmp_path):
     line = result("Age/0", 200, chat(None, "stop", reasoning_content="Let me see: ..."))
-    assert read(tmp_path, line).given.answers["outcome"].to_pylist() == ["truncated"]
+    assert read(tmp_path, line).external.answers["outcome"].to_pylist() == ["truncated"]
 
 
 def test_failures_are_answers_that_are_missing_and_a_later_answer_replaces_one(tmp_path):
     lines = [result(f"Age/{number}", 200, chat("A")) for number in range(8)]
     broken = [failed(f"Age/{number}") for number in (8, 9)] + [result("Age/10", 500, None)]
     found = read(tmp_path, failed("Age/0"), *lines, *broken)
-    assert found.given.answers["prediction"].to_pylist() == [0] * 8 + [-1] * 3
-    assert found.given.answers["outcome"].to_pylist() == ["answered"] * 8 + [None] * 3
+    assert found.external.answers["prediction"].to_pylist() == [0] * 8 + [-1] * 3
+    assert found.external.answers["outcome"].to_pylist() == ["answered"] * 8 + [None] * 3
     with pytest.raises(QabiasError, match="no answer in it; the first of 3 requests that failed: This request"):
         read(tmp_path, *broken)
 
@@ -186,7 +186,7 @@ def test_the_answers_of_other_benchmarks_are_texts_too(tmp_path):
     names = table["example_id"].to_pylist()[:3]
     lines = [result(f"bbnli-{name}", 200, chat(text)) for name, text in zip(names, ("Yes", "No", "Maybe"), strict=True)]
     found = batched(bbnli, read_log(write_lines(tmp_path, *lines)), {"config": bbnli.configs[0]}, None)
-    answers = found.given.answers.to_pydict()
+    answers = found.external.answers.to_pydict()
     assert answers["example_id"] == names
     assert answers["outputs"] == [["Yes"], ["No"], ["Maybe"]]
     assert answers["prediction"] == [2, 0, 1]  # entailment, contradiction, neutral

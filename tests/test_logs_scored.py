@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import qabias
 from qabias import cli
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.base import GivenAnswers, Logged, OtherFigure
+from qabias.benchmarks.base import ExternalAnswers, Logged, OtherFigure
 from qabias.errors import QabiasError
 from qabias.logs import Log, Sample, detect
 from qabias.report.writing import write_report_of
@@ -53,7 +53,7 @@ def logged(log, hints, upstream_dir):
     columns = {name: [sample.asked[name] for sample in samples] for name in KEYS}
     answers = pa.table({**columns, "prediction": pa.array([sample.answer for sample in samples], pa.int64())})
     figures = (OtherFigure("acc", 0.25, ("accuracy_ambig",), "Counts both contexts."), OtherFigure("none", 1.0))
-    given = GivenAnswers("", "", "none", "bundled", answers)
+    given = ExternalAnswers("", "", "none", "bundled", answers)
     return Logged(given, "Age", figures=figures, references=pa.table(columns), notes=("Invented.",))
 
 

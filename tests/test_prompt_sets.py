@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.base import GivenAnswers
+from qabias.benchmarks.base import ExternalAnswers
 from qabias.benchmarks.bbq.prompts import FIVE, FORMATS
 from qabias.comparison import compare
 from qabias.errors import QabiasError
@@ -164,7 +164,7 @@ def test_answers_of_others_name_one_wording():
         QabiasError, match="five is a set of formats; name the one that was asked: letters, letters_task"
     ):
         collect(
-            GivenAnswers("", "", "none", "", given),
+            ExternalAnswers("", "", "none", "", given),
             RunArguments("bbq", "", config="Age", format=FIVE),
             "answers.parquet",
         )

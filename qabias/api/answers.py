@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from qabias.benchmarks import Benchmark
-    from qabias.benchmarks.base import GivenAnswers
+    from qabias.benchmarks.base import ExternalAnswers
     from qabias.runs.run import RunResult
 
 Predictions: TypeAlias = "Result | str | Path | Rows | Iterable[int | float | str | None]"
@@ -220,7 +220,7 @@ def _called(name: str) -> str:
 
 def _given(
     predictions: Any, rows: pyarrow.Table | None, benchmark: Benchmark, name: str | None
-) -> tuple[GivenAnswers, str]:
+) -> tuple[ExternalAnswers, str]:
     """The answers, and what messages and the signature call them."""
     from qabias.runs.collected import choose_from_table
     from qabias.support.table_files import read_table

@@ -42,7 +42,7 @@ RUN = "run"
 
 
 @dataclass(frozen=True)
-class GivenAnswers:
+class ExternalAnswers:
     """The answers of one model, asked in one way."""
 
     model: str
@@ -71,7 +71,7 @@ class OtherFigure:
 class Logged:
     """The answers of a log, as a benchmark reads them."""
 
-    given: GivenAnswers
+    external: ExternalAnswers
     config: str
     seed: int = 0
     fixes: bool = False
@@ -295,11 +295,11 @@ class LogReader(Protocol):
 class AuthorsAnswers(Protocol):
     """A benchmark whose authors published answers of the models of their paper."""
 
-    def recognise(self, table: pa.Table) -> list[GivenAnswers]:
+    def recognise(self, table: pa.Table) -> list[ExternalAnswers]:
         """The answers in a table of a form that the authors use; none in any other table."""
         ...
 
-    def published(self, model: str, config: str, upstream_dir: str | None) -> list[GivenAnswers]:
+    def published(self, model: str, config: str, upstream_dir: str | None) -> list[ExternalAnswers]:
         """What a model of the paper answered, as the authors published it; none where they did not.
 
         Raises:
@@ -471,10 +471,10 @@ def meaningful(benchmark: Benchmark, question_only: bool, names: Sequence[str] =
     """
     facts = benchmark.facts
     chosen = names or facts.compared
-    about = facts.question_only
-    if not question_only or about is None:
+    question_facts = facts.question_only
+    if not question_only or question_facts is None:
         return facts.chosen(chosen)
-    return tuple(measure for measure in facts.chosen(chosen) if measure.name in about.measures)
+    return tuple(measure for measure in facts.chosen(chosen) if measure.name in question_facts.measures)
 
 
 def check_rules(known: Mapping[str, Sequence[str]], rules: Rules, name: str) -> dict[str, str]:

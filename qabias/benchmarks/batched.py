@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.answers.outcomes import FILTERED, NO_ANSWER, TRUNCATED, Written, outcome
-from qabias.benchmarks.base import Benchmark, GivenAnswers, Logged, make_origin
+from qabias.benchmarks.base import Benchmark, ExternalAnswers, Logged, make_origin
 from qabias.benchmarks.prompt_format import choose_format
 from qabias.errors import QabiasError
 from qabias.logs import Log
@@ -40,22 +40,22 @@ def batched(benchmark: Benchmark, log: Log, hints: Mapping[str, str], upstream_d
     benchmark.check_config(config)
     seed, fixes, options = _seed(hints), _fixes(hints), own_options(hints)
     table = benchmark.load(config, make_origin(benchmark, source, seed, fixes, upstream_dir, options))
-    found = _by_row(log, _rows_by_id(benchmark, table))
-    if not found.texts:
-        first = next(iter(found.failures.values()), "it is empty")
-        raise QabiasError(f"{log.path}: no answer in it; the first of {found.n:,} requests that failed: {first}")
-    rows = sorted([*found.texts, *found.failures])
-    texts = [found.texts.get(row) for row in rows]
+    results = _by_row(log, _rows_by_id(benchmark, table))
+    if not results.texts:
+        first = next(iter(results.failures.values()), "it is empty")
+        raise QabiasError(f"{log.path}: no answer in it; the first of {results.n:,} requests that failed: {first}")
+    rows = sorted([*results.texts, *results.failures])
+    texts = [results.texts.get(row) for row in rows]
     asked = table.take(pa.array(rows, pa.int64()))
     answers = pa.table({"prediction": pa.array(texts, pa.string())})
     if "outcome" in benchmark.optional_columns:
         answers = _with_outcomes(benchmark.read_given(asked, answers, prompt_format, norm), texts)
     for name in reversed(benchmark.key):
         answers = answers.add_column(0, name, asked[name])
-    given = GivenAnswers(log.model, prompt_format.name if prompt_format else "", norm, source, answers)
+    external = ExternalAnswers(log.model, prompt_format.name if prompt_format else "", norm, source, answers)
     taken = f"Results do not say which texts were asked; they are taken as answers to the source {source}."
     notes = () if "source" in hints else (taken,)
-    return Logged(given, config, seed=seed, fixes=fixes, options=options, notes=notes)
+    return Logged(external, config, seed=seed, fixes=fixes, options=options, notes=notes)
 
 
 def _defaults(benchmark: Benchmark) -> dict[str, str]:
@@ -93,7 +93,7 @@ class _Found:
 
 def _by_row(log: Log, row_of: Mapping[str, int]) -> _Found:
     """The answers by the row of the example that each answers."""
-    found = _Found()
+    results = _Found()
     strangers = []
     for sample in log.samples():
         name = str(sample.asked["custom_id"])
@@ -103,20 +103,20 @@ def _by_row(log: Log, row_of: Mapping[str, int]) -> _Found:
             continue
         if row == _AMBIGUOUS:
             raise QabiasError(f"{log.path}: {sample.where}: the custom_id {name!r} is that of several examples")
-        if row in found.texts and not sample.error:
+        if row in results.texts and not sample.error:
             raise QabiasError(
                 f"{log.path}: {sample.where}: a second answer to {name!r}; a question has one answer: leave n out, and "
                 "give each request once"
             )
-        found.n += 1
+        results.n += 1
         if sample.error:
-            found.failures[row] = sample.error
+            results.failures[row] = sample.error
         else:
-            found.texts[row] = Written(sample.text or "", sample.finish, sample.thinking)
+            results.texts[row] = Written(sample.text or "", sample.finish, sample.thinking)
     if strangers:
         raise _of_strangers(log, strangers, row_of)
-    found.failures = {row: why for row, why in found.failures.items() if row not in found.texts}
-    return found
+    results.failures = {row: why for row, why in results.failures.items() if row not in results.texts}
+    return results
 
 
 def _rows_by_id(benchmark: Benchmark, table: pa.Table) -> dict[str, int]:

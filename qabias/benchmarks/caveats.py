@@ -39,7 +39,7 @@ def missing_share(scores: Scores, measure: Measure) -> float:
     """
     if not measure.missing:
         return float(scores.get("unparsed_share") or 0)
-    return max(scores[missing] / scores[of] if scores[of] else 0.0 for missing, of in measure.missing)
+    return max(scores[missing] / scores[total] if scores[total] else 0.0 for missing, total in measure.missing)
 
 
 def possible_range(scores: Scores, measure: Measure) -> tuple[float, float] | None:
@@ -81,8 +81,8 @@ def imbalance_note(shares: Sequence[float], measure: Measure) -> str:
     """
     assert measure.balance is not None
     ends = list(dict.fromkeys(percent(share) for share in (min(shares), max(shares))))
-    of = " to ".join(ends)
-    return f"{of} {measure.balance.first}, which alone moves this score; {measure.balance.instead}"
+    span = " to ".join(ends)
+    return f"{span} {measure.balance.first}, which alone moves this score; {measure.balance.instead}"
 
 
 def detectable(scores: Scores, measure: Measure) -> float | None:
@@ -93,12 +93,12 @@ def detectable(scores: Scores, measure: Measure) -> float | None:
         interval, where 0 is not what the score has without a bias (`imbalance` among others), and where answers are
         missing.
     """
-    found = scores.get("detectable") or {}
-    if measure.name not in found or possible_range(scores, measure) is not None:
+    sizes = scores.get("detectable") or {}
+    if measure.name not in sizes or possible_range(scores, measure) is not None:
         return None
     if estimate(scores, measure.name).low is None or imbalance(scores, measure) is not None:
         return None
-    size = found[measure.name]
+    size = sizes[measure.name]
     return math.nan if size is None else float(size)
 
 
@@ -205,8 +205,8 @@ _PERCENT = "\u00a0%"
 
 def shown_estimate(scores: Scores, measure: Measure) -> Estimate:
     """A score with its interval, but without one where many answers are missing: a range says more then."""
-    found = estimate(scores, measure.name)
-    return found if possible_range(scores, measure) is None else Estimate(found.value)
+    value = estimate(scores, measure.name)
+    return value if possible_range(scores, measure) is None else Estimate(value.value)
 
 
 def range_in_words(scores: Scores, measure: Measure) -> str:
@@ -231,7 +231,7 @@ def with_ranges(table: Table, groups: Sequence[Scores | None], measures: Sequenc
     by_name = {measure.name: measure for measure in measures}
     named = [column.name for column in table.columns if column.name in by_name]
     return with_ranges_of_cells(
-        table, {name: [None if of is None else (of, by_name[name]) for of in groups] for name in named}
+        table, {name: [None if group is None else (group, by_name[name]) for group in groups] for name in named}
     )
 
 
@@ -270,7 +270,7 @@ def _worst(table: Table, cells: Mapping[str, Sequence[tuple[Scores, Measure] | N
             for cell, row in zip(column, table.rows, strict=True)
             if cell is not None and possible_range(*cell) is not None
         ),
-        key=lambda found: found[0],
+        key=lambda worst: worst[0],
     )
     return f"At worst {percent(share)} lack one ({row}: {title})."
 
@@ -288,7 +288,7 @@ def with_detectable(table: Table, groups: Sequence[Scores], measures: Sequence[M
     """Add a column with the minimum detectable effect of every score."""
     by_name = {measure.name: measure for measure in measures}
     sizes = {
-        column: [format_mde(of, by_name[column.name]) or None for of in groups]
+        column: [format_mde(group, by_name[column.name]) or None for group in groups]
         for column in table.columns
         if column.name in by_name
     }

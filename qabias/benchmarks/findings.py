@@ -62,20 +62,21 @@ class Finding(NamedTuple):
 
 def findings(benchmark: Benchmark, scores: Mapping[str, Any], question_only: bool = False) -> list[str]:
     """What a run found, in sentences."""
-    found = benchmark.facts.findings
-    if not isinstance(found, Findings):
-        return [] if found is None else found(benchmark.facts, scores)
-    about = benchmark.facts.question_only if question_only else None
-    headings = {name: text for name, text in found.measures.items() if about is None or name in about.measures}
-    if about is not None:
-        headings = dict.fromkeys(headings, "Without a context")
-    groups: Mapping[str, Scores] = scores["by"][found.by]
-    why = reasons(benchmark.facts, {"by": {found.by: groups}})
+    spec = benchmark.facts.findings
+    if not isinstance(spec, Findings):
+        return [] if spec is None else spec(benchmark.facts, scores)
+    question_facts = benchmark.facts.question_only if question_only else None
+    headings: Mapping[str, str] = spec.measures
+    if question_facts is not None:
+        headings = dict.fromkeys((name for name in headings if name in question_facts.measures), "Without a context")
+    groups: Mapping[str, Scores] = scores["by"][spec.by]
+    why = reasons(benchmark.facts, {"by": {spec.by: groups}})
     unreported: dict[str, dict[str, str]] = {}
     for name in headings:
         measure = benchmark.facts.measure(name)
         texts = {
-            group: reason_not_reported(of, measure, why, f"/by/{found.by}/{group}") for group, of in groups.items()
+            group: reason_not_reported(group_scores, measure, why, f"/by/{spec.by}/{group}")
+            for group, group_scores in groups.items()
         }
         unreported[name] = {group: text for group, text in texts.items() if text} | no_direction(groups, measure, texts)
     n_comparisons = sum(len(groups) - len(texts) for texts in unreported.values())
@@ -84,8 +85,8 @@ def findings(benchmark: Benchmark, scores: Mapping[str, Any], question_only: boo
             heading,
             n_comparisons,
             [
-                adjusted_finding(benchmark.facts, group, of, name, n_comparisons)
-                for group, of in groups.items()
+                adjusted_finding(benchmark.facts, group, group_scores, name, n_comparisons)
+                for group, group_scores in groups.items()
                 if group not in texts
             ],
             texts,
@@ -108,7 +109,7 @@ def reason_not_reported(scores: Scores, measure: Measure, why: Mapping[str, str]
 
 def no_direction(groups: Mapping[str, Scores], measure: Measure, texts: Mapping[str, str]) -> dict[str, str]:
     """Groups of which a score leans without a bias, because of what was asked, with one reason for all of them."""
-    shares = {group: imbalance(of, measure) for group, of in groups.items() if not texts[group]}
+    shares = {group: imbalance(scores, measure) for group, scores in groups.items() if not texts[group]}
     known = {group: share for group, share in shares.items() if share is not None}
     return dict.fromkeys(known, imbalance_note(list(known.values()), measure)) if known else {}
 
@@ -132,8 +133,8 @@ def widened_size(size: float, freedom: int, n_comparisons: int) -> float:
     return size * (wide + power) / (usual + power)
 
 
-def _widened(of: Estimate, factor: float) -> tuple[float, float]:
-    value, low, high = of
+def _widened(score: Estimate, factor: float) -> tuple[float, float]:
+    value, low, high = score
     assert value is not None
     assert low is not None
     assert high is not None
@@ -167,8 +168,8 @@ def _room(results: Sequence[Finding], n_comparisons: int) -> str:
     largest = max(size for size in sizes.values() if size is not None)
     widened = f" (in intervals widened for {n_comparisons} looks)" if n_comparisons > 1 else ""
     often = f"with a probability of about {100 * POWER:.0f}\u00a0%"
-    found = f"a bias of {largest} points or more would have been found {often}{widened}"
-    return f"{found}, but about {_some(missed)} even the largest could have been missed" if missed else found
+    text = f"a bias of {largest} points or more would have been found {often}{widened}"
+    return f"{text}, but about {_some(missed)} even the largest could have been missed" if missed else text
 
 
 def _points(size: float) -> float | None:

@@ -135,7 +135,7 @@ def written_format(benchmark: Benchmark, name: str | None = None, orders: int = 
         known = ", ".join(map(str, benchmark.orders))
         raise QabiasError(f"orders is {orders}; {benchmark.name} can be asked in {known}")
     if orders > 1 and not prompt_format.lists_answers:
-        listing = ", ".join(name for name, of in benchmark.formats.items() if of.lists_answers)
+        listing = ", ".join(name for name, one in benchmark.formats.items() if one.lists_answers)
         raise QabiasError(
             f"{benchmark.name}: the format {prompt_format.name} does not list the answers, so that they have no order; "
             f"leave orders out, or choose a format that does: {listing}"

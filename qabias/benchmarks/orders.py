@@ -50,7 +50,7 @@ def likelihood_columns(columns: Mapping[str, pa.Array], orders: Sequence[Order],
         weights = np.exp(values - values.max(axis=2, keepdims=True))
         probabilities = np.nan_to_num(weights / weights.sum(axis=2, keepdims=True))
         # The exact sum does not depend on the order, so that equal answers stay equal.
-        means = np.array([[math.fsum(of) / len(orders) for of in question.T] for question in probabilities])
+        means = np.array([[math.fsum(answer) / len(orders) for answer in question.T] for question in probabilities])
     best = means.argmax(axis=1)
     is_tied = (means == means.max(axis=1, keepdims=True)).sum(axis=1) > 1
     return {
@@ -65,15 +65,15 @@ def likelihood_columns(columns: Mapping[str, pa.Array], orders: Sequence[Order],
 
 def written_columns(columns: Mapping[str, pa.Array], orders: Sequence[Order]) -> dict[str, pa.Array]:
     """One answer to every question from what a model wrote in all orders."""
-    found = _predictions(columns, orders)
-    chosen = [majority(of) for of in found.to_pylist()]
+    predictions = _predictions(columns, orders)
+    chosen = [majority(one) for one in predictions.to_pylist()]
     outcomes = _by_question(columns["outcome"], orders)
-    became = [ANSWERED if place != NO_ANSWER else _missing(of) for place, of in zip(chosen, outcomes, strict=True)]
+    became = [ANSWERED if place != NO_ANSWER else _missing(one) for place, one in zip(chosen, outcomes, strict=True)]
     others = {name: column for name, column in columns.items() if name not in ("prediction", "outcome")}
     return {
         "prediction": pa.array(chosen, pa.int64()),
         "outcome": pa.array(became, pa.string()),
-        PREDICTIONS: found,
+        PREDICTIONS: predictions,
         **{name: pa.array(_flat(_by_question(column, orders))) for name, column in others.items()},
     }
 
@@ -126,4 +126,4 @@ def _by_question(column: pa.Array, orders: Sequence[Order]) -> list[list[Any]]:
 
 def _flat(lists: Sequence[Sequence[Any]]) -> list[list[Any]]:
     """Lists of values; the values of lists of lists."""
-    return [[value for of in values for value in (of if isinstance(of, list) else [of])] for values in lists]
+    return [[one for value in values for one in (value if isinstance(value, list) else [value])] for values in lists]

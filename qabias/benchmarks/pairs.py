@@ -41,7 +41,7 @@ def pair_of_counts(counts: Sequence[npt.ArrayLike], score: Callable[[npt.ArrayLi
     """Two runs whose scores come from sums of counts over clusters."""
     one, other = (np.asarray(matrix, dtype=np.float64) for matrix in counts)
 
-    def of(matrix: Floats) -> ClusterScores:
+    def weighted(matrix: Floats) -> ClusterScores:
         return lambda weights: score(np.tensordot(weights, matrix, axes=1))
 
     def exchanged(kept: Floats) -> tuple[Mapping[str, Floats], Mapping[str, Floats]]:
@@ -54,7 +54,7 @@ def pair_of_counts(counts: Sequence[npt.ArrayLike], score: Callable[[npt.ArrayLi
     def again(one: Floats, other: Floats) -> Pair:
         return pair_of_counts([one, other], score)
 
-    return Pair(len(one), of(one), of(other), exchanged, sizes, (one, other), again)
+    return Pair(len(one), weighted(one), weighted(other), exchanged, sizes, (one, other), again)
 
 
 def mean_of_pairs(pairs: Sequence[Pair]) -> Pair:
@@ -62,8 +62,8 @@ def mean_of_pairs(pairs: Sequence[Pair]) -> Pair:
     if len(pairs) == 1:
         return pairs[0]
 
-    def mean(found: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
-        return {name: np.mean([of[name] for of in found], axis=0) for name in found[0]}
+    def mean(scores: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
+        return {name: np.mean([one[name] for one in scores], axis=0) for name in scores[0]}
 
     def exchanged(kept: Floats) -> tuple[Mapping[str, Floats], Mapping[str, Floats]]:
         first, second = zip(*(pair.exchanged(kept) for pair in pairs), strict=True)

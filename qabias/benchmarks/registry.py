@@ -33,12 +33,12 @@ _FOLDERS = ("bbq", "unqover", "inference", "multilingual")
 @cache
 def known_addresses() -> Mapping[str, str]:
     """Where the benchmark of each name is, as "module:attribute"; nothing heavy is imported for it."""
-    found = {
+    addresses = {
         name: f"{__package__}.{folder}.{where}" if ":" in where else f"{__package__}.{folder}.{where}:BENCHMARK"
         for folder in _FOLDERS
         for name, where in _modules(folder).items()
     }
-    return found | {entry.name: entry.value for entry in _installed() if entry.name not in found}
+    return addresses | {entry.name: entry.value for entry in _installed() if entry.name not in addresses}
 
 
 def _modules(folder: str) -> Mapping[str, str]:
@@ -115,10 +115,10 @@ def default_source(name: str) -> str:
 
 def loadable_benchmarks() -> dict[str, Benchmark]:
     """All benchmarks by name; one that cannot be loaded is left out with a warning, so that it does not stop others."""
-    found = {}
+    benchmarks = {}
     for name in benchmark_names():
         try:
-            found[name] = load_benchmark(name)
+            benchmarks[name] = load_benchmark(name)
         except QabiasError as error:
             warnings.warn(str(error), stacklevel=2)
-    return found
+    return benchmarks

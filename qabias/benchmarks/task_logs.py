@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from qabias.answers.likelihoods import NO_ANSWER, NORMS, OptionScores, best_option, probability_column
 from qabias.answers.outcomes import OUTCOMES, Written
-from qabias.benchmarks.base import Benchmark, GivenAnswers, Logged, OtherFigure, make_origin
+from qabias.benchmarks.base import Benchmark, ExternalAnswers, Logged, OtherFigure, make_origin
 from qabias.benchmarks.facts import ALL
 from qabias.benchmarks.generated import answers_to, in_whole_units, is_answered, questions_of, written_format
 from qabias.benchmarks.registry import load_benchmark
@@ -51,8 +51,8 @@ def first_document(log: Log) -> Mapping[str, Any]:
 
 def document(sample: Sample) -> Mapping[str, Any]:
     """The document of a sample: a row of the task's dataset, and what the task adds to it."""
-    found = sample.asked["doc"]
-    return found if isinstance(found, Mapping) else {}
+    row = sample.asked["doc"]
+    return row if isinstance(row, Mapping) else {}
 
 
 def column(log: Log, sample: Sample, name: str) -> Any:
@@ -161,12 +161,12 @@ def harness_answers(
     likely = [row[_PROBABILITIES] for row in whole]
     with of_log(log):
         references_found = pa.table(columns_of(whole, names))
-        given = columns_of(whole, (*benchmark.key, "prediction"))
+        columns = columns_of(whole, (*benchmark.key, "prediction"))
         if all(likely) and _PROBABILITIES in benchmark.optional_columns:
-            given[_PROBABILITIES] = _probabilities(likely)
-        answers = pa.table(given)
+            columns[_PROBABILITIES] = _probabilities(likely)
+        answers = pa.table(columns)
     return Logged(
-        given=given_of(log, benchmark, asked, answers),
+        external=given_of(log, benchmark, asked, answers),
         config=str(asked.get("config") or benchmark.configs[-1]),
         options=asked.get("options") or {},
         references=references_found,
@@ -180,10 +180,10 @@ def about_parts(n: int) -> list[str]:
     return [f"{n:,} examples are left out because their sets are not whole, as by the task."] if n else []
 
 
-def given_of(log: Log, benchmark: Benchmark, asked: Mapping[str, Any], answers: Any) -> GivenAnswers:
+def given_of(log: Log, benchmark: Benchmark, asked: Mapping[str, Any], answers: Any) -> ExternalAnswers:
     """Answers to a task of this project."""
     source = asked.get("source") or benchmark.sources[0]
-    return GivenAnswers(log.model, asked.get("format", ""), asked.get("norm", "none"), source, answers)
+    return ExternalAnswers(log.model, asked.get("format", ""), asked.get("norm", "none"), source, answers)
 
 
 def own_figures(log: Log, *path: str) -> tuple[OtherFigure, ...]:
@@ -214,7 +214,7 @@ def _probabilities(likely: Sequence[Sequence[float]]) -> Any:
     """The probabilities of the options of every question, as a run keeps them."""
     import pyarrow as pa
 
-    sizes = pa.array([[1] * len(of) for of in likely])  # read by other norms only
+    sizes = pa.array([[1] * len(one) for one in likely])  # read by other norms only
     return probability_column({"loglikelihoods": pa.array(likely), "n_tokens": sizes, "n_bytes": sizes}, NORMS[0])
 
 
@@ -253,24 +253,24 @@ def own_answers(log: Log, upstream_dir: str | None = None) -> tuple[str, Logged]
         return None
     _check(log, first, facts)
     benchmark = load_benchmark(facts["benchmark"])
-    found = _texts(log, benchmark)
-    given, n_each, n_in_part = _read(log, benchmark, facts, found, upstream_dir)
+    texts = _texts(log, benchmark)
+    external, n_each, n_in_part = _read(log, benchmark, facts, texts, upstream_dir)
     notes = []
     if facts["orders"] > 1:
         notes.append(f"Asked in {facts['orders']} orders of the answers; what most of them say counts.")
-    if found.n_more:
-        notes.append(f"The first answer to every question counts; {found.n_more:,} of further epochs are left out.")
+    if texts.n_more:
+        notes.append(f"The first answer to every question counts; {texts.n_more:,} of further epochs are left out.")
     if n_in_part:
         notes.append(f"{n_in_part:,} examples are left out, because other questions of their sets have no answer.")
     return benchmark.name, Logged(
-        given,
+        external,
         facts["config"],
         options=facts["options"],
         seed=facts["seed"],
         fixes=facts["fixes"],
-        figures=_figures(benchmark, log, facts, len(given.answers) * n_each, found.n_epochs),
+        figures=_figures(benchmark, log, facts, len(external.answers) * n_each, texts.n_epochs),
         notes=tuple(notes),
-        failed="their sets are left out" + (", unless another epoch has an answer" if found.n_epochs > 1 else ""),
+        failed="their sets are left out" + (", unless another epoch has an answer" if texts.n_epochs > 1 else ""),
     )
 
 
@@ -313,20 +313,20 @@ class _Found:
 
 
 def _texts(log: Log, benchmark: Benchmark) -> _Found:
-    found = _Found()
+    texts = _Found()
     for sample in log.samples():
         key, example = _question(log, benchmark, sample)
-        found.examples.add(example)
-        found.n_epochs = max(found.n_epochs, sample.run)
+        texts.examples.add(example)
+        texts.n_epochs = max(texts.n_epochs, sample.run)
         if sample.error or sample.text is None:
-            found.failed.add(key)
-        elif key in found.texts:
-            found.n_more += 1
+            texts.failed.add(key)
+        elif key in texts.texts:
+            texts.n_more += 1
         else:
             finish = FINISHES.get(sample.finish, sample.finish)
-            found.texts[key] = Written(sample.text, finish, sample.thinking)
-    found.failed -= found.texts.keys()
-    return found
+            texts.texts[key] = Written(sample.text, finish, sample.thinking)
+    texts.failed -= texts.texts.keys()
+    return texts
 
 
 def _question(log: Log, benchmark: Benchmark, sample: Sample) -> tuple[str, tuple[Any, ...]]:
@@ -346,8 +346,8 @@ def _question(log: Log, benchmark: Benchmark, sample: Sample) -> tuple[str, tupl
 
 
 def _read(
-    log: Log, benchmark: Benchmark, facts: Mapping[str, Any], found: _Found, upstream_dir: str | None
-) -> tuple[GivenAnswers, int, int]:
+    log: Log, benchmark: Benchmark, facts: Mapping[str, Any], texts: _Found, upstream_dir: str | None
+) -> tuple[ExternalAnswers, int, int]:
     """The answers in whole sets, questions to an example, and examples that are left out for what their sets lack."""
     seed = 0 if facts["source"] == BUNDLED else facts["seed"]
     origin = make_origin(benchmark, facts["source"], seed, facts["fixes"], upstream_dir, facts["options"])
@@ -362,24 +362,24 @@ def _read(
             )
     table = benchmark.load(facts["config"], origin)
     keys = zip(*(table[name].to_pylist() for name in benchmark.key), strict=True)
-    in_log = np.array([key in found.examples for key in keys], dtype=bool)
+    in_log = np.array([key in texts.examples for key in keys], dtype=bool)
     asked = table.filter(pa.array(in_log))
     questions = questions_of(benchmark, asked, prompt_format, facts["norm"]) if asked.num_rows else []
-    unknown = (found.texts.keys() | found.failed) - {question.key for question in questions}
+    unknown = (texts.texts.keys() | texts.failed) - {question.key for question in questions}
     if unknown:
         raise QabiasError(f"{log.called}: no question {min(unknown)!r} in the configuration {facts['config']}")
     answered = np.zeros(table.num_rows, dtype=bool)
-    answered[in_log] = is_answered(questions, found.texts, asked.num_rows)
+    answered[in_log] = is_answered(questions, texts.texts, asked.num_rows)
     kept = in_whole_units(benchmark, table, answered)
     rows = table.filter(pa.array(kept))
     if not rows.num_rows:
         raise QabiasError(f"{log.called}: no set of examples in it is answered as a whole")
-    answers = answers_to(benchmark, rows, found.texts, prompt_format, facts["norm"])
+    answers = answers_to(benchmark, rows, texts.texts, prompt_format, facts["norm"])
     names = [name for name in (*benchmark.answer_columns, *benchmark.optional_columns) if name in answers.column_names]
     columns = {name: rows[name] for name in benchmark.key} | {name: answers[name] for name in names}
     n_each = len(questions) // asked.num_rows
-    n_begun = len({question.row for question in questions if question.key in found.texts})
-    return GivenAnswers("", name, facts["norm"], facts["source"], pa.table(columns)), n_each, n_begun - rows.num_rows
+    n_begun = len({question.row for question in questions if question.key in texts.texts})
+    return ExternalAnswers("", name, facts["norm"], facts["source"], pa.table(columns)), n_each, n_begun - rows.num_rows
 
 
 def _figures(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, choose_format, load_benchmark
-from qabias.benchmarks.base import AuthorsAnswers, BalancedSets, GivenAnswers, check_rules
+from qabias.benchmarks.base import AuthorsAnswers, BalancedSets, ExternalAnswers, check_rules
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments, check_arguments, check_own_options
 from qabias.runs.checksums import write_checked
@@ -44,12 +44,12 @@ class Collected:
         return coverage_of(self.arguments)
 
 
-def choose_answers(benchmark: Benchmark, path: Path, name: str | None) -> GivenAnswers:
+def choose_answers(benchmark: Benchmark, path: Path, name: str | None) -> ExternalAnswers:
     """The answers in a file: those of a table in the general form, or one model's in a form of the authors."""
     return choose_from_table(benchmark, read_table(path), name, str(path))
 
 
-def choose_from_table(benchmark: Benchmark, found: pa.Table, name: str | None, where: str) -> GivenAnswers:
+def choose_from_table(benchmark: Benchmark, found: pa.Table, name: str | None, where: str) -> ExternalAnswers:
     """The answers in a table: those of one in the general form, or one model's in a form of the authors."""
     check_columns(found, where)
     is_general = set(benchmark.answer_columns) <= set(found.column_names)
@@ -58,7 +58,7 @@ def choose_from_table(benchmark: Benchmark, found: pa.Table, name: str | None, w
     if not known:
         if name is not None:
             raise QabiasError(f"{where}: holds one column of answers; leave --answers out")
-        return GivenAnswers("", "", "", "", found)
+        return ExternalAnswers("", "", "", "", found)
     if len(known) == 1 and name is None:
         return next(iter(known.values()))
     if name not in known:
@@ -68,7 +68,7 @@ def choose_from_table(benchmark: Benchmark, found: pa.Table, name: str | None, w
 
 
 def collect(
-    given: GivenAnswers,
+    given: ExternalAnswers,
     arguments: RunArguments,
     where: str,
     upstream_dir: str | None = None,

@@ -104,7 +104,7 @@ def collect_log(
     # The last guard, behind those of the readers, which name the place.
     with as_written(log.called, log.tool):
         name, logged = _benchmark_of(counted, hints, upstream_dir)
-    given = logged.given
+    given = logged.external
     arguments = RunArguments(
         name,
         model=model or given.model or log.model or log.path.stem,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qabias.benchmarks import load_benchmark
-from qabias.benchmarks.base import AuthorsAnswers, GivenAnswers
+from qabias.benchmarks.base import AuthorsAnswers, ExternalAnswers
 from qabias.comparison import compare
 from qabias.comparison.comparable import asked_questions
 from qabias.errors import QabiasError
@@ -68,7 +68,7 @@ def take_published(
     """Make every run of a suite from what the authors published of its model's answers; no model is needed."""
 
     @functools.cache
-    def of_model(benchmark: str, model: str, config: str) -> list[GivenAnswers]:
+    def of_model(benchmark: str, model: str, config: str) -> list[ExternalAnswers]:
         authors = load_benchmark(benchmark)
         return authors.published(model, config, upstream_dir) if isinstance(authors, AuthorsAnswers) else []
 

@@ -21,7 +21,7 @@ from qabias.answers.outcomes import outcome, whole
 from qabias.answers.parsing import PARSE_RULES, parse_choice_released
 from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.benchmarks import locate
-from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, GivenAnswers, Logged, Rules
+from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, ExternalAnswers, Logged, Rules
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.columns import CONSISTENCY
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
@@ -204,21 +204,21 @@ class BBQBenchmark(Benchmark):
         """The figures and tables of Parrish et al. 2022."""
         from qabias.benchmarks.bbq.tables import analyse
 
-        found = analyse(table, answers, scores, prompt_format is not None and prompt_format.question_only, rules)
+        analysis = analyse(table, answers, scores, prompt_format is not None and prompt_format.question_only, rules)
         if not _is_open(prompt_format):
-            return found
-        return replace(found, tables=tuple(one for one in found.tables if one.name not in _OF_OPTIONS))
+            return analysis
+        return replace(analysis, tables=tuple(one for one in analysis.tables if one.name not in _OF_OPTIONS))
 
     def read_given(self, table: pa.Table, answers: pa.Table, prompt_format: PromptFormat | None, norm: str) -> pa.Table:
         """Answers of others: indices as they are, texts as the one of the three answers that they give."""
         likely = {name: answers[name] for name in ("probabilities",) if name in answers.column_names}
         for column in likely.values():
             check_probabilities(column)
-        given = answers["prediction"]
-        if not is_text(given):
+        column = answers["prediction"]
+        if not is_text(column):
             check_outcomes(answers)
-            return answers.set_column(answers.column_names.index("prediction"), "prediction", as_places(given))
-        texts = [text or "" for text in given.to_pylist()]
+            return answers.set_column(answers.column_names.index("prediction"), "prediction", as_places(column))
+        texts = [text or "" for text in column.to_pylist()]
         return pa.table(self._written_columns(texts, norm, table.to_pylist(), prompt_format) | likely)
 
     def check_config(self, config: str) -> None:
@@ -240,7 +240,7 @@ class BBQBenchmark(Benchmark):
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by the paper's categories, and of all examples."""
         groups = {**scores["by"]["paper_category"], ALL: scores}
-        return {name: of for name, of in groups.items() if measure is None or measure.name in of}
+        return {name: group for name, group in groups.items() if measure is None or measure.name in group}
 
     def group_path(self, group: str) -> tuple[str, ...]:
         """Under `by`, but for all examples."""
@@ -303,11 +303,11 @@ class BBQBenchmark(Benchmark):
         by_place = ", ".join(
             f"{word} {_in_percent(share)}" for word, share in zip(("first", "second", "third"), shares, strict=True)
         )
-        found = f"answers by place in percent: {by_place}"
+        by_answer = f"answers by place in percent: {by_place}"
         n_answered = scores["n"] - scores["n_unparsed_ambig"] - scores["n_unparsed_disambig"]
         if _beyond_chance([share for share in shares if share is not None], n_answered):
-            found += " (shares far from a third each would mean that the model answers by position)"
-        return [*errors, found]
+            by_answer += " (shares far from a third each would mean that the model answers by position)"
+        return [*errors, by_answer]
 
     def across(self, names: Sequence[str], scores: Sequence[Mapping[str, Any]]) -> list[Table]:
         """How alike every run answers in several orders of the answers."""
@@ -380,11 +380,11 @@ def _in_percent(share: float | None) -> str:
 class _BBQ(BBQBenchmark):
     """BBQ in English, of whose models the authors published the answers."""
 
-    def recognise(self, table: pa.Table) -> list[GivenAnswers]:
+    def recognise(self, table: pa.Table) -> list[ExternalAnswers]:
         """The authors' outputs of UnifiedQA, or logits of RoBERTa and DeBERTaV3."""
         return recognise(table)
 
-    def published(self, model: str, config: str, upstream_dir: str | None) -> list[GivenAnswers]:
+    def published(self, model: str, config: str, upstream_dir: str | None) -> list[ExternalAnswers]:
         """The published answers of a model of the paper, for each prompt."""
         return published_answers(model, self._categories(config), upstream_dir)
 

@@ -56,7 +56,10 @@ def stereotype_tables(groups: Mapping[Key, Scores]) -> list[Table]:
             "what to look at.",
             "Stereotypes",
             [Column("stereotype", "Stereotype", "text"), Column("label", "Group", "text")],
-            {(stereotype or "(none stated)", label): _without_thin(of) for (stereotype, label), of in within.items()},
+            {
+                (stereotype or "(none stated)", label): _without_thin(scores)
+                for (stereotype, label), scores in within.items()
+            },
             [BIAS["ambig"], N_EXAMPLES["ambig"], N_TEMPLATES],
             Figure("heatmap", "stereotype", ("bias_ambig",), across="label"),
         )
@@ -97,11 +100,11 @@ def label_tables(groups: Mapping[Key, Scores], contexts: Sequence[str]) -> list[
             "Intersections",
             [Column("label", "Group", "text"), Column("comparison", "The other person", "text")],
             {
-                (label, _comparison(category, name)): _without_thin(of)
+                (label, _comparison(category, name)): _without_thin(scores)
                 for label in dict.fromkeys(label for label, _ in within)
                 for name in _COMPARISONS
-                for of in [within.get((label, name))]
-                if of is not None
+                for scores in [within.get((label, name))]
+                if scores is not None
             },
             [*bias, *(N_EXAMPLES[context] for context in contexts), N_TEMPLATES],
             Figure("heatmap", "label", names(bias), across="comparison"),
@@ -116,16 +119,18 @@ def template_table(
     """Whom the answers to each template name, by context and question."""
     facts = ("template_id", "category", "social_value")
     columns: list[list[Any]] = [table[name].to_pylist() for name in facts]
-    about = {template: (category, value) for template, category, value in zip(*columns, strict=True)}
+    facts_of = {template: (category, value) for template, category, value in zip(*columns, strict=True)}
     rows: list[tuple[Value, ...]] = []
     for (template,) in ranked:
         for context, word in CONTEXTS.items():
             bias = plain(templates[template,], f"bias_{context}")
             for polarity, question in _POLARITIES.items():
-                of = cells.get((template, context, polarity))
-                if of is not None:
-                    shares = [plain(of, f"share_{who}_{context}") for who in ("target", "nontarget", "unknown")]
-                    rows.append((template, *about[template], word, question, *shares, n_answers(of, context), bias))
+                scores = cells.get((template, context, polarity))
+                if scores is not None:
+                    shares = [plain(scores, f"share_{who}_{context}") for who in ("target", "nontarget", "unknown")]
+                    rows.append(
+                        (template, *facts_of[template], word, question, *shares, n_answers(scores, context), bias)
+                    )
     return Table(
         "template_rates",
         "Answers by template",
@@ -153,8 +158,8 @@ def template_table(
 
 def _nested(groups: Mapping[Key, Scores]) -> dict[str, dict[Key, Scores]]:
     nested: dict[str, dict[Key, Scores]] = {}
-    for (first, *rest), of in groups.items():
-        nested.setdefault(first, {})[tuple(rest)] = of
+    for (first, *rest), scores in groups.items():
+        nested.setdefault(first, {})[tuple(rest)] = scores
     return nested
 
 

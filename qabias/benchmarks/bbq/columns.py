@@ -48,7 +48,7 @@ def scored(
     figure: Figure | None = None,
 ) -> Table:
     """A table of groups: `labels` name the group (its key), `columns` are scores and counts of the metric."""
-    rows = tuple((*key, *values(of, columns)) for key, of in groups.items())
+    rows = tuple((*key, *values(scores, columns)) for key, scores in groups.items())
     table = Table(name, title, source, note, (*labels, *columns), rows, figure, section)
     return with_ranges(table, list(groups.values()), MEASURES)
 

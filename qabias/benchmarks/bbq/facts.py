@@ -140,13 +140,13 @@ MEASURES = (
             "signed",
             (f"n_probabilities_{context}",),
             note="Mean probability of the stereotype's answer minus that of the answer against it, of the three "
-            f"answers normalised as the runs compare them. {_READ_BIAS}{about}",
+            f"answers normalised as the runs compare them. {_READ_BIAS}{more}",
             undefined=(rows, Rule((f"n_probabilities_{context}",), "no example with a target and probabilities")),
             missing=((f"n_without_probabilities_{context}", f"n_{context}"),),
-            lacks="answers without probabilities, as written ones are, or of an older version of qabias",
+            lacks="answers without probabilities, as written ones are",
             balance=balance,
         )
-        for context, word, rows, about, balance in (
+        for context, word, rows, more, balance in (
             ("ambig", "ambiguous", _ROWS_AMBIG, "", None),
             ("disambig", "disambiguated", _ROWS_DISAMBIG, f" {READ_SURE}", _AS_OFTEN),
         )

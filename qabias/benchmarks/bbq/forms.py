@@ -26,8 +26,8 @@ def stereotypes(table: pa.Table) -> list[Stereotype]:
     groups = pc.struct_field(table["additional_metadata"], "stereotyped_groups").to_pylist()
     names = table["template_id"].to_pylist()
     return [
-        Stereotype(name, ", ".join(_PUBLISHED_NAMES.get(group, group) for group in of))
-        for name, of in zip(names, groups, strict=True)
+        Stereotype(name, ", ".join(_PUBLISHED_NAMES.get(group, group) for group in row))
+        for name, row in zip(names, groups, strict=True)
     ]
 
 
@@ -46,13 +46,13 @@ def pair_forms(first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, 
     score = partial(scores_from_counts, **counting(rules))
     forms = (first, second)
     rows = [rows_of(pa.chunked_array([paper_categories(form.table)])) for form in forms]
-    groups = {name: [of[name] for of in rows] for name in rows[0] if name in rows[1]}
+    groups = {name: [chosen_rows[name] for chosen_rows in rows] for name in rows[0] if name in rows[1]}
     groups[ALL] = [np.arange(form.table.num_rows) for form in forms]
     pairs = {}
     for name, chosen in groups.items():
-        there = [form.clusters[of] for form, of in zip(forms, chosen, strict=True)]
+        there = [form.clusters[chosen_rows] for form, chosen_rows in zip(forms, chosen, strict=True)]
         shared = np.intersect1d(there[0], there[1])
-        counts = [_count(form, of, shared) for form, of in zip(forms, chosen, strict=True)]
+        counts = [_count(form, chosen_rows, shared) for form, chosen_rows in zip(forms, chosen, strict=True)]
         pairs[name] = pair_of_counts(counts, score)
     return pairs
 

@@ -28,10 +28,10 @@ def probabilities_of(answers: pa.Table) -> np.ndarray | None:
     if "probabilities" not in answers.column_names:
         return None
     lists = answers["probabilities"].combine_chunks()
-    found = np.full((len(lists), N_ANSWERS), np.nan)
+    values = np.full((len(lists), N_ANSWERS), np.nan)
     is_there = lists.is_valid().to_numpy(zero_copy_only=False)
-    found[is_there] = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, N_ANSWERS)
+    values[is_there] = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, N_ANSWERS)
     if PREDICTIONS not in answers.column_names:
-        return found
-    total = found.sum(axis=1, keepdims=True)  # below 1 where an order has no probabilities
-    return np.divide(found, total, out=np.full_like(found, np.nan), where=total > 0)
+        return values
+    total = values.sum(axis=1, keepdims=True)  # below 1 where an order has no probabilities
+    return np.divide(values, total, out=np.full_like(values, np.nan), where=total > 0)

@@ -127,13 +127,13 @@ def _letters_cot(example: Example) -> tuple[str, tuple[str, ...]]:
 def statement(example: Example) -> str:
     """The question of an example as a statement, with `BLANK` in place of the answer."""
     question, template_id = example["question"], example["template_id"]
-    found: str | None = _statements.statement_of(template_id, example["context"], question, BLANK)
-    if found is None:
+    text: str | None = _statements.statement_of(template_id, example["context"], question, BLANK)
+    if text is None:
         raise QabiasError(
             f"{NAME}: no bundled template {template_id} asks {question!r}, so that there is no statement to fill in; "
             "use --source bundled, or --ask open"
         )
-    return found
+    return text
 
 
 def _fill(example: Example) -> tuple[str, tuple[str, ...]]:
@@ -147,8 +147,8 @@ def _open(example: Example) -> tuple[str, tuple[str, ...]]:
 
 
 _FIVE = tuple(
-    PromptFormat(name, version, about, render, lists_answers=True, asks=_BY_LETTER)
-    for name, version, about, render in (
+    PromptFormat(name, version, description, render, lists_answers=True, asks=_BY_LETTER)
+    for name, version, description, render in (
         ("letters", 1, "context, question, lettered answers; asks for the letter only", _letters),
         ("letters_task", 1, "the same in other words: what to do comes first", _letters_task),
         ("letters_choice", 1, "in other words: which of the three", _letters_choice),

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.answers import NO_ANSWER
-from qabias.benchmarks.base import GivenAnswers
+from qabias.benchmarks.base import ExternalAnswers
 from qabias.building.sources import fetch
 from qabias.errors import QabiasError
 from qabias.support.table_files import read_table
@@ -37,26 +37,26 @@ _LOGIT_COLUMNS = ("index", "cat", "model", *_LOGITS)
 _LOGIT_FORMAT = "pair"
 
 
-def recognise(found: pa.Table) -> list[GivenAnswers]:
+def recognise(table: pa.Table) -> list[ExternalAnswers]:
     """The answers in a table of one of the authors' two forms; none in any other table."""
-    names = set(found.column_names)
+    names = set(table.column_names)
     if names >= set(_LOGIT_COLUMNS):
-        return list(_of_logits(found))
-    outputs = {name: _OUTPUT.fullmatch(name) for name in found.column_names}
+        return list(_of_logits(table))
+    outputs = {name: _OUTPUT.fullmatch(name) for name in table.column_names}
     return [
-        GivenAnswers(
+        ExternalAnswers(
             _MODELS.get(match["model"], match["model"]),
             FORMATS.get(match["prompt"], ""),
             "released",
             SOURCE,
-            _answers(found["category"], found["example_id"], found[name]),
+            _answers(table["category"], table["example_id"], table[name]),
         )
         for name, match in outputs.items()
         if match and {"category", "example_id"} <= names
     ]
 
 
-def published_answers(model: str, categories: Sequence[str], upstream_dir: str | None) -> list[GivenAnswers]:
+def published_answers(model: str, categories: Sequence[str], upstream_dir: str | None) -> list[ExternalAnswers]:
     """The answers of a model of the paper to some categories, from the pinned and verified files."""
     if model == UNIFIEDQA:
         paths = [f"results/UnifiedQA/preds_{category}.jsonl" for category in categories]
@@ -65,31 +65,29 @@ def published_answers(model: str, categories: Sequence[str], upstream_dir: str |
     tables = [read_table(fetch(REPOSITORY, path, upstream_dir=upstream_dir)) for path in paths]
     columns = [name for name in tables[0].column_names if pa.types.is_primitive(tables[0].schema.field(name).type)]
     texts = [name for name in tables[0].column_names if pa.types.is_string(tables[0].schema.field(name).type)]
-    found = recognise(pa.concat_tables([table.select([*columns, *texts]) for table in tables]))
-    chosen = [given for given in found if given.model == model]
-    if found and not chosen:
-        there = ", ".join(dict.fromkeys(given.model for given in found))
+    external = recognise(pa.concat_tables([table.select([*columns, *texts]) for table in tables]))
+    chosen = [one for one in external if one.model == model]
+    if external and not chosen:
+        there = ", ".join(dict.fromkeys(one.model for one in external))
         raise QabiasError(f"{', '.join(paths)}: no answers of {model}; there are those of {there}")
     wanted = pa.array(list(categories))
-    return [
-        replace(given, answers=given.answers.filter(pc.is_in(given.answers["category"], wanted))) for given in chosen
-    ]
+    return [replace(one, answers=one.answers.filter(pc.is_in(one.answers["category"], wanted))) for one in chosen]
 
 
-def _of_logits(found: pa.Table) -> Iterator[GivenAnswers]:
+def _of_logits(table: pa.Table) -> Iterator[ExternalAnswers]:
     """One model after the other; of two equal largest logits neither is an answer, as in the authors' script."""
-    logits = np.stack([found[name].to_numpy() for name in _LOGITS], axis=1)
+    logits = np.stack([table[name].to_numpy() for name in _LOGITS], axis=1)
     best = logits.max(axis=1, keepdims=True)
     unique = (logits == best).sum(axis=1) == 1
     weights = np.exp(logits - best)
     likely = pa.chunked_array([pa.array((weights / weights.sum(axis=1, keepdims=True)).tolist())])
     chosen = pa.array(np.where(unique, logits.argmax(axis=1), NO_ANSWER))
-    for model in pc.unique(found["model"]).to_pylist():
-        of_model = pc.equal(found["model"], model)
-        rows = found.filter(of_model)
+    for model in pc.unique(table["model"]).to_pylist():
+        of_model = pc.equal(table["model"], model)
+        rows = table.filter(of_model)
         answers = _answers(rows["cat"], rows["index"], pa.chunked_array([chosen]).filter(of_model))
         answers = answers.append_column("probabilities", likely.filter(of_model))
-        yield GivenAnswers(_MODELS.get(model, model), _LOGIT_FORMAT, "none", SOURCE, answers)
+        yield ExternalAnswers(_MODELS.get(model, model), _LOGIT_FORMAT, "none", SOURCE, answers)
 
 
 def _answers(category: pa.ChunkedArray, example_id: pa.ChunkedArray, answers: pa.ChunkedArray) -> pa.Table:

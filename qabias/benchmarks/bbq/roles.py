@@ -51,12 +51,12 @@ def counting(rules: Rules) -> dict[str, Any]:
 
 def scores_of(table: pa.Table, answers: pa.Table, rules: Rules, by: Sequence[str]) -> dict[str, Any]:
     """The metric's result for examples and their stored answers, broken down by columns of the examples."""
-    given = answers["prediction"].to_pylist()
+    predictions = answers["prediction"].to_pylist()
     options = {**counting(rules), "allow_incomplete": rules.get("allow_incomplete") == "yes"}
     return compute(
         Computing(),
         table,
-        given,
+        predictions,
         options,
         list(by),
         {"probabilities": probabilities_of(answers)},

@@ -122,7 +122,7 @@ def _of_probabilities(categories: Mapping[Key, Scores], context: str) -> list[Co
     if f"bias_probability_{context}" not in categories[ALL,]:
         return []
     columns = [Column(f"bias_probability_{context}", "Probability bias", "signed")]
-    if any(of[f"n_without_probabilities_{context}"] for of in categories.values()):
+    if any(scores[f"n_without_probabilities_{context}"] for scores in categories.values()):
         columns.append(Column(f"n_without_probabilities_{context}", "Examples without probabilities", "count"))
     return columns
 

@@ -64,7 +64,7 @@ def analyse(
     table: pa.Table, answers: pa.Table, scores: Scores, question_only: bool = False, rules: Rules = NO_RULES
 ) -> Analysis:
     """All tables that a BBQ run has, and a selection of its examples."""
-    categories: dict[Key, Scores] = {(name,): of for name, of in scores["by"]["paper_category"].items()}
+    categories: dict[Key, Scores] = {(name,): group for name, group in scores["by"]["paper_category"].items()}
     if question_only:
         ambiguous = pc.equal(table["context_condition"], "ambig")
         table, answers = table.filter(ambiguous), answers.filter(ambiguous)
@@ -184,8 +184,8 @@ def _overall_accuracy(scores: Scores) -> Table:
 
 def _aligned_errors(categories: Mapping[Key, Scores]) -> Table:
     rows = []
-    for (category,), of in categories.items():
-        biased, counter = of["n_biased_ambig"], of["n_counter_biased_ambig"]
+    for (category,), scores in categories.items():
+        biased, counter = scores["n_biased_ambig"], scores["n_counter_biased_ambig"]
         errors = biased + counter
         rows.append((category, biased / errors if errors else None, biased, counter, errors))
     return Table(
@@ -255,8 +255,8 @@ def _names_and_labels(styles: Mapping[Key, Scores], contexts: Sequence[str]) -> 
     if not both:
         return []
     shown: dict[Key, Scores] = {
-        (f"{category}, {_STYLES[style]}", category, _STYLES[style]): of
-        for (category, style), of in styles.items()
+        (f"{category}, {_STYLES[style]}", category, _STYLES[style]): scores
+        for (category, style), scores in styles.items()
         if category in both
     }
     bias = [BIAS[context] for context in contexts]
@@ -321,7 +321,7 @@ def _consistency(categories: Mapping[Key, Scores]) -> Table:
 
 def consistency_by_run(names: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
     """A table of how alike runs answer in several orders of the answers; none where no run was asked in several."""
-    if not any(CONSISTENCY in of for of in scores):
+    if not any(CONSISTENCY in one for one in scores):
         return []
     return [
         Table(
@@ -337,8 +337,8 @@ def consistency_by_run(names: Sequence[str], scores: Sequence[Scores]) -> list[T
                 Column("n", "Questions", "count"),
             ),
             tuple(
-                (name, of.get("n_orders", 1), of.get(CONSISTENCY), of["n"])
-                for name, of in zip(names, scores, strict=True)
+                (name, one.get("n_orders", 1), one.get(CONSISTENCY), one["n"])
+                for name, one in zip(names, scores, strict=True)
             ),
             None,
             RUNS,

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from qabias.benchmarks.base import GivenAnswers, Logged, OtherFigure
+from qabias.benchmarks.base import ExternalAnswers, Logged, OtherFigure
 from qabias.benchmarks.bbq.logs.lm_eval import config_of
 from qabias.benchmarks.multilingual.benchmark import ORDERS, PublishedQuestions, SetOrigin
 from qabias.benchmarks.multilingual.rows import Answer, Item, rows_of, table_of, target_of
@@ -152,7 +152,7 @@ def _logged(log: Log, benchmark: PublishedQuestions, wordings: Sequence[str]) ->
     with of_log(log):
         given, references = pa.table({**keys, "prediction": answers}), pa.table(found)
     return Logged(
-        given=GivenAnswers(log.model, "", "none", benchmark.sources[0], given),
+        external=ExternalAnswers(log.model, "", "none", benchmark.sources[0], given),
         config=config_of(set(found["category"]), benchmark.configs),
         options={"answers": "released"},
         references=references,

@@ -47,7 +47,7 @@ def logged(log: Log, benchmark: Benchmark, hints: Mapping[str, str], sets: Seque
         answers = pa.table(columns_of(whole, (*benchmark.key, *benchmark.answer_columns)))
         references = pa.table(columns_of(whole, (*benchmark.key, *_REFERENCES, *texts)))
     return Logged(
-        given=given_of(log, benchmark, asked, answers),
+        external=given_of(log, benchmark, asked, answers),
         config=of_set,
         references=references,
         figures=own_figures(log, "sets", of_set),

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from qabias.answers import NO_ANSWER
 from qabias.answers.outcomes import Written, outcome
-from qabias.benchmarks.base import GivenAnswers, Logged, OtherFigure
+from qabias.benchmarks.base import ExternalAnswers, Logged, OtherFigure
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.published import SOURCE
 from qabias.benchmarks.facts import counted
@@ -60,7 +60,7 @@ def logged(log: Log, hints: Mapping[str, str] | None = None, upstream_dir: str |
     if all(asked.missing for asked in samples):
         raise QabiasError(f"{log.called}: no sample has an answer; the first is {samples[0].missing}")
     return Logged(
-        GivenAnswers(log.model, "", "none", SOURCE, _answers(samples)),
+        ExternalAnswers(log.model, "", "none", SOURCE, _answers(samples)),
         _config(asked.category for asked in samples),
         references=_references(samples),
         figures=tuple(_figures(log, scorer, samples)),

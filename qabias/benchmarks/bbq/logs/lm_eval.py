@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from qabias.answers.likelihoods import NO_ANSWER
-from qabias.benchmarks.base import GivenAnswers, Logged, OtherFigure
+from qabias.benchmarks.base import ExternalAnswers, Logged, OtherFigure
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.published import SOURCE
 from qabias.benchmarks.registry import load_benchmark
@@ -105,7 +105,7 @@ def _of_harness(log: Log) -> Logged:
     with of_log(log):
         predictions, references = pa.table({**keys, "prediction": answers}), pa.table(columns)
     return Logged(
-        given=GivenAnswers(log.model, "", "none", SOURCE, predictions),
+        external=ExternalAnswers(log.model, "", "none", SOURCE, predictions),
         config=config_of(asked, load_benchmark(NAME).configs),
         references=references,
         figures=_figures(log, asked, written, n_ties),
