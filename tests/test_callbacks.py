@@ -20,8 +20,8 @@ import qabias
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.callbacks import BiasCallback
 from qabias.callbacks.drawing import draw_curve
-from qabias.callbacks.points import chosen_measures, point_of
-from qabias.callbacks.untouched import untouched
+from qabias.callbacks.measuring import chosen_measures, point_of
+from qabias.callbacks.preserve_state import preserve_state
 from qabias.errors import QabiasError
 
 from .conftest import ROOT
@@ -166,7 +166,7 @@ def random_states():
 
 
 def use_and_fail(network):
-    with untouched(network), torch.inference_mode():
+    with preserve_state(network), torch.inference_mode():
         assert not any(module.training for module in network.modules())
         network[0](torch.ones(7))
         random.random(), np.random.random(), torch.rand(1)  # noqa: NPY002
@@ -204,7 +204,7 @@ def test_the_random_numbers_of_all_devices_are_put_back(monkeypatch):
         (torch.mps, "set_rng_state", of_mps.append),
     ):
         monkeypatch.setattr(module, name, replacement)
-    with untouched(torch.nn.Linear(1, 1)):
+    with preserve_state(torch.nn.Linear(1, 1)):
         states.update({0: torch.tensor([7]), 1: torch.tensor([8])})
         of_mps.append(torch.tensor([9]))
     assert {device: state.item() for device, state in states.items()} == {0: 1, 1: 2}
@@ -214,7 +214,7 @@ def test_the_random_numbers_of_all_devices_are_put_back(monkeypatch):
 def test_an_optimizer_with_modes_of_its_own_is_asked_to_evaluate():
     modes = []
     optimizer = SimpleNamespace(eval=lambda: modes.append("eval"), train=lambda: modes.append("train"))
-    with untouched(torch.nn.Linear(1, 1), optimizer):
+    with preserve_state(torch.nn.Linear(1, 1), optimizer):
         assert modes == ["eval"]
     assert modes == ["eval", "train"]
 

@@ -17,9 +17,8 @@ from qabias.api.result import Result
 from qabias.api.running import OptionValue, option_text, upstream
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.callbacks.drawing import draw_curve
-from qabias.callbacks.measuring import Measurements, earlier_scores
-from qabias.callbacks.points import chosen_measures, named_measures, point_of
-from qabias.callbacks.untouched import untouched
+from qabias.callbacks.measuring import Measurements, chosen_measures, earlier_scores, named_measures, point_of
+from qabias.callbacks.preserve_state import preserve_state
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel
 from qabias.models.memory import from_memory
@@ -171,7 +170,7 @@ class BiasCallback(TrainerCallback):
     # What the trainer calls.
 
     def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Check everything that can be checked before the first step, and measure where a curve begins."""
         same = [
@@ -183,8 +182,8 @@ class BiasCallback(TrainerCallback):
             raise QabiasError(f"two callbacks log under the name {self.name!r}; give one of them another, name=...")
         self._folders, self._points, self.failures = {}, {}, {}
         processes = _processes(args)
-        with untouched(given["model"], given.get("optimizer")):
-            _, question, _ = self._measurements.question_of(self._loaded(given["model"]))
+        with preserve_state(kwargs["model"], kwargs.get("optimizer")):
+            _, question, _ = self._measurements.question_of(self._loaded(kwargs["model"]))
         assert question.prompt_format is not None
         self._question_only = question.prompt_format.question_only
         chosen_measures(self._benchmark, self._names, self._question_only)
@@ -192,25 +191,27 @@ class BiasCallback(TrainerCallback):
             for step, folder in processes.on_first(lambda: self._measurements.earlier(state.global_step)).items():
                 self._keep(step, folder, earlier_scores(folder))
         if self._at_start:
-            self._measure(args, state, control, given)
+            self._measure(args, state, control, kwargs)
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any) -> None:
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Measure every so many steps, and after the last one."""
         if self._every == "save":
             return
         if state.global_step % self._every == 0 or state.global_step >= state.max_steps:
-            self._try(args, state, control, given)
+            self._try(args, state, control, kwargs)
 
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any) -> None:
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Measure what has just been saved, where that is asked for."""
         if self._every == "save":
-            self._try(args, state, control, given)
+            self._try(args, state, control, kwargs)
 
-    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any) -> None:
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
         """Write the tables of all measurements."""
         if not state.is_world_process_zero:
             return
-        with untouched(given["model"]):
+        with preserve_state(kwargs["model"]):
             for step, folder in self._folders.items():
                 try:
                     self._measurements.complete(folder)
@@ -271,11 +272,11 @@ class BiasCallback(TrainerCallback):
     # Measuring.
 
     def _try(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, given: Mapping[str, Any]
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, kwargs: Mapping[str, Any]
     ) -> None:
         """Measure; what goes wrong is a warning, because a training of days is worth more than one point of a curve."""
         try:
-            self._measure(args, state, control, given)
+            self._measure(args, state, control, kwargs)
         except Exception as error:
             self.failures[state.global_step] = f"{type(error).__name__}: {error}"
             _log.warning(
@@ -286,13 +287,13 @@ class BiasCallback(TrainerCallback):
             )
 
     def _measure(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, given: Mapping[str, Any]
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, kwargs: Mapping[str, Any]
     ) -> None:
         if state.global_step in self._points:
             return
-        model = given["model"]
+        model = kwargs["model"]
         processes = _processes(args)
-        with untouched(model, given.get("optimizer")):
+        with preserve_state(model, kwargs.get("optimizer")):
             with processes.together():
                 loaded = self._loaded(model)
             folder, scores = self._measurements.measure(state.global_step, loaded, processes)
@@ -319,14 +320,14 @@ class BiasCallback(TrainerCallback):
 
 def _refuse_sharded(trainer: Trainer) -> None:
     """Refuse a trainer whose processes hold a share of the weights each."""
-    found = None
+    method = None
     if trainer.is_fsdp_enabled or getattr(trainer, "is_fsdp_xla_enabled", False):
-        found = "FSDP"
+        method = "FSDP"
     elif trainer.is_deepspeed_enabled:
         plugin = trainer.accelerator.state.deepspeed_plugin
-        found = "DeepSpeed ZeRO-3" if plugin.zero_stage == 3 else None
-    if found:
-        raise QabiasError(f"{found} shares the weights out over the processes, so that none can be asked; {_INSTEAD}")
+        method = "DeepSpeed ZeRO-3" if plugin.zero_stage == 3 else None
+    if method:
+        raise QabiasError(f"{method} shares the weights out over the processes, so that none can be asked; {_INSTEAD}")
 
 
 def _processes(args: TrainingArguments) -> Processes:

@@ -90,7 +90,7 @@ def _kind(point: _Point, failed: Collection[int]) -> str:
 
 def _extent(values: Sequence[float]) -> tuple[float, float]:
     low, high = min(values), max(values)
-    return (low, high) if low < high else (low, low + 0.1)
+    return low, max(high, low + 0.001)
 
 
 def _defined(points: Sequence[_Point]) -> Iterator[list[_Point]]:

@@ -1,17 +1,21 @@
-"""The same questions put to a model again and again while it is trained."""
+"""The same questions put to a model again and again while it is trained, and what they give as numbers for loggers."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qabias.benchmarks import load_benchmark
+from qabias.benchmarks import Benchmark, load_benchmark
+from qabias.benchmarks.base import meaningful, parts
+from qabias.benchmarks.caveats import missing_share, possible_range
+from qabias.benchmarks.facts import Measure
 from qabias.errors import QabiasError
 from qabias.models.loading import LoadedModel
 from qabias.runs.arguments import Machine, RunArguments
@@ -28,6 +32,11 @@ from qabias.runs.question import Question, load_examples
 from qabias.runs.run import answer_part, is_there, prepare, score_run, scores_of
 from qabias.runs.scored import read_scored, write_scores
 from qabias.scorers.base import Scorer
+from qabias.support.suggest import unknown
+from qabias.tables.model import estimate
+
+MISSING = "missing"
+"""Name of the largest share of the answers that one of the scores lacks."""
 
 _STEP = re.compile(r"step-(\d+)-[0-9a-f]+")
 
@@ -41,8 +50,8 @@ class Measurements:
         self.benchmark.check_config(arguments.config)
         self._ask, self._machine = ask, machine
         self._examples = load_examples(self._arguments, machine.upstream_dir)
-        about = json.dumps({**asdict(self._arguments), "model": "", "ask": ask}, sort_keys=True)
-        self.folder = folder / f"{arguments.benchmark}-{arguments.config}-{zlib.crc32(about.encode()):08x}"
+        identity = json.dumps({**asdict(self._arguments), "model": "", "ask": ask}, sort_keys=True)
+        self.folder = folder / f"{arguments.benchmark}-{arguments.config}-{zlib.crc32(identity.encode()):08x}"
 
     def question_of(self, loaded: LoadedModel, n_processes: int = 1) -> tuple[RunArguments, Question, Scorer]:
         """What a model is asked, and who asks it."""
@@ -72,13 +81,13 @@ class Measurements:
 
     def earlier(self, step: int) -> dict[int, Path]:
         """The folders of what was measured before a step by a training that goes on here; of a step the last one."""
-        found: dict[int, tuple[str, Path]] = {}
+        newest: dict[int, tuple[str, Path]] = {}
         for folder in sorted(self.folder.glob("step-*")):
             name = _STEP.fullmatch(folder.name)
             if name and int(name[1]) < step and (folder / SCORES_FILE).exists():
                 made = read_run(folder).created, folder
-                found[int(name[1])] = max(found.get(int(name[1]), made), made)
-        return {number: folder for number, (_, folder) in sorted(found.items())}
+                newest[int(name[1])] = max(newest.get(int(name[1]), made), made)
+        return {number: folder for number, (_, folder) in sorted(newest.items())}
 
     def complete(self, folder: Path) -> None:
         """Write the tables of a measurement, if they are not there."""
@@ -100,3 +109,48 @@ def _score(run: RunFile, question: Question) -> Mapping[str, Any]:
         )
     scores, _ = scores_of(question, answers, run.arguments.rules)  # what is missing is logged
     return write_scores(run, scores).scores
+
+
+def chosen_measures(benchmark: Benchmark, names: Sequence[str], question_only: bool) -> tuple[Measure, ...]:
+    """The scores that are logged."""
+    known = [measure.name for measure in benchmark.facts.measures]
+    for name in names:
+        if name not in known:
+            raise unknown(f"score of {benchmark.name}", name, known)
+    chosen = meaningful(benchmark, question_only, names or benchmark.facts.tiles)
+    without = [name for name in names if name not in {measure.name for measure in chosen}]
+    if without:
+        raise QabiasError(f"{', '.join(without)}: means nothing where the model sees no context; choose other scores")
+    return chosen
+
+
+def named_measures(
+    benchmark: Benchmark, scores: Mapping[str, Any], measures: Sequence[Measure]
+) -> dict[str, tuple[Measure, Mapping[str, Any]]]:
+    """The scores that a measurement has, by the name that they have in a curve."""
+    selections = parts(benchmark, scores)
+    return {
+        (f"{pointer.rpartition('/')[2]}_" if len(selections) > 1 else "") + measure.name: (measure, part)
+        for pointer, part in selections.items()
+        for measure in measures
+        if measure.name in part
+    }
+
+
+def point_of(benchmark: Benchmark, scores: Mapping[str, Any], measures: Sequence[Measure]) -> dict[str, float]:
+    """A measurement as numbers by name."""
+    named = named_measures(benchmark, scores, measures)
+    point = {}
+    for name, (measure, part) in named.items():
+        value, low, high = estimate(part, measure.name)
+        possible = possible_range(part, measure)
+        if possible is not None:
+            low = high = None
+            point[f"{name}_possible_low"], point[f"{name}_possible_high"] = possible
+        point |= {name: _number(value), f"{name}_low": _number(low), f"{name}_high": _number(high)}
+    point[MISSING] = max((missing_share(part, measure) for measure, part in named.values()), default=0.0)
+    return point
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)

@@ -1,4 +1,4 @@
-"""A model in training that is asked meanwhile, and of which training finds everything as it left it."""
+"""State of a training that must be the same after its model was asked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qabias.models.memory import evaluating
 
 
 @contextmanager
-def untouched(model: torch.nn.Module, optimizer: Any = None) -> Iterator[None]:
+def preserve_state(model: torch.nn.Module, optimizer: Any = None) -> Iterator[None]:
     """Have a model ready to be asked, and leave model and random numbers as they were."""
     modules = [(module, dict(vars(module)), dict(module._buffers)) for module in model.modules()]
     try:
@@ -38,15 +38,15 @@ def _random_numbers_kept() -> Iterator[None]:
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
     # Where CUDA was not used yet, nothing was drawn there.
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
-    of_mps = torch.mps.get_rng_state() if torch.backends.mps.is_available() else None
+    mps_state = torch.mps.get_rng_state() if torch.backends.mps.is_available() else None
     try:
         with torch.random.fork_rng(devices, device_type="cuda"):
             yield
     finally:
         random.setstate(states[0])
         np.random.set_state(states[1])  # noqa: NPY002
-        if of_mps is not None:
-            torch.mps.set_rng_state(of_mps)
+        if mps_state is not None:
+            torch.mps.set_rng_state(mps_state)
 
 
 def _set_mode(optimizer: Any, mode: str) -> None:
