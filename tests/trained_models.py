@@ -12,7 +12,7 @@ import qabias
 
 from .conftest import ROOT
 
-CONFIG, LIMIT = "Age", 200
+CONFIG, LIMIT = "Age", 40
 
 _spec = importlib.util.spec_from_file_location("bias_over_training", ROOT / "docs/examples/bias_over_training.py")
 example = importlib.util.module_from_spec(_spec)
@@ -57,7 +57,7 @@ def make_trainer(folder, model=None, steps=4, callbacks=(), **arguments):
     usual = {
         "max_steps": steps,
         "learning_rate": 3e-3,
-        "per_device_train_batch_size": 16,
+        "per_device_train_batch_size": 8,
         "lr_scheduler_type": "constant",
         "save_strategy": "no",
         "report_to": "none",
