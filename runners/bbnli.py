@@ -1,11 +1,11 @@
-"""Measure a model on BBNLI in plain `datasets` and `evaluate`: `python runners/bbnli.py --config man_is_to_surgeon`.
+"""Measure a model on BBNLI in plain `datasets` and `evaluate`: `python -m runners.bbnli --config man_is_to_surgeon`.
 
 The model is mapped over the dataset by `datasets.Dataset.map`. `qabias run bbnli` asks and scores in the same way; it
 can be stopped and continued, and shared out over machines, and it writes a report.
 """
 
 from qabias.benchmarks.inference.bbnli import BENCHMARK
-from qabias.runs.mapping import asking, errors_in_one_line, load_rows, make_parser, scores_as_json
+from runners.mapping import asking, errors_in_one_line, load_rows, make_parser, scores_as_json
 
 
 def main() -> None:

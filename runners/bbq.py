@@ -1,11 +1,11 @@
-"""Measure a model on BBQ in plain `datasets` and `evaluate`: `python runners/bbq.py --config Age`.
+"""Measure a model on BBQ in plain `datasets` and `evaluate`: `python -m runners.bbq --config Age`.
 
 The model is mapped over the dataset by `datasets.Dataset.map`. `qabias run bbq` asks and scores in the same way; it can
 be stopped and continued, and shared out over machines, and it writes a report.
 """
 
 from qabias.benchmarks.bbq.benchmark import BENCHMARK
-from qabias.runs.mapping import asking, errors_in_one_line, load_rows, make_parser, scores_as_json
+from runners.mapping import asking, errors_in_one_line, load_rows, make_parser, scores_as_json
 
 
 def main() -> None:

@@ -355,7 +355,7 @@ def test_the_runner_script_prints_scores(tmp_path):
     result = subprocess.run(
         [
             sys.executable,
-            str(ROOT / "runners" / "bbq.py"),
+            *("-m", "runners.bbq"),
             "--model",
             "baseline:anti-stereotyped",
             "--config",

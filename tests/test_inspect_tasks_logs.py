@@ -18,8 +18,8 @@ from qabias.inspect_tasks.tasks import make_task
 from qabias.logs import Sample
 from qabias.logs.detect import read_log
 from qabias.runs.logged import collect_log
-from qabias.runs.other_tool import other_figures
 from qabias.runs.run import scores_of
+from qabias.runs.scored import other_figures
 
 from .inspect_models import evaluate, metrics_of, output
 

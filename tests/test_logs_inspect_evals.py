@@ -15,7 +15,7 @@ from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
 from qabias.logs import Sample
 from qabias.logs.detect import read_log
-from qabias.runs.predictions import check_references, join_answers
+from qabias.runs.collected import check_references, join_answers
 
 from .conftest import ROOT
 from .inspect_logs import CATEGORIES, LETTERS, N_EACH, said

@@ -7,8 +7,8 @@ from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.batched import batched
 from qabias.errors import QabiasError
 from qabias.logs.detect import logs_in, read_log
+from qabias.runs.collected import join_answers
 from qabias.runs.logged import collect_log
-from qabias.runs.predictions import join_answers
 from qabias.scorers.journal import request_hash
 
 from .batch_service import failed, result, write

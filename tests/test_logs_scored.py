@@ -19,7 +19,7 @@ from qabias.errors import QabiasError
 from qabias.logs import Log, Sample, detect
 from qabias.report.writing import write_report_of
 from qabias.runs.logged import find_logs
-from qabias.runs.other_tool import read_other_tool
+from qabias.runs.scored import read_other_tool
 
 BBQ = load_benchmark("bbq")
 KEYS = ("category", "example_id")

@@ -23,7 +23,7 @@ from qabias.benchmarks.bbq.benchmark import BENCHMARK
 from qabias.errors import QabiasError
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import Machine, RunArguments
-from qabias.runs.predictions import join_answers
+from qabias.runs.collected import join_answers
 from qabias.runs.question import sample
 from qabias.runs.run import run, score_run
 from qabias.scorers.base import OptionScores

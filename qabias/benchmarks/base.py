@@ -62,7 +62,7 @@ class OtherFigure:
     """A score as the other tool printed it."""
 
     name: str
-    value: float
+    value: float | None
     ours: tuple[str, ...] = ()
     why: str = ""
 

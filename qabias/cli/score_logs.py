@@ -11,8 +11,8 @@ from qabias.errors import QabiasError
 from qabias.logs import Log
 from qabias.runs.collected import refused, write_collected
 from qabias.runs.logged import CollectedLog, collect_log, find_logs, folder_name
-from qabias.runs.other_tool import other_figures
 from qabias.runs.run import scores_of
+from qabias.runs.scored import other_figures
 from qabias.support.printable import echo
 
 _MOST_NAMED = 50

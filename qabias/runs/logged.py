@@ -18,7 +18,7 @@ from qabias.logs.model import as_written
 from qabias.runs.arguments import RunArguments
 from qabias.runs.collected import Collected, collect, parted
 from qabias.runs.folder import RUN_FILE
-from qabias.runs.other_tool import OtherTool, without_reasons
+from qabias.runs.scored import OtherTool, without_reasons
 from qabias.support.suggest import unknown
 
 

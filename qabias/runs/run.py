@@ -35,9 +35,8 @@ from qabias.runs.folder import (
     write_part,
 )
 from qabias.runs.means import with_wordings
-from qabias.runs.other_tool import other_figures, read_other_tool
 from qabias.runs.question import Examples, Question, load_examples, make_question, read_question
-from qabias.runs.scored import write_scores
+from qabias.runs.scored import other_figures, read_other_tool, write_scores
 from qabias.scorers.base import BatchScorer, Scorer
 from qabias.scorers.registry import lasting_options, load_scorer, scorer_of
 from qabias.support.progress import listening

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from qabias.benchmarks import Benchmark, load_benchmark
+from qabias.benchmarks.base import OtherFigure
 from qabias.benchmarks.caveats import reasons
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
@@ -15,8 +17,8 @@ from qabias.runs.folder import ANALYSIS_FILE, SCORES_FILE, RunFile, read_run
 from qabias.runs.signature import format_name
 from qabias.scorers.registry import BASELINE_PREFIX
 from qabias.support.files import strict
-from qabias.support.stored import read_fields, write_stored
-from qabias.tables.model import Analysis, read_analysis
+from qabias.support.stored import read_fields, read_stored, write_stored
+from qabias.tables.model import Analysis, Column, Table, read_analysis
 
 
 class ScoredRun(NamedTuple):
@@ -120,3 +122,77 @@ def _writable(run: RunFile) -> RunFile:
 
     arguments = replace(run.arguments, model=clean(run.arguments.model))
     return replace(run, arguments=arguments, signature=clean(run.signature))
+
+
+LOG_FILE = "log.json"
+OTHER_FIGURES = "other_tool"
+"""Name of the table of the other tool's figures."""
+
+
+@dataclass(frozen=True)
+class OtherTool:
+    """The evaluation of another tool, whose answers a run scores."""
+
+    tool: str
+    version: str
+    task: str
+    file: str
+    figures: tuple[OtherFigure, ...]
+    notes: tuple[str, ...]
+
+
+def write_other_tool(folder: Path, other: OtherTool) -> None:
+    """Write `log.json` into a run folder."""
+    write_stored(folder / LOG_FILE, asdict(other))
+
+
+def read_other_tool(folder: Path) -> OtherTool | None:
+    """Return what `log.json` of a run folder holds; None where there is none."""
+    try:
+        return read_stored(folder / LOG_FILE, OtherTool, "score the log again into another folder")
+    except FileNotFoundError:
+        return None
+
+
+def without_reasons(other: OtherTool) -> OtherTool:
+    """What a tool said, beside scores that are counted by other rules than those of its reasons."""
+    note = "Answers are counted by other rules than those of the reasons why figures differ; none is given."
+    figures = tuple(replace(figure, why="") for figure in other.figures)
+    return replace(other, figures=figures, notes=(*other.notes, note))
+
+
+def other_figures(other: OtherTool, scores: Mapping[str, Any]) -> Table | None:
+    """The figures of another tool beside the scores of the same answers here; None where it printed none."""
+    if not other.figures:
+        return None
+    rows = tuple((one.name, _defined(one.value), _defined(_ours(one, scores)), one.why) for one in other.figures)
+    return Table(
+        OTHER_FIGURES,
+        f"What {other.tool} printed",
+        "",
+        f"The figures of {other.tool} {other.version}".rstrip()
+        + f" for the same answers (task {other.task}), as fractions, and why they differ where they do.",
+        (
+            Column("score", "Score there", "text"),
+            Column("theirs", other.tool, "number"),
+            Column("ours", "here", "number"),
+            Column("why", "Why they differ", "text"),
+        ),
+        rows,
+        None,
+        "Other tools",
+    )
+
+
+def _ours(figure: OtherFigure, scores: Mapping[str, Any]) -> float | None:
+    """Return the score beside a figure; None where nothing corresponds, or it has no such group."""
+    value: Any = scores
+    for key in figure.ours:
+        if not isinstance(value, Mapping) or key not in value:
+            return None
+        value = value[key]
+    return float(value) if figure.ours and isinstance(value, int | float) else None
+
+
+def _defined(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
