@@ -6,12 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from qabias.api.checks import check_optional_paths, check_optional_texts, check_rules_given
+from qabias.api.calls import OptionValue, in_python_words, option_texts, run_folder, upstream, warn_caller
+from qabias.api.reading import Rows, is_table, origin_of, to_column, to_table
 from qabias.api.result import Result
-from qabias.api.rows import Rows, is_table, origin_of, to_column, to_table
-from qabias.api.running import OptionValue, option_texts, upstream
-from qabias.api.scratch import run_folder
-from qabias.api.words import in_python_words, warn_caller
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
@@ -88,9 +85,6 @@ def score(
         QabiasError: If an argument is wrong or contradicts what the references say, answers and references are not
             parallel, an example does not exist, is answered twice or has other texts, or the metric refuses an answer.
     """
-    check_optional_texts(benchmark=benchmark, config=config, source=source, format=format, norm=norm, answers=answers)
-    check_rules_given(score)
-    check_optional_paths(output=output, upstream_dir=upstream_dir)
     mirror = upstream(upstream_dir)
     rules = dict(score or {})
     texts: dict[str, object] = {"benchmark": benchmark, "config": config, "source": source}

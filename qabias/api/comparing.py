@@ -7,11 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qabias.api.checks import check_optional_paths, check_path
+from qabias.api.calls import in_python_words, upstream
 from qabias.api.result import Result
-from qabias.api.running import upstream
 from qabias.api.tabled import Tabled
-from qabias.api.words import in_python_words
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
@@ -109,14 +107,9 @@ def compare(
     """
     from qabias.comparison import compare as compare_runs
 
-    check_optional_paths(upstream_dir=upstream_dir)
     if isinstance(results, str | os.PathLike | Result) or not isinstance(results, Iterable):
         raise QabiasError(f"results is {results!r}; give a list of two runs or more, such as [first, second]")
-    given = list(results)
-    for place, one in enumerate(given):
-        if not isinstance(one, Result):
-            check_path(f"results[{place}]", one)
     mirror = upstream(upstream_dir)
-    runs = [of if isinstance(of, Result) else Result(of, upstream_dir=mirror) for of in given]
+    runs = [run if isinstance(run, Result) else Result(run, upstream_dir=mirror) for run in results]
     mirror = mirror or next((run.upstream_dir for run in runs if run.upstream_dir), None)
     return ComparedResults(runs, compare_runs([run.folder for run in runs], allow_mixed, mirror))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from qabias.api.checks import check_optional_paths, check_optional_texts, check_path, check_texts
+from qabias.api.calls import OptionValue, in_python_words, option_texts, upstream
 from qabias.api.result import Result
-from qabias.api.running import OptionValue, option_texts, upstream
-from qabias.api.words import in_python_words
 from qabias.errors import QabiasError
+from qabias.runs.arguments import RunArguments
 
 if TYPE_CHECKING:
     import datasets
@@ -49,15 +50,12 @@ def load(
     Raises:
         QabiasError: If an argument is wrong or the files cannot be had.
     """
-    from qabias.api.rows import as_dataset
+    from qabias.api.reading import as_dataset
     from qabias.benchmarks import load_benchmark
     from qabias.runs.arguments import RunArguments, check_arguments
     from qabias.runs.question import load_examples
     from qabias.support.suggest import unknown
 
-    check_texts(benchmark=benchmark)
-    check_optional_texts(config=config, source=source)
-    check_optional_paths(upstream_dir=upstream_dir)
     options = option_texts(option)
     chosen = load_benchmark(benchmark)
     config, source = config or chosen.configs[-1], source or chosen.sources[0]
@@ -83,6 +81,104 @@ def read(folder: str | Path, *, upstream_dir: str | Path | None = None) -> Resul
     Raises:
         QabiasError: If the folder holds no scored run, or a damaged one.
     """
-    check_path("folder", folder)
-    check_optional_paths(upstream_dir=upstream_dir)
     return Result(folder, upstream_dir=upstream(upstream_dir))
+
+
+if TYPE_CHECKING:
+    import datasets
+    import pandas
+    import pyarrow
+
+    from qabias.benchmarks import Benchmark
+
+Rows: TypeAlias = (
+    "datasets.Dataset | pandas.DataFrame | pyarrow.Table | Mapping[str, Sequence[object]] | Sequence[Mapping[str, Any]]"
+)
+"""A table: a dataset, a data frame, an Arrow table, columns by name, or a list of rows."""
+
+_MARK = "Loaded by qabias: "
+# What determines the texts of rows, but for the sample that was drawn of them.
+_ORIGIN = ("benchmark", "config", "source", "fixes", "seed", "options")
+
+
+def as_dataset(table: pyarrow.Table, benchmark: Benchmark, arguments: RunArguments) -> datasets.Dataset:
+    """A table as a dataset with the features of the committed one."""
+    import pyarrow as pa
+    from datasets import ClassLabel, Dataset, DatasetInfo, Features
+
+    plain = pa.schema(
+        [
+            field.with_type(field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
+            for field in table.schema.remove_metadata()
+        ]
+    )
+    features = Features.from_arrow_schema(plain)
+    for column, names in benchmark.class_labels.items():
+        if column in features:
+            features[column] = ClassLabel(names=list(names))
+    texts = benchmark.facts.hub
+    origin = {name: getattr(arguments, name) for name in _ORIGIN}
+    info = DatasetInfo(
+        description="\n\n".join(filter(None, (texts and texts.description, _MARK + json.dumps(origin, default=dict)))),
+        citation="\n".join(benchmark.facts.citations),
+        dataset_name=benchmark.name,
+        config_name=arguments.config,
+        features=features,
+    )
+    return Dataset(table.cast(plain).cast(features.arrow_schema), info=info)
+
+
+def origin_of(rows: object) -> list[dict[str, Any]]:
+    """What rows say of themselves."""
+    from datasets import Dataset
+
+    lines = (rows.info.description or "").splitlines() if isinstance(rows, Dataset) else []
+    return [json.loads(line.removeprefix(_MARK)) for line in lines if line.startswith(_MARK)]
+
+
+def is_table(given: object) -> bool:
+    """Whether something is a table, and not a sequence of single values."""
+    if isinstance(given, Mapping) or hasattr(given, "column_names") or hasattr(given, "columns"):
+        return True
+    return isinstance(given, Sequence) and bool(given) and all(isinstance(row, Mapping) for row in given)
+
+
+def to_table(given: Any, what: str) -> pyarrow.Table:
+    """A user's table as an Arrow table; NaN among its values is nothing, as None is."""
+    import pyarrow as pa
+
+    if not is_table(given):
+        raise QabiasError(
+            f"{what} are a {type(given).__name__}; give a datasets.Dataset, a data frame, an Arrow table, columns by "
+            "name, or a list of rows"
+        )
+    if isinstance(given, pa.Table):
+        return given
+    if hasattr(given, "with_format"):
+        return given.with_format("arrow")[:]
+    try:
+        if hasattr(given, "columns"):
+            return pa.Table.from_pandas(given, preserve_index=False).replace_schema_metadata(None)
+        if isinstance(given, Mapping):
+            return pa.table({name: to_column(values, f"{what}: column {name}") for name, values in given.items()})
+        names = dict.fromkeys(name for row in given for name in row)
+        return pa.table({name: to_column([row.get(name) for row in given], f"{what}: {name}") for name in names})
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise QabiasError(f"{what}: not a table ({' '.join(str(error).split())})") from error
+
+
+def to_column(values: Iterable[Any], what: str) -> pyarrow.Array:
+    """A sequence of values of one type as an Arrow array; None and NaN are null."""
+    import pyarrow as pa
+
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    try:
+        return pa.array(list(_with_none(values)))
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise QabiasError(f"{what}: its values are not of one type ({error}); give numbers or texts") from error
+
+
+def _with_none(values: Any) -> Iterator[Any]:
+    for value in values.tolist() if hasattr(values, "tolist") else values:
+        yield None if isinstance(value, float) and math.isnan(value) else value

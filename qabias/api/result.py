@@ -9,10 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qabias.api.checks import check_path, check_texts
-from qabias.api.scratch import Scratch
+from qabias.api.calls import Scratch, in_python_words
 from qabias.api.tabled import Tabled
-from qabias.api.words import in_python_words
 from qabias.benchmarks.caveats import reasons
 from qabias.benchmarks.findings import findings
 from qabias.errors import QabiasError
@@ -54,7 +52,6 @@ class Result(Tabled):
         upstream_dir: str | None = None,
         scratch: Scratch | None = None,
     ) -> None:
-        check_path("folder", folder)
         self.folder = Path(folder)
         self._run: ScoredRun = read_scored(self.folder)
         self.upstream_dir = upstream_dir
@@ -148,7 +145,7 @@ class Result(Tabled):
         Raises:
             QabiasError: If the texts of the examples cannot be had, or the folder does not hold the answers to them.
         """
-        from qabias.api.rows import as_dataset
+        from qabias.api.reading import as_dataset
         from qabias.runs.folder import read_all_answers
         from qabias.runs.question import load_examples_of
 
@@ -220,8 +217,6 @@ class Result(Tabled):
                 login may not write there.
         """
         from qabias.hub.contents import results_push
-
-        check_texts(to=to, dataset=dataset)
         from qabias.hub.push import intended_way, plan_lines
 
         plan = results_push(self.folder, to, dataset, sample=sample)

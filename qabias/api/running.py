@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from qabias.api.checks import check_named, check_optional_paths, check_optional_texts, check_rules_given, check_texts
+from qabias.api.calls import OptionValue, in_python_words, option_texts, run_folder, upstream, warn_caller
 from qabias.api.result import Result
-from qabias.api.scratch import run_folder
-from qabias.api.words import in_python_words, warn_caller
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from qabias.api.given_models import Model
-
-OptionValue: TypeAlias = "str | int | float | bool | list[object] | dict[str, object]"
 
 
 @in_python_words()
@@ -97,10 +92,6 @@ def run(
     from qabias.suites.forms import SEPARATOR
     from qabias.support.options import parse_shard
 
-    check_texts(benchmark=benchmark, norm=norm, dtype=dtype, device=device, shard=shard)
-    check_optional_texts(config=config, source=source, ask=ask, format=format, scorer=scorer, revision=revision)
-    check_rules_given(score)
-    check_optional_paths(output=output, upstream_dir=upstream_dir)
     if source is not None and SEPARATOR in source:
         raise QabiasError(f"source {source!r}: one at a time; run each of them and give both results to qabias.compare")
     found = given_model(model, tokenizer, name)
@@ -137,26 +128,3 @@ def run(
         )
     warn_caller(finished.warned)
     return Result(folder, upstream_dir=mirror, scratch=scratch)
-
-
-def option_texts(option: Mapping[str, OptionValue] | None) -> dict[str, str]:
-    """Options as the command line would spell them: texts and numbers as they are, all else as JSON."""
-    check_named("option", option)
-    return {name: option_text(value, name) for name, value in (option or {}).items()}
-
-
-def option_text(value: OptionValue, name: str = "") -> str:
-    """An option as the command line would spell it."""
-    try:
-        return value if isinstance(value, str) else json.dumps(value)
-    except TypeError as error:
-        raise QabiasError(
-            f"option {name!r} is {value!r}; give a text, a number, True, False, or a list of these"
-        ) from error
-
-
-def upstream(given: str | Path | None) -> str | None:
-    """The mirror of the published files: the one that is given, else that of the environment."""
-    import os
-
-    return str(given) if given is not None else os.environ.get("QABIAS_UPSTREAM") or None

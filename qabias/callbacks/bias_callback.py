@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from transformers import Trainer, TrainerCallback
 
+from qabias.api.calls import OptionValue, option_text, upstream
 from qabias.api.given_models import check_given
 from qabias.api.result import Result
-from qabias.api.running import OptionValue, option_text, upstream
 from qabias.benchmarks import Benchmark, load_benchmark
 from qabias.callbacks.drawing import draw_curve
 from qabias.callbacks.measuring import Measurements, chosen_measures, earlier_scores, named_measures, point_of

@@ -30,14 +30,14 @@ COMMANDS: Mapping[str, Command] = {
     "score": Command(
         "score:score", "Score a run again, or anybody's answers.", "score answers.csv --benchmark {first} --config Age"
     ),
-    "show": Command("show:show", "Scores, tables or answers of a run.", "show runs/ONE --template Age-01"),
+    "show": Command("folders:show", "Scores, tables or answers of a run.", "show runs/ONE --template Age-01"),
     "report": Command(
-        "report:report",
+        "folders:report",
         "One page of a run, or of several.",
         "report runs/ONE runs/OTHER --output report.html",
     ),
     "compare": Command(
-        "compare:compare",
+        "folders:compare",
         "Runs side by side, and which differences hold.",
         "compare runs/ONE runs/OTHER --output comparison",
     ),
@@ -52,22 +52,22 @@ COMMANDS: Mapping[str, Command] = {
         "check-device --minutes 8 --output device.json",
     ),
     "pool": Command(
-        "pool:pool",
+        "folders:pool",
         "The mean of runs of the same questions.",
         "pool runs/PROMPT-1 runs/PROMPT-2 runs/PROMPT-3 --output runs/mean",
     ),
     "export": Command(
-        "export:export",
+        "folders:export",
         "Tables as CSV, Markdown and LaTeX, figures as SVG.",
         "export runs/ONE --format latex --table bias_by_category",
     ),
     "merge": Command(
-        "merge:merge",
+        "folders:merge",
         "Put the shards of a run together.",
         "merge shard-0 shard-1 shard-2 --output whole",
     ),
     "results": Command(
-        "results:results",
+        "folders:results",
         "Scores as the Hub reads them, for a model's card.",
         "results runs/my-run --model-id me/model --dataset me/{first} --output model_clone",
     ),

@@ -1,0 +1,85 @@
+"""What the functions of Python share: temporary folders, options as texts, messages with the names of arguments."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+import warnings
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn, TypeAlias
+
+from qabias.errors import QabiasError
+
+OptionValue: TypeAlias = "str | int | float | bool | list[object] | dict[str, object]"
+
+
+class Scratch:
+    """A temporary folder that is removed when nobody holds this object any more, at the latest at the end of Python."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="qabias-"))
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Scratch:
+        """A copy of a result is in the same folder."""
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise QabiasError(
+            "a result in a temporary folder cannot be pickled, because the folder goes with it; give the run an "
+            "output=..., or save the result first: result.save(FOLDER)"
+        )
+
+
+def run_folder(output: str | Path | None) -> tuple[Path, Scratch | None]:
+    """The folder of a run, and what holds it where it is a temporary one."""
+    if output is not None:
+        return Path(output), None
+    scratch = Scratch()
+    return scratch.folder / "run", scratch
+
+
+_FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
+
+
+@contextmanager
+def in_python_words() -> Iterator[None]:
+    """Name options in the message of a `QabiasError` as functions do; it stays the same error."""
+    try:
+        yield
+    except QabiasError as error:
+        error.args = (_FLAG.sub(lambda flag: flag[1].replace("-", "_"), str(error)), *error.args[1:])
+        raise
+
+
+def warn_caller(texts: Iterable[str]) -> None:
+    """Warn from a function that `in_python_words` decorates, naming the line that calls it."""
+    for text in texts:
+        # Above are that function, and the one that decorates it.
+        warnings.warn(text, stacklevel=4)
+
+
+def option_texts(option: Mapping[str, OptionValue] | None) -> dict[str, str]:
+    """Options as the command line would spell them: texts and numbers as they are, all else as JSON."""
+    return {name: option_text(value, name) for name, value in (option or {}).items()}
+
+
+def option_text(value: OptionValue, name: str = "") -> str:
+    """An option as the command line would spell it."""
+    try:
+        return value if isinstance(value, str) else json.dumps(value)
+    except TypeError as error:
+        raise QabiasError(
+            f"option {name!r} is {value!r}; give a text, a number, True, False, or a list of these"
+        ) from error
+
+
+def upstream(folder: str | Path | None) -> str | None:
+    """The mirror of the published files: the one that is given, else that of the environment."""
+    return str(folder) if folder is not None else os.environ.get("QABIAS_UPSTREAM") or None

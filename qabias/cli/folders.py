@@ -1,0 +1,198 @@
+"""The commands that read run folders: show, report, export, merge, compare, pool and results."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qabias.cli.options import Overwrite, Sample, UpstreamDir
+from qabias.errors import QabiasError
+from qabias.support.printable import echo
+
+
+def show(
+    folder: Annotated[
+        Path, typer.Argument(help="A run folder, or one that `qabias compare` wrote.", show_default=False)
+    ],
+    template: Annotated[
+        str | None,
+        typer.Option(help="The answers to this template, e.g. Age-01, and a few of its items.", show_default=False),
+    ] = None,
+    table: Annotated[str | None, typer.Option(help="All rows of the table of this name.", show_default=False)] = None,
+    upstream_dir: UpstreamDir = None,
+) -> None:
+    """Show what a run found: scores and tables, or the answers to one template."""
+    from qabias.errors import QabiasError
+    from qabias.report.template import show_template
+    from qabias.report.terminal import show_folder, show_table
+    from qabias.tables.terminal import Console
+
+    if template is not None and table is not None:
+        raise QabiasError("give --template or --table, not both")
+    console = Console()
+    if template is not None:
+        show_template(folder, template, console, upstream_dir)
+    elif table is not None:
+        show_table(folder, table, console)
+    else:
+        show_folder(folder, console)
+
+
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="Run folders with scores.", show_default=False)],
+    output: Annotated[
+        Path | None, typer.Option(help="File to write; by default report.html in the run's folder.", show_default=False)
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write the report of a run again, or one report of several runs."""
+    from qabias.report.writing import write_combined_report, write_report_of
+
+    if len(folders) == 1:
+        echo(str(write_report_of(folders[0], output, overwrite=overwrite)))
+        return
+    if output is None:
+        raise QabiasError("several runs need a file for their report: name it by --output")
+    echo(str(write_combined_report(folders, output, overwrite=overwrite).resolve()))
+
+
+def export(
+    folder: Annotated[
+        Path, typer.Argument(help="A run folder, or one of `qabias compare` or `qabias pool`.", show_default=False)
+    ],
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for the files; by default export in that folder.", show_default=False)
+    ] = None,
+    kind: Annotated[str, typer.Option("--format", help="csv, md, latex, svg, all of these, or pdf or png.")] = "all",
+    table: Annotated[
+        str | None, typer.Option(help="Only the table of this name (see `qabias show`).", show_default=False)
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write the tables as CSV, Markdown and LaTeX and the figures as SVG, PDF or PNG."""
+    from qabias.tables.export import export as export_tables
+
+    for path in export_tables(folder, output, kind, table, overwrite=overwrite):
+        echo(str(path))
+
+
+def merge(
+    folders: Annotated[list[Path], typer.Argument(help="Run folders of the shards of one run.", show_default=False)],
+    output: Annotated[Path, typer.Option(help="Run folder to write.", show_default=False)],
+    upstream_dir: UpstreamDir = None,
+) -> None:
+    """Put shards that were computed into several run folders into one; then score and report it."""
+    from qabias.cli.printing import print_result
+    from qabias.runs.merging import merge as merge_folders
+
+    print_result(merge_folders(folders, output, upstream_dir))
+
+
+def compare(
+    folders: Annotated[list[Path], typer.Argument(help="Run folders with scores, two or more.", show_default=False)],
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Folder for compare.html and analysis.json; by default none.", show_default=False),
+    ] = None,
+    allow_mixed: Annotated[
+        bool,
+        typer.Option("--allow-mixed", help="Compare runs of other questions or prompts too; what differs is marked."),
+    ] = False,
+    overwrite: Overwrite = False,
+    upstream_dir: UpstreamDir = None,
+) -> None:
+    """Show the scores of several runs side by side, and which differences are more than chance.
+
+    Two runs of one model on published and on parallel texts are shown as published minus parallel form, and runs of
+    one model on sets of one form in several languages, such as BBQ's, by language. More than 30 runs stand below each
+    other, ranked, without figures and paired differences.
+    """
+    from qabias.comparison import compare_runs, read_runs
+    from qabias.report.compared import print_compared
+    from qabias.report.writing import check_comparison_output, write_comparison
+
+    runs = read_runs(folders)
+    if output is not None:
+        check_comparison_output(output, runs, overwrite=overwrite)
+    comparison = compare_runs(runs, allow_mixed, upstream_dir)
+    print_compared(comparison)
+    if output is not None:
+        echo(f"page: {write_comparison(comparison, output, overwrite=overwrite).resolve()}")
+
+
+def pool(
+    folders: Annotated[list[Path], typer.Argument(help="Run folders with scores, two or more.", show_default=False)],
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Folder for pool.html, analysis.json and scores.json; by default none.", show_default=False),
+    ] = None,
+    allow_mixed: Annotated[
+        bool, typer.Option("--allow-mixed", help="Pool runs of several models too; what differs is marked.")
+    ] = False,
+    claim: Annotated[
+        str, typer.Option(help="The cell of a paper that the mean answers to, for the page.", show_default=False)
+    ] = "",
+    overwrite: Overwrite = False,
+    upstream_dir: UpstreamDir = None,
+) -> None:
+    """Take the mean of several runs of the same questions: prompts, formats or seeds, with their spread."""
+    from qabias.pooling import pool as pool_runs
+    from qabias.report.terminal import print_pool
+    from qabias.report.writing import write_pool
+    from qabias.support.outputs import check_folder
+
+    if output is not None:
+        check_folder(output)
+    found = pool_runs(folders, allow_mixed, upstream_dir, claim)
+    print_pool(found)
+    if output is not None:
+        echo(f"page: {write_pool(found, output, overwrite=overwrite).resolve()}")
+
+
+def results(
+    run: Annotated[Path, typer.Argument(help="A run folder with scores.", show_default=False)],
+    model_id: Annotated[str, typer.Option(help="Model that was measured, ORG/NAME.", show_default=False)],
+    dataset: Annotated[str, typer.Option(help="Dataset on the Hub that was asked, ORG/NAME.", show_default=False)],
+    output: Annotated[Path, typer.Option(help="Where to write, e.g. a clone of the model's repository.")] = Path(),
+    source_url: Annotated[
+        str | None,
+        typer.Option(help="Where the evaluation can be looked at; by default the dataset.", show_default=False),
+    ] = None,
+    model_index: Annotated[
+        bool, typer.Option("--model-index", help="Also put the scores into the head of README.md, the older way.")
+    ] = False,
+    sample: Sample = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write the headline scores of a run as the Hub reads them: .eval_results/*.yaml with the run's signature."""
+    from qabias.hub.results import check_replaceable, headlines, result_files, update_card
+    from qabias.hub.results import model_index as index_of
+    from qabias.support.files import write_atomically
+    from qabias.support.outputs import check_folder
+
+    check_folder(output)
+    files = result_files(run, model_id, dataset, source_url, sample=sample)
+    for path, content in files.items():
+        check_replaceable(output / path, content, overwrite=overwrite)
+    if model_index:
+        card = output / "README.md"
+        text = _card_text(card)
+        files["README.md"] = update_card(text, index_of(run, model_id, dataset, sample=sample), model_id).encode()
+    for path, content in files.items():
+        write_atomically(output / path, partial(Path.write_bytes, data=content))
+        echo(str(output / path))
+    for score in headlines(run):
+        if score.value is None:
+            echo(f"{score.config}/{score.name} is left out: {score.reason}")
+        elif score.possible is not None:
+            echo(f"{score.config}/{score.name}: {score.note}")
+
+
+def _card_text(card: Path) -> str:
+    """The text of a model card; "" where there is none yet."""
+    try:
+        return card.read_text(encoding="utf-8") if card.exists() else ""
+    except UnicodeDecodeError as error:
+        place = f"byte {error.start + 1:,} is {error.object[error.start]:#04x}"
+        raise QabiasError(f"{card}: is not UTF-8 ({place}); save it as UTF-8, or leave --model-index out") from error
