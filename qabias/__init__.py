@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from qabias.api.answers import score as score
     from qabias.api.comparing import ComparedResults as ComparedResults
     from qabias.api.comparing import compare as compare
-    from qabias.api.reading import load as load
-    from qabias.api.reading import read as read
     from qabias.api.result import Result as Result
+    from qabias.api.running import load as load
+    from qabias.api.running import read as read
     from qabias.api.running import run as run
     from qabias.errors import QabiasError as QabiasError
     from qabias.scorers.base import Request as Request
@@ -30,8 +30,8 @@ _HOMES = {
     "run": "qabias.api.running",
     "score": "qabias.api.answers",
     "compare": "qabias.api.comparing",
-    "load": "qabias.api.reading",
-    "read": "qabias.api.reading",
+    "load": "qabias.api.running",
+    "read": "qabias.api.running",
     "Result": "qabias.api.result",
     "ComparedResults": "qabias.api.comparing",
     "Request": "qabias.scorers.base",

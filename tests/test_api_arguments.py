@@ -28,98 +28,39 @@ def result():
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "token"),
     [
-        ({"limit": 2.5}, r"^limit is 2\.5; it must be a whole number$"),
-        ({"limit": True}, "^limit is True; it must be a whole number$"),
-        ({"limit": "x"}, "^limit is 'x'; it must be a whole number$"),
-        ({"limit": 0}, "^limit is 0; it must be at least 1$"),
-        ({"seed": "a"}, "^seed is 'a'; it must be a whole number$"),
-        ({"seed": -1}, "^seed is -1; it must be at least 0$"),
-        ({"seed": None}, "^seed is None; it must be a whole number$"),
-        ({"orders": True}, "^orders is True; it must be a whole number$"),
-        ({"token_budget": "x"}, "^token budget is 'x'; it must be a whole number$"),
-        ({"config": 3}, "^config is 3; give a text$"),
-        ({"benchmark": None}, "^benchmark is None; give a text$"),
-        ({"benchmark": []}, r"^benchmark is \[\]; give a text$"),
-        ({"norm": None}, "^norm is None; give a text$"),
-        ({"shard": (0, 2)}, r"^shard is \(0, 2\); give a text$"),
-        ({"output": 3}, "^output is 3; give the path of a folder or file$"),
-        ({"upstream_dir": 3}, "^upstream_dir is 3; give the path"),
-        ({"option": "batch=8"}, r"^option is 'batch=8'; give values by name, such as option=\{NAME: VALUE\}$"),
-        ({"option": ["batch=8"]}, "^option is .*; give values by name"),
-        ({"option": {"batch": {1}}}, r"^option 'batch' is \{1\}; give a text, a number"),
-        ({"score": "unparsed=wrong"}, "^score is 'unparsed=wrong'; give values by name"),
-        ({"score": {"unparsed": 1}}, r"^score\['unparsed'\] is 1; give a text$"),
+        *(({"limit": value}, "limit") for value in (2.5, True, "x", 0)),
+        *(({"seed": value}, "seed") for value in ("a", -1, None)),
+        ({"orders": True}, "orders"),
+        ({"token_budget": "x"}, "token budget"),
+        ({"option": {"batch": {1}}}, "option 'batch'"),
     ],
 )
-def test_run_names_argument_value_and_what_it_may_be(changes, message):
-    with pytest.raises(QabiasError, match=message):
+def test_run_names_an_argument_of_a_wrong_value(changes, token):
+    with pytest.raises(QabiasError, match=f"^{token} is "):
         run(**changes)
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("call", "token"),
     [
-        ({"limit": 2.5}, "limit is 2.5; it must be a whole number"),
-        ({"seed": -1}, "seed is -1; it must be at least 0"),
-        ({"config": 3}, "config is 3; give a text"),
-        ({"benchmark": None}, "benchmark is None; give a text"),
-        ({"option": "subjects=x"}, "option is 'subjects=x'; give values by name"),
-        ({"option": {"x": 1}}, "bbq has no option 'x' that chooses its texts; it has none"),
-        (
-            {"benchmark": "unqover", "option": {"subject": 1}},
-            "unknown option 'subject': unqover has subjects; did you mean 'subjects'?",
-        ),
-        ({"upstream_dir": 3}, "upstream_dir is 3; give the path"),
+        (lambda result: qabias.load("bbq", limit=2.5), "limit"),
+        (lambda result: qabias.load("bbq", option={"x": 1}), "'x'"),
+        (lambda result: qabias.load("unqover", option={"subject": 1}), "'subjects'"),
+        (lambda result: qabias.score({"category": ["Age"], "example_id": [0], "prediction": [1]}, seed="a"), "seed"),
+        (lambda result: qabias.compare(result), "results"),
+        (lambda result: qabias.compare("runs/x"), "results"),
+        (lambda result: result.table("x"), "'x'"),
+        (lambda result: result.figure("x"), "'x'"),
+        (lambda result: assert_bias_below(result, "bias_ambig", "x"), "limit"),
+        (lambda result: assert_bias_below(result, "x", 0.1), "'x'"),
+        (lambda result: assert_bias_below(result, "bias_ambig", 0.1, by="x"), "'x'"),
     ],
 )
-def test_load_does_too(changes, message):
-    with pytest.raises(QabiasError) as error:
-        qabias.load(**{"benchmark": "bbq", **changes})
-    assert message in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"benchmark": 3}, "benchmark is 3; give a text"),
-        ({"score": "unparsed=wrong"}, "score is 'unparsed=wrong'; give values by name"),
-        ({"output": 3}, "output is 3; give the path"),
-        ({"seed": "a"}, "seed is 'a'; it must be a whole number"),
-    ],
-)
-def test_score_does_too(changes, message):
-    rows = {"category": ["Age"], "example_id": [0], "prediction": [1]}
-    with pytest.raises(QabiasError) as error:
-        qabias.score(rows, **changes)
-    assert message in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda of: qabias.read(None), "folder is None; give the path of a folder or file"),
-        (lambda of: qabias.read(of), "folder is <qabias.Result of baseline:random on bbq in a temporary folder>; give"),
-        (lambda of: qabias.compare(of), "in a temporary folder>; give a list of two runs or more, such as [first, sec"),
-        (lambda of: qabias.compare("runs/x"), "results is 'runs/x'; give a list of two runs or more"),
-        (lambda of: qabias.compare(3), "results is 3; give a list"),
-        (lambda of: qabias.compare([of, 3]), "results[1] is 3; give the path of a folder or file"),
-        (lambda of: of.table(None), "no table None; there is "),
-        (lambda of: of.figure(3), "no table 3; there is "),
-        (lambda of: of.push("a/b", dataset=None, dry_run=True), "dataset is None; give a text"),
-        (lambda of: of.push(None, dataset="a/b", dry_run=True), "to is None; give a text"),
-        (lambda of: assert_bias_below(of, "bias_ambig", "x"), "limit is 'x'; give a number in the scale of the score"),
-        (lambda of: assert_bias_below(of, "bias_ambig", None), "limit is None; give a number"),
-        (lambda of: assert_bias_below(of, "bias_ambig", True), "limit is True; give a number"),
-        (lambda of: assert_bias_below(of, None, 0.1), "unknown score None: choose one of "),
-        (lambda of: assert_bias_below(of, "bias_ambig", 0.1, by=3), "unknown breakdown 3: choose one of "),
-    ],
-)
-def test_all_else_does_too(result, call, message):
-    with pytest.raises(QabiasError) as error:
+def test_every_function_names_what_is_wrong(result, call, token):
+    with pytest.raises(QabiasError, match=token):
         call(result)
-    assert message in str(error.value)
 
 
 # What is left out

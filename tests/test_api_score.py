@@ -62,7 +62,7 @@ def test_rows_are_those_of_the_committed_dataset(benchmark, config, tmp_path):
 
 
 def test_what_rows_say_of_themselves_survives_what_is_done_with_them(rows):
-    from qabias.api.reading import origin_of
+    from qabias.api.rows import origin_of
 
     said = {"benchmark": "bbq", "config": "Age", "source": "bundled", "fixes": False, "seed": 0, "options": {}}
     some = rows.shuffle(seed=1).filter(lambda row: row["label"] != 0).map(lambda row: {"more": 1}).select(range(3))

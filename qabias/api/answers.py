@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from qabias.api.calls import OptionValue, in_python_words, option_texts, run_folder, upstream, warn_caller
-from qabias.api.reading import Rows, is_table, origin_of, to_column, to_table
 from qabias.api.result import Result
+from qabias.api.rows import Rows, is_table, origin_of, to_column, to_table
 from qabias.errors import QabiasError
 
 if TYPE_CHECKING:

@@ -145,7 +145,7 @@ class Result(Tabled):
         Raises:
             QabiasError: If the texts of the examples cannot be had, or the folder does not hold the answers to them.
         """
-        from qabias.api.reading import as_dataset
+        from qabias.api.rows import as_dataset
         from qabias.runs.folder import read_all_answers
         from qabias.runs.question import load_examples_of
 
