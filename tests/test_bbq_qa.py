@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from qabias.answers.parsing import parse_person, parse_person_released
 from qabias.benchmarks import load_benchmark
+from qabias.benchmarks.base import Scored
 from qabias.benchmarks.inference.questions import read_answer
 from qabias.cli import app
 from qabias.errors import QabiasError
@@ -355,7 +356,7 @@ def test_unread_texts_are_unparsed_or_unknown_by_the_rule():
 
 
 def analysed(table, answers):
-    return QA.analyse(table, answers, QA.score(table, answers), None)
+    return QA.analyse(Scored(table, answers, QA.score(table, answers)))
 
 
 def rows_of(analysis, name):

@@ -202,7 +202,7 @@ def test_the_tables_that_a_comparison_shows_itself_exist(case):
     names = {table.name for table in case.analysis.tables}
     for prompt_format in case.benchmark.formats.values():
         if prompt_format.question_only:
-            analysis = case.benchmark.analyse(case.table, case.answers, case.scores, prompt_format)
+            analysis = case.benchmark.analyse(base.Scored(case.table, case.answers, case.scores, prompt_format))
             names |= {table.name for table in analysis.tables}
     assert set(case.facts.own_tables) <= names
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from qabias.benchmarks import load_benchmark, loadable_benchmarks
-from qabias.benchmarks.base import headline_tiles
+from qabias.benchmarks.base import Scored, headline_tiles
 from qabias.benchmarks.caveats import READ_RANGES, missing_share, possible_range, with_ranges
 from qabias.benchmarks.facts import Measure
 from qabias.benchmarks.scoring import stacked
@@ -167,7 +167,7 @@ def check_tables(benchmark, analysis, expected):
 
 def analysed(benchmark, table, answers):
     scores = benchmark.score(table, answers)
-    return scores, benchmark.analyse(table, answers, scores, None)
+    return scores, benchmark.analyse(Scored(table, answers, scores))
 
 
 def in_words(ends):
@@ -347,7 +347,7 @@ def test_means_over_wordings_and_each_of_them_have_ranges():
     given = pa.table({"prediction": pa.array(np.concatenate([few, *[right] * 4]))})
     asked = stacked(table, [wording.name for wording in prompt_format.wordings])
     scores = BBQ.score(asked, given)
-    analysis = BBQ.analyse(asked, given, scores, prompt_format)
+    analysis = BBQ.analyse(Scored(asked, given, scores, prompt_format))
     _, found = with_wordings(BBQ, asked, given, scores, analysis, prompt_format, {})
     pooled = find(found.tables, "pooled_accuracy_ambig")
     names = [column.name for column in pooled.columns]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from qabias.benchmarks.caveats import tiles
 from qabias.benchmarks.facts import ALL, Facts, Measure, ParallelForms, Scores, Tile
@@ -81,6 +81,24 @@ class Logged:
     figures: tuple[OtherFigure, ...] = ()
     notes: tuple[str, ...] = ()
     failed: str = "count as no answer"
+
+
+class Scored(NamedTuple):
+    """A run with its scores.
+
+    Attributes:
+        table: The examples.
+        answers: The answers, parallel to them.
+        scores: What `Benchmark.score` returned for them.
+        prompt_format: The format in which they were asked; None where it is not known.
+        rules: How answers are counted.
+    """
+
+    table: pa.Table
+    answers: pa.Table
+    scores: Mapping[str, Any]
+    prompt_format: PromptFormat | None = None
+    rules: Rules = NO_RULES
 
 
 class Origin(Protocol):
@@ -194,23 +212,8 @@ class Benchmark(Protocol):
         """
         ...
 
-    def analyse(
-        self,
-        table: pa.Table,
-        answers: pa.Table,
-        scores: Mapping[str, Any],
-        prompt_format: PromptFormat | None,
-        rules: Rules = NO_RULES,
-    ) -> Analysis:
-        """The tables of a run, and a selection of its examples.
-
-        Args:
-            table: The examples.
-            answers: The answers, parallel to them.
-            scores: What `score` returned for them.
-            prompt_format: The format in which they were asked; None where it is not known.
-            rules: How answers are counted.
-        """
+    def analyse(self, run: Scored) -> Analysis:
+        """The tables of a run, and a selection of its examples."""
         ...
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, Measure
-from qabias.benchmarks.base import RUN
+from qabias.benchmarks.base import RUN, Scored
 from qabias.benchmarks.generated import WRITTEN_COLUMNS
 from qabias.comparison.comparable import mixed_fields, run_names
 from qabias.comparison.paired import Answers
@@ -73,7 +73,7 @@ def pool(folders: Sequence[Path], allow_mixed: bool = False, upstream_dir: str |
     scores = benchmark.score(table, answers_of_runs, rules)
     question_only = runs[0].is_question_only
     prompt_format = benchmark.formats.get(runs[0].format_name) if question_only else None
-    analysis = benchmark.analyse(table, answers_of_runs, scores, prompt_format, rules)
+    analysis = benchmark.analyse(Scored(table, answers_of_runs, scores, prompt_format, rules))
     measures = measures_of(benchmark, question_only, [scores, *(run.scores for run in runs)])
     mixed = {name: values for name, values in mixed_fields(runs).items() if name not in POOLED}
     of_runs = [run.scores for run in runs]

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from qabias.benchmarks import Benchmark, Measure, PromptFormat
-from qabias.benchmarks.base import RUN, Rules, meaningful
+from qabias.benchmarks.base import RUN, Rules, Scored, meaningful
 from qabias.benchmarks.caveats import with_ranges_of_cells
 from qabias.benchmarks.facts import WORDINGS, Scores, run_column
 from qabias.benchmarks.scoring import by_run
@@ -83,7 +83,7 @@ def with_wordings(
         # That some answers are missing was said of all wordings together.
         warnings.simplefilter("ignore", UserWarning)
         single = [benchmark.score(*pair, rules) for pair in pairs]
-        shown = benchmark.analyse(*pairs[0], single[0], prompt_format.wordings[0], rules)
+        shown = benchmark.analyse(Scored(*pairs[0], single[0], prompt_format.wordings[0], rules))
     whole = of_means(benchmark, measures_of(benchmark, False, single), names, scores, single, analysis, "wordings")
     whole = replace(whole, examples=shown.examples, how_chosen=f"{shown.how_chosen} All are of the wording {names[0]}.")
     return {**scores, WORDINGS: dict(zip(names, single, strict=True))}, whole

@@ -19,7 +19,7 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from qabias.benchmarks import Benchmark, load_benchmark
-from qabias.benchmarks.base import Rules
+from qabias.benchmarks.base import Rules, Scored
 from qabias.errors import QabiasError
 from qabias.runs.arguments import HERE, Machine, RunArguments
 from qabias.runs.distributed import Processes, launched_processes
@@ -213,7 +213,7 @@ def finish(run_file: RunFile, question: Question) -> RunResult:
         return RunResult(run_file, None, n_missing)
     rules = run_file.arguments.rules
     scores, warned = scores_of(question, answers, rules)
-    analysis = benchmark.analyse(table, answers, scores, question.prompt_format, rules)
+    analysis = benchmark.analyse(Scored(table, answers, scores, question.prompt_format, rules))
     if question.prompt_format is not None and question.prompt_format.wordings:
         scores, analysis = with_wordings(benchmark, table, answers, scores, analysis, question.prompt_format, rules)
     analysis = _with_other_tool(analysis, scores, run_file.folder)

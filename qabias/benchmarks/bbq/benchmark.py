@@ -21,7 +21,7 @@ from qabias.answers.outcomes import outcome, whole
 from qabias.answers.parsing import PARSE_RULES, parse_choice_released
 from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.benchmarks import locate
-from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, ExternalAnswers, Logged, Rules
+from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, ExternalAnswers, Logged, Rules, Scored
 from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.columns import CONSISTENCY
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
@@ -193,19 +193,13 @@ class BBQBenchmark(Benchmark):
             scores["n_without_majority"] = without_majority(in_orders, predictions(answers))
         return scores
 
-    def analyse(
-        self,
-        table: pa.Table,
-        answers: pa.Table,
-        scores: Mapping[str, Any],
-        prompt_format: PromptFormat | None,
-        rules: Rules = NO_RULES,
-    ) -> Analysis:
+    def analyse(self, run: Scored) -> Analysis:
         """The figures and tables of Parrish et al. 2022."""
         from qabias.benchmarks.bbq.tables import analyse
 
-        analysis = analyse(table, answers, scores, prompt_format is not None and prompt_format.question_only, rules)
-        if not _is_open(prompt_format):
+        question_only = run.prompt_format is not None and run.prompt_format.question_only
+        analysis = analyse(run.table, run.answers, run.scores, question_only, run.rules)
+        if not _is_open(run.prompt_format):
             return analysis
         return replace(analysis, tables=tuple(one for one in analysis.tables if one.name not in _OF_OPTIONS))
 

@@ -14,12 +14,11 @@ from tqdm import tqdm
 
 from qabias.answers.parsing import CONTRADICTION, ENTAILMENT
 from qabias.benchmarks import locate
-from qabias.benchmarks.base import NO_RULES, Logged, Rules
+from qabias.benchmarks.base import Logged, Scored
 from qabias.benchmarks.facts import ALL
 from qabias.benchmarks.inference import BBNLI
 from qabias.benchmarks.inference.benchmark import InferenceBenchmark, gather, roles
 from qabias.benchmarks.inference.facts import BBNLI_FACTS
-from qabias.benchmarks.prompt_format import PromptFormat
 from qabias.benchmarks.task_logs import harness_answers
 from qabias.logs import Log
 from qabias.scorers.kind import ScorerKind
@@ -85,18 +84,11 @@ class BBNLIBenchmark(InferenceBenchmark):
         """The ids of the rows, and the labels that agree with the stereotype or go against it."""
         return [row["example_id"] for row in rows], [_roles(row) for row in rows]
 
-    def analyse(
-        self,
-        table: pa.Table,
-        answers: pa.Table,
-        scores: Mapping[str, Any],
-        prompt_format: PromptFormat | None,
-        rules: Rules = NO_RULES,
-    ) -> Analysis:
+    def analyse(self, run: Scored) -> Analysis:
         """The figures and tables of Akyurek et al. 2022."""
         from qabias.benchmarks.inference.bbnli_tables import analyse
 
-        return analyse(table, answers, scores, rules)
+        return analyse(run.table, run.answers, run.scores, run.rules)
 
     def logged(
         self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None

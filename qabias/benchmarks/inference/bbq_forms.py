@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from qabias.benchmarks import locate
-from qabias.benchmarks.base import NO_RULES, Rescoring, Rules
+from qabias.benchmarks.base import Rescoring, Scored
 from qabias.benchmarks.bbq import NAME as BBQ
 from qabias.benchmarks.bbq.roles import roles_of_options
 from qabias.benchmarks.inference import BBQ_NLI, BBQ_QA
@@ -96,18 +96,11 @@ class BBQInferenceBenchmark(InferenceBenchmark):
         keys = [f"{row['category']}_nli/{row['example_id']}" for row in rows]
         return keys, [roles(row["bias_label"], row["label"]) for row in rows]
 
-    def analyse(
-        self,
-        table: pa.Table,
-        answers: pa.Table,
-        scores: Mapping[str, Any],
-        prompt_format: PromptFormat | None,
-        rules: Rules = NO_RULES,
-    ) -> Analysis:
+    def analyse(self, run: Scored) -> Analysis:
         """The figures and tables of Akyurek et al. 2022."""
         from qabias.benchmarks.inference.bbq_tables import analyse_statements
 
-        return analyse_statements(table, answers, scores, rules)
+        return analyse_statements(run.table, run.answers, run.scores, run.rules)
 
     def _names(self, config: str) -> Sequence[str]:
         self.check_config(config)
@@ -169,18 +162,11 @@ class BBQQuestionsBenchmark(BBQInferenceBenchmark):
         """The place of the person whom each text to each row names."""
         return [[read_answer(text, norm, row) for text in samples] for samples, row in zip(texts, rows, strict=True)]
 
-    def analyse(
-        self,
-        table: pa.Table,
-        answers: pa.Table,
-        scores: Mapping[str, Any],
-        prompt_format: PromptFormat | None,
-        rules: Rules = NO_RULES,
-    ) -> Analysis:
+    def analyse(self, run: Scored) -> Analysis:
         """The figures and tables of Akyurek et al. 2022."""
         from qabias.benchmarks.inference.bbq_tables import analyse_questions
 
-        return analyse_questions(table, answers, scores, rules)
+        return analyse_questions(run.table, run.answers, run.scores, run.rules)
 
     def _tables(self, config: str, origin: Any) -> dict[str, pa.Table]:
         self.check_config(config)

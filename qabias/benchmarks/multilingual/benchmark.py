@@ -14,7 +14,7 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from qabias.answers import Phrases
-from qabias.benchmarks.base import NO_RULES, Logged, Rules
+from qabias.benchmarks.base import NO_RULES, Logged, Rules, Scored
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
 from qabias.benchmarks.bbq.columns import ACCURACY, BIAS, N_TEMPLATES, READ_BIAS, READ_INTERVALS, names, scored
 from qabias.benchmarks.bbq.facts import FACTS
@@ -24,7 +24,7 @@ from qabias.benchmarks.facts import Facts, ParallelForms
 from qabias.benchmarks.multilingual.card import Card, read_card
 from qabias.benchmarks.multilingual.folder import FolderOrigin, SetFolder
 from qabias.benchmarks.multilingual.language import Language, formats_in, load_language
-from qabias.benchmarks.prompt_format import Example, PromptFormat
+from qabias.benchmarks.prompt_format import Example
 from qabias.building import sources
 from qabias.building.origin import check_source
 from qabias.building.templating import StableRandom
@@ -160,18 +160,12 @@ class PublishedQuestions(BBQBenchmark):
         """BBQ's scores; sets that were released lopsided may be incomplete."""
         return super().score(table, answers, self._counting(rules))
 
-    def analyse(
-        self,
-        table: pa.Table,
-        answers: pa.Table,
-        scores: Mapping[str, Any],
-        prompt_format: PromptFormat | None,
-        rules: Rules = NO_RULES,
-    ) -> Analysis:
+    def analyse(self, run: Scored) -> Analysis:
         """The tables of BBQ, none a figure of its paper, and scores by language."""
-        analysis = super().analyse(table, answers, scores, prompt_format, self._counting(rules))
-        languages = [self.language_of({"category": name}).name for name in table["category"].to_pylist()]
-        tables = _by_language(table, answers, languages, self._counting(rules))
+        rules = self._counting(run.rules)
+        analysis = super().analyse(run._replace(rules=rules))
+        languages = [self.language_of({"category": name}).name for name in run.table["category"].to_pylist()]
+        tables = _by_language(run.table, run.answers, languages, rules)
         return replace(analysis, tables=(*tables, *map(_without_paper, analysis.tables)))
 
     def logged(

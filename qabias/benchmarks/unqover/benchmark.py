@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from qabias.answers.outcomes import OUTCOMES
 from qabias.benchmarks import locate
-from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, Logged, Rules
+from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, Logged, Rules, Scored
 from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, counted
 from qabias.benchmarks.pairs import ClusterScores, Codes, Floats, Pair
 from qabias.benchmarks.prompt_format import PromptFormat
@@ -188,18 +188,11 @@ class UnQoverBenchmark(Benchmark):
             "outcomes": {name: sum(group["outcomes"][name] for group in sets.values()) for name in OUTCOMES},
         }
 
-    def analyse(
-        self,
-        table: pa.Table,
-        answers: pa.Table,
-        scores: Mapping[str, Any],
-        prompt_format: PromptFormat | None,
-        rules: Rules = NO_RULES,
-    ) -> Analysis:
+    def analyse(self, run: Scored) -> Analysis:
         """The figures and tables of Li et al. 2020."""
         from qabias.benchmarks.unqover.tables import analyse
 
-        return analyse(table, answers, scores)
+        return analyse(run.table, run.answers, run.scores)
 
     def logged(
         self, log: Log, hints: Mapping[str, str] = MappingProxyType({}), upstream_dir: str | None = None

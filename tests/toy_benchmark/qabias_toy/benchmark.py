@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from qabias.answers import parse_choice
 from qabias.answers.likelihoods import NORMS, choice_columns
-from qabias.benchmarks.base import NO_RULES, Benchmark, Rules
+from qabias.benchmarks.base import NO_RULES, Benchmark, Rules, Scored
 from qabias.benchmarks.facts import ALL, Facts, Measure, Scores, counted
 from qabias.benchmarks.pairs import Pair, pair_of_counts, predictions
 from qabias.benchmarks.prompt_format import PromptFormat
@@ -117,16 +117,9 @@ class ToyBenchmark(Benchmark):
         }
         return {**metric.compute(table, given.tolist()), "by": {"template": by_template}}
 
-    def analyse(
-        self,
-        table: pa.Table,
-        answers: pa.Table,
-        scores: Mapping[str, Any],
-        prompt_format: PromptFormat | None,
-        rules: Rules = NO_RULES,
-    ) -> Analysis:
+    def analyse(self, run: Scored) -> Analysis:
         """The tables of a run."""
-        return analyse(table, answers, self.groups(scores))
+        return analyse(run.table, run.answers, self.groups(run.scores))
 
     def groups(self, scores: Mapping[str, Any], measure: Measure | None = None) -> dict[str, Scores]:
         """The scores by template, and of all examples."""
