@@ -352,7 +352,6 @@ def _reason_of_interval(known: _Known, scores: Mapping[str, Any], name: str) -> 
 
 
 def _reason_of_size(known: _Known, scores: Mapping[str, Any], name: str) -> str:
-    # What an older version or another hand wrote may be without it.
     if any(map(_is_undefined, scores.get("ci", {}).get(name, (None,)))):
         return f"no interval: {_reason_of_interval(known, scores, name)}"
     return "even the largest value could have been missed"

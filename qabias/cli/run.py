@@ -29,7 +29,7 @@ def run(
         str | None,
         typer.Option(
             help="How the model is asked, in one word: options (likelihood of each answer), letter, write, reason, "
-            "fill or open (see `qabias list`); chooses --format and --option.",
+            "fill or open (both experimental; see `qabias list`); chooses --format and --option.",
             show_default=False,
         ),
     ] = None,

@@ -27,10 +27,9 @@ from qabias.benchmarks.bbq.columns import CONSISTENCY
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
 from qabias.benchmarks.bbq.forms import FORMS, pair_forms
 from qabias.benchmarks.bbq.logs import logged
-from qabias.benchmarks.bbq.open_answers import read_open
-from qabias.benchmarks.bbq.probabilities import check_probabilities
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.published import published_answers, recognise
+from qabias.benchmarks.bbq.reading import check_probabilities, read_open
 from qabias.benchmarks.bbq.roles import (
     ORDER,
     PLACES,

@@ -131,7 +131,6 @@ MEASURES = (
         undefined=(_ROWS_AMBIG, _answers("ambig"), _persons("ambig")),
         missing=_MISSING_AMBIG,
         parts=(("n_biased_ambig", "With the stereotype"), ("n_counter_biased_ambig", "Against it")),
-        lacks="scores of an older version of qabias; score the run again",
     ),
     *(
         Measure(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.benchmarks.base import NO_RULES, Rules
-from qabias.benchmarks.bbq.probabilities import probabilities_of
+from qabias.benchmarks.bbq.reading import probabilities_of
 from qabias.benchmarks.bbq.roles import counting, paper_categories
 from qabias.benchmarks.facts import ALL, ParallelForms, Stereotype
 from qabias.benchmarks.pairs import Form, Pair, pair_of_counts, predictions

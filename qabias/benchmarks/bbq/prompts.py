@@ -196,7 +196,7 @@ FORMATS = {
         PromptFormat(
             "fill",
             1,
-            "context, the question as a statement with a blank; asks who fills it, without answers to choose from",
+            "experimental: context, the question as a statement with a blank; asks who fills it, without answers",
             _fill,
             written=True,
             reads="person",
@@ -206,7 +206,7 @@ FORMATS = {
         PromptFormat(
             "open",
             1,
-            "context, question; asks who, without answers to choose from",
+            "experimental: context, question; asks who, without answers to choose from",
             _open,
             written=True,
             reads="person",

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from qabias.benchmarks import scoring
 from qabias.benchmarks.base import Rules
-from qabias.benchmarks.bbq.probabilities import probabilities_of
+from qabias.benchmarks.bbq.reading import probabilities_of
 from qabias.benchmarks.scoring import Key, compute, read_columns
 from qabias.share.metrics.bbq.computing import Computing
 from qabias.share.metrics.bbq.rows import paper_category

@@ -34,8 +34,8 @@ def saturation_tables(categories: Mapping[Key, Scores], contexts: Sequence[str])
 
 
 def about_errors(scores: Scores) -> list[str]:
-    """The same of all ambiguous examples, as lines; none of what is undefined, or of scores of an older version."""
-    if _AMONG_ERRORS.name not in scores or not scores["n_ambig"]:
+    """The same of all ambiguous examples, as lines; none of what is undefined."""
+    if not scores["n_ambig"]:
         return []
     lines = []
     bound = estimate(scores, "bias_bound_ambig")

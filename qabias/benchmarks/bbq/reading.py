@@ -1,4 +1,4 @@
-"""Answers to BBQ's questions without options: whom a text names, by the words of the two people and of their groups."""
+"""Answers to BBQ: probabilities that are stored or that others collected, and open answers by whom they name."""
 
 from __future__ import annotations
 
@@ -6,9 +6,43 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from qabias.answers.named import Named, parse_named
+from qabias.benchmarks.bbq import NAME
 from qabias.benchmarks.bbq.prompts import statement
+from qabias.benchmarks.orders import PREDICTIONS
 from qabias.benchmarks.prompt_format import PromptFormat
+from qabias.errors import QabiasError
+
+N_ANSWERS = 3
+
+
+def check_probabilities(column: pa.ChunkedArray) -> None:
+    """Refuse probabilities that others collected if they are no lists of three numbers."""
+    is_numbers = pa.types.is_list(column.type) and pa.types.is_primitive(column.type.value_type)
+    if not is_numbers or pc.list_value_length(column).drop_null().unique().to_pylist() not in ([], [N_ANSWERS]):
+        raise QabiasError(
+            f"{NAME}: the column probabilities is to hold a list of three numbers for each example, such as [0.2, 0.1, "
+            "0.7], or null; give them as JSON lines or Parquet, or leave the column out"
+        )
+
+
+def probabilities_of(answers: pa.Table) -> np.ndarray | None:
+    """The probabilities of the three answers, as the metric takes them."""
+    if "probabilities" not in answers.column_names:
+        return None
+    lists = answers["probabilities"].combine_chunks()
+    values = np.full((len(lists), N_ANSWERS), np.nan)
+    is_there = lists.is_valid().to_numpy(zero_copy_only=False)
+    values[is_there] = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, N_ANSWERS)
+    if PREDICTIONS not in answers.column_names:
+        return values
+    total = values.sum(axis=1, keepdims=True)  # below 1 where an order has no probabilities
+    return np.divide(values, total, out=np.full_like(values, np.nan), where=total > 0)
+
 
 _FEMALE = ("she", "woman", "girl", "lady", "female")
 _MALE = ("he", "man", "boy", "guy", "male")
