@@ -5,8 +5,7 @@ import random
 import sys
 
 from runners.finetuning import qa
-
-from .tiny_models import make_encoder, make_encoder_tokenizer
+from tests.tiny_models import make_encoder, make_encoder_tokenizer
 
 NAMES = ("Mary", "James", "Ann", "Mali", "Somalia")
 JOBS = ("a senator", "a boy", "a girl", "a man", "a team")

@@ -17,9 +17,8 @@ from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.errors import QabiasError
 from runners.finetuning import qa, race
 from runners.finetuning.rows import Row, read_dataset, read_file
-
-from .tiny_models import make_encoder, make_encoder_tokenizer
-from .training_rows import NAMES, TOKENIZERS, qa_rows, race_rows, windows_of, write_lines
+from runners.finetuning.tests.training_rows import NAMES, TOKENIZERS, qa_rows, race_rows, windows_of, write_lines
+from tests.tiny_models import make_encoder, make_encoder_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

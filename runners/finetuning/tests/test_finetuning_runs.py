@@ -20,11 +20,18 @@ from qabias.runs.run import run
 from qabias.scorers.registry import default_scorer
 from runners.finetuning import qa, race
 from runners.finetuning.rows import Row
+from runners.finetuning.tests.training_rows import (
+    call,
+    command,
+    qa_rows,
+    race_rows,
+    save_pretrained,
+    windows_of,
+    write_lines,
+)
 from runners.finetuning.training import KEEP, Settings, last_checkpoint, train
-
-from .conftest import ROOT
-from .tiny_models import make_encoder, make_encoder_tokenizer
-from .training_rows import call, command, qa_rows, race_rows, save_pretrained, windows_of, write_lines
+from tests.conftest import ROOT
+from tests.tiny_models import make_encoder, make_encoder_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
