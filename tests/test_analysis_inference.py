@@ -4,7 +4,6 @@ import math
 import random
 from statistics import fmean
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -12,7 +11,7 @@ from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.inference.bbnli_tables import analyse as analyse_bbnli
 from qabias.benchmarks.inference.bbq_tables import analyse_statements as analyse_bbq_nli
 from qabias.benchmarks.inference.questions import named_first
-from qabias.tables.model import find, read_analysis, write_analysis
+from qabias.tables.model import find
 
 BBNLI, BBQ = load_benchmark("bbnli"), load_benchmark("bbq_nli")
 LABELS = ("contradiction", "neutral", "entailment")
@@ -96,40 +95,6 @@ def bbq():
 
 
 # Known answers
-
-
-def test_an_answerer_from_stereotypes_scores_one_everywhere():
-    table = _load(BBNLI, "gender")
-    rows = table.to_pylist()
-    analysis = _analysis(BBNLI, table, [row["label"] if row["kind"] == "test" else _aligned(row) for row in rows])
-    for name in ("bias_by_subtopic", "bias_by_domain", "bias_by_hypothesis"):
-        found = [row["bias_score"] for row in _rows(analysis, name)]
-        assert {estimate.value for estimate in found} == {1.0}
-        # A hypothesis of one premise has no interval, and no other is so sure.
-        assert {estimate.high for estimate in found} <= {1.0, None}
-        assert all(estimate.low is None or 0 < estimate.low < 1 for estimate in found)
-        assert all(row["n_aligned"] == row["n_bias"] > 0 for row in _rows(analysis, name))
-    for row in _rows(analysis, "test_accuracy"):
-        assert [row[name].value for name in ("accuracy_pro", "accuracy_anti", "accuracy_gap")] == [1, 1, 0]
-    shares = {row["form"]: row for row in _rows(analysis, "labels_by_form")}
-    assert shares["stereotypical, with the stereotype"]["share_entailment"].value == 1
-    assert shares["stereotypical, groups exchanged"]["share_contradiction"].value == 1
-    assert all(row["answer"] == row["stereotyped_answer"] for row in analysis.examples)
-
-
-def test_an_answerer_who_is_right_has_no_bias_in_any_table():
-    table = _load(BBQ, "Gender_identity_nli_context")
-    analysis = _analysis(BBQ, table, table["label"].to_pylist())
-    (category, whole) = _rows(analysis, "bias_by_category")
-    assert category["bias_score_ambig"] == whole["bias_score_ambig"]
-    value, low, high = whole["bias_score_ambig"]
-    assert (value, low) == (0.0, pytest.approx(-high))
-    assert 0 < high < 0.2
-    assert {row["bias_score_ambig"].value for row in _rows(analysis, "bias_by_template")} == {0}
-    for row in _rows(analysis, "bias_by_length"):
-        assert [row[f"bias_{length}"].value for length in ("standard", "short", "long")] == [0, 0, 0]
-    assert _rows(analysis, "accuracy_by_category")[0]["accuracy_ambig"].value == 1
-    assert all(row["answer"] == row["right_answer"] == "neutral" for row in analysis.examples)
 
 
 def test_a_leaning_to_who_is_named_first_shows_in_the_order_of_names_alone():
@@ -496,22 +461,3 @@ def test_disambiguated_contexts_alone_have_no_order_of_names():
     assert not names & {"bias_by_name_order", "bias_by_length"}
     # Nobody took a side: the score is undefined, not 0.
     assert _rows(analysis, "bias_by_category")[0]["bias_score_disambig"].value is None
-
-
-def test_an_analysis_is_read_as_it_was_written_and_is_the_same_every_time(bbnli, bbq, tmp_path):
-    for name, benchmark, (table, _, answers, analysis) in (("bbnli", BBNLI, bbnli), ("bbq", BBQ, bbq)):
-        path, again = tmp_path / f"{name}.json", tmp_path / f"{name}-again.json"
-        write_analysis(analysis, path)
-        with pytest.warns(UserWarning, match="are no answer"):
-            write_analysis(_analysis(benchmark, table, answers), again)
-        assert read_analysis(path) == analysis
-        assert path.read_bytes() == again.read_bytes()
-
-
-def test_arrays_of_answers_may_come_in_any_order_of_rows(bbnli):
-    table, _, answers, analysis = bbnli
-    order = np.random.default_rng(0).permutation(table.num_rows)
-    with pytest.warns(UserWarning, match="are no answer"):
-        shuffled = _analysis(BBNLI, table.take(pa.array(order)), [answers[place] for place in order])
-    for name in ("bias_by_subtopic", "test_accuracy", "labels_by_subtopic"):
-        assert find(shuffled.tables, name).rows == find(analysis.tables, name).rows

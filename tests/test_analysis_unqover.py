@@ -12,7 +12,7 @@ import pytest
 from qabias.benchmarks.unqover.benchmark import BENCHMARK
 from qabias.benchmarks.unqover.sets import geoschemes, rank_tables
 from qabias.benchmarks.unqover.tables import N_EXAMPLES, analyse, comparative_scores
-from qabias.tables.model import find, read_analysis, write_analysis
+from qabias.tables.model import find
 
 ORDERS = ("12", "21", "12_neg", "21_neg")
 
@@ -426,14 +426,6 @@ def test_examples_have_one_row_for_each_template_and_attribute_the_strongest_fir
                 assert found[cell][f"scores_{order}"] == pytest.approx([s[f"s1_{order}"], s[f"s2_{order}"]], abs=1e-6)
     assert {cell: row["example_id"] for cell, row in found.items()} == {cell: row for cell, (_, row) in largest.items()}
     assert f"{len(found)} of {table.num_rows} rows" in analysis.how_chosen
-
-
-def test_an_analysis_is_read_as_it_was_written_and_is_the_same_every_time(mixed, tmp_path):
-    table, answers, analysis = mixed
-    write_analysis(analysis, tmp_path / "analysis.json")
-    write_analysis(_analysis(table, answers), tmp_path / "again.json")
-    assert read_analysis(tmp_path / "analysis.json") == analysis
-    assert (tmp_path / "analysis.json").read_bytes() == (tmp_path / "again.json").read_bytes()
 
 
 # Countries of the authors' lists, which have no clusters

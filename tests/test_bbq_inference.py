@@ -15,7 +15,7 @@ import yaml
 from qabias.building.templating import capitalize_sentences, repair_articles
 from qabias.errors import QabiasError
 from qabias.share.bbq_dataset import bundled, bundled_inference
-from qabias.share.bbq_dataset.builder import BBQ, NLI_FEATURES
+from qabias.share.bbq_dataset.builder import NLI_FEATURES
 from qabias.share.bbq_dataset.fixes import FIXES, fix_feminine
 from qabias.share.bbq_dataset.folder import write_folder
 from qabias.share.bbq_dataset.origin import ALL_NLI, CATEGORIES, NLI_CONFIGS, Origin
@@ -221,15 +221,6 @@ def test_another_seed_draws_the_people_of_the_questions_with_that_seed(rows):
     assert drawn != rows["Nationality_nli"]
 
 
-def test_people_and_words_occur_once_in_both_orders(rows):
-    for config in CATEGORY_CONFIGS:
-        contents = Counter(
-            frozenset((row["premise"], row["hypothesis"]) for row in set_rows)
-            for set_rows in _by_set(rows[config]).values()
-        )
-        assert set(contents.values()) == {1}, config
-
-
 def test_swapped_contexts_are_those_of_the_exchanged_examples(rows, questions, templates):
     for category in CATEGORIES:
         contexts = {row["context"] for row in questions[category]}
@@ -288,24 +279,6 @@ def test_hypotheses_are_about_one_person_and_premises_about_both(rows):
         if not row["context_stance"]:
             assert _names(row["premise"], about)
             assert _names(row["premise"], other)
-
-
-def test_the_group_of_the_target(rows):
-    """Spot checks by hand: who is the target of a few templates."""
-    targets = defaultdict(set)
-    for row in itertools.chain(*rows.values()):
-        targets[row["template_id"]].add(row["target"])
-    assert targets["Age-01"] == {"grandfather", "grandmother"}
-    assert targets["Gender_identity-01"] == {"woman"}
-    assert targets["Gender_identity-05"] == {"man"}
-    assert targets["Gender_identity-11"] == {
-        f"{form} {noun}"
-        for form in ("transgender", "trans")
-        for noun in ("woman", "man", "person", "customer", "patient")
-    } - {"trans patient"}
-    assert targets["Religion-04"] == {"Jewish"}
-    assert targets["Race_x_gender-28"] == {"Asian woman"}
-    assert all(re.fullmatch(r"(poor|rich|low-income|wealthy) .+", name) for name in targets["Race_x_SES-15"])
 
 
 def test_no_bundled_text_shares_six_words_with_the_published_templates(templates, upstream):
@@ -378,14 +351,6 @@ def _with_first_words(text, row):
     return text
 
 
-def test_counts_of_the_published_sets(published, fixed):
-    # Table 5 of the paper: accuracies are multiples of 1/(10 n) for n sets.
-    for source in (published, fixed):
-        for config, n_sets in PUBLISHED.items():
-            assert len(_by_set(source[config])) == n_sets
-            assert len(source[config]) == n_sets * 24
-
-
 @pytest.mark.parametrize("category", ["Religion", "Race_ethnicity"])
 def test_every_row_of_the_published_templates_read_independently(published, upstream, category):
     expected = []
@@ -427,13 +392,6 @@ def test_every_row_of_the_published_templates_read_independently(published, upst
     assert [
         tuple(row[key] for key in (*keys, "target", "nontarget")) for row in published[f"{category}_nli"]
     ] == expected
-
-
-def test_the_published_anti_facts_are_the_pro_facts_with_the_people_exchanged(upstream):
-    for category in ("Religion", "Race_ethnicity"):
-        for row in _csv(upstream, category):
-            pro, anti = (row[f"Disambiguating_Context_{name}"] for name in ("stereotype", "anti_stereotype"))
-            assert re.sub(r"NAME[12]", lambda slot: {"NAME1": "NAME2", "NAME2": "NAME1"}[slot[0]], pro) == anti
 
 
 def test_defects_are_kept_unless_fixed(published, fixed):
@@ -541,14 +499,6 @@ def test_load_dataset_reads_the_folder(rows, tmp_path):
     every = datasets.load_dataset(folder, ALL_NLI, split="test", cache_dir=tmp_path)
     assert every.num_rows == sum(len(rows[config]) for config in CATEGORY_CONFIGS)
     assert set(every.unique("category")) == set(CATEGORIES)
-
-
-def test_the_builder_makes_single_configurations_and_the_group(rows, tmp_path):
-    for config, parts in ((STUDY, [STUDY]), (ALL_NLI, CATEGORY_CONFIGS)):
-        builder = BBQ(config_name=config, cache_dir=tmp_path)
-        builder.download_and_prepare()
-        assert builder.info.features == NLI_FEATURES
-        assert builder.as_dataset(split="test").num_rows == sum(len(rows[part]) for part in parts)
 
 
 def test_a_folder_of_published_inference_alone(upstream, tmp_path, published):

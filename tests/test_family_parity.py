@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import csv
-import json
 import random
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +22,6 @@ from .conftest import ROOT
 from .metrics.bbq_rows import answers, table
 
 ESBBQ = ("langtech-bsc", "EsBBQ-CaBBQ", "data_es")
-MBBQ = ("Veranep", "MBBQ", "data")
 HARNESS = {
     "acc_ambig": ("accuracy_ambig", 1),
     "acc_disambig": ("accuracy_disambig", 1),
@@ -134,19 +132,21 @@ def in_their_names(scores: dict[str, Any]) -> dict[str, float]:
     ("order", "responders"),
     [
         pytest.param("released", [*FIXED, 1, 2, 3], marks=pytest.mark.slow),
-        ("shuffled", ["stereotyped", "opposite", "right", 1]),
+        ("shuffled", ["stereotyped", "opposite", "right", 1]),  # of two categories
     ],
 )
 def test_our_scores_of_esbbq_are_those_of_the_harness(upstream, harness, bbq, order, responders):
     benchmark = load_benchmark("esbbq")
     origin = make_origin(benchmark, "release", 0, False, str(upstream), {"answers": order})
     docs_of = by_category(upstream)
+    if order == "shuffled":
+        docs_of = {name: docs_of[name] for name in ("PhysicalAppearance", "Religion")}
     ours = {name: benchmark.load(name, origin).to_pylist() for name in docs_of}
     wrong = {name: sum(doc["question_type"] != question_type(doc) for doc in docs_of[name]) for name in docs_of}
     assert {name: n for name, n in wrong.items() if n} == MISLABELLED
     docs_of = {name: [{**doc, "question_type": question_type(doc)} for doc in of] for name, of in docs_of.items()}
     docs, rows = ([row for name in docs_of for row in of[name]] for of in (docs_of, ours))
-    assert len(docs) == len(rows) > 10_000
+    assert len(docs) == len(rows) > 4_000
     biases = set()
     for responder in responders:
         given = likelihoods(docs, responder)
@@ -188,30 +188,6 @@ def blind_to_polarity(rows: list[dict[str, Any]], given: list[int]) -> float:
     return lean / len(ambiguous)
 
 
-def mbbq_rows(path: Any) -> list[dict[str, Any]]:
-    """A published file of MBBQ with the roles of the answers by their tags, and sets of four neighbours."""
-    rows = []
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file):
-            row = json.loads(line)
-            tags = [row["answer_info"][f"ans{place}"][1] for place in range(3)]
-            hits = [place for place, tag in enumerate(tags) if tag in row["additional_metadata"]["stereotyped_groups"]]
-            unknown = tags.index("unknown")
-            target = hits[0] if len(hits) == 1 else -1
-            other = 3 - target - unknown
-            biased = -1 if target < 0 else target if row["question_polarity"] == "neg" else other
-            rows.append(
-                {
-                    **{name: row[name] for name in ("category", "question_polarity", "context_condition", "label")},
-                    "example_id": number,
-                    "template_id": row["question_index"],
-                    "set_id": f"{number // 4}",
-                    **{"target_loc": target, "biased_loc": biased, "unknown_loc": unknown},
-                }
-            )
-    return rows
-
-
 def check_blindness(bbq: Any, rows: list[dict[str, Any]]) -> None:
     stereotype = answers(rows, "biased")
     assert blind_to_polarity(rows, stereotype) == 0
@@ -224,14 +200,3 @@ def check_blindness(bbq: Any, rows: list[dict[str, Any]]) -> None:
 
 def test_a_script_without_polarity_is_blind_to_a_stereotype(bbq):
     check_blindness(bbq, table())
-
-
-@pytest.mark.parametrize("category", ["Disability_status", "Physical_appearance", "Sexual_orientation"])
-@pytest.mark.parametrize("language", ["en", "nl", "es", "tr"])
-def test_a_script_without_polarity_is_blind_on_the_files_of_mbbq(upstream, bbq, category, language):
-    path = upstream.joinpath(*MBBQ, f"{category}_{language}.jsonl")
-    if not path.is_file():
-        pytest.skip(f"{path.name} is not in the mirror of the published files")
-    rows = mbbq_rows(path)
-    assert all(row["target_loc"] >= 0 for row in rows)
-    check_blindness(bbq, rows)

@@ -206,13 +206,6 @@ def test_the_categories_of_bbq_have_no_rules_of_their_own_here(folder):
         assert {row["target_loc"] for row in rows} <= {0, 1, 2}
 
 
-def test_a_language_of_the_package_needs_no_file(folder):
-    (folder / "language.yaml").unlink()
-    change(folder / "benchmark.yaml", language="es")
-    benchmark = load_benchmark("mine")
-    assert benchmark.language_of({}).code == "es"
-
-
 @pytest.mark.parametrize(
     ("file", "values", "message"),
     [

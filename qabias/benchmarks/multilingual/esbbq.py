@@ -61,18 +61,18 @@ def read_items(path: Path) -> Iterator[Item]:
     """The items of one category in file order."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    told: dict[str | None, dict[str, int]] = defaultdict(dict)
+    contexts: dict[str | None, dict[str, int]] = defaultdict(dict)
     for row in rows:
         if row.get("context_condition") == "ambig":
-            told[row.get("template_id")].setdefault(row["context"], len(told[row.get("template_id")]))
+            contexts[row.get("template_id")].setdefault(row["context"], len(contexts[row.get("template_id")]))
     for number, row in enumerate(rows, start=2):
         try:
-            yield _item(row, told[row["template_id"]])
+            yield _item(row, contexts[row["template_id"]])
         except (KeyError, ValueError, SyntaxError, TypeError) as error:
             raise QabiasError(f"{path}: line {number}: no released row ({error!r})") from error
 
 
-def _item(row: Mapping[str, str], told: Mapping[str, int]) -> Item:
+def _item(row: Mapping[str, str], contexts: Mapping[str, int]) -> Item:
     """A row as an item."""
     infos = [ast.literal_eval(row[f"answer_info.ans{place}"]) for place in range(3)]
     groups = ast.literal_eval(row["stereotyped_groups"])
@@ -83,7 +83,7 @@ def _item(row: Mapping[str, str], told: Mapping[str, int]) -> Item:
     return Item(
         category=row["category"],
         template=f"{int(row['template_id']):02d}",
-        set="/".join((*(row[name] for name in _PEOPLE), _told_in(row["context"], told))),
+        set="/".join((*(row[name] for name in _PEOPLE), _context_number(row["context"], contexts))),
         negative=row["question_polarity"] == "neg",
         ambiguous=row["context_condition"] == "ambig",
         context=row["context"],
@@ -101,10 +101,10 @@ def _item(row: Mapping[str, str], told: Mapping[str, int]) -> Item:
     )
 
 
-def _told_in(context: str, told: Mapping[str, int]) -> str:
+def _context_number(context: str, contexts: Mapping[str, int]) -> str:
     """Number of the ambiguous context with which a context begins, which tells apart sets about the same people."""
-    found = max((begin for begin in told if context.startswith(begin)), key=len, default=None)
-    return context if found is None else str(told[found])
+    begin = max((start for start in contexts if context.startswith(start)), key=len, default=None)
+    return context if begin is None else str(contexts[begin])
 
 
 # Logs of lm-evaluation-harness
@@ -146,17 +146,17 @@ def _logged(log: Log, benchmark: PublishedQuestions, wordings: Sequence[str]) ->
             row["label"] = int(row["label"])
             rows.append(row)
             answers.append(likeliest(sample.loglikelihoods, _places(log, sample, wordings)))
-    found = columns_of(rows, rows[0])
+    columns = columns_of(rows, rows[0])
     n_ties = answers.count(NO_ANSWER)
-    keys = {name: found[name] for name in ("category", "example_id")}
+    keys = {name: columns[name] for name in ("category", "example_id")}
     with of_log(log):
-        given, references = pa.table({**keys, "prediction": answers}), pa.table(found)
+        predicted, references = pa.table({**keys, "prediction": answers}), pa.table(columns)
     return Logged(
-        external=ExternalAnswers(log.model, "", "none", benchmark.sources[0], given),
-        config=config_of(set(found["category"]), benchmark.configs),
+        external=ExternalAnswers(log.model, "", "none", benchmark.sources[0], predicted),
+        config=config_of(set(columns["category"]), benchmark.configs),
         options={"answers": "released"},
         references=references,
-        figures=tuple(_figures(log, set(found["category"]), n_ties)),
+        figures=tuple(_figures(log, set(columns["category"]), n_ties)),
         notes=(
             f"UNKNOWN was offered in {len(wordings)} wordings and each person in one, by the sum of log-likelihoods; "
             "not to be compared with runs of qabias.",

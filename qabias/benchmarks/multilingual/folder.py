@@ -125,10 +125,10 @@ class SetFolder(DatasetFolder[FolderOrigin]):
     def _head_fields(self, origin: FolderOrigin, names: Sequence[str]) -> dict[str, Any]:
         licence = self._set_card.terms
         # The Hub knows SPDX identifiers in lower case; what is no licence needs a name of its own.
-        said = {"license": self._set_card.licence_id.lower()} if licence.allows else {"license": "other"}
+        licence_fields = {"license": self._set_card.licence_id.lower()} if licence.allows else {"license": "other"}
         return {
             "language": self._codes(names),
-            **said,
+            **licence_fields,
             **({} if self._set_card.paper else _NOT_SAID),
             **({} if licence.allows else {"license_name": licence.name.replace(" ", "-")}),
             "task_categories": ["multiple-choice", "question-answering"],

@@ -126,10 +126,10 @@ def _template(row: Mapping[str, str]) -> _Template:
 def _template_of(row: Mapping[str, Any], templates: Sequence[_Template]) -> _Template:
     """The one template that a disambiguated row was made from."""
     context, question = _one_space(row["context"]), _one_space(row["question"])
-    found = [one for one in templates if question in one.questions and one.context.fullmatch(context)]
-    if len(found) != 1:
-        raise ValueError(f"{len(found)} templates for the context {context!r}")
-    return found[0]
+    matches = [one for one in templates if question in one.questions and one.context.fullmatch(context)]
+    if len(matches) != 1:
+        raise ValueError(f"{len(matches)} templates for the context {context!r}")
+    return matches[0]
 
 
 def _one_space(text: str) -> str:

@@ -54,10 +54,10 @@ def read_items(samples: Path, templates: Path, category: str) -> list[Item]:
     sets: dict[str, list[Item]] = {}
     for number, row in enumerate(_rows(samples), start=2):
         try:
-            found = _SAMPLE_ID.fullmatch(row["sample_id"])
-            if found is None:
+            match = _SAMPLE_ID.fullmatch(row["sample_id"])
+            if match is None:
                 raise ValueError(f"sample_id {row['sample_id']!r}")
-            sample = SampleId(*found.groups())
+            sample = SampleId(*match.groups())
             if sample.category != category.lower():
                 continue
             item = _item(category, sample, row, template_of[sample.category, int(sample.template), sample.version])
@@ -157,8 +157,8 @@ def formats(prompts: PublishedPrompts = PROMPTS) -> Mapping[str, PromptFormat]:
         )
         for number in NUMBERS
     )
-    about = f"each of {', '.join(wording.name for wording in five)}; scores are means over them"
-    all_five = replace(five[0], name=FIVE, description=about, wordings=five)
+    description = f"each of {', '.join(wording.name for wording in five)}; scores are means over them"
+    all_five = replace(five[0], name=FIVE, description=description, wordings=five)
     return {prompt_format.name: prompt_format for prompt_format in (*five, all_five)}
 
 
@@ -177,8 +177,8 @@ def _render(prompts: PublishedPrompts, number: int, example: Example) -> tuple[s
     prompt = prompts.prompt(number)
     # The released samples have the wording of the first prompt.
     released = prompts.prompt(1).unknown
-    given = (example[f"ans{place}"] for place in _PLACES.values())
-    answers = [prompt.unknown if answer == released else answer for answer in given]
+    texts = (example[f"ans{place}"] for place in _PLACES.values())
+    answers = [prompt.unknown if answer == released else answer for answer in texts]
 
     def fill(slot: re.Match[str]) -> str:
         name = slot[1].lower()

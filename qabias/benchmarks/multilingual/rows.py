@@ -71,7 +71,7 @@ def rows_of(
     """The rows of the items of a category, in their order."""
     numbers: dict[str, int] = {}
     set_id, last, order = "", None, list(PLACES)
-    said: str | None = None
+    unknown_text: str | None = None
     for example_id, item in enumerate(items):
         template_id = f"{item.category}-{item.template}"
         if (template_id, item.set) != last:
@@ -80,8 +80,8 @@ def rows_of(
             numbers[template_id] = number + 1
             set_id = f"{template_id}-{number:03d}"
             order = shuffle.sample(list(PLACES), len(PLACES)) if shuffle is not None else order
-            said = wording() if wording is not None else None
-        worded = item if said is None else _worded(item, said)
+            unknown_text = wording() if wording is not None else None
+        worded = item if unknown_text is None else _worded(item, unknown_text)
         yield {"example_id": example_id, "template_id": template_id, "set_id": set_id, **_columns(worded, order)}
 
 
@@ -96,10 +96,11 @@ def target_of(is_target: Sequence[bool]) -> int:
     return places[0] if len(places) == 1 else UNDEFINED
 
 
-def _worded(item: Item, said: str) -> Item:
+def _worded(item: Item, unknown_text: str) -> Item:
     """The item with other words in the answer that nobody can tell."""
     first, second, third = (
-        answer._replace(text=said) if place == item.unknown else answer for place, answer in enumerate(item.answers)
+        answer._replace(text=unknown_text) if place == item.unknown else answer
+        for place, answer in enumerate(item.answers)
     )
     return item._replace(answers=(first, second, third))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ ALL_SETS = "all"
 _NO_ROW = (Rule(("n",), "no row has all four answers"),)
 _FOLDER = Path(__file__).parent
 _ERROR = "0 is best."
+_SCALE = "No score of bias: the scale of the rest."
 _ORDERS = {"12": "in this order", "21": "the other way round"}
 _ENDINGS = {"": "question", "_neg": "negated question"}
 
@@ -52,60 +52,27 @@ def _about_mu(scores: Scores, measure: Measure) -> str:
 
 # Noise lifts mu and eta above 0, of one model more than of another, so that they have no best value to rank runs by.
 MEASURES = tuple(
-    replace(measure, undefined=_NO_ROW)
-    for measure in (
-        Measure(
-            "mu",
-            "Bias intensity mu",
-            "number",
-            ("n",),
-            f"Figure 3 {PAPER}",
-            _ERROR,
-            heading="mu\nintensity",
-            tile="mu",
-            tile_note=_about_mu,
-            fewest_clusters=3,
-        ),
-        Measure(
-            "eta",
-            "Bias consistency eta",
-            "number",
-            ("n",),
-            f"Figure 6 {PAPER}",
-            _ERROR,
-            heading="eta\nconsistency",
-            fewest_clusters=3,
-        ),
-        Measure(
-            "delta",
-            "Positional error delta",
-            "number",
-            ("n",),
-            f"Table 5 {PAPER}",
-            _ERROR,
-            heading="delta\nposition",
-            best=0.0,
-        ),
-        Measure(
-            "epsilon",
-            "Attribute error epsilon",
-            "number",
-            ("n",),
-            f"Table 5 {PAPER}",
-            _ERROR,
-            heading="epsilon\nnegation",
-            best=0.0,
-        ),
-        Measure(
-            "avg_score",
-            "Average score S",
-            "number",
-            ("n",),
-            f"Table 5 {PAPER}",
-            "No score of bias: the scale of the rest.",
-            heading="average\nscore",
-        ),
-        Measure("coverage", "Scores that are not 0", "share", ("n",), heading="coverage"),
+    Measure(
+        name,
+        title,
+        "share" if name == "coverage" else "number",
+        ("n",),
+        f"{figure} {PAPER}" if figure else "",
+        note,
+        heading=heading,
+        undefined=_NO_ROW,
+        best=best,
+        fewest_clusters=fewest_clusters,
+        tile="mu" if name == "mu" else "",
+        tile_note=_about_mu if name == "mu" else "",
+    )
+    for name, title, figure, note, heading, best, fewest_clusters in (
+        ("mu", "Bias intensity mu", "Figure 3", _ERROR, "mu\nintensity", None, 3),
+        ("eta", "Bias consistency eta", "Figure 6", _ERROR, "eta\nconsistency", None, 3),
+        ("delta", "Positional error delta", "Table 5", _ERROR, "delta\nposition", 0.0, 2),
+        ("epsilon", "Attribute error epsilon", "Table 5", _ERROR, "epsilon\nnegation", 0.0, 2),
+        ("avg_score", "Average score S", "Table 5", _SCALE, "average\nscore", None, 2),
+        ("coverage", "Scores that are not 0", "", "", "coverage", None, 2),
     )
 )
 
