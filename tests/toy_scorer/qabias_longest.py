@@ -28,11 +28,8 @@ class LengthScorer:
 
     def _score_one(self, options: Sequence[str]) -> OptionScores:
         weights = np.array([len(option) for option in options], dtype=np.float64) ** self._power
-        return OptionScores(
-            loglikelihoods=np.log(weights / weights.sum()),
-            n_tokens=np.array([len(option.split()) for option in options], dtype=np.int32),
-            n_bytes=np.array([len(option.encode()) for option in options], dtype=np.int32),
-        )
+        n_words = [len(option.split()) for option in options]
+        return OptionScores.make(np.log(weights / weights.sum()), n_words, options)
 
 
 def parse_options(options: Mapping[str, str]) -> str:
