@@ -139,7 +139,7 @@ def test_the_page_has_all_runs_and_the_terminal_the_first_ones(
     assert all(name in html for name in comparison.names)
     content = json.loads((tmp_path / "out" / "analysis.json").read_text("utf-8"))
     assert [row[0] for row in find_named(content, "accuracy_ambig")["rows"]] == list(comparison.names)
-    monkeypatch.setattr("qabias.report.compared.MOST_ROWS", 2)
+    monkeypatch.setattr("qabias.report.terminal.MOST_COMPARED", 2)
     output = called(capsys, monkeypatch, "compare", *folders, "--output", tmp_path / "out")
     assert "Ranking: Accuracy, ambiguous contexts" in output
     assert "1 more in analysis.json and on the page (--output)" in output

@@ -17,7 +17,7 @@ from qabias.comparison import compare
 from qabias.comparison.forms import shared_stereotypes
 from qabias.comparison.paired_tests import differences, holm
 from qabias.errors import QabiasError
-from qabias.report.compared import print_compared
+from qabias.report.terminal import print_compared
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.folder import read_answers, read_run
 from qabias.runs.question import read_question

@@ -16,8 +16,7 @@ from qabias.benchmarks.caveats import tiles
 from qabias.comparison import compare
 from qabias.hub.results import model_index
 from qabias.pooling import pool
-from qabias.report.compared import print_compared
-from qabias.report.terminal import print_scores, show_folder
+from qabias.report.terminal import print_compared, print_scores, show_folder
 from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run, score_run

@@ -78,7 +78,7 @@ class ComparedResults(Tabled):
         return comparison_card(self._comparison)
 
     def _print(self, console: Console) -> None:
-        from qabias.report.compared import print_compared
+        from qabias.report.terminal import print_compared
 
         print_compared(self._comparison, console)
 

@@ -127,7 +127,7 @@ class Result(Tabled):
         """
         import pandas as pd
 
-        from qabias.report.prompts import with_prompts
+        from qabias.report.content import with_prompts
 
         analysis = with_prompts(self._analysis, self._run)
         frame = pd.DataFrame.from_records([dict(row) for row in analysis.examples])

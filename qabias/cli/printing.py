@@ -44,7 +44,7 @@ def print_forms(result: FormsResult, *, report: bool) -> None:
             print_result(each, report=report)
         echo("the comparison comes when both runs are finished")
         return
-    from qabias.report.compared import print_compared  # which few commands need
+    from qabias.report.terminal import print_compared  # which few commands need
 
     print_compared(result.comparison)
     for each in result.runs:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from qabias.benchmarks.facts import counted
 from qabias.comparison import Comparison
 from qabias.comparison.tables import RUNS_TABLE
-from qabias.report.headline import make_head
+from qabias.report.content import make_head
 from qabias.report.page import card_palette, environment, lay_out, read_template
 from qabias.report.writing import headline_of
 from qabias.runs.scored import ScoredRun
@@ -33,7 +33,7 @@ _numbers = itertools.count(1)
 
 def run_card(run: ScoredRun, analysis: Analysis, coverage: str = "") -> str:
     """Headline scores with intervals, findings, and the first figure of intervals of a run."""
-    facts, tiles, found = make_head(run)
+    facts, tiles, sentences = make_head(run)
     return _rendered(
         "run_card.html.j2",
         run.signature,
@@ -42,7 +42,7 @@ def run_card(run: ScoredRun, analysis: Analysis, coverage: str = "") -> str:
         kicker=run.benchmark.title,
         facts={**facts, "Answered": coverage} if coverage else facts,
         tiles=tiles,
-        findings=found,
+        findings=sentences,
         notes=analysis.notes,
         signature=run.signature,
     )
@@ -72,9 +72,9 @@ def comparison_card(comparison: Comparison) -> str:
 
 
 def _rendered(
-    template: str, of: str, tables: Sequence[Table], *, headline: Table | None = None, **content: object
+    template: str, identity: str, tables: Sequence[Table], *, headline: Table | None = None, **content: object
 ) -> str:
-    name = f"qabias-{zlib.crc32(of.encode(errors='replace')):08x}-{next(_numbers)}"
+    name = f"qabias-{zlib.crc32(identity.encode(errors='replace')):08x}-{next(_numbers)}"
     drawn = first_figure(tables)
     html = (
         environment()

@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from qabias.benchmarks import Benchmark
 from qabias.benchmarks.facts import Tile
-from qabias.report import examples
+from qabias.report.content import lay_out_examples
 from qabias.support.outputs import Own
 from qabias.tables.drawing import LIGHT
 from qabias.tables.figures import deepest, draw, hidden_rows
@@ -69,7 +69,7 @@ def comparison_intro(
     benchmark: Benchmark, measured: Sequence[Benchmark], are_forms: bool = False, is_by_language: bool = False
 ) -> Intro:
     """What a comparison says first."""
-    citations = dict.fromkeys(text for of in (benchmark, *measured) for text in of.facts.citations)
+    citations = dict.fromkeys(text for own in (benchmark, *measured) for text in own.facts.citations)
     name = "forms" if are_forms else "languages" if is_by_language else "comparison"
     template = _TEMPLATES / f"intro_{name}.html.j2"
     return Intro(template, "stereotypes" if are_forms else benchmark.facts.clusters[0], tuple(citations))
@@ -149,10 +149,10 @@ def _chapter(chapter: Chapter, name: str) -> dict[str, object]:
     ]
     return {
         "id": name,
-        "about": chapter,
-        "headlines": [{**of, "chapter": name} for of in _numbered(chapter.headlines, f"{name}-headline")],
+        "content": chapter,
+        "headlines": [{**table, "chapter": name} for table in _numbered(chapter.headlines, f"{name}-headline")],
         "sections": sections,
-        "examples": examples.lay_out(chapter.analysis.examples),
+        "examples": lay_out_examples(chapter.analysis.examples),
     }
 
 
@@ -171,13 +171,13 @@ def lay_out(table: Table, name: str) -> dict[str, object]:
     """A table as templates take it; `name` is unique in the page."""
     return {
         "id": name,
-        "about": table,
+        "content": table,
         "figure": Markup(draw(table).inline(name, _NUMBERS)) if table.figure and table.rows else None,
         "hidden": hidden_rows(table),
         "deepest": deepest(table) if table.figure and table.figure.kind == "heatmap" else "",
         "folded": len(table.rows) > FOLDED,
         "columns": [
-            {"about": column, "ends": any(as_estimate(row[place]).low is not None for row in table.rows)}
+            {"content": column, "ends": any(as_estimate(row[place]).low is not None for row in table.rows)}
             for place, column in enumerate(table.columns)
         ],
         "rows": [

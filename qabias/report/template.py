@@ -38,9 +38,9 @@ def show_template(folder: Path, name: str, console: Console, upstream_dir: str |
     chosen = pc.equal(templates, name)
     if not pc.any(chosen).as_py():
         raise _unknown(name, templates.unique().to_pylist())
-    about = benchmark.facts.question_only
-    if about is not None and question.prompt_format is not None and question.prompt_format.question_only:
-        column, value = about.rows  # other rows ask the same once more; the report has one
+    only = benchmark.facts.question_only
+    if only is not None and question.prompt_format is not None and question.prompt_format.question_only:
+        column, value = only.rows  # other rows ask the same once more; the report has one
         chosen = pc.and_(chosen, pc.equal(table[column], value))
     rows = table.filter(chosen)
     of_rows = answers.drop_columns(list(benchmark.key)).filter(chosen)
@@ -75,12 +75,12 @@ def _shares(view: TemplateView, name: str, rows: pa.Table) -> Table:
     for row in rows.select(columns).to_pylist():
         condition = tuple(str(row[column] or "none") for column in view.conditions)
         counts.setdefault(condition, Counter()).update(view.answers(row))
-    left_out = [kind for kind in view.left_out if any(of[kind] for of in counts.values())]
+    left_out = [kind for kind in view.left_out if any(count[kind] for count in counts.values())]
     cells: list[tuple[Value, ...]] = []
-    for condition, of in sorted(counts.items()):
-        n = sum(of[kind] for kind in view.kinds)
-        shares = [of[kind] / n if n else None for kind in view.kinds]
-        cells.append((*condition, *shares, n, *(of[kind] for kind in left_out)))
+    for condition, count in sorted(counts.items()):
+        n = sum(count[kind] for kind in view.kinds)
+        shares = [count[kind] / n if n else None for kind in view.kinds]
+        cells.append((*condition, *shares, n, *(count[kind] for kind in left_out)))
     return Table(
         "template",
         f"Answers to {name}",

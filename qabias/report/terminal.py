@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,19 +15,31 @@ from rich.table import Table as RichTable
 from qabias.benchmarks import ALL, Benchmark, Measure
 from qabias.benchmarks.base import HasRemarks, meaningful
 from qabias.benchmarks.caveats import NOT_DETECTABLE, format_mde, possible_range
-from qabias.benchmarks.facts import WORDINGS, Facts, Scores
+from qabias.benchmarks.facts import RUNS, WORDINGS, Facts, Scores
 from qabias.benchmarks.findings import findings, in_one, listed
-from qabias.comparison.tables import score_tables
+from qabias.comparison import Comparison
+from qabias.comparison.comparable import differing_fields
+from qabias.comparison.forms import STEREOTYPES_TABLE
+from qabias.comparison.ranking_tests import RANKING
+from qabias.comparison.tables import DIFFERENCES, RUNS_TABLE, score_tables
 from qabias.pooling import Pool
 from qabias.runs.folder import is_run
 from qabias.runs.outcomes import OUTCOMES_TABLE, with_ranges_in_cells
 from qabias.runs.scored import ScoredRun, read_scored
 from qabias.tables.export import read_folder
 from qabias.tables.model import Table, find
-from qabias.tables.terminal import MIN_WIDTH, Console, print_table, print_whole
+from qabias.tables.terminal import MIN_WIDTH, Console, narrowed, print_table, print_whole
 
 MOST_ROWS = 15
 """Rows of a table that are printed where the whole folder is shown."""
+
+MOST_COMPARED = 10
+"""Rows of the tables of single stereotypes, and of many runs, that are printed."""
+
+_WHOLE = "analysis.json and on the page (--output)"
+
+_COLUMNS = 5
+"""Columns of a pair of runs in a table of differences."""
 
 _HEADING_WIDTH = 24
 # A column of scores and one of examples, below a heading.
@@ -41,18 +53,18 @@ def print_scores(
     console = console or Console()
     console.width = max(console.width, MIN_WIDTH)
     facts = benchmark.facts
-    about = facts.question_only if question_only else None
-    if any(possible_range(of, measure) for of in benchmark.groups(scores).values() for measure in facts.measures):
+    only = facts.question_only if question_only else None
+    if any(possible_range(group, measure) for group in benchmark.groups(scores).values() for measure in facts.measures):
         for line in _missing_lines(benchmark, scores):
             console.print(line, markup=False)
     measures = meaningful(benchmark, question_only, facts.columns)
-    print_whole(_table(facts, benchmark.groups(scores), measures, about.count if about else "n"), console)
-    for line in _found_lines(benchmark.groups(scores).get(ALL, {}), measures):
+    print_whole(_table(facts, benchmark.groups(scores), measures, only.count if only else "n"), console)
+    for line in _detectable_lines(benchmark.groups(scores).get(ALL, {}), measures):
         console.print(line, markup=False)
     if WORDINGS in scores:
         print_whole(_wordings(facts, scores, measures), console)
-    if about is not None:
-        console.print(about.remark)
+    if only is not None:
+        console.print(only.remark)
     for remark in benchmark.remarks(scores) if isinstance(benchmark, HasRemarks) else ():
         if isinstance(remark, str):
             console.print(remark, markup=False)
@@ -79,17 +91,17 @@ def _missing_lines(benchmark: Benchmark, scores: Mapping[str, Any]) -> list[str]
     ]
 
 
-def _found_lines(scores: Scores, measures: Sequence[Measure]) -> list[str]:
+def _detectable_lines(scores: Scores, measures: Sequence[Measure]) -> list[str]:
     """From what size on a bias in all examples would have been found, in one line if that is known."""
     sizes = [
         (measure.heading.replace("-\n", "-").replace("\n", " ").rstrip("."), format_mde(scores, measure))
         for measure in measures
     ]
-    found = [f"{size} in {heading}" for heading, size in sizes if size and size != NOT_DETECTABLE]
+    seen = [f"{size} in {heading}" for heading, size in sizes if size and size != NOT_DETECTABLE]
     missed = [heading for heading, size in sizes if size == NOT_DETECTABLE]
     clauses = []
-    if found:
-        clauses.append(f"a bias would have been found, in about four of five such runs, of at least {listed(found)}")
+    if seen:
+        clauses.append(f"a bias would have been found, in about four of five such runs, of at least {listed(seen)}")
     if missed:
         clauses.append(f"in {listed(missed)} even the largest bias could have been missed")
     return [in_one("Over all examples", clauses)] if clauses else []
@@ -118,8 +130,8 @@ def _wordings(facts: Facts, scores: Scores, measures: Sequence[Measure]) -> Rich
     table.add_column("wording", no_wrap=True)
     for measure in measures:
         table.add_column(measure.heading, justify="right", no_wrap=True)
-    for name, of in scores[WORDINGS].items():
-        table.add_row(name, *(_cell(facts, of, measure) for measure in measures))
+    for name, wording in scores[WORDINGS].items():
+        table.add_row(name, *(_cell(facts, wording, measure) for measure in measures))
     table.add_section()
     table.add_row("mean", *(_cell(facts, scores, measure) for measure in measures))
     spread = {"ci": {}, **scores["spread"]}
@@ -237,5 +249,102 @@ def _print_with_note(table: Table, console: Console, most_rows: int | None = Non
     n_left_out = print_table(with_ranges_in_cells(table), console, most_rows)
     if n_left_out:
         console.print(f"… and {n_left_out:,} more rows: {whole}", markup=False, soft_wrap=True, highlight=False)
-    about = " ".join(filter(None, (table.source and f"[{table.source}]", table.note)))
-    console.print(about, markup=False, highlight=False)
+    note = " ".join(filter(None, (table.source and f"[{table.source}]", table.note)))
+    console.print(note, markup=False, highlight=False)
+
+
+def print_compared(comparison: Comparison, console: Console | None = None) -> None:
+    """Print the scores of every run, and the differences of every pair of runs."""
+    console = console or Console()
+    for note in comparison.analysis.notes:
+        console.print(note, markup=False)
+    if comparison.are_forms or comparison.is_by_language or comparison.are_many:
+        _print_tables(comparison, console)
+    else:
+        _print_pairs(comparison, console)
+    by_run = [] if comparison.are_many else comparison.by_run
+    for sentence in [*by_run, *comparison.findings]:
+        console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+    if comparison.are_forms:
+        console.print(
+            "p: permutation test that exchanges the two forms of a stereotype; adjusted (Holm) for the rows of a table "
+            "except All. A difference may be one of wording or difficulty, and no difference proves nothing: see "
+            "docs/contamination.md.",
+            markup=False,
+        )
+
+
+def _print_tables(comparison: Comparison, console: Console) -> None:
+    """All tables; of many runs the best ones, and of single stereotypes the first ones."""
+    width = max(console.width, MIN_WIDTH if comparison.are_many else 0)  # before wide tables widen it
+    if not comparison.are_many:
+        for name, run in zip(comparison.names, comparison.runs, strict=True):
+            console.print(f"{name}: {run.signature}", markup=False)
+    for table in comparison.analysis.tables:
+        if (comparison.are_many and table.name != RUNS_TABLE) or table.name == STEREOTYPES_TABLE:
+            _print_shortened(with_ranges_in_cells(table), console, width)
+        elif table.name != RUNS_TABLE:
+            print_table(with_ranges_in_cells(table), console)
+
+
+def _print_pairs(comparison: Comparison, console: Console) -> None:
+    """The scores of every run side by side, then the differences of every pair."""
+    for table in comparison.analysis.tables:
+        if table.section == RUNS and table.name != RUNS_TABLE:
+            print_table(table, console)
+    print_side_by_side(
+        comparison.benchmark,
+        comparison.measures,
+        differing_fields([run.signature for run in comparison.runs]),
+        comparison.scores,
+        console,
+        headings=comparison.names,
+    )
+    for table in comparison.analysis.tables:
+        if table.section == RANKING:
+            print_table(with_ranges_in_cells(table), console)
+    for table in comparison.analysis.tables:
+        if table.name.startswith("difference_"):
+            for pair in _pairs(table):
+                print_table(pair, console)
+    clusters = comparison.benchmark.facts.clusters[0]
+    if any(table.section == DIFFERENCES for table in comparison.analysis.tables):
+        console.print(
+            "found from: a true difference of this size would have been found in four of five such comparisons; "
+            "no difference shown is not no difference.",
+            markup=False,
+        )
+        console.print(
+            f"p: permutation test that exchanges the models' answers to whole {clusters}; adjusted (Holm) for the rows "
+            "of a table except All.",
+            markup=False,
+        )
+
+
+def _print_shortened(table: Table, console: Console, width: int) -> None:
+    """Print the first rows of a table, and the columns that fit into the terminal."""
+    first = replace(table, rows=table.rows[:MOST_COMPARED])
+    shown = narrowed(first, width)
+    print_table(shown, console)
+    n_rows, n_columns = len(table.rows) - len(first.rows), len(table.columns) - len(shown.columns)
+    if n_rows:
+        console.print(f"{n_rows} more in {_WHOLE}", markup=False)
+    if n_columns:
+        console.print(f"{n_columns} columns more in {_WHOLE}", markup=False)
+
+
+def _pairs(table: Table) -> Iterator[Table]:
+    """The pairs of runs of a table of differences, each as a table that fits a terminal."""
+    label, rest = table.columns[0], table.columns[1:]
+    for start in range(0, len(rest), _COLUMNS):
+        columns = rest[start : start + _COLUMNS]
+        titles = ("difference", "p", "adjusted p", columns[3].title.partition(" (")[0].lower(), "found from")
+        short = [replace(column, title=title) for column, title in zip(columns, titles, strict=True)]
+        yield Table(
+            table.name,
+            f"{table.title}: {columns[0].title}",
+            "",
+            "",
+            (label, *short),
+            tuple((row[0], *row[1 + start : 1 + start + _COLUMNS]) for row in table.rows),
+        )

@@ -21,9 +21,8 @@ from qabias.comparison.comparable import are_question_only, run_names
 from qabias.comparison.languages import names_by_language
 from qabias.errors import QabiasError
 from qabias.pooling import Pool, pool_content
-from qabias.report.headline import headline_table, make_head, revision
+from qabias.report.content import headline_table, make_head, revision, with_prompts
 from qabias.report.page import SIGNATURES, Chapter, comparison_intro, is_page_of, render_chapters, run_intro
-from qabias.report.prompts import with_prompts
 from qabias.runs.folder import ANALYSIS_FILE, COMPARISON_FILE, POOL_FILE, REPORT_FILE, SCORES_FILE
 from qabias.runs.scored import ScoredRun, read_scored, read_tables, scores_content
 from qabias.support.files import strict, write_atomically, write_json
@@ -62,15 +61,15 @@ def _overview(runs: Sequence[ScoredRun], chapters: Sequence[Chapter]) -> dict[in
     for place, run in enumerate(runs):
         places.setdefault(family_of(run.benchmark) or run.benchmark.name, []).append(place)
     tables = {}
-    for of in places.values():
-        shown = [runs[place] for place in of]
+    for own in places.values():
+        shown = [runs[place] for place in own]
         benchmark = shown[0].benchmark
-        tiles = [chapters[place].tiles for place in of]
+        tiles = [chapters[place].tiles for place in own]
         languages = dict.fromkeys(language_of(run.benchmark, run.arguments.config) for run in shown)
         by_language = len(languages) > 1
         names = names_by_language(shown) if by_language else run_names(shown)
         title = f"By language: {', '.join(languages)}" if by_language else benchmark.title
-        tables[of[0]] = headline_table(title, benchmark.facts.clusters[0], names, tiles)
+        tables[own[0]] = headline_table(title, benchmark.facts.clusters[0], names, tiles)
     return tables
 
 
@@ -136,7 +135,7 @@ def write_comparison(comparison: Comparison, folder: Path, *, overwrite: bool = 
 def headline_of(comparison: Comparison) -> Table:
     """The headline scores of the runs of a comparison: runs by scores."""
     benchmark, question_only = comparison.benchmark, are_question_only(comparison.runs)
-    tiles = [headline_tiles(benchmark, strict(of), question_only) for of in comparison.scores]
+    tiles = [headline_tiles(benchmark, strict(scores), question_only) for scores in comparison.scores]
     return headline_table("Headline scores", benchmark.facts.clusters[0], comparison.names, tiles)
 
 
@@ -169,7 +168,7 @@ def write_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> Path:
 
 
 def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
-    facts, tiles, found = make_head(run)
+    facts, tiles, sentences = make_head(run)
     arguments = asdict(run.arguments)
     versions = {name: _plain(value) for name, value in run.file.versions.items()}
     pinned = {"Revision": revision(run)} if revision(run) else {}
@@ -186,7 +185,7 @@ def _chapter(run: ScoredRun, analysis: Analysis) -> Chapter:
         kicker=run.benchmark.title,
         signature=run.signature,
         tiles=tiles,
-        findings=found,
+        findings=sentences,
         appendix={
             "Arguments": {name: _plain(value) for name, value in arguments.items()},
             "Versions": {"qabias": run.file.qabias_version, **versions},

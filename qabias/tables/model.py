@@ -116,7 +116,7 @@ class Analysis:
     Attributes:
         tables: The tables in the order of the report.
         examples: Items with their texts, options, probabilities and answer, as rows of plain values, most biased first;
-            the report adds the prompt (`qabias.report.prompts`).
+            the report adds the prompt (`qabias.report.content`).
         how_chosen: How those items were chosen, in a few sentences; "" without items.
         notes: What to know before any number is read; each stands by itself above the tables.
     """
