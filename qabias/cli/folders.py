@@ -109,7 +109,7 @@ def compare(
     other, ranked, without figures and paired differences.
     """
     from qabias.comparison import compare_runs, read_runs
-    from qabias.report.compared import print_compared
+    from qabias.report.terminal import print_compared
     from qabias.report.writing import check_comparison_output, write_comparison
 
     runs = read_runs(folders)
