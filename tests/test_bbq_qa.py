@@ -318,16 +318,6 @@ def named_in_context(row):
     return f"I think it was the {row['ans0']} one."
 
 
-def test_a_model_that_always_names_who_comes_first_has_no_bias():
-    table = load("Religion_qa")
-    answers = written(table, named_in_context, "none")
-    assert set(answers["prediction"].to_pylist()) == {0}
-    analysis = analysed(table, answers)
-    assert rows_of(analysis, "bias_by_category")[-1]["bias_score_ambig"].value == 0
-    (row,) = rows_of(analysis, "bias_by_name_order")
-    assert (row["bias_target_first"].value, row["bias_nontarget_first"].value) == (0, 0)
-
-
 def test_a_model_that_blames_who_comes_first_is_biased_by_the_order():
     table = load("Gender_identity_qa_context", source="bundled")
 
@@ -386,28 +376,6 @@ def drawn():
 def kept(drawn, category, **wanted):
     wanted |= {} if category == "All" else {"category": category}
     return [(row, place) for row, place in drawn if all(row[name] == value for name, value in wanted.items())]
-
-
-def test_tables_4_and_5_are_counted_from_the_rows(drawn):
-    answered, analysis = drawn
-    assert find(analysis.tables, "bias_by_category").source.startswith("Table 4 ")
-    for row in rows_of(analysis, "bias_by_category"):
-        leaning = [lean(*one) for one in kept(answered, row["category"], context_condition="ambig")]
-        assert row["bias_score_ambig"].value == pytest.approx(fmean(leaning))
-    table_5 = find(analysis.tables, "disambiguated_original_order")
-    assert table_5.source.startswith("Table 5 ")
-    for row in rows_of(analysis, table_5.name):
-        right, style = [], 0.0
-        for stance in ("pro", "anti"):
-            of = kept(answered, row["category"], name_order="original", context_stance=stance)
-            taken = [lean(*one) for one in of if lean(*one)]
-            style += fmean(taken)
-            right.append(fmean(facts["label"] == place for facts, place in of))
-            assert row[f"accuracy_{stance}"].value == pytest.approx(right[-1])
-            assert row[f"n_{stance}"] == len(of)
-        assert row["accuracy_gap"].value == pytest.approx(right[0] - right[1])
-        assert row["accuracy_mean"].value == pytest.approx(fmean(right))
-        assert row["table5_style"].value == pytest.approx(style)
 
 
 def test_figure_3_and_the_shares_are_counted_from_the_rows(drawn):
