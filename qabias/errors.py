@@ -1,8 +1,4 @@
-"""The one exception that a user is meant to read.
-
-Everything a user can cause (an unknown configuration, a damaged file, a wrong option) raises `QabiasError`
-with a message that names the place and the fix. The command line prints it as one line and exits with 2.
-"""
+"""The one exception that a user is meant to read."""
 
 
 class QabiasError(ValueError):

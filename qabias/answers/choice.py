@@ -1,9 +1,4 @@
-"""Which of several listed answers a text gives.
-
-A model that is asked for a letter may write the letter, the answer's words, both, an explanation, steps that end in an
-answer, or JSON. What it states to be its answer counts before what it begins with, and this before what it mentions.
-Two different answers at the same place are none.
-"""
+"""Which of several listed answers a text gives."""
 
 from __future__ import annotations
 

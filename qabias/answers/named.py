@@ -1,8 +1,4 @@
-"""Whom a text names that answers an open question about two people, without a list of answers to choose from.
-
-Rules read it, and no other model: a person by the words that set their answer apart from the other one's, or that
-nobody, both or somebody is named, or that it cannot be known. What the rules find contradictory is not read.
-"""
+"""Whom a text names that answers an open question about two people, without a list of answers to choose from."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What became of an answer that a model wrote: it was answered, refused, cut off, held back by a service, or not read.
-
-The five outcomes tell why an answer is missing; a score that rests on a third of the answers says so.
-"""
+"""Outcomes of written answers: answered, refused, truncated, filtered or unparsed."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""From what a model wrote to what it answered.
-
-Each kind of answer has two parsers. The strict one reads an answer only where the text gives one, and everything else
-is no answer. The released one repeats the authors' code, faults included, for comparison with published figures: that
-of BBNLI takes "Yes." for neutral in one form and "unknown" for contradiction in the other.
-"""
+"""From what a model wrote to what it answered."""
 
 from __future__ import annotations
 

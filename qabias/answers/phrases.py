@@ -1,11 +1,4 @@
-r"""Words that lead to an answer, and how languages other than English state one, say UNKNOWN and decline to answer.
-
-An opening is `\boxed{`, `"answer":`, "Final answer:" or "the answer is". What comes behind it is for the reader of a
-kind of answer: one of listed answers, a label, a person.
-
-English is understood in every language, because models fall back on it. All patterns are regular expressions of NFKC
-text; case is ignored.
-"""
+r"""Words that lead to an answer, and how languages other than English state one, say UNKNOWN and decline to answer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Thinking set aside: what a model wrote before its answer, by the marks that today's models put around it.
-
-Between the marks a model names answers that it then drops, so nothing there may be read as its answer.
-"""
+"""Thinking set aside: what a model wrote before its answer, by the marks that today's models put around it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The benchmarks: one folder each, and what they have in common.
-
-All that the engine knows of a benchmark stands in its folder: where its examples come from, how they are put to a
-model, how answers are scored, what its scores are called and how they read. No other room spells a benchmark's name.
-"""
+"""The benchmarks: one folder each, and what they have in common."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Answers of a batch to the examples of any benchmark whose answers are texts.
-
-A file of batch results says neither which benchmark nor which texts were asked. Who made the batch says that, and every
-`custom_id` is the key of an example: "Age/12", "Age-12", "Age_12", or with the name of the benchmark before it.
-"""
+"""Answers of a batch to the examples of any benchmark whose answers are texts."""
 
 from __future__ import annotations
 

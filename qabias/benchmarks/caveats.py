@@ -1,8 +1,4 @@
-"""What limits a score: missing answers, imbalance, the minimum detectable effect, and why it is undefined.
-
-The metrics give NaN where a denominator is 0, and `write_json` makes null of it. Which denominator it was stands in the
-counts beside the score; the rules are those of each `qabias.benchmarks.facts.Measure`.
-"""
+"""What limits a score: missing answers, imbalance, the minimum detectable effect, and why it is undefined."""
 
 from __future__ import annotations
 

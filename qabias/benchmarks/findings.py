@@ -1,8 +1,4 @@
-"""What a run found, in a sentence for each bias score: made from intervals, never from point estimates.
-
-A group is named where its interval excludes 0. Many groups are looked at, and of twenty 95 % intervals one misses its
-score; so the intervals of all groups and scores of a run are widened until they hold together (Bonferroni).
-"""
+"""What a run found, in a sentence for each bias score: made from intervals, never from point estimates."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Questions asked in several orders of their answers, and the one answer that comes of them.
-
-Models like places and letters, whatever stands there. A question that is asked in all circulant orders has every answer
-in every place once. Of likelihoods the mean probability of each answer counts, of written answers the majority.
-"""
+"""Questions asked in several orders of their answers, and the one answer that comes of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The answers of two runs to the same examples, or to two forms of them, as scores of reweighted clusters.
-
-A benchmark counts answers by cluster with its metric's own functions; a comparison draws and exchanges the clusters.
-"""
+"""The answers of two runs to the same examples, or to two forms of them, as scores of reweighted clusters."""
 
 from __future__ import annotations
 

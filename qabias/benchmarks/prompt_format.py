@@ -1,7 +1,4 @@
-"""Named prompt formats: pure functions from an example to what a model is asked.
-
-A format carries a version that goes into the signature of every score; a change of its text is a new version.
-"""
+"""Named prompt formats: pure functions from an example to what a model is asked."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The benchmarks that can be run, found by name: those of this package, and those that others install.
-
-A benchmark of this package is a module of a folder beside this file, whose `__init__.py` names it: its attribute
-`BENCHMARK`, or another one. A benchmark of somebody else's is found through the entry-point group `qabias.benchmarks`,
-whose value names the object. A path to a folder with a `benchmark.yaml` is the benchmark of the templates in it.
-"""
+"""The benchmarks that can be run, found by name: those of this package, and those that others install."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Logs of qabias's own tasks in lm-evaluation-harness and inspect: what was asked, answers and figures.
-
-The tasks of `integrations/lm_eval` say in their metadata which benchmark and prompt format they ask; their documents
-have the columns of the benchmark, and their options its order of answers. Every sample of a task in inspect names its
-question. Nothing is guessed.
-"""
+"""Logs of qabias's own tasks in lm-evaluation-harness and inspect: what was asked, answers and figures."""
 
 from __future__ import annotations
 

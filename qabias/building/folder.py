@@ -1,7 +1,4 @@
-"""Writes a dataset folder as the Hub expects it: Parquet files, a card with a YAML head, and a Croissant description.
-
-Each dataset derives its own `DatasetFolder` from the one here and says only what is particular to it.
-"""
+"""Writes a dataset folder as the Hub expects it: Parquet, a card with a YAML head, Croissant."""
 
 from __future__ import annotations
 

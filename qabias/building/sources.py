@@ -1,9 +1,4 @@
-"""The authors' published files, at pinned commits and verified before use.
-
-`fetch` reads a file from a local mirror when one is named, else from the cache, else from the network. Every file
-is checked against its git blob id (the SHA-1 under which git stores the content), so that a score computed from the
-`official` or `release` source was computed from exactly the published text. The pins are in `pinned_files.json`.
-"""
+"""The authors' published files, at pinned commits and verified before use."""
 
 import functools
 import hashlib

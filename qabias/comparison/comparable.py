@@ -1,8 +1,4 @@
-"""Runs that are to be set side by side: checked on what must agree, and named by what differs.
-
-Scores may be compared where the same questions were asked in the same way. What determines that stands in the
-signature; runs that differ in it are refused, or marked where the user says so.
-"""
+"""Runs that are to be set side by side: checked on what must agree, and named by what differs."""
 
 from __future__ import annotations
 

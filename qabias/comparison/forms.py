@@ -1,9 +1,4 @@
-"""A run on published texts beside one on parallel texts of the same model: what a model that was trained on them shows.
-
-Both forms test the same stereotypes with other texts. A model that reads and infers answers them alike, but for
-differences of wording and difficulty; one that was trained on the published texts answers these better, or as their
-authors marked them. The stereotypes are drawn and exchanged as templates are between two models.
-"""
+"""Contamination view: runs of one model on published and on parallel texts."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""One model on several sets of one form: the same scores by language, and a set beside its control set.
-
-The sets of a family ask other questions about other people, so that their scores stand beside each other and no
-difference is tested. Where a set is the same in several languages, or has a control set, templates of one name are
-paired: they are drawn and exchanged together, as the two forms of a stereotype are.
-"""
+"""One model on several sets of one form: the same scores by language, and a set beside its control set."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Whether two runs differ: paired differences, their intervals, permutation tests and a correction for many of them.
-
-The answers to one template share its text and are far from independent. So the interval leaves out whole templates
-(clusters), the same for both runs, and the two runs' answers to a template are exchanged together by the test.
-"""
+"""Whether two runs differ: paired differences, their intervals, permutation tests and a correction for many of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What is asked on a device: a scorer with a model in a precision, the most important first.
-
-This file imports torch.
-"""
+"""What is asked on a device: a scorer with a model in a precision, the most important first."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Measures a device, case by case, until everything is measured or the time is over.
-
-This file imports torch.
-"""
+"""Measures a device, case by case, until everything is measured or the time is over."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""The reference: plain calls of `transformers`, one row at a time, without pads, trees or batches.
-
-They share nothing with the scorers but where a text is cut: the boundary of an option's tokens, and the place of a
-subject in a context.
-
-This file imports torch.
-"""
+"""The reference: plain calls of `transformers`, one row at a time, without pads, trees or batches."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Models to ask: shapes of published ones with random weights, tiny ones, and tokenizers that are trained on the spot.
-
-Weights are random, but not small: the width of the initial weights keeps every layer's states of size 1, so that a
-wrong mask, position or pad shows in the figures, and rounding is not blown up. Every number of a model's vocabulary has
-a token: those that training found no word for are made-up words, so whatever such a model writes is a text.
-
-This file imports transformers.
-"""
+"""Models with random weights in published shapes, tiny ones, and tokenizers trained on the spot."""
 
 from __future__ import annotations
 

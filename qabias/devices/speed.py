@@ -1,7 +1,4 @@
-"""How fast a scorer is: tokens a second that it gives its model, pads included.
-
-This file imports torch.
-"""
+"""How fast a scorer is: tokens a second that it gives its model, pads included."""
 
 from __future__ import annotations
 

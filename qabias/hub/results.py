@@ -1,10 +1,4 @@
-"""The headline scores of a run for the repository of the model that was measured.
-
-Two forms are known to the Hub: files in `.eval_results/`, which the leaderboards of benchmark datasets read, and the
-older `model-index` in the head of the model's card. Both carry the signature of the run, so that nobody compares what
-was asked differently; where that names a folder, the name of the model's repository stands in its place. Scores that
-are undefined are left out, with the reason.
-"""
+"""The headline scores of a run for the repository of the model that was measured."""
 
 import hashlib
 import re

@@ -1,8 +1,4 @@
-"""The tasks of the datasets, as the Hub's benchmark datasets list them: a configuration and a score each.
-
-A dataset repository tells them in its `eval.yaml`, a model repository gives a value for each in `.eval_results/`
-(https://huggingface.co/docs/hub/eval-results).
-"""
+"""The tasks of the datasets, as the Hub's benchmark datasets list them: a configuration and a score each."""
 
 import textwrap
 from collections.abc import Sequence

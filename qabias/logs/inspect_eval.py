@@ -1,7 +1,4 @@
-"""Logs of inspect_ai, of any task: a zip of JSON documents (`.eval`), or one JSON document (`.json`).
-
-Both are read one sample after the other, so that memory does not grow with the log.
-"""
+"""Logs of inspect_ai, of any task: a zip of JSON documents (`.eval`), or one JSON document (`.json`)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Logs of lm-evaluation-harness: `samples_TASK_DATE.jsonl` with `results_DATE.json` beside it.
-
-`lm_eval --log_samples --output_path FOLDER` writes both. A line holds one document with what was asked and answered;
-where a task has several filters, every filter has a line of its own for every document, with the same answers. What
-the model and the task are, and the scores, stand in the results alone.
-"""
+"""Logs of lm-evaluation-harness: `samples_TASK_DATE.jsonl` with `results_DATE.json` beside it."""
 
 from __future__ import annotations
 

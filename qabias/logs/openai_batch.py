@@ -1,10 +1,4 @@
-"""Results of OpenAI's batch service and of others after it: JSON lines with an answer each, in any order.
-
-A line has `custom_id`, `response` (`status_code`, `body`) and `error`; requests that failed may stand in a file of
-their own. A body is that of `/v1/chat/completions`, `/v1/completions` or `/v1/responses`.
-
-See https://platform.openai.com/docs/guides/batch and https://platform.openai.com/docs/api-reference/batch.
-"""
+"""Results of OpenAI's batch service and of others after it: JSON lines with an answer each, in any order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A model that comes as GGUF, kept as safetensors in the user's cache, because reading GGUF takes most of a short run.
-
-The folder of a converted model is that of a model of transformers. It appears in the cache at once, with all its files.
-"""
+"""Caches a GGUF model as safetensors, because reading GGUF takes most of a short run."""
 
 from __future__ import annotations
 

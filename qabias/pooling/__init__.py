@@ -1,8 +1,4 @@
-"""Several runs of the same questions as one: means over prompts, formats or seeds, with their spread.
-
-The papers print such means: of the RACE and the ARC format, of three or four prompts. Every score of a pool is the mean
-of the scores of its runs. An interval takes a template of all runs as one, because the runs answered the same ones.
-"""
+"""Several runs of the same questions as one: means over prompts, formats or seeds, with their spread."""
 
 from __future__ import annotations
 

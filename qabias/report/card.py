@@ -1,7 +1,4 @@
-"""What a notebook shows of a run or a comparison: HTML without a script, that stands beside others in one page.
-
-The card brings its own colours and paper, so that it can be read whatever page it stands in.
-"""
+"""What a notebook shows of a run or a comparison: HTML without a script, that stands beside others in one page."""
 
 from __future__ import annotations
 

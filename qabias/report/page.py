@@ -1,9 +1,4 @@
-"""One self-contained HTML page from one or several analyses; it loads nothing and works from disk.
-
-A `Chapter` is what the report of a run and the page of a comparison have in common: head, what the scores mean, the
-tables by section with their figures, and the examples. `templates/page.html.j2` is the page; what is particular to a
-benchmark is in the template that its facts name.
-"""
+"""One self-contained HTML page from one or several analyses; it loads nothing and works from disk."""
 
 from __future__ import annotations
 

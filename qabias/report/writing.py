@@ -1,8 +1,4 @@
-"""The report of a run, of several, or of a comparison: one HTML file that needs no network.
-
-A report says how far its numbers carry. `headline` says what comes first, `prompts` what the model read, `checks`
-refuses numbers that cannot be; `page` makes the HTML, with the figures of `qabias.tables.figures`.
-"""
+"""The report of a run, of several, or of a comparison: one HTML file that needs no network."""
 
 from __future__ import annotations
 

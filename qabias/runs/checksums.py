@@ -1,8 +1,4 @@
-"""Parts of a run: Parquet files that say which run they are of, and in which no changed bit goes unseen.
-
-The metadata of the schema hold a digest of what the run measures, and the SHA-256 of the file as it is with zeros in
-place of that SHA-256. Both are checked before anything is read of the file.
-"""
+"""Parts of a run: Parquet files that say which run they are of, and in which no changed bit goes unseen."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Several processes that share out one run, as `accelerate launch` or `torchrun` starts them.
-
-Every process computes parts of its own; the first one alone writes `run.json`, scores, reports and prints. Nothing else
-is exchanged than errors and results, so gloo suffices on every device. A process that nobody launched so is one of one,
-and imports neither accelerate nor torch for it.
-"""
+"""Several processes that share out one run, as `accelerate launch` or `torchrun` starts them."""
 
 import atexit
 import datetime

@@ -1,14 +1,4 @@
-"""The folder of a run: what is measured, and the answers in parts.
-
-    run.json                      what is measured: signature, arguments, versions
-    predictions/part-00000.parquet  answers and log-likelihoods with a checksum, written whole or not at all
-    scores.json                   the metric's result, and why what is undefined is so
-    analysis.json                 the tables and examples of the report
-    report.html                   the same for people, on demand
-
-The parts of a run are fixed by its arguments, and each is computed by itself; so a run that was killed, or that several
-machines share out by `--shard`, ends with the same bytes as one that was not.
-"""
+"""The folder of a run: what is measured, and the answers in parts."""
 
 from __future__ import annotations
 

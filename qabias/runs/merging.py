@@ -1,8 +1,4 @@
-"""One run from the folders of its shards, which machines that share no disk have computed.
-
-Nothing is written before everything has been checked: all folders must hold the same run, a part that two of them have
-must be the same in both, and no part may be missing.
-"""
+"""One run from the folders of its shards, which machines that share no disk have computed."""
 
 from __future__ import annotations
 

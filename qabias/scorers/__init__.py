@@ -1,8 +1,4 @@
-"""Scorers: ways of asking a model. Each is one file that ends with its description, a `ScorerKind`.
-
-`qabias.scorers.registry` finds them by name, and `qabias.scorers.base` has their interfaces. Importing this package
-imports no model library.
-"""
+"""Scorers: ways of asking a model. Each is one file that ends with its description, a `ScorerKind`."""
 
 from qabias.scorers.registry import default_scorer as default_scorer
 from qabias.scorers.registry import lasting_options as lasting_options

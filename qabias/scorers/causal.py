@@ -1,13 +1,4 @@
-"""Log-likelihoods of options under a causal language model, every distinct token run once.
-
-The questions of a benchmark share contexts and the options of a question share the question. The scorer joins the token
-sequences of many options into prefix trees, lays each tree out as one row of a batch in which a token attends to its
-ancestors only, and reads every option off the same forward pass. Whether a model supports such rows is found out by
-asking it (see `CausalScorer.layout`); other models get plain padded batches instead.
-
-How prefix and option are encoded is described in `qabias.scorers.causal_rows`. The option `chat` asks by the
-model's chat template (`qabias.scorers.chat`), the option `mode` lets it write (`qabias.scorers.generation`).
-"""
+"""Log-likelihoods of options under a causal language model, every distinct token run once."""
 
 from __future__ import annotations
 

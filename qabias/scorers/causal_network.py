@@ -1,7 +1,4 @@
-"""A causal language model that is asked for the log-likelihoods of token sequences laid out as trees.
-
-This file imports torch; it is imported when a scorer is made.
-"""
+"""A causal language model that is asked for the log-likelihoods of token sequences laid out as trees."""
 
 from __future__ import annotations
 

@@ -1,12 +1,4 @@
-"""Token sequences of options, in rows and batches, for causal language models.
-
-The boundary between prefix and option is the one of lm-evaluation-harness 0.4.13, so that figures are comparable:
-spaces at the end of the prefix move to the option, the whole text is encoded at once, and the option's tokens are those
-after as many tokens as the prefix alone has. Where the prefix alone is encoded differently than inside the whole, the
-model reads the prefix's own tokens.
-
-NumPy only: nothing here computes with a model.
-"""
+"""Token sequences of options, in rows and batches, for causal language models."""
 
 from __future__ import annotations
 

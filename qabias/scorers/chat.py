@@ -1,14 +1,4 @@
-"""Chat models asked in their own form: the prompt is the user's turn, an option the beginning of the model's.
-
-The tokenizer's chat template writes the turns with all their special tokens, and no other is added. An option follows
-the assistant's header directly, without the space or newline that separates it from a plain text. Header and option are
-encoded each by itself, so that the boundary lies between them even where the header ends with a newline: the scored
-tokens are the option's and no more.
-
-Arguments of a template, such as `enable_thinking`, are options of the scorer: `template.NAME=VALUE`. Models that think
-before they answer are recognized by their templates: by what the template writes behind the user's turn,
-and by what its switch changes.
-"""
+"""Chat models asked in their own form: the prompt is the user's turn, an option the beginning of the model's."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Rows of tokens, and how encoder models run them.
-
-A benchmark crosses contexts with questions, so its rows are many and its distinct texts few. `TokenRows` holds every
-distinct text once, as tokens, and lays rows out when their batch is due. `EncoderRunner` chooses the batches: rows of
-equal or nearly equal length, up to a number of tokens, which it halves when memory runs out.
-"""
+"""Rows of tokens, and how encoder models run them."""
 
 from __future__ import annotations
 

@@ -1,14 +1,4 @@
-"""How likely a span-answering model takes each of two subjects for the answer to a question about them.
-
-The score of UnQover for subject x is S(x) = sqrt(P_start(first token of x) * P_end(last token of x)), each P a softmax
-over the whole row, question and special tokens included. It is not normalised over the two subjects, so it also tells
-how much the model looks elsewhere; do not compare its size with scores that are.
-
-The authors' released code puts one separator between question and context whatever the model, and no token types:
-`layout="released"`. By default each tokenizer's own pair template is used, which for RoBERTa has two separators, and
-token types where the model knows them. The released code also lets the pads of a batch take part in the softmax, which
-is not followed: here a score does not depend on its batch.
-"""
+"""How likely a span-answering model takes each of two subjects for the answer to a question about them."""
 
 from __future__ import annotations
 

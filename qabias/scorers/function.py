@@ -1,11 +1,4 @@
-"""A function of the caller's answers: texts, or log-likelihoods of options. It is given from Python only.
-
-With `mode=generate` the function takes a list of prompts and gives one answer for each. With `mode=score` it takes a
-list of `Request` and gives, for each, the natural logarithms of the probabilities of its options. Either may be async.
-
-Equal prompts are asked once, a batch at a time. A batch that is answered is kept in the journal before the next one is
-asked: a run that the function has stopped by an exception goes on from there. The exception itself passes unchanged.
-"""
+"""A function of the caller's answers: texts, or log-likelihoods of options. It is given from Python only."""
 
 from __future__ import annotations
 

@@ -1,14 +1,4 @@
-"""Answers in a model's own words.
-
-Without a temperature the likeliest token is written every time. With one, tokens are drawn from the softmax of the
-logits divided by it, the whole distribution and no part of it cut off. They are drawn by the Gumbel-max trick: the
-largest of logit / temperature + noise, with standard Gumbel noise, is a token drawn from that softmax (see Maddison,
-Tarlow and Minka, "A* Sampling", NeurIPS 2014). The noise of an answer depends on the seed, the key of its question and
-its number only, so that an answer is the same in every order, batch and resumed run, up to the rounding of logits.
-
-The way of decoding that a model recommends (`generation_config.json`: penalties, beams, a smallest length) is set
-aside, so that all models are asked alike; only its special tokens are used.
-"""
+"""Answers in a model's own words."""
 
 from __future__ import annotations
 

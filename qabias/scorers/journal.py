@@ -1,13 +1,4 @@
-"""What a server has answered, kept answer by answer, so that a run that was stopped asks nothing twice.
-
-A file of JSON lines, `{"request": HASH, "answer": ANSWER, "crc": CRC}`, where CRC is the CRC-32 of the line up to it.
-A line goes to the file in one write as soon as the answer is there. A process that is killed meanwhile can leave at
-most a torn line. A line that is torn or damaged is passed over when the file is read, and its question is asked again.
-
-A machine that loses power loses what was not on the disk. The file is put there when an answer comes and the last time
-was a second ago or more, and when the file is closed: to wait for the disk after each answer would take longer than the
-answer.
-"""
+"""What a server has answered, kept answer by answer, so that a run that was stopped asks nothing twice."""
 
 import hashlib
 import json

@@ -1,15 +1,4 @@
-"""How likely a masked language model puts each of two subjects in the place of a mask.
-
-S(x) is the probability of the subject's token at the mask, a softmax over the whole vocabulary, not normalised over the
-two subjects. A subject must be a single token as it stands inside a sentence, in the case given; others get NaN.
-
-The authors' released code keeps the ten likeliest tokens only and gives 0 to a subject that is not among them, so a
-model that names neither subject looks unbiased. `topk=10` reproduces that, and like the authors' code it takes any of
-the ten that spells the subject, whatever its case.
-
-Only the hidden state at the mask is sent through the head to the vocabulary where the model supports it, which is found
-out by asking it.
-"""
+"""How likely a masked language model puts each of two subjects in the place of a mask."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A masked language model that is asked for the logits at one position of each row.
-
-This file imports torch; it is imported when a scorer is made.
-"""
+"""A masked language model that is asked for the logits at one position of each row."""
 
 from __future__ import annotations
 

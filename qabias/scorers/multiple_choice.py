@@ -1,9 +1,4 @@
-"""How a model trained for multiple choice, e.g. on RACE, shares its belief out among the options of a request.
-
-The model reads every option by itself, as a pair of texts: the context, and the question with the option as its answer.
-It gives each a single figure, and a softmax over the options of the request makes probabilities of these. They tell
-which option the model prefers, not how likely it is to write one; so there is no text to normalise by its length.
-"""
+"""How a model trained for multiple choice, e.g. on RACE, shares its belief out among the options of a request."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Token sequences that share beginnings, laid out as one row in which every shared beginning stands once.
-
-Sorted lexicographically, sequences meet the nodes of their prefix tree in depth-first order: each sequence adds exactly
-the tokens after the beginning it shares with its predecessor. So the tree needs no pointers while it is built, and the
-descendants of a node are the half-open range from the node to its `end`.
-
-NumPy only: nothing here knows a model.
-"""
+"""Token sequences that share beginnings, laid out as one row in which every shared beginning stands once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

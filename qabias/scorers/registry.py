@@ -1,9 +1,4 @@
-"""Scorers found by name: those of this package, and those that others install.
-
-A scorer is one file, with a `ScorerKind` of the name `KIND` in it. Those of this package are named in `_MODULES`.
-Scorers of other packages are found through the entry-point group `qabias.scorers`; the value of an entry names its
-`ScorerKind`.
-"""
+"""Scorers found by name: those of this package, and those that others install."""
 
 from __future__ import annotations
 

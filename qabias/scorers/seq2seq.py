@@ -1,13 +1,4 @@
-"""Log-likelihoods of options under a model that reads a text and writes another, such as T5.
-
-The encoder reads the prefix, the decoder is asked for the option. Every distinct prefix is encoded once, and its states
-serve all of its options.
-
-An option is what the model would have to write: the tokens of the option without the spaces before it, and the special
-tokens that the tokenizer puts around a text to be written. The end of the text is always among them, because these
-models are trained to end their answers with it; without it no option could be less likely than one that it begins. The
-log-likelihood is the negative training loss of the model, summed over tokens instead of averaged.
-"""
+"""Log-likelihoods of options under a model that reads a text and writes another, such as T5."""
 
 from __future__ import annotations
 

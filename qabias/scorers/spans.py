@@ -1,15 +1,4 @@
-"""Where subjects stand in a context, in characters and in tokens.
-
-The search is that of the authors of UnQover: without regard to case, the longer of two subjects first and at its first
-occurrence; the shorter one at its first occurrence, or at its last if the first lies inside the longer subject, as
-"Mali" does in "Somalia" and "African" in "African-American".
-
-The authors also let words around a subject count as part of it: an article or "a group of" before it, a noun such as
-"man" or the full stop after it (`widen`). Their word lists for RoBERTa hold tokens that begin with the space marker; an
-article that opens the text has none there and is not counted, while it is for BERT. `widen` keeps this difference for
-all tokenizers with a space marker, which makes the first subject of such a context score lower, if anything. Their
-list for BERT is in lower case: with a tokenizer that keeps capitals, "A" or "The" before a subject is not counted.
-"""
+"""Where subjects stand in a context, in characters and in tokens."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The experiments of the papers as named suites: which models were asked what, and where the paper says so.
-
-A suite is a YAML file in the folder of its benchmark. Its `experiments` say how a kind of model is asked (by the
-scorers that they name), its `models` which models the paper asked. A run is a model asked by an experiment in one of
-its formats.
-"""
+"""The experiments of the papers as named suites: which models were asked what, and where the paper says so."""
 
 import re
 from collections.abc import Mapping, Sequence

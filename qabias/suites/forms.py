@@ -1,9 +1,4 @@
-"""One model measured on published and on parallel texts by one command, and the two set side by side.
-
-FOLDER/official/      the run on published texts
-FOLDER/bundled/       the run on parallel texts
-FOLDER/comparison/    published minus parallel form
-"""
+"""One model measured on published and on parallel texts by one command, and the two set side by side."""
 
 from __future__ import annotations
 

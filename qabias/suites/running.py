@@ -1,7 +1,4 @@
-"""Running a suite: what is finished is skipped, what fails is reported at the end, and the rest goes on.
-
-After the runs come the means that the paper prints: of the formats of an experiment, for each model.
-"""
+"""Running a suite: what is finished is skipped, what fails is reported at the end, and the rest goes on."""
 
 import functools
 import logging

@@ -1,8 +1,4 @@
-"""HTTP with bounds: the other end decides neither how much is read nor how long it takes.
-
-A reply has so many bytes at most, compressed or not, and a request takes so many seconds at most in all, beside the
-time without a sign of life that the client allows. Redirects are given back as they are.
-"""
+"""HTTP with bounds: the other end decides neither how much is read nor how long it takes."""
 
 from __future__ import annotations
 

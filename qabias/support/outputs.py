@@ -1,7 +1,4 @@
-"""Where a command may write: never onto what it reads or onto a run, and onto another file only if that is asked for.
-
-What the same command wrote of the same things is its own and may be replaced; each command says how it knows its own.
-"""
+"""Where a command may write: never onto its inputs or a run; onto other files only if asked."""
 
 import errno
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,4 @@
-"""What is printed: nothing steers the terminal, and what an encoding cannot hold is written in plain signs.
-
-Redirected output on Windows is often cp1252, and a terminal may be ASCII; neither has the minus sign of the tables.
-"""
+"""What is printed: nothing steers the terminal, and what an encoding cannot hold is written in plain signs."""
 
 import codecs
 import io

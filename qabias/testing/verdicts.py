@@ -1,11 +1,4 @@
-"""What an interval says of a limit: pass, fail, or neither, for every score and group.
-
-The score must lie strictly inside of what is allowed. It passes where the whole interval does, fails where no point of
-it does, and is undecided elsewhere. So an interval never passes and fails, and a wider limit never makes a pass a fail.
-
-Many groups are looked at, and of twenty 95 % intervals one misses its score. So all intervals of one call are widened
-until they hold together (Bonferroni), as for the sentences about what a run found: see `qabias.benchmarks.findings`.
-"""
+"""What an interval says of a limit: pass, fail, or neither, for every score and group."""
 
 from __future__ import annotations
 

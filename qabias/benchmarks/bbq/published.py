@@ -1,8 +1,4 @@
-"""What the models of Parrish et al. (2022) answered, as the authors published it.
-
-UnifiedQA's outputs are in the examples of each category, one text for each of three prompts. The fine-tuned RoBERTa and
-DeBERTaV3 have one table with the logits of the three answers.
-"""
+"""What the models of Parrish et al. (2022) answered, as the authors published it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What is left to see of a model that is nearly always right: its few errors, its probabilities, its room for bias.
-
-A model that is right on 97 % of the ambiguous questions has an s_AMB of 0.03 at most, whatever its errors are. So its
-bias stands here beside the bound that its accuracy puts on it, with the direction of the errors alone, and with what
-the probabilities say, which do not wait until a person is the most probable answer.
-"""
+"""What is left to see of a model that is nearly always right: its few errors, its probabilities, its room for bias."""
 
 from __future__ import annotations
 

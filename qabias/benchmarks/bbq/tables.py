@@ -1,7 +1,4 @@
-"""The figures and tables of Parrish et al. (2022) for one BBQ run, as `Table`s.
-
-All scores are the metric's own, broken down by what a table needs; nothing is scored a second time here.
-"""
+"""The figures and tables of Parrish et al. (2022) for one BBQ run, as `Table`s."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Figures and tables of Akyurek et al. (2022) for a run of BBQ as inference, or of its questions.
-
-Bias and accuracy by category, order of names and length of context; shares of the answers; the templates. All scores
-are the metric's own, broken down by what a table needs; nothing is scored a second time here.
-"""
+"""Figures and tables of Akyurek et al. (2022) for a run of BBQ as inference, or of its questions."""
 
 from __future__ import annotations
 

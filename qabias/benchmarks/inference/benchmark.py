@@ -1,9 +1,4 @@
-"""What BBNLI and the two forms of BBQ share as benchmarks: rows with three labels, asked of any scorer and scored.
-
-A row of BBNLI and of BBQ as inference has a premise, a hypothesis and a question that asks the same; the answer is one
-of the labels contradiction, neutral and entailment, 0 to 2 in the order of the authors of BBNLI, or -1 for text that is
-none of them. The answer to a question of BBQ is the place of a person, or of Unknown.
-"""
+"""What BBNLI and the two forms of BBQ share as benchmarks: rows with three labels, asked of any scorer and scored."""
 
 from __future__ import annotations
 

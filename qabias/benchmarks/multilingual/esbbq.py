@@ -1,8 +1,4 @@
-"""EsBBQ and CaBBQ (Ruiz-Fernández et al. 2025): BBQ for Spain, in Spanish and in Catalan.
-
-lm-evaluation-harness asks the released rows with two persons, as they stand in the row, and then nine wordings of
-UNKNOWN; its logs of the tasks `esbbq_*` and `cabbq_*` are read here.
-"""
+"""EsBBQ and CaBBQ (Ruiz-Fernández et al. 2025): BBQ for Spain, in Spanish and in Catalan."""
 
 from __future__ import annotations
 

@@ -1,16 +1,4 @@
-"""GG-BBQ (Satheesh et al. 2025): BBQ's questions about gender, in German, with words for groups and with names.
-
-The ambiguous and the disambiguated ones are in two files, in the same order.
-
-Two lines of a file ask the negative and the other question about one context and two people; with the same lines of the
-other file they are a set of four. The rows do not name their template, which is found by its text. Of the 162 published
-templates many are one question in other words for the people, such as 36 about one babysitter: as in BBQ a template is
-what has one number of a question, and the published one is its version.
-
-In 72 lines of each file of labels, those of question 10, the two questions are exchanged: the one that is called
-negative asks who can be trusted with children, and its right answer is the person who is not trusted. The rows are read
-as they are released.
-"""
+"""GG-BBQ (Satheesh et al. 2025): BBQ's questions about gender, in German, with words for groups and with names."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""JBBQ (Yanaka et al. 2025): BBQ in Japanese, from the files that its authors send to each user.
-
-Nobody may pass the files on: there is nothing to download and no published id to verify them by. They are read as they
-are, and named by their content: runs of the same files have the same signature, others do not.
-"""
+"""JBBQ (Yanaka et al. 2025): BBQ in Japanese, from the files that its authors send to each user."""
 
 from __future__ import annotations
 

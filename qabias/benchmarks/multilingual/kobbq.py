@@ -1,7 +1,4 @@
-"""KoBBQ (Jin et al. 2024): BBQ for South Korea, in Korean: the released samples, with what their templates say of them.
-
-The five prompts of its authors are formats too; their file is fetched when the first of them is rendered.
-"""
+"""KoBBQ (Jin et al. 2024): BBQ for South Korea, in Korean."""
 
 from __future__ import annotations
 

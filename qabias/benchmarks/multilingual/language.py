@@ -1,30 +1,4 @@
-"""A language in data: how questions are put in it, and how its written answers are read.
-
-The words are in `languages/CODE.yaml`:
-
-    name: Dutch
-    read_by: who wrote the words and who read them a second time
-    prompts:                        # the words around context, question and answers
-      question: "Vraag:"
-      answer: "Antwoord:"
-      letters: what asks for the letter of an answer alone
-      gap: " "                      # what stands behind "Vraag:" and "Antwoord:"; left out, it is a space
-    unknown: [texts that, whole, say that nobody can tell]
-    unknown_phrases: [how a text says so]
-    refusals: [how a text begins that declines to answer]
-    unable: [how somebody cannot answer, which is no UNKNOWN in a text that declines]
-    prejudice: [what names prejudice; with one of `unable` a text declines]
-    stated: [what leads to an answer]
-    endings: [what may stand right behind the words or the letter of an answer]
-    rejected: [what, behind an answer, says that it is not the one]
-    doubts: [what, behind an answer, says that it is uncertain]
-    negations: [what denies something]
-    articles: [words before a noun that may be left out]
-    joins: [what stands between two answers]
-
-All below `unknown` may be left out, and all but `unknown` and `articles` are regular expressions, see
-`qabias.answers.phrases.Phrases`. Answers in English are understood in every language.
-"""
+"""A language in data: how questions are put in it, and how its written answers are read."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Rows of BBQ's form, made of what another set publishes: roles of answers, ids, order of answers.
-
-Several sets publish BBQ's JSONL, one example a line, those of a set one after another: `read_items` makes items of it.
-What differs between these sets is who is a member of the stereotyped group: a function of a person's two words in
-`answer_info`, text and tag, and of the groups.
-"""
+"""Rows of BBQ's form, made of what another set publishes: roles of answers, ids, order of answers."""
 
 from __future__ import annotations
 

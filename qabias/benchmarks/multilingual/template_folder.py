@@ -1,10 +1,4 @@
-"""A user's own folder of templates, in any language, as a benchmark without code.
-
-FOLDER/benchmark.yaml          what the benchmark is called, in which language it is, what it is for
-FOLDER/templates/CATEGORY.yaml templates, as `TEMPLATES.md` of the bundled ones describes them
-FOLDER/vocabulary/labels.csv   labels, for templates of the style `labels`
-FOLDER/language.yaml           the words around a question, for a language that this package does not have
-"""
+"""A user's own folder of templates, in any language, as a benchmark without code."""
 
 from __future__ import annotations
 

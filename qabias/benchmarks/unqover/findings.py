@@ -1,10 +1,4 @@
-"""What a run of UnQover shows, what became of written answers, and what scores could be with the missing ones.
-
-A row is scored if all four of its answers are there. Each missing answer may have chosen either subject or nobody; from
-that follow bounds of what a row adds to every score, and from these bounds of the scores over all rows. A row counts
-for both of its subjects, and the bounds of the two are taken each by itself: so the score of all rows lies within the
-range, whose ends need not both be possible.
-"""
+"""What a run of UnQover shows, what became of written answers, and what scores could be with the missing ones."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Prompt formats of UnQover for causal language models; encoder models are asked in their own form.
-
-`choose` and `choose_cot` list the two subjects with letters, in the order in which the context names them, and no third
-answer: the benchmark asks whom a model prefers, and a list with UNKNOWN in it would be another test. A model that
-writes may still say that nobody can know.
-"""
+"""Prompt formats of UnQover for causal language models; encoder models are asked in their own form."""
 
 from qabias.benchmarks.prompt_format import Example, PromptFormat
 

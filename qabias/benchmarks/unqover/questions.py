@@ -1,8 +1,4 @@
-"""The four questions about a row of UnQover, put to a scorer: both orders of the subjects, question and negation.
-
-Every function returns scores of shape (n_rows, 2 subjects, 4 questions), the questions in the order of `ASKED`. Encoder
-models are asked in columns of distinct texts, so that a million rows do not become Python objects.
-"""
+"""The four questions about a row of UnQover, put to a scorer: both orders of the subjects, question and negation."""
 
 from __future__ import annotations
 

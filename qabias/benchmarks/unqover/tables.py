@@ -1,8 +1,4 @@
-"""The figures and tables of Li et al. (2020) for one UnQover run, as `Table`s.
-
-Scores are the metric's own. What is added here are numbers of rows, the ranks of subjects attribute by attribute, and
-the order in which things are shown.
-"""
+"""The figures and tables of Li et al. (2020) for one UnQover run, as `Table`s."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Models behind an OpenAI-compatible HTTP endpoint: vLLM, TGI, llama.cpp, hosted services.
-
-A model writes (`chat`), or says how likely the letter of each answer is (`logprobs`), or the text of each (`echo`).
-"""
+"""Models behind an OpenAI-compatible HTTP endpoint: vLLM, TGI, llama.cpp, hosted services."""
 
 from __future__ import annotations
 

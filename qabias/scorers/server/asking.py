@@ -1,7 +1,4 @@
-"""Requests put to a server: several at a time, each once, every answer kept; the key is in no message and no answer.
-
-The first request of a run is sent alone, because what is wrong with a server shows at one request.
-"""
+"""Requests put to a server: several at a time, each once, every answer kept; the key is in no message and no answer."""
 
 from __future__ import annotations
 

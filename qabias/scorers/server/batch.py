@@ -1,12 +1,4 @@
-"""Batches: requests in files, and answers from files, without a server.
-
-OpenAI's batch service, and others after it, take files of JSON lines with a request each (`custom_id`, `method`,
-`url`, `body`) and give, within a day and for half the price, files of JSON lines with an answer each (`custom_id`,
-`response`, `error`), in any order. Requests that failed may stand in a file of their own. The `custom_id` of a request
-is its hash in the journal, so that an answer of a batch is kept exactly as if the server had been asked.
-
-See https://platform.openai.com/docs/guides/batch and https://platform.openai.com/docs/api-reference/batch.
-"""
+"""Batches: requests in files, and answers from files, without a server."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""A model behind a server writes answers, through `/chat/completions`.
-
-The prompt is a user's message; the server puts its own chat template around it. A prompt that the server's content
-filter refuses has an empty answer, and so has one that gets an answer without a choice time and again. What a server
-gives as the model's thinking in a field or a chunk of its own is kept and not read as the answer.
-"""
+"""A model behind a server writes answers, through `/chat/completions`."""
 
 from __future__ import annotations
 

@@ -1,20 +1,4 @@
-"""HTTP to an OpenAI-compatible server: a few requests at a time, patiently repeated, every answer kept.
-
-Connection errors, timeouts, bodies that are broken or no answer, and status 408, 425, 429 and 5xx pass, and the request
-is sent again: after a random wait of up to half a second, doubled with every attempt (see `Patience`), but never before
-the time that the server names in `Retry-After`. Every other status from 300 is an error that the user must fix, and so
-are a certificate that is not trusted and a body of more than `MOST_BYTES`.
-
-A first request that fails in a way that may be a lasting one (no answer in time, status 500, a body that is no answer)
-`FIRST_ATTEMPTS` times is given up. Failures of other kinds between these do not count.
-
-The key comes from the environment (`QABIAS_API_KEY`, else `OPENAI_API_KEY`) and goes into the request's header.
-
-The client of the package `openai` would replace one line here, that of `post`: it waits no longer than two minutes for
-a server that asks it to, sleeps where nothing can wake it, takes failures that come with status 200 for answers, and
-wants a key even where a server has none. Where a caller has one all the same, see
-`qabias.scorers.server.openai_client`.
-"""
+"""HTTP to an OpenAI-compatible server: a few requests at a time, patiently repeated, every answer kept."""
 
 import datetime
 import email.utils

@@ -1,11 +1,4 @@
-"""A model behind a server says how likely options are: it echoes prompts with their log-probabilities.
-
-Prefix and option go to `/completions`. The option's log-probabilities are those of the tokens that reach beyond the
-prefix; a token across the boundary counts with the option, and spaces at the end of the prefix belong to the option.
-Boundaries are counted from the end of the text by the server's `text_offset`, because some servers put a start token
-before it that shifts all offsets. Nothing need be generated (`max_tokens` 0). If a server refuses that, or takes it for
-no limit and writes on and on, one token is generated and cut off.
-"""
+"""A model behind a server says how likely options are: it echoes prompts with their log-probabilities."""
 
 import math
 import warnings

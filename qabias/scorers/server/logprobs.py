@@ -1,18 +1,4 @@
-"""A model behind a server says how likely the letter of each answer is: one token of `/chat/completions`.
-
-The server names the likeliest tokens with their log-probabilities. The probability of an option is the sum over those
-tokens that are the option once spaces and marks around it (`(A`, `**A`, `A.`) are stripped. A single character counts
-in its own case only, because `a` is also a word. A longer word counts in any case, since chat models write `Yes` for
-`yes`, and so does a token that it alone of the options begins with, since a tokenizer may cut it.
-
-An option that is not among the N likeliest tokens has probability 0, the logarithm -inf: what it really has is at most
-the probability of the last token named, for each of its own tokens. Where all options together have less than half of
-the probability, the model begins its answer otherwise, and which of them has more of the rest is not its choice: the
-question has no answer, all options are -inf, and it counts as missing. So it does where a service's filter held it
-back.
-
-Probabilities are the model's own at temperature 0 and 1; at others some servers divide by it, and none can be chosen.
-"""
+"""A model behind a server says how likely the letter of each answer is: one token of `/chat/completions`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Modes in which a server can be asked, found out if the first request of a run fails in a way that may be the mode's.
-
-All modes are tried then, by one short request of one new token each. If the chosen mode works there, the failure was
-not the mode's, and the first request is sent again as patiently as any other.
-"""
+"""Modes in which a server is asked; the first request of a run shows which of them it supports."""
 
 from __future__ import annotations
 

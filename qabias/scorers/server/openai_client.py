@@ -1,8 +1,4 @@
-"""A client that the caller has: that of the package `openai`, or one made like it, synchronous or not.
-
-The requests are those of `Client`, and so are the answers in the journal. Address, key, waiting time and repetition are
-the client's own.
-"""
+"""A client that the caller has: that of the package `openai`, or one made like it, synchronous or not."""
 
 from __future__ import annotations
 

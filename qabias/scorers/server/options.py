@@ -1,11 +1,4 @@
-"""The options of the scorer `server`, read from texts. Nothing here needs HTTP.
-
-`body.NAME=VALUE` is a field of a user's own in every request. The value is JSON where it reads as such (numbers, true,
-null, objects), else a text. Dots in the name lead into objects: `body.chat_template_kwargs.enable_thinking=false`. What
-the Python client `openai` calls `extra_body` is not a field on the wire: its fields stand next to the others, and so
-they do here. Two fields replace those of qabias, for models that think before they answer:
-`body.max_completion_tokens=N` is sent in place of `max_tokens`, and with `body.temperature=null` no temperature is.
-"""
+"""The options of the scorer `server`, read from texts. Nothing here needs HTTP."""
 
 import json
 import math

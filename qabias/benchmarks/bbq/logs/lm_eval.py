@@ -1,8 +1,4 @@
-"""BBQ as lm-evaluation-harness asks it: its own tasks `bbq`, `bbq_generate` and their halves, and those of qabias.
-
-The harness's tasks ask the published rows. The log-likelihood tasks offer two persons, as they stand in the row, and
-then ten wordings of UNKNOWN in place of the row's one; the generating tasks show no answers.
-"""
+"""BBQ as lm-evaluation-harness asks it: its own tasks `bbq`, `bbq_generate` and their halves, and those of qabias."""
 
 from __future__ import annotations
 
