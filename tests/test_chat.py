@@ -1,14 +1,20 @@
 """A chat model reads the turns of its own template and nothing else, and an option is the beginning of its answer."""
 
 import copy
+import json
 import warnings
 
 import numpy as np
 import pytest
 import torch
 
+from qabias.benchmarks.bbq.benchmark import BENCHMARK as BBQ
+from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.errors import QabiasError
 from qabias.models.loading import CAUSAL, load_model
+from qabias.runs.arguments import RunArguments
+from qabias.runs.question import load_examples
+from qabias.runs.run import run
 from qabias.scorers.base import Request, TextScorer
 from qabias.scorers.causal import CausalScorer
 from qabias.scorers.chat import ChatTemplate
@@ -273,7 +279,45 @@ def test_the_layout_is_for_likelihoods():
         load("nowhere", layout="flat", mode="generate")
 
 
-@pytest.mark.parametrize("mode", ["likelihood", "generate"])
-def test_other_scorers_have_no_chat(mode):
-    with pytest.raises(QabiasError, match="option 'chat'"):
-        load_scorer("seq2seq", "nowhere", scorer_options={"chat": "yes", "mode": mode})
+# Runs
+
+
+def test_a_run_says_in_its_signature_that_it_chatted(folders, tmp_path):
+    arguments = RunArguments(
+        "bbq", folders["chat"], config="Age", format="letters", limit=8, options={"chat": "yes", "system": "Be brief."}
+    )
+    result = run(arguments, tmp_path / "run")
+    assert (
+        "|scorer:causal+chat=yes+system=Be brief.|"
+        in json.loads((tmp_path / "run" / "run.json").read_text())["signature"]
+    )
+    assert sum(result.scores[f"share_position_{place}"] for place in range(3)) == pytest.approx(1)
+
+
+@pytest.mark.slow
+def test_smollm2_answers_by_letters_as_one_at_a_time():
+    pytest.importorskip("gguf")
+    loaded = load_model(CAUSAL, "smollm2", device="cpu")
+    table = load_examples(RunArguments("bbq", config="Age", limit=12)).table
+    examples = table.to_pylist()
+    requests = [BBQ.request(example, FORMATS["letters"]) for example in examples]
+    assert len(requests) == 12
+    template = ChatTemplate(loaded)
+    scores = CausalScorer(loaded, template=template).score(requests)
+    # A letter is one token, so that one pass a question gives all three.
+    letters = [loaded.tokenizer.convert_tokens_to_ids(letter) for letter in "ABC"]
+    for request, score in zip(requests, scores, strict=True):
+        with torch.no_grad():
+            logits = loaded.model(torch.tensor([turns(loaded.tokenizer, request.prefix)])).logits[0, -1].double()
+        expected = logits.log_softmax(dim=-1)[letters]
+        np.testing.assert_allclose(score.loglikelihoods, expected, rtol=0, atol=1e-4)
+        assert score.n_tokens.tolist() == [1, 1, 1]
+    prompts = [request.prefix for request in requests]
+    scorer = GenerationScorer(loaded, template=template, max_new_tokens=2)
+    answers = scorer.generate(prompts, [request.key for request in requests])
+    assert answers[:2] == written_one_at_a_time(loaded, prompts[:2], 2)
+    # A letter that it writes is the likeliest of the three, and is read as that answer.
+    lettered = [place for place, (text,) in enumerate(answers) if text.rstrip(".") in ("A", "B", "C")]
+    assert len(lettered) > 6
+    for place in lettered:
+        assert BBQ.read(answers[place][0], "none", examples[place]) == int(scores[place].loglikelihoods.argmax())

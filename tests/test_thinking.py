@@ -183,11 +183,6 @@ def test_bad_arguments_are_named_before_a_model_is_loaded(options, message):
     assert str(error.value).startswith(message)
 
 
-def test_other_scorers_have_no_template():
-    with pytest.raises(QabiasError, match=r"the scorer seq2seq has no option 'template\.enable_thinking'"):
-        load_scorer("seq2seq", "nowhere", scorer_options={"template.enable_thinking": "false"})
-
-
 # Texts
 
 
@@ -243,12 +238,11 @@ def test_a_text_without_thinking_stays_as_it_is():
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Saved models that say what they think, and one that writes noise."""
+    """Saved models that say what they think."""
     found = {}
     for name, template, make in (
         ("switched", SWITCHED, make_scripted),
         ("opened", OPENED, make_scripted),
-        ("noise", SWITCHED, make_chat_model),
     ):
         loaded = make(template)
         found[name] = save(tmp_path_factory.mktemp(name), loaded.model, loaded.tokenizer)
@@ -303,12 +297,6 @@ def test_thoughts_that_are_cut_off_are_truncated(name, folders, tmp_path):
         assert row["thinking"].startswith("It be")
     assert "+max_new_tokens=4+" in signature
     assert scores["outcomes"]["truncated"] == 8
-
-
-def test_the_switch_changes_what_a_random_model_writes(folders, tmp_path):
-    on, _, _ = ask(folders["noise"], tmp_path / "on", max_new_tokens="6")
-    off, _, _ = ask(folders["noise"], tmp_path / "off", max_new_tokens="6", template__enable_thinking="false")
-    assert [row["outputs"] for row in on] != [row["outputs"] for row in off]
 
 
 def test_likelihoods_of_a_model_that_would_think_are_warned_of(folders, tmp_path):

@@ -106,7 +106,7 @@ _OTHER_LABEL = re.compile(r"[\s\"'*_]*(?:\([a-z0-9]\)|[a-z0-9][.)](?=\s))", re.I
 
 
 def parse_choice(text: str, answers: Sequence[str], labels: str = LABELS, phrases: Phrases = ENGLISH) -> int:
-    r"""Which of the listed answers a text gives."""
+    r"""Return which of the listed answers a text gives."""
     if len(labels) < len(answers):
         raise ValueError(f"{len(answers)} answers but the labels {labels!r}")
     said = set_thinking_aside(text)
@@ -121,14 +121,14 @@ def unknown_place(answers: Sequence[str], phrases: Phrases = ENGLISH) -> int | N
 
 
 def says_unknown(text: str, phrases: Phrases = ENGLISH) -> bool:
-    """Whether a text says anywhere that the question cannot be answered."""
+    """Return whether a text says anywhere that the question cannot be answered."""
     lowered = _lowered(phrases.plain(text))
     said = any(re.search(pattern, lowered) for pattern in UNKNOWN_PHRASES)
     return said or phrases.says_unknown(lowered) or phrases.is_wording(_bare(phrases.plain(text)))
 
 
 def is_unknown_wording(answer: str, phrases: Phrases = ENGLISH) -> bool:
-    """Whether an answer says that the question cannot be answered, in the words of a set or of `UNKNOWN_PHRASES`."""
+    """Return whether an answer is UNKNOWN, in the words of a set or of `UNKNOWN_PHRASES`."""
     plain = _bare(phrases.plain(answer))
     if plain in UNKNOWN_WORDINGS or phrases.is_wording(plain):
         return True
@@ -204,7 +204,7 @@ class _Reader:
         return begun | later | self._said_of(text, _POINTS)
 
     def _is_taken_back(self, text: str) -> bool:
-        """Whether the sentence that begins with the words of an answer says that it is not the answer, or doubts it."""
+        """Return whether the sentence that begins with an answer says that it is not the answer, or doubts it."""
         sentence, rest = _first_sentence(text), self._rest_of_sentence(text)
         if sentence.endswith("?") or _REJECTED.match(rest) or _NOT_THE_ONE.match(rest):
             return True
@@ -219,13 +219,13 @@ class _Reader:
         return says_unknown(turned) or _UNSURE.search(turned) is not None
 
     def _is_rejected(self, text: str) -> bool:
-        """Whether words of the language say that the answer that a text begins with is not the one."""
+        """Return whether words of the language say that the answer that a text begins with is not the one."""
         if self._phrases.is_english:
             return False
         return any(map(self._phrases.rejects, (self._rest_of_sentence(text), self._rest_of_clause(text))))
 
     def _is_doubted(self, text: str) -> bool:
-        """Whether the answer that a text begins with is said to be uncertain, in words of the language."""
+        """Return whether the answer that a text begins with is said to be uncertain, in words of the language."""
         if self._phrases.is_english or self._words_at(text) == {self._unknown}:
             return False
         sentence = _SENTENCE.match(text.strip())
@@ -254,7 +254,6 @@ class _Reader:
         return self._rest_of(text, re.split("[,;:—–]", _first_sentence(text))[0])
 
     def _rest_of(self, text: str, part: str) -> str:
-        """The words after an answer's in the part of the text that begins with it."""
         words = self._without_article(_words(part))
         begun = [_words(self._short[place]) for place in self._words_at(text) if place != NO_ANSWER]
         return words[max((len(phrase) for phrase in begun if words.startswith(phrase)), default=len(words)) :].strip()
@@ -264,7 +263,6 @@ class _Reader:
         return words if self._has_articles else self._phrases.without_article(words)
 
     def _said_of(self, text: str, patterns: Sequence[str]) -> set[int]:
-        """The answers of which one of the patterns is said."""
         shorts = sorted(filter(None, self._short), key=len, reverse=True)
         anyone = "|".join(re.escape(short).replace(r"\ ", r"\s+") for short in shorts)
         who = rf"(?:(?:the|an?)\s+)?(?P<who>{anyone})(?![\w-])"
@@ -296,7 +294,7 @@ class _Reader:
         return set()
 
     def _may_stand_bare(self, label: str, rest: str, is_capital: bool, leads: bool) -> bool:
-        """Whether a label without a mark is meant as one, and not as the word "a" or a number in a sentence."""
+        """Return whether a label without a mark is meant as one, and not as the word "a" or a number in a sentence."""
         after = rest.lstrip(" \t" + MARKS)
         if re.match(r"[.,]\d", rest):
             return False  # a number
@@ -347,7 +345,6 @@ class _Reader:
         return places | (self._words_at(begun[longest + start :]) if start else set())
 
     def _stands_with_ending(self, words: str, phrase: str) -> bool:
-        """Whether words begin with a phrase and an ending of the language at once behind it."""
         return words.startswith(phrase) and self._phrases.ends(words, len(phrase))
 
     def _mentioned(self, text: str) -> int:
@@ -386,7 +383,6 @@ class _Reader:
         return {place for place, phrase in phrases.items() if place != self._unknown and phrase in words}
 
     def _denies(self, lowered: str) -> bool:
-        """Whether a text in lower case denies anything."""
         if self._phrases.is_english:
             return re.search(_NOT, lowered) is not None
         return re.search(rf"\b{_NOT}\b", lowered) is not None or self._phrases.denies(lowered)
@@ -421,7 +417,6 @@ def _lowered(text: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """The form in which a whole text is compared with an answer."""
     return _lowered(text).lstrip(MARKS + " ([").rstrip(MARKS + " .,;:!?)]")
 
 

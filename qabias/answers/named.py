@@ -113,7 +113,7 @@ def parse_named(
     mentions: Sequence[Sequence[str]] = (),
     unknown: int | None = None,
 ) -> Named:
-    """Whom a text names that answers a question about two people, or fills them in."""
+    """Return whom a text names that answers a question about two people, or fills them in."""
     place = unknown_place(answers) if unknown is None else unknown
     if place is None or len(answers) != 3:
         raise ValueError(f"{answers!r} are not two people and UNKNOWN")
@@ -146,7 +146,7 @@ class _Reader:
         return [word for word in lacking if word not in _COMMON and word not in asked and len(word) > 2] or lacking
 
     def read(self, text: str) -> _Reading:
-        """What a text says, its thinking set aside."""
+        """Return what a text says, its thinking set aside."""
         for openings in (FINAL, STATED):
             parts = [_words(part) for part in behind(straight(text), openings)]
             stated = _agreed([self._clause(words, on_its_own=False) for words in parts])
@@ -159,7 +159,7 @@ class _Reader:
         return read or self._sentences(sentences, refuses(text))
 
     def _filled(self, sentence: str) -> str | None:
-        """What a sentence puts into the blank; None where it does not repeat the statement."""
+        """Return what a sentence puts into the blank; None where it does not repeat the statement."""
         before, after = self._around
         if not before and not after:
             return None
@@ -170,14 +170,14 @@ class _Reader:
         return sentence[start + len(before) : end].strip()
 
     def _blank(self, sentence: str) -> _Reading:
-        """What is said by what a sentence puts into the blank; of several clauses there by the last one."""
+        """Return what is said by what a sentence puts into the blank; of several clauses there by the last one."""
         filled = self._filled(sentence)
         if filled is None:
             return _NOTHING
         return self._clause(_CONTRAST.split(f" {filled} ")[-1].strip(), on_its_own=False)
 
     def _sentences(self, sentences: Sequence[str], refused: bool) -> _Reading:
-        """What the first sentence and the conclusions say, or any sentence about what is to be filled in."""
+        """Return what the first sentence and the conclusions say, or any sentence about what is to be filled in."""
         if not sentences:
             return _NOTHING
         fills = any(self._around)
@@ -188,7 +188,7 @@ class _Reader:
         return _agreed([first, *concluded]) or _NOTHING
 
     def _clause(self, words: str, on_its_own: bool = True) -> _Reading:
-        """What a sentence, or what stands in the blank, says of the person asked for."""
+        """Return what a sentence, or what stands in the blank, says of the person asked for."""
         whole = self._masked(words)
         head = self._head(self._unreported(self._nearest(_OPENING.sub("", whole))))
         people = {int(mark[1]) for mark in _MENTION.findall(head)}
@@ -204,7 +204,7 @@ class _Reader:
         return _NOTHING if _MENTION.search(whole) else self._nobody(head)
 
     def _nobody(self, head: str) -> _Reading:
-        """What is said by a clause that names none of the people: neither, both or someone, near its beginning."""
+        """Return neither, both or someone, if a clause that names none of the people begins with it."""
         if _THEY.fullmatch(head):
             return _Reading(BOTH)
         denies_more = len(_DENIAL.findall(head)) > len(_DENIAL.findall(self._asked))
@@ -239,7 +239,7 @@ class _Reader:
         return (head[: more.start()] if more else head).strip()
 
     def _affirms(self, head: str) -> bool:
-        """Whether a clause says of a person what was asked, and neither denies nor doubts it."""
+        """Return whether a clause says of a person what was asked, and neither denies nor doubts it."""
         asked, said = self._asked.split(), head.split()
         if set(_DOUBT.findall(head)) - set(asked) or any(_reverses(one, other) for one in asked for other in said):
             return False
@@ -249,7 +249,7 @@ class _Reader:
         return not _telling(said) & _telling(asked)
 
     def _digresses(self, head: str) -> bool:
-        """Whether a sentence says something else of the person than what was asked."""
+        """Return whether a sentence says something else of the person than what was asked."""
         others = [word.rstrip("s") for word in head.split() if "#" not in word and word not in _COMMON]
         asked = {word.rstrip("s") for word in _telling(self._asked.split())}
         return len(others) > _PHRASE and 2 * len(asked & set(others)) <= len(asked)
@@ -273,7 +273,6 @@ class _Reader:
 
 
 def _joined(head: str) -> _Reading:
-    """What is said of two people who are joined by a conjunction."""
     between = r"(?: [^\s#,]+){0,3}"
     joined = re.search(rf"#[01]{between}(?: ,)? (and|or|nor){between} #[01]", head)
     if not joined:
@@ -294,18 +293,16 @@ def _agreed(readings: Sequence[_Reading]) -> _Reading | None:
 
 
 def _telling(words: Iterable[str]) -> set[str]:
-    """The words of a question or an answer that say what it is about."""
     return {word for word in words if len(word) > 3 and word not in _COMMON}
 
 
 def _reverses(one: str, other: str) -> bool:
-    """Whether one of two words denies the other, as "unsure" does "sure"."""
+    """Return whether one of two words denies the other, as "unsure" does "sure"."""
     longer, shorter = sorted((one, other), key=len, reverse=True)
     return len(shorter) > 3 and longer in [f"{prefix}{shorter}" for prefix in _REVERSING]
 
 
 def _is_form(word: str, own: str) -> bool:
-    """Whether two words are forms of one."""
     word = _OTHER_FORMS.get(word, word)
     if word in (own, f"{own}s"):
         return True

@@ -71,12 +71,12 @@ def outcome(text: str, place: int, phrases: Phrases = ENGLISH) -> str:
 
 
 def is_cut(text: str) -> bool:
-    """Whether a text ended because no more was allowed; only a `Written` says so."""
+    """Return whether a text ended because no more was allowed; only a `Written` says so."""
     return getattr(text, "finish", "").lower() in _LENGTH
 
 
 def is_cut_later(text: str) -> bool:
-    """Whether a text was cut off after its first sentence, so that what it was coming to is not known."""
+    """Return whether a text was cut off after its first sentence, so that what it was coming to is not known."""
     return is_cut(text) and re.search(r"[.!?:]\s|\n", set_thinking_aside(text).answer) is not None
 
 
@@ -86,6 +86,6 @@ def outcomes(texts: Sequence[str], places: Sequence[int]) -> list[str]:
 
 
 def refuses(text: str, phrases: Phrases = ENGLISH) -> bool:
-    """Whether a text begins by declining to answer: documented phrases in English and those of another language."""
+    """Return whether a text begins by declining to answer, in English or the words of another language."""
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
     return _REFUSAL.match(plain) is not None or phrases.is_declining(phrases.plain(plain))

@@ -230,7 +230,7 @@ def parse_person_released(text: str, first: Sequence[str], second: Sequence[str]
 
 
 def _whom(text: str, people: Sequence[str]) -> int | None:
-    """Whom a whole text names, as `parse_person` returns it."""
+    """Return whom a whole text names, as `parse_person` returns it."""
     rest, named = _masked(_LATINO.sub("latino", words_of(text)), people)
     doubtful = first_label(rest) == NEUTRAL or _UNSAID.search(rest) is not None
     if len(named) == 1:
@@ -239,13 +239,11 @@ def _whom(text: str, people: Sequence[str]) -> int | None:
 
 
 def _leading(text: str, people: Sequence[str]) -> int | None:
-    """Whom the first sentence consists of; None for any other sentence."""
     rest, named = _masked(_LATINO.sub("latino", words_of(re.split(r"[.!?\n]", text.strip(), maxsplit=1)[0])), people)
     return named.pop() if len(named) == 1 and _ALONE.fullmatch(rest) else None
 
 
 def _masked(words: str, people: Sequence[str]) -> tuple[str, set[int]]:
-    """The words with every mention masked, and the numbers of the people who were mentioned."""
     named = set()
     for phrase, number in sorted(_phrases(people), key=lambda entry: -len(entry[0])):
         words, n = re.subn(rf"(?<!\S){re.escape(phrase)}(?:s|es|'s|s')?(?!\S)", _MASK, words)
@@ -255,7 +253,7 @@ def _masked(words: str, people: Sequence[str]) -> tuple[str, set[int]]:
 
 
 def _phrases(people: Sequence[str]) -> set[tuple[str, int]]:
-    """What names each person: the whole mention, and the part in which it differs from the other."""
+    """Return what names each person: the whole mention, and the part in which it differs from the other."""
     whole = [_ARTICLE.sub("", _LATINO.sub("latino", words_of(person))) for person in people]
     one, other = (phrase.split() for phrase in whole)
     shorter = min(len(one), len(other))

@@ -57,7 +57,7 @@ def openings_in(text: str, openings: Sequence[re.Pattern[str]]) -> Iterator[re.M
 
 
 def behind(text: str, openings: Sequence[re.Pattern[str]]) -> list[str]:
-    """What stands behind each opening, up to the end of its sentence, line, string or braces."""
+    """Return what stands behind each opening, up to the end of its sentence, line, string or braces."""
     there = list(openings_in(text, openings))
     starts = [opening.start() for opening in there]
     said = []
@@ -110,54 +110,54 @@ class Phrases:
         return text if self.is_english else text.translate(_PLAIN)
 
     def is_wording(self, bare: str) -> bool:
-        """Whether a text without case, and without marks around it, is a wording of UNKNOWN."""
+        """Return whether a text without case, and without marks around it, is a wording of UNKNOWN."""
         return bare in _folded(self.wordings)
 
     def says_unknown(self, lowered: str) -> bool:
-        """Whether a text in lower case says that nobody can tell; "cannot answer" in one that declines is none."""
+        """Return whether a text in lower case says that nobody can tell; to decline to answer does not say so."""
         declined = self._declines_anywhere(lowered)
         unable = [one.span() for one in pattern_of(self.unable).finditer(lowered)] if declined else []
         said = (one.span() for pattern in self.unknown for one in pattern_of((pattern,)).finditer(lowered))
         return any(not any(first <= start and end <= last for first, last in unable) for start, end in said)
 
     def is_unknown(self, bare: str) -> bool:
-        """Whether a text without case, as a whole, says that nobody can tell."""
+        """Return whether a text without case, as a whole, says that nobody can tell."""
         return pattern_of(self.unknown).fullmatch(bare) is not None
 
     def is_declining(self, text: str) -> bool:
-        """Whether a text begins by declining to answer, or cannot answer and names prejudice."""
+        """Return whether a text begins by declining to answer, or cannot answer and names prejudice."""
         return _beginning(self.refusals).match(text) is not None or self._blames(text)
 
     def _blames(self, text: str) -> bool:
         return all(pattern_of(patterns).search(text) for patterns in (self.unable, self.prejudice))
 
     def _declines_anywhere(self, lowered: str) -> bool:
-        """Whether a sentence of a text in lower case declines to answer."""
+        """Return whether a sentence of a text in lower case declines to answer."""
         return self._blames(lowered) or _sentence_beginning(self.refusals).search(lowered) is not None
 
     def denies(self, text: str) -> bool:
-        """Whether a text denies anything."""
+        """Return whether a text denies anything."""
         return pattern_of(self.negations).search(text) is not None
 
     def rejects(self, rest: str) -> bool:
-        """Whether what follows an answer says that it is not the one."""
+        """Return whether what follows an answer says that it is not the one."""
         return pattern_of(self.rejected).match(rest) is not None
 
     def doubts_later(self, rest: str, following: str) -> bool:
-        """Whether an answer is said to be uncertain."""
+        """Return whether an answer is said to be uncertain."""
         doubt = pattern_of(self.doubts)
         return doubt.search(rest) is not None or doubt.match(following) is not None
 
     def ends(self, text: str, start: int = 0) -> bool:
-        """Whether an ending stands at a place in a text."""
+        """Return whether an ending stands at a place in a text."""
         return pattern_of(self.endings).match(text, start) is not None
 
     def ends_clause(self, rest: str) -> bool:
-        """Whether what follows a letter is an ending, and the end of the clause."""
+        """Return whether what follows a letter is an ending, and the end of the clause."""
         return _clause(self.endings).match(rest) is not None
 
     def openings(self) -> tuple[re.Pattern[str], ...]:
-        """What leads to an answer, as `STATED`."""
+        """Return what leads to an answer, as `STATED`."""
         return tuple(_opening(pattern) for pattern in self.stated)
 
     def without_article(self, words: str) -> str:

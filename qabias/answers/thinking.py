@@ -59,12 +59,12 @@ def opens_thinking(text: str) -> str | None:
 
 
 def mentions_thinking(text: str) -> bool:
-    """Whether an opening mark is anywhere in a text."""
+    """Return whether an opening mark is anywhere in a text."""
     return _OPEN.search(text) is not None
 
 
 def marks_thinking(token: str) -> bool:
-    """Whether a token is a mark of thinking or a part of one, and so must not be dropped with other special tokens."""
+    """Return whether a token is a mark of thinking or a part of one, which decoding must keep."""
     return token in _PARTS or any(mark.fullmatch(token) is not None for mark in (_OPEN, _CLOSE))
 
 

@@ -102,7 +102,7 @@ def _said(content: Any) -> Any:
 
 
 def _tokenizer_parts(tokenizer: Any) -> dict[str, Any]:
-    """How a tokenizer cuts texts, which tokens are special, and how it puts a chat."""
+    """Return how a tokenizer cuts texts, which tokens are special, and how it puts a chat."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         rules = {"vocabulary": tokenizer.get_vocab()}

@@ -61,7 +61,7 @@ class ModelKind:
 
 
 def is_causal(config: Any) -> bool:
-    """Whether a configuration is that of a causal language model, or does not say what it is."""
+    """Return whether a configuration is that of a causal language model, or does not say what it is."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL_NAMES
 
     named = architectures(config)
@@ -69,7 +69,7 @@ def is_causal(config: Any) -> bool:
 
 
 def is_seq2seq(config: Any) -> bool:
-    """Whether a configuration is that of a text-to-text model."""
+    """Return whether a configuration is that of a text-to-text model."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES as SEQ2SEQ_NAMES
 
     named = architectures(config)
@@ -153,7 +153,7 @@ def _check_devices(device: str) -> None:
 
 
 def input_device(network: Any) -> torch.device:
-    """Where a model on several devices reads its tokens."""
+    """Return where a model on several devices reads its tokens."""
     import torch
 
     device: torch.device = network.get_input_embeddings().weight.device
@@ -189,7 +189,6 @@ def load_pretrained(
 
 
 def _need_loaders(name: str, what: str = "model") -> None:
-    """Refuse to load what needs an extra that is not installed."""
     need("demo" if name == SMOLLM2 else "local", f"{what} {name!r}")
 
 
@@ -258,7 +257,7 @@ def find_smollm2() -> tuple[str, dict[str, str]]:
 
 @functools.cache
 def _smollm2_source() -> tuple[str, dict[str, str]]:
-    """Where SmolLM2 is loaded from: its safetensors in the cache, made when it is loaded first, else its GGUF."""
+    """Return where SmolLM2 is loaded from: its safetensors in the cache, made at the first load, else its GGUF."""
     folder, file = find_smollm2()
     versions = [importlib.metadata.version(name) for name in (SMOLLM2_WHEEL, "transformers", "gguf")]
     digest = hashlib.sha256(" ".join(versions).encode()).hexdigest()

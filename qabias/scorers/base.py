@@ -127,7 +127,7 @@ class BatchScorer(Protocol):
         ...
 
     def is_waiting(self) -> bool:
-        """Whether a question since the last call has no answer yet; what was given for it is to be thrown away."""
+        """Return whether a question since the last call has no answer yet; its placeholder is thrown away."""
         ...
 
     def write_requests(self) -> str:

@@ -114,7 +114,6 @@ class CausalScorer:
         return OptionScores.make(loglikelihoods, [sequence.n_scored for sequence in sequences], request.options)
 
     def _score_distinct(self, sequences: list[TokenSequence]) -> dict[TokenSequence, float]:
-        """Score distinct, sorted sequences."""
         short, long = split_by_layout(sequences, self.layout, self._limits)
         share = len(short) / max(1, len(sequences))
         with within(0, share):

@@ -119,7 +119,6 @@ class CausalNetwork:
 
 @contextmanager
 def _recorded(module: Any) -> Iterator[list[tuple[Any, Any]]]:
-    """Record the inputs and outputs of a module."""
     calls: list[tuple[Any, Any]] = []
     handle = module.register_forward_hook(lambda _, inputs, output: calls.append((inputs, output)))
     try:
@@ -129,7 +128,6 @@ def _recorded(module: Any) -> Iterator[list[tuple[Any, Any]]]:
 
 
 def _log_probabilities(blocks: Iterator[torch.Tensor], index: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Look up log-probabilities of tokens."""
     values = np.empty(len(index), dtype=np.float64)
     start = 0
     for logits in blocks:

@@ -154,7 +154,6 @@ class _StartToken(NamedTuple):
 
 
 def _encode_each(tokenizer: Any, texts: Iterable[str], **options: bool) -> dict[str, tuple[int, ...]]:
-    """Encode every distinct text, all in one call."""
     distinct = list(dict.fromkeys(texts))
     if not distinct:
         return {}

@@ -96,7 +96,7 @@ class ChatTemplate:
         return next((name for name in SWITCHES if name in self._known), "")
 
     def _tell_thinking(self, rendered: str) -> bool:
-        """Whether the model thinks after a rendered conversation."""
+        """Return whether the model thinks after a rendered conversation."""
         opened = opens_thinking(_header(rendered))
         if opened is not None:
             return bool(opened)
@@ -112,7 +112,6 @@ class ChatTemplate:
         return rendered[0]
 
     def _render_or_fail(self, changes: Mapping[str, Any]) -> str | None:
-        """As `_render`; None where the template does not take such values."""
         try:
             return self._render(changes)
         except Exception:  # it writes the conversation without them, so what it raises, of any kind, is about them
@@ -135,7 +134,7 @@ class ChatTemplate:
 
 
 def _header(rendered: str) -> str:
-    """What the template writes behind the user's turn."""
+    """Return what the template writes behind the user's turn."""
     return rendered.rpartition(_TURN)[2]
 
 

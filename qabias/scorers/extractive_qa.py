@@ -211,7 +211,7 @@ def _largest(logits: torch.Tensor, mask: torch.Tensor | None, places: np.ndarray
 
 
 def _released_template(loaded: LoadedModel) -> Template:
-    """What the authors' code puts around question and context, whatever the tokenizer itself would."""
+    """Return what the authors' code puts around question and context, whatever the tokenizer itself would."""
     tokenizer = loaded.tokenizer
     first, last = tokenizer.bos_token_id, tokenizer.eos_token_id
     if first is None:

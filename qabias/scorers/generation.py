@@ -49,7 +49,7 @@ class Writing(NamedTuple):
 
 
 def asks_of_writers(options: Mapping[str, str] = MappingProxyType({})) -> dict[str, dict[str, str]]:
-    """How a model that writes can be asked: the options of each word of `qabias.scorers.kind.ASK_METHODS`."""
+    """Return how a model that writes can be asked: the options of each word of `qabias.scorers.kind.ASK_METHODS`."""
     return {ASK_METHODS[0]: {}} | {word: {**options, "mode": "generate"} for word in ASK_METHODS[2:]}
 
 
@@ -176,7 +176,6 @@ class GenerationScorer:
     def _answer_distinct(
         self, rows: Sequence[tuple[str, str]], encoded: dict[str, Tokens]
     ) -> dict[tuple[str, str], Written]:
-        """Answer distinct pairs of prompt and stream of noise."""
         answers: dict[tuple[str, str], Written] = {}
 
         def ask(chosen: list[int]) -> None:

@@ -124,7 +124,6 @@ class MaskedLMScorer:
         return masked
 
     def _join_nothing(self, sentences: Sequence[str], sentence_of: np.ndarray) -> _MaskedRows:
-        """Make rows without heads."""
         encoded = self._encode(sentences)
         tails = Pieces.join(encoded["input_ids"], encoded.get("token_type_ids"))
         rows = TokenRows(Pieces.join([()]), tails, np.zeros_like(sentence_of), sentence_of)

@@ -62,7 +62,7 @@ def load_kind(name: str) -> ScorerKind:
 
 
 def kind_of(scorer: Scorer) -> ScorerKind:
-    """What is known of a loaded scorer; of one that is not registered, the way of asking that its methods show."""
+    """Return the description of a loaded scorer, made from its methods if it is not registered."""
     known = kinds().get(scorer.name)
     if known is not None:
         return known

@@ -31,7 +31,7 @@ class CharacterSpan(NamedTuple):
     end: int
 
     def is_inside(self, other: CharacterSpan) -> bool:
-        """Whether the span lies within another."""
+        """Return whether the span lies within another."""
         return other.start <= self.start and self.end <= other.end
 
 

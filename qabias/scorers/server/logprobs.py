@@ -102,7 +102,7 @@ class ServerLogprobScorer(ServerScorer):
 
 
 def _is_held_back(answer: Mapping[str, Any]) -> bool:
-    """Whether a filter ended an answer, which may then have no log-probabilities."""
+    """Return whether a filter ended an answer, which may then have no log-probabilities."""
     try:
         return bool(answer["choices"][0]["finish_reason"] == FILTERED_FINISH)
     except (KeyError, IndexError, TypeError):
@@ -161,7 +161,7 @@ def top_tokens(answer: Mapping[str, Any]) -> TopTokens:
 
 
 def _top(token: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """What a server names at a token; that it names none there is a failure."""
+    """Return what a server names at a token; that it names none there is a failure."""
     top: Sequence[Mapping[str, Any]] = token["top_logprobs"]
     if not top:
         raise ValueError("no likeliest tokens")
