@@ -25,6 +25,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 """The browser that opens pages; None where there is none."""
 LONGEST = 2000
 """Letters of one message, however long the value is that it shows."""
+LOCK = ".lock"
+"""How the names of the files begin by which commands wait for each other."""
 _TIMES = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2} UTC")
 
 Case = TypeVar("Case")
@@ -110,18 +112,20 @@ def _code(*arguments):
 
 
 def contents(folder):
-    """The files of a folder by their path there: `run.json` without its time, pages without times, else the bytes."""
-    return {path.relative_to(folder).as_posix(): _content(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+    """The files of a folder but locks, by their path there: `run.json` and pages without times, else the bytes."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(LOCK)]
+    return {path.relative_to(folder).as_posix(): _content(path) for path in files}
 
 
 def hidden(folder):
-    """The files that a killed command has left; the mark by which `build` knows its folder is none."""
-    return [path for path in folder.rglob(".*") if path.is_file() and path.name != MARK]
+    """The files that a killed command has left; locks, and the mark by which `build` knows its folder, are none."""
+    return [path for path in folder.rglob(".*") if path.is_file() and not path.name.startswith((MARK, LOCK))]
 
 
 def _content(path):
     if path.name == "run.json":
-        return {name: value for name, value in json.loads(path.read_text("utf-8")).items() if name != "created"}
+        content = json.loads(path.read_text("utf-8"))
+        return {name: value for name, value in content.items() if name not in ("created", "sha256")}
     if path.suffix == ".html":
         return _TIMES.sub("TIME", path.read_text("utf-8"))
     if path.name == "requests.jsonl":
