@@ -1,11 +1,14 @@
 """Hostile texts in everything that is shown: none becomes a script, a formula, a macro or a command of a terminal."""
 
 import csv
+import functools
 import html
 import itertools
 import re
 import subprocess
+import tempfile
 import unicodedata
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pyarrow.csv
@@ -15,6 +18,7 @@ import yaml
 
 from qabias.runs.arguments import Machine, RunArguments
 from qabias.runs.run import run
+from qabias.support.files import read_json
 from tests.loopback_server import serve as serve
 from tests.loopback_server import surroundings as surroundings
 from tests.report_pages import HALF, SIGNATURE, Page, fill_folder, named_everywhere, run_of
@@ -92,8 +96,19 @@ def plain_page(tmp_path_factory):
 
 def _made_up(text, folder):
     """A run that has a text in every place of its files."""
-    made = run_of(model=text) | {"signature": f"{SIGNATURE}|model:{text}", "created": text}
-    return fill_folder(folder, run=made, analysis=named_everywhere(text))
+    made = run_of(model=text) | {
+        "signature": f"{SIGNATURE}|norm:none|model:{text}",
+        "created": text,
+    }
+    return fill_folder(folder, run=made, scores=_scores(), analysis=named_everywhere(text))
+
+
+@functools.cache
+def _scores():
+    """The scores of a small run."""
+    with tempfile.TemporaryDirectory() as folder:
+        run(RunArguments("bbq", "baseline:random", "Religion", limit=40), Path(folder) / "run", QUIET)
+        return read_json(Path(folder) / "run" / "scores.json")["scores"]
 
 
 def _scored(name, answers, folder):
