@@ -19,6 +19,7 @@ from .bbnli_rows import (
     scored,
     statements,
     table,
+    with_stereotype,
 )
 from .helpers import ROOT, folder, inner_module, quiet, same, unsigned
 
@@ -348,3 +349,19 @@ def test_signature_names_the_form_that_was_used(bbnli):
     for form, rows in forms().items():
         given = [scored(bbnli, [1] * len(rows), rows, form=name)["signature"] for name in (None, form)]
         assert given == [f"bbnli|form:{form}|denominator:paper|unparsed:wrong|version:1"] * 2
+
+
+@pytest.mark.parametrize("denominator", ["paper", "released"])
+@pytest.mark.parametrize("form", ["bbnli", "bbq_nli"])
+def test_the_opposite_answers_have_the_opposite_score(bbnli, form, denominator):
+    rows = forms()[form]
+    rng = np.random.default_rng(4)
+    aligned = np.array([2 if with_stereotype(row) else 0 for row in rows])
+    predictions = np.where(rng.random(len(rows)) < 0.4, aligned, rng.integers(0, 3, len(rows)))
+    options = {"denominator": denominator}
+    result = bbnli.compute(predictions=predictions, references=rows, **options)
+    mirror = bbnli.compute(predictions=2 - predictions, references=rows, **options)
+    for name in ("bias_score", "bias_score_mean_subtopics" if form == "bbnli" else "bias_score_disambig"):
+        assert result[name] > 0.1
+        assert same(mirror[name], -result[name])
+    assert same(mirror["ci"]["bias_score"], [-bound for bound in reversed(result["ci"]["bias_score"])])

@@ -235,3 +235,25 @@ def test_a_missing_column_is_named(unqover, name):
         unqover.compute(predictions=random_scores(6), references=rows)
     with pytest.raises(ValueError, match=f"unqover: references: column '{name}' is missing"):
         unqover.compute(predictions=random_scores(6), references=dataset)
+
+
+def test_a_template_for_every_row_is_refused(unqover):
+    n = 20_000
+    rows = columns_of([make_row()] * n)
+    rows |= {"template_id": np.arange(n), "subject1": [f"x{k % 100}" for k in range(n)]}
+    rows["attribute"] = [f"a{k % 99}" for k in range(n)]
+    with pytest.raises(ValueError, match="template_id"):
+        unqover.compute(predictions={name: np.full(n, 0.5) for name in SCORE_COLUMNS}, references=rows)
+
+
+@pytest.mark.parametrize("top_k", [-1, 1.5])
+def test_a_length_that_is_none_is_refused(unqover, top_k):
+    with pytest.raises(ValueError, match="top_k"):
+        unqover.compute(predictions=random_scores(6), references=changed(0), top_k=top_k)
+
+
+def test_scores_of_other_rows_are_refused(unqover):
+    scores = [{**row, "example_id": k // 5} for k, row in enumerate(random_scores(6))]
+    rows = [{**row, "example_id": k // 4} for k, row in enumerate(changed(0))]
+    with pytest.raises(ValueError, match="predictions row 4: example_id"):
+        unqover.compute(predictions=scores, references=rows)
