@@ -291,7 +291,7 @@ def test_the_tree_runs_fewer_tokens():
     tree, flat = CausalScorer(loaded, layout="tree", token_budget=400), CausalScorer(loaded, layout="flat")
     tree.score(REQUESTS)
     flat.score(REQUESTS)
-    assert tree.stats.tokens_flat == flat.stats.tokens_flat > 3 * tree.stats.tokens_run
+    assert flat.stats.tokens_run > 3 * tree.stats.tokens_run
     assert tree.stats.batches >= 1
 
 

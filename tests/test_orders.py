@@ -241,9 +241,8 @@ def test_shared_text_is_run_once_in_all_orders():
     for n_orders in (1, 3):
         scorer = CausalScorer(tiny_models.load(tiny_models.make_model("llama", max_position_embeddings=2048)))
         BENCHMARK.answer(table, scorer, BENCHMARK.formats["letters"].in_orders(n_orders), "none")
-        tokens[n_orders] = scorer.stats
-    assert tokens[3].tokens_flat == pytest.approx(3 * tokens[1].tokens_flat, rel=0.01)
-    assert tokens[3].tokens_run < 2.4 * tokens[1].tokens_run  # the answers themselves are not shared
+        tokens[n_orders] = scorer.stats.tokens_run
+    assert tokens[3] < 2.4 * tokens[1]  # the answers themselves are not shared
 
 
 @pytest.mark.parametrize(

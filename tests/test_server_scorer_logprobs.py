@@ -169,15 +169,9 @@ def test_letters_that_together_hold_less_than_half_are_no_answer(serve):
     missing = [np.isneginf(scores.loglikelihoods).all() for scores in found]
     assert missing == [True, True, False, True]
 
-    # The first warning comes at once, the number at the end once more if it has grown.
-    with warnings.catch_warnings():
+    with warnings.catch_warnings():  # once is enough, the scores count them
         warnings.simplefilter("error")
         asked_one.score([Request("says A", LETTERS), Request("thinks", LETTERS)])
-    with pytest.warns(UserWarning, match="after 4 of 6 prompts"):
-        assert asked_one.write_requests() == ""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        asked_one.write_requests()
 
 
 def test_an_answer_that_ends_at_once_names_no_token():

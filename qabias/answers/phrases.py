@@ -126,14 +126,14 @@ class Phrases:
 
     def is_declining(self, text: str) -> bool:
         """Return whether a text begins by declining to answer, or cannot answer and names prejudice."""
-        return _beginning(self.refusals).match(text) is not None or self._blames(text)
+        return _framed(r"^\W*", self.refusals).match(text) is not None or self._blames(text)
 
     def _blames(self, text: str) -> bool:
         return all(pattern_of(patterns).search(text) for patterns in (self.unable, self.prejudice))
 
     def _declines_anywhere(self, lowered: str) -> bool:
         """Return whether a sentence of a text in lower case declines to answer."""
-        return self._blames(lowered) or _sentence_beginning(self.refusals).search(lowered) is not None
+        return self._blames(lowered) or _framed(r"(?:^|[.!?:;,])\W*", self.refusals).search(lowered) is not None
 
     def denies(self, text: str) -> bool:
         """Return whether a text denies anything."""
@@ -154,11 +154,11 @@ class Phrases:
 
     def ends_clause(self, rest: str) -> bool:
         """Return whether what follows a letter is an ending, and the end of the clause."""
-        return _clause(self.endings).match(rest) is not None
+        return _framed("", self.endings, _END).match(rest) is not None
 
     def openings(self) -> tuple[re.Pattern[str], ...]:
         """Return what leads to an answer, as `STATED`."""
-        return tuple(_opening(pattern) for pattern in self.stated)
+        return tuple(_framed("", (pattern,), rf"[\s{MARKS}]*:?") for pattern in self.stated)
 
     def without_article(self, words: str) -> str:
         """Words without the article that they begin with."""
@@ -166,7 +166,7 @@ class Phrases:
 
     def joined(self, words: str) -> int:
         """Length of a word for "and" or "or" with its spaces, where a text begins with one; else 0."""
-        match = _joining(self.joins).match(words)
+        match = _framed(r"\s*", self.joins, r"\s*").match(words)
         return match.end() if match else 0
 
 
@@ -188,31 +188,11 @@ def _folded(wordings: tuple[str, ...]) -> frozenset[str]:
 
 
 @cache
-def _opening(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"{pattern_of((pattern,)).pattern}[\s{MARKS}]*:?", re.IGNORECASE)
-
-
-@cache
-def _beginning(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"^\W*(?:{pattern_of(patterns).pattern})", re.IGNORECASE)
-
-
-@cache
-def _sentence_beginning(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"(?:^|[.!?:;,])\W*(?:{pattern_of(patterns).pattern})", re.IGNORECASE)
-
-
-@cache
-def _clause(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"(?:{pattern_of(patterns).pattern}){_END}", re.IGNORECASE)
+def _framed(before: str, patterns: tuple[str, ...], after: str = "") -> re.Pattern[str]:
+    return re.compile(f"{before}(?:{pattern_of(patterns).pattern}){after}", re.IGNORECASE)
 
 
 @cache
 def _article(articles: tuple[str, ...]) -> re.Pattern[str]:
     joined = "|".join(re.escape(one) + ("" if one.endswith("'") else " ") for one in articles)
     return re.compile(f"^(?:{joined or _NEVER})", re.IGNORECASE)
-
-
-@cache
-def _joining(joins: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"\s*(?:{pattern_of(joins).pattern})\s*", re.IGNORECASE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,15 @@ POSITIONS_OF_SIDE = {
 Tokens = tuple[int, ...]
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass
+class RunStats:
+    """What a scorer has done since it was made."""
+
+    tokens_run: int = 0
+    pads_run: int = 0
+    batches: int = 0
 
 
 class TokenBudget:

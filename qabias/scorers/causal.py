@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +12,7 @@ import numpy as np
 from qabias.errors import QabiasError
 from qabias.models.loading import CAUSAL, DEVICE_MAP_OPTION, check_device_map
 from qabias.scorers.base import OptionScores, Request, Scorer
-from qabias.scorers.batches import TokenBudget, nan_error
+from qabias.scorers.batches import RunStats, TokenBudget, nan_error
 from qabias.scorers.causal_rows import (
     Limits,
     Row,
@@ -41,16 +40,6 @@ PROBE_TOLERANCE = {"float32": 5e-5, "float16": 1e-2, "bfloat16": 5e-2}
 PROBE_LENGTH = 32
 
 
-@dataclass
-class Stats:
-    """What the scorer has done since it was made."""
-
-    texts: int = 0
-    tokens_run: int = 0
-    tokens_flat: int = 0
-    batches: int = 0
-
-
 class CausalScorer:
     """Scores options by their log-likelihood after the prefix."""
 
@@ -68,7 +57,7 @@ class CausalScorer:
 
         _check_layout(layout)
         self._budget = TokenBudget(loaded, self.name, token_budget)
-        self.stats = Stats()
+        self.stats = RunStats()
         self.model_signature = loaded.signature
         self._name = loaded.name
         self._tokenizer = loaded.tokenizer
@@ -87,12 +76,7 @@ class CausalScorer:
         for request, sequences in zip(requests, encoded, strict=True):
             self._check(request, sequences)
         values = self._score_distinct(sorted({sequence for sequences in encoded for sequence in sequences}))
-        self.stats.texts += len(values)
-        scores = [
-            self._collect(request, sequences, values) for request, sequences in zip(requests, encoded, strict=True)
-        ]
-        self.stats.tokens_flat += sum(len(sequence.tokens) - 1 for sequences in encoded for sequence in sequences)
-        return scores
+        return [self._collect(request, sequences, values) for request, sequences in zip(requests, encoded, strict=True)]
 
     def _check(self, request: Request, sequences: Sequence[TokenSequence]) -> None:
         for option, sequence in zip(request.options, sequences, strict=True):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from qabias.errors import QabiasError
-from qabias.scorers.batches import TokenBudget
+from qabias.scorers.batches import RunStats, TokenBudget
 from qabias.support.progress import tell
 
 if TYPE_CHECKING:
@@ -179,15 +179,6 @@ def in_use(index: np.ndarray, n_values: int) -> tuple[np.ndarray, np.ndarray]:
 
 Ask: TypeAlias = "Callable[[np.ndarray, dict[str, torch.Tensor]], None]"
 """Takes the numbers of chosen rows and the model's inputs of them."""
-
-
-@dataclass
-class RunStats:
-    """What a scorer has done since it was made."""
-
-    tokens_run: int = 0
-    pads_run: int = 0
-    batches: int = 0
 
 
 class EncoderRunner:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,7 @@ class ServerLogprobScorer(ServerScorer):
         self.settings = {"temperature": self._options.temperature, "top_logprobs": str(top)}
         self._n_answered = 0
         self._lost: Counter[str] = Counter()
-        self._warned: Counter[str] = Counter()
+        self._warned: set[str] = set()
 
     def score(self, requests: Sequence[Request]) -> list[OptionScores]:
         """Score every option of every request, in order."""
@@ -60,13 +60,8 @@ class ServerLogprobScorer(ServerScorer):
         bodies = [chat_body(self._model, request.prefix, self._fields) for request in requests]
         answers = self._client.ask(bodies, self._ask_one)
         scores = [self._scores(request, answer) for request, answer in zip(requests, answers, strict=True)]
-        self._warn([loss for loss in _LOST if not self._warned[loss]])
+        self._warn()
         return scores
-
-    def write_requests(self) -> str:
-        """See `ServerScorer.write_requests`; warns of what was lost since the first warning."""
-        self._warn(_LOST)
-        return super().write_requests()
 
     def _ask_one(self, body: Body) -> Kept:
         try:
@@ -91,14 +86,13 @@ class ServerLogprobScorer(ServerScorer):
         self._n_answered += answer is not None
         return OptionScores.make(loglikelihoods, [1] * len(request.options), request.options)
 
-    def _warn(self, losses: Iterable[str]) -> None:
-        """Warn of the questions that were lost since the last warning."""
-        for loss in losses:
-            n_lost = self._lost[loss]
-            if n_lost > self._warned[loss]:
-                self._warned[loss] = n_lost
-                top = self._options.top_logprobs
-                warnings.warn(_LOST[loss].format(n=n_lost, asked=self._n_answered, top=top, so=_SO), stacklevel=3)
+    def _warn(self) -> None:
+        """Warn once of each kind of loss, with the counts so far."""
+        for loss in [loss for loss in _LOST if self._lost[loss] and loss not in self._warned]:
+            self._warned.add(loss)
+            top = self._options.top_logprobs
+            text = _LOST[loss].format(n=self._lost[loss], asked=self._n_answered, top=top, so=_SO)
+            warnings.warn(text, stacklevel=3)
 
 
 def _is_held_back(answer: Mapping[str, Any]) -> bool:
