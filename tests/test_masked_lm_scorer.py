@@ -117,26 +117,6 @@ def test_topk_and_pronouns(kind, topk, pronouns):
     assert_close(scores, one_at_a_time(loaded, cross(), topk, pronouns))
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_topk_gives_nothing_or_the_same(kind):
-    loaded = load(kind, "AutoModelForMaskedLM")
-    full, ten = MaskedLMScorer(loaded).score(cross()), MaskedLMScorer(loaded, topk=10).score(cross())
-    known = ~np.isnan(full)
-    assert (ten[known] == 0).any()  # what the released code takes for no preference
-    found = MaskedLMScorer(loaded, topk=loaded.model.config.vocab_size).score(cross())
-    assert (found[known] >= full[known] - 1e-7).all()  # all spellings count, so it may be more
-
-
-def test_pronouns_raise_the_score_of_their_cluster_only():
-    loaded = load("roberta", "AutoModelForMaskedLM")
-    plain = MaskedLMScorer(loaded).score(cross())
-    with_she = MaskedLMScorer(loaded, pronouns={"female": "she"}).score(cross())
-    is_male = cross().subject_of == SUBJECTS.index("James")
-    assert_close(with_she[is_male], plain[is_male])
-    assert (with_she[~is_male] > plain[~is_male]).any()
-    assert (np.isnan(with_she) == np.isnan(plain)).all()  # a pronoun does not save a dropped subject
-
-
 def test_pronouns_need_clusters():
     scorer = MaskedLMScorer(load("bert", "AutoModelForMaskedLM"), pronouns=PRONOUNS)
     with pytest.raises(QabiasError, match="pronouns need the clusters"):
