@@ -245,7 +245,13 @@ def scores_from_counts(counts: npt.ArrayLike, unparsed: str = "exclude") -> dict
 
 def mean_over_runs(counts: npt.ArrayLike, unparsed: str = "exclude") -> dict[str, Floats]:
     """The mean over runs of every score, NaN where it is undefined in one of them."""
-    return {name: values.mean(axis=-1) for name, values in scores_from_counts(counts, unparsed).items()}
+    return {name: over_runs(values) for name, values in scores_from_counts(counts, unparsed).items()}
+
+
+def over_runs(values: Floats) -> Floats:
+    """The mean over the last axis, which is that of runs and mostly has one."""
+    mean: Floats = values[..., 0] if values.shape[-1] == 1 else values.mean(axis=-1)
+    return mean
 
 
 def bounds(counts: npt.ArrayLike, unparsed: str = "exclude") -> dict[str, float]:
@@ -339,5 +345,6 @@ def ranges(counts: npt.ArrayLike) -> dict[str, list[float]]:
 
 def ratio(part: Floats, whole: Floats) -> Floats:
     """Elementwise part / whole, NaN where whole is 0."""
-    out = np.full(np.shape(whole), np.nan)
+    out = np.empty(np.shape(whole))
+    out.fill(np.nan)
     return np.divide(part, whole, out=out, where=np.asarray(whole) != 0)

@@ -20,6 +20,7 @@ from .scores import (
     Floats,
     bounds,
     mean_over_runs,
+    over_runs,
     ranges,
     ratio,
     scores_from_counts,
@@ -48,11 +49,11 @@ def shapes(counts: npt.ArrayLike, unparsed: str = "exclude") -> dict[str, Shape]
     kept = field if unparsed == "exclude" else {name: np.zeros_like(values) for name, values in field.items()}
 
     def share(part: Floats, rows: Floats) -> Shape:
-        return Shape(ratio(part, rows).mean(axis=-1), None, rows.mean(axis=-1))
+        return Shape(over_runs(ratio(part, rows)), None, over_runs(rows))
 
     def contrast(up: Floats, down: Floats, rows: Floats) -> Shape:
-        up, down = (ratio(side, rows).mean(axis=-1) for side in (up, down))
-        return Shape(up, down, rows.mean(axis=-1), low=-1.0, prior=CONTRAST_CORRELATION)
+        up, down = (over_runs(ratio(side, rows)) for side in (up, down))
+        return Shape(up, down, over_runs(rows), low=-1.0, prior=CONTRAST_CORRELATION)
 
     def balanced(up: Floats, down: Floats, rows: Floats) -> Shape:
         return contrast(up, down, rows)._replace(scale=2.0, prior=BALANCED_CORRELATION)
@@ -63,7 +64,7 @@ def shapes(counts: npt.ArrayLike, unparsed: str = "exclude") -> dict[str, Shape]
     for context, make in (("ambig", contrast), ("disambig", balanced)):
         rows = field[f"probabilities_{context}"]
         shape = make(field[f"raising_{context}"], field[f"lowering_{context}"], rows)
-        square = ratio(field[f"square_{context}"], rows).mean(axis=-1)
+        square = over_runs(ratio(field[f"square_{context}"], rows))
         result[f"bias_probability_{context}"] = shape._replace(square=square)
     answered = {
         subset: field[f"rows_{subset}"] - kept[f"unparsed_{subset}"] for subset in (*CONTEXTS, "aligned", "nonaligned")
@@ -107,7 +108,7 @@ def _of_persons(field: Mapping[str, Floats]) -> Shape:
     up, down = (ratio(wrong[side] + unknown[side] / 2.0, rows) for side in ("nonaligned", "aligned"))
     moved = (wrong[side] + unknown[side] / 4.0 for side in answered)
     square = ratio(np.sum(list(moved), axis=0), rows)
-    up, down, n, scale, square = (each.mean(axis=-1) for each in (up, down, rows, ratio(2.0 * rows, persons), square))
+    up, down, n, scale, square = (over_runs(each) for each in (up, down, rows, ratio(2.0 * rows, persons), square))
     return Shape(up, down, n, scale, square, low=-1.0, prior=BALANCED_CORRELATION)
 
 
