@@ -14,9 +14,7 @@ from qabias.benchmarks.bbq.breakdowns import MIN_ANSWERS
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.tables import analyse
 from qabias.benchmarks.scoring import N_EXAMPLES
-from qabias.runs.arguments import RunArguments
 from qabias.runs.question import sample
-from qabias.runs.run import run
 from qabias.scorers.baseline import BaselineScorer
 from qabias.tables.model import Estimate, find, read_analysis, write_analysis
 
@@ -134,19 +132,6 @@ def test_released_predictions_give_figures_2_3_and_5(released, prompt):
 
 
 @UNPARSED
-@pytest.mark.parametrize("prompt", PUBLISHED)
-def test_errors_that_agree_with_the_stereotype_follow_from_the_published_scores(released, prompt):
-    """By the definition s_AMB = (1 - accuracy)(2 share - 1)."""
-    table, answers = released
-    analysis = analyse(table, answers[prompt], BENCHMARK.score(table, answers[prompt]))
-    errors = by_label(find(analysis.tables, "aligned_errors"))
-    for category, (accuracy, bias, *_) in PUBLISHED[prompt].items():
-        assert errors[category]["share_aligned"] == pytest.approx((bias / (100 - accuracy) + 1) / 2, abs=2e-4)
-        n_parsed = {"Age": 1840 - (prompt == "arc"), "Religion": 600}[category]
-        assert errors[category]["n_errors"] == round((1 - accuracy / 100) * n_parsed)
-
-
-@UNPARSED
 def test_released_predictions_without_context_give_figure_6(released):
     table, answers = released
     scores = BENCHMARK.score(table, answers["qonly"])
@@ -184,80 +169,69 @@ def test_wordings_of_unknown_among_the_released_predictions_are_figure_7(release
     )
 
 
-# Baselines
+# Baselines: every value of a column
+
+VALUES = {
+    "stereotyped": {
+        ("bias_by_category", "bias_ambig"): {1.0},
+        ("bias_by_category", "bias_disambig"): {1.0},
+        ("names_and_labels", "bias_ambig"): {1.0},
+        ("names_and_labels", "bias_disambig"): {1.0},
+        ("aligned_errors", "share_aligned"): {1.0},
+        ("alignment_cost", "accuracy_cost"): {-1.0},
+        ("answers_ambig", "share_target_ambig"): {0.5},
+        ("unknown_texts", "share"): {None},
+        ("unknown_texts", "rate"): {0.0},
+        ("template_rates", "bias"): {1.0},
+    },
+    "unknown": {
+        ("bias_by_category", "bias_ambig"): {0.0},
+        ("bias_by_category", "bias_disambig"): {None},
+        ("aligned_errors", "share_aligned"): {None},
+        ("aligned_errors", "n_errors"): {0},
+        ("accuracy_by_category", "accuracy_ambig"): {1.0},
+        ("accuracy_by_category", "accuracy_disambig"): {0.0},
+        ("alignment_cost", "accuracy_cost"): {0.0},
+        ("overall_accuracy", "accuracy"): {0.5},
+        ("unknown_texts", "rate"): {1.0},
+        ("answers_ambig", "share_unknown_ambig"): {1.0},
+        ("answers_disambig", "share_unknown_disambig"): {1.0},
+        ("template_rates", "share_unknown"): {1.0},
+    },
+    "oracle": {
+        ("accuracy_by_category", "accuracy_ambig"): {1.0},
+        ("accuracy_by_category", "accuracy_disambig"): {1.0},
+        ("alignment_cost", "accuracy_cost"): {0.0},
+        ("bias_by_category", "bias_ambig"): {0.0},
+    },
+}
+BY_CATEGORY = {"stereotyped": {"stereotypes_": (7, 1.0), "comparisons_": (2, 1.0), "labels_": (2, 1.0)}}
+BY_CATEGORY["unknown"] = dict.fromkeys(("stereotypes_", "comparisons_", "labels_"), (None, 0.0))
 
 
-def test_stereotyped_answers_have_the_largest_score_in_every_table(analysed):
-    analysis = analysed("stereotyped")
-    for name in ("bias_by_category", "names_and_labels"):
-        assert set(column(find(analysis.tables, name), "bias_ambig")) == {1.0}
-        assert set(column(find(analysis.tables, name), "bias_disambig")) == {1.0}
-    assert set(column(find(analysis.tables, "aligned_errors"), "share_aligned")) == {1.0}
-    assert set(column(find(analysis.tables, "alignment_cost"), "accuracy_cost")) == {-1.0}
-    for prefix, n_tables in (("stereotypes_", 7), ("comparisons_", 2), ("labels_", 2)):
+@pytest.mark.parametrize("kind", VALUES)
+def test_baselines_have_known_scores_in_every_table_and_undefined_ones_are_not_0(analysed, kind):
+    analysis = analysed(kind)
+    for (table, name), expected in VALUES[kind].items():
+        assert set(column(find(analysis.tables, table), name)) == expected, (table, name)
+    for prefix, (n_tables, expected) in BY_CATEGORY.get(kind, {}).items():
         tables = named(analysis, prefix)
-        assert len(tables) == n_tables
+        assert len(tables) == (n_tables or len(tables))
         for table in tables:
-            assert set(column(table, "bias_ambig")) - {None} == {1.0}
-    for row in by_label(find(analysis.tables, "template_rates"), 5).values():
-        assert row["bias"] == 1.0
-        negative = row["question"] == "negative"
-        assert (row["share_target"], row["share_nontarget"]) == ((1.0, 0.0) if negative else (0.0, 1.0))
-    assert set(column(find(analysis.tables, "answers_ambig"), "share_target_ambig")) == {0.5}
-    assert set(column(find(analysis.tables, "unknown_texts"), "share")) == {None}
-    assert set(column(find(analysis.tables, "unknown_texts"), "rate")) == {0.0}
+            assert set(column(table, "bias_ambig")) - {None} == {expected}
     for example in analysis.examples:
-        assert example["answer"] == example["stereotyped_answer"]
-        assert sorted(example["probabilities"]) == pytest.approx([0.05, 0.05, 0.9])
-        assert example["options"][int(np.argmax(example["probabilities"]))] == example["answer"]
+        if kind == "oracle":
+            assert example["answer"] == example["right_answer"]
+        elif kind == "stereotyped":
+            assert example["answer"] == example["stereotyped_answer"]
+            assert sorted(example["probabilities"]) == pytest.approx([0.05, 0.05, 0.9])
+            assert example["options"][int(np.argmax(example["probabilities"]))] == example["answer"]
 
 
-def test_unknown_answers_have_no_bias_and_undefined_scores_are_not_0(analysed):
-    analysis = analysed("unknown")
-    bias = find(analysis.tables, "bias_by_category")
-    assert set(column(bias, "bias_ambig")) == {0.0}
-    assert set(column(bias, "bias_disambig")) == {None}
-    assert set(column(find(analysis.tables, "aligned_errors"), "share_aligned")) == {None}
-    assert set(column(find(analysis.tables, "aligned_errors"), "n_errors")) == {0}
-    assert set(column(find(analysis.tables, "accuracy_by_category"), "accuracy_ambig")) == {1.0}
-    assert set(column(find(analysis.tables, "accuracy_by_category"), "accuracy_disambig")) == {0.0}
-    assert set(column(find(analysis.tables, "alignment_cost"), "accuracy_cost")) == {0.0}
-    assert column(find(analysis.tables, "overall_accuracy"), "accuracy") == [0.5]
-    for table in named(analysis, "stereotypes_"):
-        assert set(column(table, "bias_ambig")) <= {0.0, None}
-    for table in named(analysis, "comparisons_"):
-        assert set(column(table, "bias_disambig")) == {None}
-    unknown = find(analysis.tables, "unknown_texts")
-    assert column(unknown, "n") == column(unknown, "n_offered")
-    assert set(column(unknown, "rate")) == {1.0}
-    for context in ("ambig", "disambig"):
-        assert set(column(find(analysis.tables, f"answers_{context}"), f"share_unknown_{context}")) == {1.0}
-    assert set(column(find(analysis.tables, "template_rates"), "share_unknown")) == {1.0}
-
-
-def test_right_answers_have_full_accuracy_and_cost_nothing(analysed):
-    analysis = analysed("oracle")
-    accuracy = find(analysis.tables, "accuracy_by_category")
-    assert set(column(accuracy, "accuracy_ambig")) == set(column(accuracy, "accuracy_disambig")) == {1.0}
-    assert set(column(find(analysis.tables, "alignment_cost"), "accuracy_cost")) == {0.0}
-    assert set(column(find(analysis.tables, "bias_by_category"), "bias_ambig")) == {0.0}
-    assert all(example["answer"] == example["right_answer"] for example in analysis.examples)
-
-
-def test_random_answers_show_no_direction(analysed):
-    analysis = analysed("random")
-    bias = find(analysis.tables, "bias_by_category").rows[-1]
-    assert bias[0] == "All"
-    for score in bias[1:3]:
-        assert score.low < 0 < score.high
-    for name in (f"share_position_{place}" for place in range(3)):
-        assert by_label(find(analysis.tables, "answer_positions"))["All"][name] == pytest.approx(1 / 3, abs=0.03)
-    share = by_label(find(analysis.tables, "aligned_errors"))["All"]["share_aligned"]
-    assert share == pytest.approx(1 / 2, abs=0.05)
-    for table in named(analysis, "comparisons_"):
-        for row in table.rows:
-            assert abs(row[1].value) < 0.2
-    assert all(0.05 < share < 0.15 for share in column(find(analysis.tables, "unknown_texts"), "share"))
+def test_the_group_is_named_to_the_negative_question_by_stereotyped_answers(analysed):
+    for row in by_label(find(analysed("stereotyped").tables, "template_rates"), 5).values():
+        expected = (1.0, 0.0) if row["question"] == "negative" else (0.0, 1.0)
+        assert (row["share_target"], row["share_nontarget"]) == expected
 
 
 # Counted again in plain Python
@@ -560,29 +534,10 @@ def test_examples_say_where_the_norm_chose_another_answer_than_the_most_probable
     )
 
 
-def test_intersectional_groups_are_drawn_in_both_contexts(patchy):
-    for table in named(patchy[1], "labels_"):
-        assert table.figure.values == ("bias_ambig", "bias_disambig")
-
-
 def test_analysis_is_read_as_it_was_written(patchy, tmp_path):
     _, analysis = patchy
     write_analysis(analysis, tmp_path / "analysis.json")
     assert read_analysis(tmp_path / "analysis.json") == analysis
-
-
-def test_the_same_answers_give_the_same_analysis(examples, analysed):
-    said = ask(examples, "random")
-    assert analyse(examples, said, BENCHMARK.score(examples, said)) == analysed("random")
-
-
-def test_a_run_keeps_its_analysis(tmp_path):
-    for prompt_format in ("qa", "question_only"):
-        arguments = RunArguments("bbq", "baseline:stereotyped", "Religion", limit=40, format=prompt_format)
-        folder = run(arguments, tmp_path / prompt_format).folder
-        tables = read_analysis(folder / "analysis.json").tables
-        name = {"qa": "bias_by_category", "question_only": "question_only"}[prompt_format]
-        assert by_label(find(tables, name))["Religion"]["bias_ambig"] == 1.0
 
 
 @pytest.mark.slow

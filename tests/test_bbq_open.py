@@ -190,19 +190,6 @@ def test_a_server_is_asked_without_options(serve, tmp_path, word):
     assert not names & {"answer_positions", "unknown_texts"}
 
 
-@pytest.mark.usefixtures("one_thread")
-@pytest.mark.parametrize("word", ["fill", "open"])
-def test_a_local_model_writes_who(folders, tmp_path, word):
-    arguments = RunArguments("bbq", folders["chat"], config="Age", limit=8, options={"max_new_tokens": "8"})
-    result = run(arguments.resolve(ask=word), tmp_path / "run")
-    assert f"|format:{word}@1|" in result.signature
-    table = pq.read_table(tmp_path / "run" / "predictions" / "part-00000.parquet")
-    assert set(table["outcome"].to_pylist()) <= {"answered", "truncated", "unread"}
-    places, said = table["prediction"].to_pylist(), table["said"].to_pylist()
-    assert [place == -1 for place in places] == [not one for one in said]
-    assert sum(result.scores["said"].values()) == 8 - places.count(-1)
-
-
 @pytest.mark.parametrize("word", ["fill", "open"])
 def test_answers_of_others_are_read_by_the_rule_of_their_format(tmp_path, word):
     rows = bbq_rows("Age")[:80]

@@ -7,7 +7,6 @@ import yaml
 from huggingface_hub import parse_eval_result_entries
 from typer.testing import CliRunner
 
-from qabias.benchmarks.caveats import range_in_words, shown_estimate
 from qabias.benchmarks.facts import Measure
 from qabias.cli import app
 from qabias.comparison import compare
@@ -66,14 +65,6 @@ def test_outcomes_are_counted_and_told_in_words():
     assert answered_in_words({"outcomes": {**COUNTS, "refused": 0, "truncated": 0}}) == "100.0\u00a0% of 16 answered"
     assert answered_share({}) is None
     assert answered_in_words({"outcomes": dict.fromkeys(COUNTS, 0)}) == ""
-
-
-def test_a_score_of_which_many_answers_are_missing_has_a_range_and_no_interval():
-    scores = {"accuracy": 1.0, "ci": {"accuracy": [1.0, 1.0]}, "range": {"accuracy": [0.25, 0.75]}}
-    assert shown_estimate({**scores, "unparsed_share": 0.5}, ACCURACY) == Estimate(1.0)
-    assert range_in_words({**scores, "unparsed_share": 0.5}, ACCURACY) == "25.0 to 75.0\u00a0%"
-    assert shown_estimate({**scores, "unparsed_share": 0.02}, ACCURACY) == Estimate(1.0, 1.0, 1.0)
-    assert range_in_words({**scores, "unparsed_share": 0.02}, ACCURACY) == ""
 
 
 def test_a_terminal_shows_ranges_behind_their_scores():
@@ -193,10 +184,3 @@ def test_the_older_form_has_share_and_range_as_numbers(where):
     assert set(whole) == {"signature", "answered", "interval"}
     baseline = model_index(where / "baseline", MODEL, DATASET, sample=True)[0].metric_args
     assert set(baseline) == {"signature", "interval"}
-
-
-def test_the_command_warns_of_scores_of_a_few_answers(where, tmp_path):
-    arguments = ("--model-id", MODEL, "--dataset", DATASET, "--sample", "--output", tmp_path)
-    output = invoke("results", where / "few", *arguments)
-    assert "Age/accuracy_ambig: 33.3 % of 48 answered (31 refused, 1 truncated); with the missing answers" in output
-    assert "answered" not in invoke("results", where / "all", *arguments)

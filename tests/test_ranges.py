@@ -7,25 +7,20 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
-from qabias.benchmarks import load_benchmark, loadable_benchmarks
+from qabias.benchmarks import load_benchmark
 from qabias.benchmarks.base import Scored, headline_tiles
 from qabias.benchmarks.caveats import READ_RANGES, missing_share, possible_range, with_ranges
 from qabias.benchmarks.facts import Measure
 from qabias.benchmarks.scoring import stacked
-from qabias.cli import app
 from qabias.comparison import compare
-from qabias.comparison.tables import joined_tables
 from qabias.hub.results import headlines
-from qabias.pooling import pool
 from qabias.report.terminal import print_scores
-from qabias.report.writing import write_report_of
 from qabias.runs.arguments import RunArguments
 from qabias.runs.means import with_wordings
 from qabias.runs.question import load_examples
 from qabias.runs.run import run
-from qabias.tables.model import Analysis, Column, Estimate, Table, find, read_analysis
+from qabias.tables.model import Column, Estimate, Table, find
 from qabias.tables.terminal import Console
 
 from .test_outcomes_shown import invoke
@@ -290,16 +285,6 @@ def where(tmp_path_factory):
     return folder
 
 
-def test_a_shown_table_has_ranges_in_its_cells(where):
-    output = invoke("show", where / "few", "--table", "accuracy_by_category")
-    assert "Accuracy by category (range with the missing answers)" in output
-    assert "100.0 % (96.0 to 100.0 %)" in output
-    assert "At worst 4.0 % lack one" in output
-    assert "Where more than 2\u00a0% of its examples lack an answer" in write_report_of(where / "few").read_text(
-        "utf-8"
-    )
-
-
 def test_comparisons_and_results_follow(where):
     found = compare([where / "all", where / "few"], allow_mixed=True).analysis.tables
     names = {table.name: [column.name for column in table.columns] for table in found}
@@ -318,26 +303,6 @@ def test_comparisons_and_results_follow(where):
     possible = {score.name: score.possible for score in headlines(where / "few")}
     assert possible["accuracy_disambig"] == pytest.approx((0.96, 1.0))
     assert possible["accuracy_ambig"] is None
-
-
-def test_joined_tables_without_ranges_are_as_they_were(where):
-    analyses = [read_analysis(where / "all" / "analysis.json")] * 2
-    found = find(joined_tables(["a", "b"], analyses), "alignment_cost")
-    assert READ_RANGES not in found.note
-    assert not any(column.name.startswith("range_") for column in found.columns)
-    assert joined_tables(["a"], [Analysis(())]) == []
-
-
-def test_means_and_the_runs_beside_them_have_ranges(where):
-    found = pool([where / "few", where / "fewer"], allow_mixed=True).analysis.tables
-    table = find(found, "pooled_accuracy_disambig")
-    assert [column.name for column in table.columns] == [
-        *("group", "mean", "range_mean", "spread", "run_1", "range_run_1", "run_2", "range_run_2")
-    ]
-    ranges = ("range_mean", "range_run_1", "range_run_2")
-    assert [all_of(table, name) for name in ranges] == [in_words((low, 1)) for low in (0.965, 0.96, 0.97)]
-    assert all_of(table, "mean") == Estimate(1.0)
-    assert all_of(find(found, "accuracy_by_category"), "range_accuracy_disambig") == in_words((0.965, 1))
 
 
 def test_means_over_wordings_and_each_of_them_have_ranges():
@@ -382,11 +347,3 @@ def test_a_comparison_has_how_alike_runs_answer_in_all_orders(tmp_path):
     assert "Answered alike in all orders of the answers" in (tmp_path / "page" / "compare.html").read_text("utf-8")
     alone = compare(folders[:1] * 2, allow_mixed=True).analysis.tables
     assert "order_consistency_by_run" not in {table.name for table in alone}
-
-
-def test_the_list_says_in_which_orders_a_benchmark_can_be_asked():
-    lines = CliRunner().invoke(app, ["list"]).output.splitlines()
-    several = [benchmark for benchmark in loadable_benchmarks().values() if len(benchmark.orders) > 1]
-    expected = [f"  --orders:       {', '.join(map(str, benchmark.orders))}" for benchmark in several]
-    assert [line for line in lines if "--orders" in line] == expected
-    assert "  --orders:       1, 3, 6" in expected

@@ -3,7 +3,6 @@
 import io
 import json
 import math
-import shutil
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +24,7 @@ from qabias.tables.formatting import percent
 from qabias.tables.model import Estimate, find, read_analysis
 from qabias.tables.terminal import Console
 
-from .compared_runs import called, changed, refused
+from .compared_runs import called, refused
 from .conftest import ROOT
 from .loopback_server import chat_reply, digest
 from .loopback_server import serve as serve
@@ -98,13 +97,12 @@ def mean_probability_bias(rows, norm, condition):
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        ("causal", {}),
         ("causal", {"norm": "token"}),
-        ("causal", {"norm": "byte"}),
         ("causal", {"format": "letters", "orders": 3}),
-        ("causal", {"format": "letters", "orders": 6}),
-        ("seq2seq", {}),
         ("multiple_choice", {}),
+        pytest.param("causal", {"norm": "byte"}, marks=pytest.mark.slow),
+        pytest.param("causal", {"format": "letters", "orders": 6}, marks=pytest.mark.slow),
+        pytest.param("seq2seq", {}, marks=pytest.mark.slow),
     ],
 )
 def test_probability_scores_are_those_of_the_stored_log_likelihoods(kind, options, models, tmp_path):
@@ -154,19 +152,6 @@ def test_letters_that_a_server_does_not_name_have_no_probabilities(serve, surrou
     table = find(read_analysis(tmp_path / "run" / "analysis.json").tables, "saturation_ambig")
     names = [column.name for column in table.columns]
     assert table.rows[-1][names.index("n_without_probabilities_ambig")] == scores["n_without_probabilities_ambig"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "ambig", "disambig"),
-    [("stereotyped", 0.85, 0.85), ("anti-stereotyped", -0.85, -0.85), ("unknown", 0, 0), ("oracle", 0, None)],
-)
-def test_baselines_have_the_probabilities_that_they_give(kind, ambig, disambig, tmp_path):
-    """0.9 for the answer and 0.05 for each of the others."""
-    scores = run(RunArguments("bbq", f"baseline:{kind}", config="Age"), tmp_path / "run").scores
-    assert scores["bias_probability_ambig"] == pytest.approx(ambig, abs=1e-9)
-    sides = scores["n_aligned"], scores["n_nonaligned"]
-    assert sides == (920, 920)  # so the data are balanced, and who is right is at 0
-    assert scores["bias_probability_disambig"] == pytest.approx(disambig or 0, abs=1e-9)
 
 
 def test_written_answers_have_no_such_scores(folders, tmp_path):
@@ -228,13 +213,7 @@ def test_answers_of_others_may_have_probabilities(as_text, tmp_path, capsys, mon
 
 @pytest.mark.parametrize(
     ("value", "message"),
-    [
-        ([0.5, 0.5], "a list of three numbers for each example, such as"),
-        ("0.5", "a list of three numbers for each example, such as"),
-        (0.5, "a list of three numbers for each example, such as"),
-        (["a", "b", "c"], "a list of three numbers for each example, such as"),
-        ([0.5, 0.1, 0.1], "probabilities row 0: [0.5, 0.1, 0.1] do not sum to 1"),
-    ],
+    [*((value, "three numbers") for value in ([0.5, 0.5], "0.5", 0.5, ["a", "b", "c"])), ([0.5, 0.1, 0.1], "sum to 1")],
 )
 def test_probabilities_of_others_that_are_none_are_refused(value, message, tmp_path, capsys, monkeypatch):
     path, _ = given_answers(tmp_path, lambda row: {**row, "probabilities": value})
@@ -366,24 +345,11 @@ def test_a_comparison_has_them_where_all_runs_do(causal, tmp_path):
     assert "probability bias, ambiguous contexts" in printed(lambda c: print_compared(comparison, c))
 
 
-def older(folder, copy, *names):
-    """A run as it was before some scores were made."""
-
-    def without(scores):
-        for name in names:
-            for of in (scores, scores.get("ci", {}), scores.get("range", {}), scores.get("spread", {})):
-                of.pop(name, None)
-        for groups in scores.get("by", {}).values():
-            for of in groups.values():
-                without(of)
-
-    return changed(folder, copy, scores=lambda content: without(content["scores"]))
-
-
 def test_a_comparison_says_what_it_leaves_out_and_why(causal, tmp_path):
     other = run(RunArguments("bbq", "baseline:random", config="Age", limit=160), tmp_path / "random")
-    lacking = older(other.folder, tmp_path / "older", *OF_PROBABILITIES)
-    comparison = compare([causal.folder, lacking])
+    rewrite(other.folder, lambda table: table.drop_columns(["probabilities"]))
+    assert not set(OF_PROBABILITIES) & set(score_run(other.folder).scores)
+    comparison = compare([causal.folder, other.folder])
     names = {table.name for table in comparison.analysis.tables}
     assert "bias_ambig_among_errors" in names
     assert not names & set(OF_PROBABILITIES)
@@ -391,24 +357,3 @@ def test_a_comparison_says_what_it_leaves_out_and_why(causal, tmp_path):
     assert "Probability bias, ambiguous contexts; Probability bias, disambiguated contexts" in note
     assert comparison.names[1] in note
     assert "answers without probabilities" in note
-
-
-def test_scores_and_answers_of_an_older_version_are_shown(causal, tmp_path):
-    bounds = ("bias_bound_ambig", "bias_bound_disambig")
-    copy = older(causal.folder, tmp_path / "older", *SATURATION, *bounds)
-    scores = read_scored(copy).scores
-    assert not set(SATURATION) & set(scores)
-    text = printed(print_scores, load_benchmark("bbq"), scores)
-    assert "errors in ambiguous" not in text
-    assert "bias s_AMB" in text
-    assert "at most" not in " ".join(tile.note for tile in tiles(FACTS.chosen(FACTS.tiles), scores))
-    assert "s_AMB" in printed(lambda c: show_folder(copy, c))
-    names = {table.name for table in compare([copy, copy]).analysis.tables}
-    assert "bias_ambig" in names
-    assert not set(SATURATION) & names
-    # Answers from before there were probabilities can be scored again, without these scores.
-    rewrite(copy, lambda table: table.drop_columns(["probabilities"]))
-    again = score_run(copy).scores
-    assert again["bias_ambig_among_errors"] == causal.scores["bias_ambig_among_errors"]
-    assert not set(OF_PROBABILITIES) & set(again)
-    shutil.rmtree(copy)

@@ -17,9 +17,7 @@ from qabias.tables.model import Estimate, estimate
 
 @functools.lru_cache(maxsize=1024)
 def t_quantile(share: float, freedom: int) -> float:
-    """The value below which t lies with a given probability."""
-    if not 0.5 <= share < 1 or freedom < 1:
-        raise ValueError(f"t_quantile: no quantile of {share} with {freedom} degrees of freedom")
+    """The value below which t lies with a probability of at least a half."""
     within = 2 * share - 1
     low, high = 0.0, math.pi / 2  # of the angle whose tangent is t / sqrt(freedom)
     for _ in range(100):
