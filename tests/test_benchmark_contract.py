@@ -210,14 +210,11 @@ def test_the_tables_that_a_comparison_shows_itself_exist(case):
 # Scores
 
 
-def test_a_result_has_all_scores_and_the_counts_that_facts_name(case):
+def test_a_result_has_all_scores_with_their_counts(case):
     facts = case.facts
     measures = [measure for measure in facts.chosen(facts.compared) if not measure.lacks]
     needed = {name for measure in measures for name in (measure.name, *measure.counts)}
     assert all(needed <= {*group} for group in case.benchmark.groups(strict(case.scores)).values())
-    for of in base.parts(case.benchmark, case.scores).values():
-        assert set(facts.counts) <= set(of)
-        assert all(type(of[count]) is int for count in facts.counts)
     for of in all_scores(case, case.scores):
         assert of["n"] > 0
         assert type(of[facts.clusters[1]]) is int
@@ -428,20 +425,6 @@ def test_answers_have_the_columns_that_the_metric_reads(case):
             np.testing.assert_equal(of[measure.name], expected[measure.name])
             if measure.name not in of:
                 assert measure.lacks
-
-
-def test_an_example_makes_as_many_texts_as_it_is_said_to(case):
-    asked = []
-
-    class Counting:
-        name, model_signature = "counting", ""
-
-        def score(self, requests):
-            asked.extend(option for request in requests for option in request.options)
-            return [even(request) for request in requests]
-
-    case.benchmark.answer(case.table, Counting(), case.format, "none")
-    assert len(asked) == case.facts.texts_per_example * case.table.num_rows
 
 
 # Formats and scorers

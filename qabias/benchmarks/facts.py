@@ -233,7 +233,7 @@ class HubTexts(NamedTuple):
 
 @dataclass(frozen=True)
 class Facts:
-    """A benchmark in data.
+    """A benchmark in data. Only some have `means`, `question_only`, `hub`, `suite` and `findings`.
 
     Attributes:
         dataset: Name of the dataset folder, without `_dataset`, that holds its examples.
@@ -242,7 +242,6 @@ class Facts:
         columns: Names of the scores that the terminal shows, in order.
         tiles: Names of the scores that a report shows first, in order.
         tasks: Names of the scores that are a task on the Hub.
-        counts: Counts that every result must have beside its headline scores.
         caption: What stands above the scores in the terminal.
         row: What stands above the names of the groups there.
         group: The same in a comparison.
@@ -251,7 +250,6 @@ class Facts:
         means: Names of its tables that the paper has as means over prompts or formats; only these are the paper's in a
             pool of runs.
         task_type: What the Hub calls such a task.
-        texts_per_example: Texts that one example makes: options of a question, or questions about a row.
         intro: Jinja template that says how to read a report: the blocks `reading` and `limits`.
         citations: Whom to cite, in HTML.
         view: How one template is shown.
@@ -269,12 +267,10 @@ class Facts:
     columns: tuple[str, ...]
     tiles: tuple[str, ...]
     tasks: tuple[str, ...]
-    counts: tuple[str, ...]
     caption: str
     row: str
     group: str
     task_type: str
-    texts_per_example: int
     intro: Path
     view: TemplateView
     clusters: tuple[str, str] = ("templates", "n_templates")

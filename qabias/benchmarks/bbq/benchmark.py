@@ -23,23 +23,23 @@ from qabias.answers.phrases import ENGLISH, Phrases
 from qabias.benchmarks import locate
 from qabias.benchmarks.base import NO_RULES, RUN, Benchmark, ExternalAnswers, Logged, Rules, Scored
 from qabias.benchmarks.bbq import NAME
-from qabias.benchmarks.bbq.columns import CONSISTENCY
+from qabias.benchmarks.bbq.breakdowns import CONSISTENCY, about_errors
 from qabias.benchmarks.bbq.facts import BREAKDOWNS, FACTS
-from qabias.benchmarks.bbq.forms import FORMS, pair_forms
 from qabias.benchmarks.bbq.logs import logged
 from qabias.benchmarks.bbq.prompts import FORMATS
 from qabias.benchmarks.bbq.published import published_answers, recognise
 from qabias.benchmarks.bbq.reading import check_probabilities, read_open
 from qabias.benchmarks.bbq.roles import (
+    FORMS,
     ORDER,
     PLACES,
     RULES,
     in_order,
+    pair_forms,
     paper_categories,
     roles_of_options,
     scores_of,
 )
-from qabias.benchmarks.bbq.saturation import about_errors
 from qabias.benchmarks.facts import ALL, WORDINGS, Measure, ParallelForms, Scores, counted
 from qabias.benchmarks.generated import about_missing, as_places, check_outcomes, is_text, outcome_counts
 from qabias.benchmarks.orders import (

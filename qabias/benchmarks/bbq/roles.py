@@ -1,20 +1,26 @@
-"""Who is who in BBQ: roles of answers and options, groups of targets, the metric's scores by them, and examples."""
+"""Who is who in BBQ: roles of answers and options, groups of targets, scores and pairs by them, and examples."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from qabias.benchmarks import scoring
-from qabias.benchmarks.base import Rules
+from qabias.benchmarks.base import NO_RULES, Rules
 from qabias.benchmarks.bbq.reading import probabilities_of
+from qabias.benchmarks.facts import ALL, ParallelForms, Stereotype
+from qabias.benchmarks.pairs import Form, Pair, pair_of_counts, predictions
 from qabias.benchmarks.scoring import Key, compute, read_columns
 from qabias.share.metrics.bbq.computing import Computing
 from qabias.share.metrics.bbq.rows import paper_category
+from qabias.share.metrics.bbq.scores import count, scores_from_counts
+from qabias.support.arrow import rows_of
 
 _METRIC_COLUMNS = (
     *("category", "example_id", "template_id", "set_id", "question_polarity", "context_condition"),
@@ -172,3 +178,54 @@ def in_order(row: Mapping[str, Any], order: Sequence[int]) -> dict[str, Any]:
     answers = {f"ans{place}": row[f"ans{number}"] for place, number in enumerate(numbers)}
     infos = {f"ans{place}": row["answer_info"][f"ans{number}"] for place, number in enumerate(numbers)}
     return {**row, **places, **answers, "answer_info": infos, ORDER: f"/{''.join(map(str, numbers))}"}
+
+
+# The bundled texts write some adjectives with a small letter that the published ones write with a capital.
+_PUBLISHED_NAMES = {"atheist": "Atheist"}
+
+
+def stereotypes(table: pa.Table) -> list[Stereotype]:
+    """The stereotype of every row: the number of its template, and the groups that the template names."""
+    groups = pc.struct_field(table["additional_metadata"], "stereotyped_groups").to_pylist()
+    names = table["template_id"].to_pylist()
+    return [
+        Stereotype(name, ", ".join(_PUBLISHED_NAMES.get(group, group) for group in row))
+        for name, row in zip(names, groups, strict=True)
+    ]
+
+
+FORMS = ParallelForms(
+    published=("official", "release"),
+    parallel=("bundled",),
+    stereotypes=stereotypes,
+    topic="social_value",
+    basis="Each bundled template was written for the published template of the same category and number, about the "
+    "same stereotyped groups and from the same source; templates whose groups differ are left out.",
+)
+
+
+def pair_forms(first: Form, second: Form, rules: Rules = NO_RULES) -> dict[str, Pair]:
+    """Answers to two forms of the examples, or of two runs to the same, by category and cluster."""
+    score = partial(scores_from_counts, **counting(rules))
+    forms = (first, second)
+    rows = [rows_of(pa.chunked_array([paper_categories(form.table)])) for form in forms]
+    groups = {name: [chosen_rows[name] for chosen_rows in rows] for name in rows[0] if name in rows[1]}
+    groups[ALL] = [np.arange(form.table.num_rows) for form in forms]
+    pairs = {}
+    for name, chosen in groups.items():
+        there = [form.clusters[chosen_rows] for form, chosen_rows in zip(forms, chosen, strict=True)]
+        shared = np.intersect1d(there[0], there[1])
+        counts = [_count(form, chosen_rows, shared) for form, chosen_rows in zip(forms, chosen, strict=True)]
+        pairs[name] = pair_of_counts(counts, score)
+    return pairs
+
+
+def _count(form: Form, rows: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    """The metric's counts of some rows, one line for each of some clusters, which are sorted."""
+    rows = rows[np.isin(form.clusters[rows], clusters)]
+    roles = [form.table[name].to_numpy().astype(np.int64)[rows] for name in _ROLES]
+    disambiguated = form.table["context_condition"].to_numpy()[rows] == "disambig"
+    cluster = np.searchsorted(clusters, form.clusters[rows])
+    likely = probabilities_of(form.answers)
+    columns = (*roles, disambiguated, cluster, len(clusters), None if likely is None else likely[rows])
+    return count(predictions(form.answers)[rows], *columns)

@@ -12,29 +12,27 @@ import pyarrow.compute as pc
 
 from qabias.benchmarks.base import NO_RULES, Rules
 from qabias.benchmarks.bbq.breakdowns import (
-    FIGURE_4,
-    TABLE_2,
-    comparison_tables,
-    label_tables,
-    stereotype_tables,
-    template_table,
-)
-from qabias.benchmarks.bbq.columns import (
     ACCURACY,
     BIAS,
     CATEGORY,
     CONSISTENCY,
     CONTEXTS,
+    FIGURE_4,
     N_EXAMPLES,
     N_TEMPLATES,
     READ_BIAS,
     READ_INTERVALS,
+    TABLE_2,
+    comparison_tables,
+    label_tables,
     names,
+    saturation_tables,
     scored,
+    stereotype_tables,
+    template_table,
 )
 from qabias.benchmarks.bbq.facts import FACTS, MEASURES, PAPER
 from qabias.benchmarks.bbq.roles import paper_categories, score, select_examples, target_groups
-from qabias.benchmarks.bbq.saturation import saturation_tables
 from qabias.benchmarks.caveats import with_detectable
 from qabias.benchmarks.facts import RUNS, Scores
 from qabias.benchmarks.scoring import Key, most_biased_first

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from qabias.answers import Phrases
 from qabias.benchmarks.base import NO_RULES, Logged, Rules, Scored
 from qabias.benchmarks.bbq.benchmark import BBQBenchmark
-from qabias.benchmarks.bbq.columns import ACCURACY, BIAS, N_TEMPLATES, READ_BIAS, READ_INTERVALS, names, scored
+from qabias.benchmarks.bbq.breakdowns import ACCURACY, BIAS, N_TEMPLATES, READ_BIAS, READ_INTERVALS, names, scored
 from qabias.benchmarks.bbq.facts import FACTS
 from qabias.benchmarks.bbq.logs.lm_eval import own_questions
 from qabias.benchmarks.bbq.roles import score
