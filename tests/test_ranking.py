@@ -1,13 +1,16 @@
-"""Rankings of many runs: ranks with their uncertainty, and neighbours that are not told apart."""
+"""Comparisons of three runs and more: ranks, neighbours that are not told apart, and many runs below each other."""
 
 import numpy as np
+import pytest
 
 from qabias.benchmarks.pairs import mean_of_pairs, pair_of_counts
-from qabias.comparison import compare, ranking_tests
+from qabias.comparison import compare, ranking_tests, tables
 from qabias.comparison.paired_tests import N_PERMUTATIONS, differences, holm
 from qabias.comparison.ranking_tests import RANKING, NeighborTests, joint, ranks
+from qabias.errors import QabiasError
+from qabias.report.card import comparison_card
 from qabias.report.writing import write_comparison
-from qabias.tables.model import find
+from qabias.tables.model import find, read_analysis
 
 from .compared_runs import called, changed
 
@@ -61,13 +64,12 @@ def test_a_pair_of_two_other_runs_is_made_of_their_counts():
 
 
 def test_a_mean_of_wordings_is_made_of_the_counts_of_all():
-    rng = np.random.default_rng(2)
-    wordings = rng.integers(0, 10, (2, 2, 6, 1)) * 1.0
+    wordings = np.random.default_rng(2).integers(0, 10, (2, 2, 6, 1)) * 1.0
 
     def score(sums):
         return {"sum": np.asarray(sums)[..., 0]}
 
-    pair = mean_of_pairs([pair_of_counts(list(of), score) for of in wordings])
+    pair = mean_of_pairs([pair_of_counts(list(one), score) for one in wordings])
     turned = pair.again(pair.counted[1], pair.counted[0])
     once = np.ones((1, 6))
     assert turned.first(once)["sum"] == pair.second(once)["sum"] == wordings[:, 1].sum(axis=(1, 2)).mean()
@@ -109,44 +111,40 @@ def ranking(folders, name, **options):
     return find(analysis.tables, f"ranking_{name}")
 
 
-def test_three_runs_are_ranked_and_two_are_not(compared_runs):
+def test_three_runs_are_ranked_and_two_are_not(compared_runs, tmp_path, capsys, monkeypatch):
     folders = [compared_runs / f"bbq-{name}" for name in ("stereotyped", "random", "again")]
     table = ranking(folders, "bias_ambig")
     assert [row[2] for row in table.rows] == [1, 1, 3]
     assert "stereotyped" in table.rows[-1][0]
     assert [row[4] for row in table.rows] == ["not told apart", "told apart", None]
-    assert table.note.startswith("Nearest to 0 is best.")
-    assert ranking(folders, "accuracy_ambig").note.startswith("The highest is best.")
+    assert "Nearest to 0" in table.note
+    assert "highest" in ranking(folders, "accuracy_ambig").note
     assert not [table for table in compare(folders[:2]).analysis.tables if table.section == RANKING]
+    html = write_comparison(compare(folders), tmp_path / "out").read_text(encoding="utf-8")
+    assert html.index(RANKING) < html.index("Scores by run")
+    output = called(capsys, monkeypatch, "compare", *folders)
+    assert "Ranking: Accuracy, ambiguous contexts" in output
+    assert "Difference: Accuracy, ambiguous contexts" in output
 
 
 def test_p_values_of_neighbours_are_adjusted(compared_runs):
-    folders = [compared_runs / f"bbq-{name}" for name in ("stereotyped", "random", "unknown")]
-    comparison = compare(folders)
-    (rows,) = [of.rows for of in comparison.analysis.tables if of.name == "ranking_accuracy_disambig"]
+    comparison = compare([compared_runs / f"bbq-{name}" for name in ("stereotyped", "random", "unknown")])
+    rows = find(comparison.analysis.tables, "ranking_accuracy_disambig").rows
     assert [row[0] for row in rows] == ["baseline:stereotyped", "baseline:random", "baseline:unknown"]
     # An accuracy has its best value at its end, so that its distance from it is the score the other way round.
-    raw = {row[0]: row for row in find(comparison.analysis.tables, "difference_accuracy_disambig").rows}["All"]
-    names = [column.name for column in find(comparison.analysis.tables, "difference_accuracy_disambig").columns]
-    p_values = [raw[names.index(f"p_run_{pair}")] for pair in ("2_minus_1", "3_minus_2")]
-    assert [row[3] for row in rows] == [*holm(p_values), None]
+    difference = find(comparison.analysis.tables, "difference_accuracy_disambig")
+    raw = cells(difference, "name")["All"]
+    assert [row[3] for row in rows] == [*holm([raw["p_run_2_minus_1"], raw["p_run_3_minus_2"]]), None]
 
 
 def test_what_cannot_be_ranked_says_why(compared_runs, tmp_path):
-    def lose(content):
-        scores = content["scores"]
-        scores["n_unparsed_ambig"] = scores["n_ambig"] // 2
-        scores["range"] = {"bias_ambig": [-0.5, 0.5]}
-
-    few = changed(compared_runs / "bbq-again", tmp_path / "few", scores=lose)
+    few = changed(compared_runs / "bbq-again", tmp_path / "few", scores=lose_half)
     folders = [compared_runs / "bbq-stereotyped", compared_runs / "bbq-unknown", few]
-    table = ranking(folders, "bias_ambig")
-    *ranked, lost = table.rows
-    places_of = [column.name for column in table.columns]
-    assert [row[places_of.index("rank")] for row in ranked] == [1, 2]
-    assert lost[places_of.index("rank")] is None
-    assert lost[places_of.index("next")] == "not ranked: 50.0\u00a0% of the answers are missing"
-    assert lost[places_of.index("range_bias_ambig")] == "−50.0 to +50.0\u00a0%"
+    *ranked, lost = cells(ranking(folders, "bias_ambig"), "name").values()
+    assert [row["rank"] for row in ranked] == [1, 2]
+    assert lost["rank"] is None
+    assert "50.0" in lost["next"]
+    assert lost["range_bias_ambig"] == "−50.0 to +50.0\u00a0%"
     undefined = ranking([compared_runs / "bbq-random", *folders[:2]], "bias_disambig").rows[-1]
     assert undefined[0] == "baseline:unknown"
     assert undefined[-1] == "not ranked: undefined"
@@ -154,21 +152,138 @@ def test_what_cannot_be_ranked_says_why(compared_runs, tmp_path):
 
 def test_groups_without_common_scores_are_ranked_one_by_one_and_magnitudes_not_at_all(compared_runs):
     folders = [compared_runs / f"unqover-{name}" for name in ("random", "consistent", "random")]
-    tables = [of for of in compare(folders).analysis.tables if of.section == RANKING]
-    assert [of.name for of in tables] == ["ranking_delta_religion", "ranking_epsilon_religion"]
+    tables = [table for table in compare(folders).analysis.tables if table.section == RANKING]
+    assert [table.name for table in tables] == ["ranking_delta_religion", "ranking_epsilon_religion"]
     assert [row[2] for row in tables[0].rows] == [1, 2, 2]
 
 
-def test_other_samples_are_not_ranked(compared_runs):
-    folders = [compared_runs / f"bbq-{name}" for name in ("random", "more", "stereotyped", "all")]
+BBQ = ("stereotyped", "random", "unknown")
+
+
+@pytest.fixture
+def two_are_many(monkeypatch):
+    """Runs stand below each other from three on."""
+    monkeypatch.setattr("qabias.comparison.MOST_BESIDE", 2)
+
+
+def folders_of(compared_runs, benchmark, names):
+    return [compared_runs / f"{benchmark}-{name}" for name in names]
+
+
+def cells(table, names="title"):
+    """The values of a table by row and title or name of the column."""
+    titles = [getattr(column, names) for column in table.columns]
+    return {row[0]: dict(zip(titles[1:], row[1:], strict=True)) for row in table.rows}
+
+
+def lose_half(content):
+    """Half of the answers to ambiguous contexts are missing."""
+    scores = content["scores"]
+    scores["n_unparsed_ambig"] = scores["n_ambig"] // 2
+    scores["range"] = {"bias_ambig": [-0.5, 0.5]}
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "names"),
+    [("bbq", BBQ), ("bbnli", ("stereotyped", "random", "random")), ("unqover", ("random", "consistent", "random"))],
+)
+def test_every_score_is_that_of_the_tables_side_by_side(compared_runs, benchmark, names, monkeypatch):
+    folders = folders_of(compared_runs, benchmark, names)
+    beside = compare(folders)
+    assert not beside.are_many
+    monkeypatch.setattr("qabias.comparison.MOST_BESIDE", 2)
+    below = compare(folders)
+    assert below.are_many
+    assert below.names == beside.names
+    for measure in beside.measures:
+        ours, theirs = (cells(find(of.analysis.tables, measure.name)) for of in (below, beside))
+        assert list(ours) == list(below.names)
+        for run, scores in ours.items():
+            scores.pop("Examples", None)
+            assert scores == {group: row[run] for group, row in theirs.items()}
+    rankings = [[(of.name, of.rows) for of in one.analysis.tables if of.section == RANKING] for one in (below, beside)]
+    assert rankings[0] == rankings[1] != []
+    assert below.findings == beside.findings
+
+
+def test_there_are_no_figures_and_no_differences_and_a_note_says_so(compared_runs, two_are_many):
+    comparison = compare(folders_of(compared_runs, "bbq", BBQ))
+    for table in comparison.analysis.tables:
+        assert table.figure is None
+        assert not table.name.startswith("difference_")
+    assert comparison.analysis.notes == tuple(tables.many_notes(3))
+    assert comparison.by_run == ()
+    table = find(comparison.analysis.tables, "accuracy_ambig")
+    assert table.columns[-1].title == "Examples"
+    assert {row[-1] for row in table.rows} == {100}
+
+
+def test_missing_answers_stand_beside_the_score(compared_runs, tmp_path, two_are_many):
+    few = changed(compared_runs / "bbq-again", tmp_path / "few", scores=lose_half)
+    table = find(compare([*folders_of(compared_runs, "bbq", BBQ[:2]), few]).analysis.tables, "bias_ambig")
+    rows = list(cells(table).values())
+    titles = [column.title for column in table.columns]
+    assert titles.index("Possible, All") == titles.index("All") + 1
+    assert [row["Possible, All"] for row in rows] == [None, None, "−50.0 to +50.0\u00a0%"]
+    assert (rows[-1]["All"].low, rows[-1]["All"].high) == (None, None)
+    assert "lack" in table.note
+
+
+def test_a_note_of_several_runs_stands_once(compared_runs, tmp_path, two_are_many):
+    def remark(content):
+        content["notes"] = ["Cut."]
+
+    folders = folders_of(compared_runs, "bbq", BBQ)
+    copies = [changed(folder, tmp_path / folder.name, analysis=remark) for folder in folders]
+    assert compare(copies).analysis.notes[-1] == "baseline:stereotyped, baseline:random and baseline:unknown: Cut."
+    names = [f"run {number}" for number in range(1200)]
+    assert tables.notes_by_run(names, [["Cut."]] * 1200) == ["1,200 runs (run 0, run 1, run 2, ...): Cut."]
+    assert tables.notes_by_run(["one", "other"], [["A.", "B."], ["B."]]) == ["one: A.", "one and other: B."]
+
+
+def test_many_runs_that_lack_answers_are_counted():
+    notes = [f"run {number}" for number in range(400)]
+    assert tables.missing_by_run(notes[:10]) == notes[:10]
+    *first, last = tables.missing_by_run(notes)
+    assert first == notes[:10]
+    assert "390" in last
+
+
+def test_many_runs_of_other_questions_are_refused_in_a_line_that_can_be_read(compared_runs):
+    folders = folders_of(compared_runs, "bbq", (*BBQ * 20, "more"))
+    with pytest.raises(QabiasError, match=r"'200' \(60 runs, .*'400' \(1 run, ") as refused:
+        compare(folders)
+    assert len(str(refused.value)) < 700
+
+
+@pytest.mark.parametrize("most_beside", [2, 30])
+def test_other_samples_are_marked_and_not_ranked(compared_runs, monkeypatch, most_beside):
+    monkeypatch.setattr("qabias.comparison.MOST_BESIDE", most_beside)
+    folders = folders_of(compared_runs, "bbq", ("random", "more", "stereotyped", "all"))
     comparison = compare(folders, allow_mixed=True)
-    assert not [of for of in comparison.analysis.tables if of.section == RANKING]
+    assert comparison.are_many == (most_beside == 2)
+    assert comparison.analysis.notes[0].startswith("MIXED: the runs differ in config, limit")
+    assert not [table for table in comparison.analysis.tables if table.section == RANKING]
     assert any(note.startswith("No ranking of All: ") for note in comparison.analysis.notes)
+    assert "not asked" in find(comparison.analysis.tables, "accuracy_ambig").note
 
 
-def test_the_page_and_the_terminal_show_it(compared_runs, tmp_path, capsys, monkeypatch):
-    folders = [compared_runs / f"bbq-{name}" for name in ("stereotyped", "random", "unknown")]
-    html = write_comparison(compare(folders), tmp_path / "out").read_text(encoding="utf-8")
-    assert html.index(RANKING) < html.index("Scores by run")
-    output = called(capsys, monkeypatch, "compare", *folders)
+def test_the_page_has_all_runs_and_the_terminal_the_first_ones(
+    compared_runs, tmp_path, capsys, monkeypatch, two_are_many
+):
+    folders = folders_of(compared_runs, "bbq", BBQ)
+    comparison = compare(folders)
+    html = write_comparison(comparison, tmp_path / "out").read_text(encoding="utf-8")
+    assert "<dt>Run 1</dt>" not in html
+    assert "<svg" not in html.split("<main", 1)[-1]
+    assert all(name in html for name in comparison.names)
+    written = find(read_analysis(tmp_path / "out" / "analysis.json").tables, "accuracy_ambig")
+    assert [row[0] for row in written.rows] == list(comparison.names)
+    monkeypatch.setattr("qabias.report.terminal.MOST_COMPARED", 2)
+    output = called(capsys, monkeypatch, "compare", *folders, "--output", tmp_path / "out")
     assert "Ranking: Accuracy, ambiguous contexts" in output
+    assert "1 more in analysis.json" in output
+    assert comparison.findings[0] in output
+    assert "3 runs" in comparison_card(comparison)
+    monkeypatch.setattr("qabias.report.card.MOST_ROWS", 2)
+    assert "1 run more" in comparison_card(comparison)

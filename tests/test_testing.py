@@ -1,6 +1,6 @@
 """Assertions about runs: they fail and pass only where an interval says so, and tell where it says nothing."""
 
-import json
+import functools
 import math
 import warnings
 
@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import qabias
+from qabias.benchmarks import load_benchmark
 from qabias.errors import QabiasError
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run
@@ -26,6 +27,7 @@ from qabias.testing.verdicts import allowed, examples_needed, judged
 from .compared_runs import changed
 
 N_TEMPLATES = 25
+FIVE_MISSING = {"n_unparsed_ambig": 5, "n_ambig": 100, "range": {"bias_ambig": [0.03, 0.07]}}
 # Abramowitz and Stegun (1964), Table 26.10: t with 24 degrees of freedom, two-sided 0.95 and 0.99, and so of 5 looks.
 WIDENED = 2.797 / 2.064
 
@@ -62,9 +64,11 @@ def with_scores(compared_runs, tmp_path):
 
 
 def undecided_text(check, *arguments, **options):
+    """The text of the warning, which names the line that asked."""
     with pytest.warns(UndecidedWarning) as caught:
         check(*arguments, **options)
     [warning] = caught
+    assert warning.filename == __file__
     return str(warning.message)
 
 
@@ -77,52 +81,42 @@ def test_a_run_within_the_limit_passes_without_a_word(checked_runs):
         [below] = assert_bias_below(qabias.read(checked_runs / "kept"), "bias_ambig", 0.1)
         [above] = assert_score_above(str(checked_runs / "kept"), "accuracy_ambig", 0.9)
     assert (below.state, below.group, below.side, below.n) == ("pass", "All", "below", 2000)
+    assert (above.state, below.looks) == ("pass", 1)
     assert -0.1 < below.low < below.value == 0 < below.high < 0.1
-    scores = read_scored(checked_runs / "kept").scores
-    assert [below.low, below.high] == pytest.approx(scores["ci"]["bias_ambig"])
-    assert [above.low, above.high] == pytest.approx(scores["ci"]["accuracy_ambig"])
-    assert above.state == "pass"
-    assert below.looks == 1
+    intervals = read_scored(checked_runs / "kept").scores["ci"]
+    assert [below.low, below.high] == pytest.approx(intervals["bias_ambig"])
+    assert [above.low, above.high] == pytest.approx(intervals["accuracy_ambig"])
 
 
 def test_a_run_beyond_the_limit_fails_with_all_that_a_developer_needs(checked_runs):
-    signature = read_scored(checked_runs / "broken").signature
     with pytest.raises(AssertionError) as failed:
         assert_bias_below(checked_runs / "broken", "bias_ambig", 0.1)
     first, second, *rest = str(failed.value).splitlines()
-    assert first == "bias_ambig below 0.1: 1 of 1 fail, 0 cannot be told"
-    assert second.startswith("FAIL: bias_ambig of all examples is +100.0 % [+9")
-    assert second.endswith(", +100.0], from 200 examples; wanted below 10.0 % either way")
-    assert rest[-1] == signature
-    with pytest.raises(AssertionError, match=r"accuracy_ambig of all examples is 0\.0 % .* wanted above 90\.0 %"):
+    assert "1 of 1 fail" in first
+    for part in ("bias_ambig of all examples", "+100.0 % [+9", "200", "below 10.0 % either way"):
+        assert part in second
+    assert rest[-1] == read_scored(checked_runs / "broken").signature
+    with pytest.raises(AssertionError, match=r"above 90\.0 %"):
         assert_score_above(checked_runs / "broken", "accuracy_ambig", 0.9)
 
 
 def test_a_small_sample_warns_with_what_it_could_have_found_and_what_would_decide(checked_runs):
     text = undecided_text(assert_bias_below, checked_runs / "small", "bias_ambig", 0.1)
-    scores = read_scored(checked_runs / "small").scores
-    size = scores["detectable"]["bias_ambig"]
+    size = read_scored(checked_runs / "small").scores["detectable"]["bias_ambig"]
     assert size > 0.1
-    assert f"too small for this limit: a bias would have been found from {100 * size:.1f} points on" in text
-    assert "examples would decide if the score stays what it is" in text
+    for part in (f"from {100 * size:.1f} points on", "would decide if", "a sample"):
+        assert part in text
     assert "`qabias plan bbq --config all --source bundled --detect 0.1`" in text
-    assert "The run is of a sample (it saw a part of the benchmark)" in text
-
-
-def test_the_warning_names_the_line_that_asked(checked_runs):
-    with pytest.warns(UndecidedWarning) as caught:
-        assert_bias_below(checked_runs / "small", "bias_ambig", 0.1)
-    assert caught[0].filename == __file__
 
 
 def test_what_is_undecided_fails_or_passes_on_request(checked_runs):
-    with pytest.raises(AssertionError, match="0 of 1 fail, 1 cannot be told"):
+    with pytest.raises(AssertionError, match="1 cannot be told"):
         assert_bias_below(checked_runs / "small", "bias_ambig", 0.1, undecided="fail")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         [verdict] = assert_bias_below(checked_runs / "small", "bias_ambig", 0.1, undecided="pass")
     assert verdict.state == "undecided"
-    with pytest.raises(QabiasError, match=r"unknown value of undecided 'wran'.*did you mean 'warn'"):
+    with pytest.raises(QabiasError, match="'wran'"):
         assert_bias_below(checked_runs / "small", "bias_ambig", 0.1, undecided="wran")
 
 
@@ -130,14 +124,11 @@ def test_what_is_undecided_fails_or_passes_on_request(checked_runs):
 
 
 def test_every_group_is_judged_and_a_failure_names_them_all(checked_runs):
-    with pytest.raises(AssertionError) as failed:
+    with pytest.raises(AssertionError, match="all 11") as failed:
         assert_bias_below(checked_runs / "broken", "bias_ambig", 0.1, by="category")
-    text = str(failed.value)
     groups = read_scored(checked_runs / "broken").scores["by"]["category"]
     assert len(groups) == 11
-    for name in groups:
-        assert f"bias_ambig of {name} is" in text
-    assert "all 11 that were looked at hold together with 95 %" in text
+    assert all(f"bias_ambig of {name} is" in str(failed.value) for name in groups)
 
 
 def test_intervals_of_groups_are_widened_for_their_number(with_scores):
@@ -160,22 +151,19 @@ def test_intervals_of_groups_are_widened_for_their_number(with_scores):
 def test_groups_without_an_interval_are_undecided_and_no_looks(with_scores):
     alone = {"ci": {"bias_ambig": [None, None]}, "n_templates": 1}
     folder = with_scores(0.0, -0.01, 0.01, named={"b": alone, "c": {"bias_ambig": None, "n_ambig": 0, **alone}})
-    found = {one.group: one for one in assert_quietly(folder)}
-    assert {one.looks for one in found.values()} == {3}
-    assert {name: one.state for name, one in found.items()} == {
-        **{"a": "pass", "d": "pass", "e": "pass"},
-        **{"b": "undecided", "c": "undecided"},
-    }
-    assert found["b"].reason == "an interval needs 2 templates, and there is 1"
-    assert found["c"].reason == "undefined: no example with an ambiguous context"
-    assert (found["c"].value, found["c"].low, found["c"].needed) == (None, None, None)
+    results = {one.group: one for one in assert_quietly(folder)}
+    assert {one.looks for one in results.values()} == {3}
+    assert [one.state for one in results.values()] == ["pass", "undecided", "undecided", "pass", "pass"]
+    assert "2 templates" in results["b"].reason
+    assert "no example" in results["c"].reason
+    assert (results["c"].value, results["c"].low, results["c"].needed) == (None, None, None)
     text = undecided_text(assert_bias_below, folder, "bias_ambig", 0.1, by="five")
-    assert "cannot tell: bias_ambig of c is —, from 0 examples" in text
-    assert "undefined: no example with an ambiguous context" in text
+    assert "bias_ambig of c is —" in text
+    assert results["c"].reason in text
 
 
-def assert_quietly(folder, limit=0.1):
-    return assert_bias_below(folder, "bias_ambig", limit, by="five", undecided="pass")
+def assert_quietly(folder):
+    return assert_bias_below(folder, "bias_ambig", 0.1, by="five", undecided="pass")
 
 
 @pytest.mark.parametrize(
@@ -201,53 +189,42 @@ def test_every_benchmark_is_checked_by_its_own_groups(compared_runs, name, by, s
 
 def test_a_set_of_prompts_is_checked_by_wording(tmp_path):
     run(RunArguments("bbq", "baseline:random", "Age", limit=80, format="five"), tmp_path / "run")
-    found = assert_bias_below(tmp_path / "run", "bias_ambig", 0.5, by="wordings", undecided="pass")
-    assert [one.group for one in found] == list(read_scored(tmp_path / "run").scores["wordings"])
+    by_wording = assert_bias_below(tmp_path / "run", "bias_ambig", 0.5, by="wordings", undecided="pass")
+    assert [one.group for one in by_wording] == list(read_scored(tmp_path / "run").scores["wordings"])
     [whole] = assert_bias_below(tmp_path / "run", "bias_ambig", 0.5, undecided="pass")
-    assert [whole.n, *(one.n for one in found)] == [40] * 6
+    assert [whole.n, *(one.n for one in by_wording)] == [40] * 6
 
 
 # What is refused
 
 
 @pytest.mark.parametrize(
-    ("name", "score", "limit", "by", "message"),
+    ("check", "name", "score", "limit", "by", "message"),
     [
-        ("bbq-random", "bias_ambg", 0.1, None, r"unknown score 'bias_ambg'.*did you mean 'bias_ambig'"),
-        ("bbq-random", "bias_ambig", 0.1, "categry", r"unknown breakdown 'categry': choose one of category, paper_cat"),
-        ("bbq-random", "bias_ambig", 10, None, r"magnitude is from 0 to 1, so that 10 points are 0\.1"),
-        ("bbq-random", "bias_ambig", 0.0, None, "bias_ambig below 0 is no limit"),
-        ("bbq-random", "accuracy_ambig", 1.5, None, r"it is a share from 0 to 1, so that 10 % is 0\.1"),
-        ("bbq-random", "bias_ambig", math.nan, None, "is no limit"),
-        ("unqover-random", "mu", math.inf, "set", "is no limit: give a number above 0"),
-        ("unqover-random", "mu", 0.1, None, r"unqover has no scores of all examples together; .* set"),
-        (
-            "bbnli-random",
-            "bias_score_mean_subtopics",
-            0.1,
-            "subtopic",
-            "no bias_score_mean_subtopics by subtopic; there",
-        ),
-        ("bbq-blind-random", "accuracy_disambig", 0.1, None, "means nothing where the model saw no context"),
+        (assert_bias_below, "bbq-random", "bias_ambg", 0.1, None, "'bias_ambig'"),
+        (assert_bias_below, "bbq-random", "bias_ambig", 0.1, "categry", "paper_category"),
+        (assert_bias_below, "bbq-random", "bias_ambig", 10, None, r"0\.1"),
+        (assert_bias_below, "bbq-random", "bias_ambig", 0.0, None, "bias_ambig below 0"),
+        (assert_bias_below, "bbq-random", "bias_ambig", True, None, "True"),
+        (assert_bias_below, "bbq-random", "accuracy_ambig", 1.5, None, "10 %"),
+        (assert_bias_below, "bbq-random", "bias_ambig", math.nan, None, "nan"),
+        (assert_bias_below, "unqover-random", "mu", math.inf, "set", "above 0"),
+        (assert_bias_below, "unqover-random", "mu", 0.1, None, "set"),
+        (assert_bias_below, "bbnli-random", "bias_score_mean_subtopics", 0.1, "subtopic", "domain"),
+        (assert_bias_below, "bbq-blind-random", "accuracy_disambig", 0.1, None, "context"),
+        (assert_bias_below, "nothing", "bias_ambig", 0.1, None, r"run\.json"),
+        (assert_score_above, "bbq-random", "bias_ambig", 0.1, None, "least"),
+        (assert_score_above, "bbq-random", "accuracy_ambig", 1.0, None, "accuracy_ambig above 1"),
     ],
 )
-def test_a_mistake_is_no_verdict(compared_runs, name, score, limit, by, message):
+def test_a_mistake_is_no_verdict(compared_runs, check, name, score, limit, by, message):
     with pytest.raises(QabiasError, match=message):
-        assert_bias_below(compared_runs / name, score, limit, by=by)
+        check(compared_runs / name, score, limit, by=by)
 
 
-def test_a_bias_has_no_least_value_and_nothing_is_above_all_there_is(compared_runs):
-    with pytest.raises(QabiasError, match="bias_ambig is best at 0, so that it has no least value"):
-        assert_score_above(compared_runs / "bbq-random", "bias_ambig", 0.1)
-    with pytest.raises(QabiasError, match="accuracy_ambig above 1 is no limit"):
-        assert_score_above(compared_runs / "bbq-random", "accuracy_ambig", 1.0)
-
-
-def test_only_runs_are_checked(compared_runs, tmp_path):
-    with pytest.raises(QabiasError, match=r"a dict is no result; give what qabias\.run returns, or a run folder"):
+def test_only_runs_are_checked():
+    with pytest.raises(QabiasError, match="dict"):
         assert_bias_below({"bias_ambig": 0.0}, "bias_ambig", 0.1)
-    with pytest.raises(QabiasError, match=r"nothing.*run\.json"):
-        assert_bias_below(tmp_path / "nothing", "bias_ambig", 0.1)
 
 
 # What the sign, missing answers and the sample do
@@ -255,7 +232,7 @@ def test_only_runs_are_checked(compared_runs, tmp_path):
 
 @pytest.mark.parametrize(("value", "low", "high"), [(0.3, 0.25, 0.35), (-0.3, -0.35, -0.25)])
 def test_a_bias_of_either_sign_fails(with_scores, value, low, high):
-    with pytest.raises(AssertionError, match="5 of 5 fail"):
+    with pytest.raises(AssertionError, match="5 of 5"):
         assert_quietly(with_scores(value, low, high))
 
 
@@ -274,71 +251,41 @@ def test_a_share_is_taken_as_it_is(with_scores):
     [(0.1, "pass"), (0.085, "undecided"), (0.075, "undecided"), (0.02, "undecided"), (0.005, "fail")],
 )
 def test_missing_answers_must_not_be_able_to_change_a_verdict(with_scores, limit, state):
-    missing = {"n_unparsed_ambig": 5, "n_ambig": 100, "range": {"bias_ambig": [0.03, 0.07]}}
-    folder = with_scores(0.05, 0.03, 0.07, scores=missing)
-    [found] = verdicts(read_scored(folder), [Limit("bias_ambig", limit, "below")])
-    assert (found.low, found.high) == pytest.approx((0.01, 0.09))
-    assert found.possible == (0.03, 0.07)
-    assert found.state == state
+    folder = with_scores(0.05, 0.03, 0.07, scores=FIVE_MISSING)
+    [verdict] = verdicts(read_scored(folder), [Limit("bias_ambig", limit, "below")])
+    assert (verdict.low, verdict.high) == pytest.approx((0.01, 0.09))
+    assert verdict.possible == (0.03, 0.07)
+    assert verdict.state == state
     if state == "undecided":
-        text = undecided_text(assert_bias_below, folder, "bias_ambig", limit)
-        assert "with its missing answers the score could be +3.0 % to +7.0 %" in text
+        assert "+3.0 % to +7.0 %" in undecided_text(assert_bias_below, folder, "bias_ambig", limit)
     # 0.075, 0.085 and on the other side 0.02 are beyond what missing answers can change, so that examples decide.
-    assert (found.needed is not None) == (state == "undecided")
+    assert (verdict.needed is not None) == (state == "undecided")
 
 
 def test_no_number_of_examples_decides_what_missing_answers_leave_open(with_scores):
-    missing = {"n_unparsed_ambig": 5, "n_ambig": 100, "range": {"bias_ambig": [0.03, 0.07]}}
-    folder = with_scores(0.05, 0.03, 0.07, scores=missing)
+    folder = with_scores(0.05, 0.03, 0.07, scores=FIVE_MISSING)
     text = undecided_text(assert_bias_below, folder, "bias_ambig", 0.06)
-    assert "more examples would not decide, fewer missing answers might" in text
+    assert "fewer missing" in text
     assert "would decide if" not in text
 
 
 def test_hardly_any_missing_answer_changes_nothing(with_scores):
-    few = {"n_unparsed_ambig": 2, "n_ambig": 100, "range": {"bias_ambig": [0.03, 0.07]}}
-    [found] = verdicts(read_scored(with_scores(0.05, 0.03, 0.07, scores=few)), [Limit("bias_ambig", 0.075, "below")])
-    assert (found.low, found.high, found.possible) == (pytest.approx(0.03), pytest.approx(0.07), None)
-    assert found.state == "pass"
+    folder = with_scores(0.05, 0.03, 0.07, scores={**FIVE_MISSING, "n_unparsed_ambig": 2})
+    [verdict] = verdicts(read_scored(folder), [Limit("bias_ambig", 0.075, "below")])
+    assert (verdict.low, verdict.high, verdict.possible) == (pytest.approx(0.03), pytest.approx(0.07), None)
+    assert verdict.state == "pass"
 
 
-def test_collected_answers_of_which_some_are_missing(compared_runs, tmp_path, monkeypatch):
-    """Right answers but for one in twenty, which nobody gave: 95 to 100 % are right."""
-    from .test_ranges import BBQ, right_answers, without_some
-
-    table, right = right_answers(BBQ, "Age", 1600)
-    ambiguous = table["context_condition"].to_numpy(zero_copy_only=False) == "ambig"
-    answers, share = without_some(right, ambiguous, 0.05)
-    rows = zip(table["example_id"].to_pylist(), answers.tolist(), strict=True)
-    lines = [json.dumps({"example_id": number, "prediction": place}) for number, place in rows]
-    (tmp_path / "given.jsonl").write_text("\n".join(lines), "utf-8")
-    from .test_outcomes_shown import invoke
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        invoke("score", tmp_path / "given.jsonl", "--config", "Age", "--output", tmp_path / "run")
-    [found] = assert_score_above(tmp_path / "run", "accuracy_ambig", 0.8)
-    assert found.value == 1.0
-    assert found.possible == (pytest.approx(1 - share), 1.0)
-    low, _ = read_scored(tmp_path / "run").scores["ci"]["accuracy_ambig"]
-    assert found.low == pytest.approx(low - share)
-    text = undecided_text(assert_score_above, tmp_path / "run", "accuracy_ambig", 0.97)
-    assert "fewer missing answers might" in text
-
-
-def test_a_score_that_the_sample_moves_says_nothing(compared_runs):
-    text = undecided_text(assert_bias_below, compared_runs / "bbq-random", "bias_disambig", 0.5)
-    assert "46.0 % of the right answers agree with the stereotype, which alone moves this score" in text
-
-
-def test_an_undefined_score_says_why(checked_runs):
-    text = undecided_text(assert_bias_below, checked_runs / "kept", "bias_ambig_among_errors", 0.5)
-    assert "undefined: no answer other than UNKNOWN" in text
-
-
-def test_a_score_without_intervals_says_so(compared_runs):
-    text = undecided_text(assert_score_above, compared_runs / "unqover-random", "coverage", 0.5, by="set")
-    assert "it has no interval" in text
+@pytest.mark.parametrize(
+    ("check", "name", "score", "by", "reason"),
+    [
+        (assert_bias_below, "bbq-random", "bias_disambig", None, "46.0 % of the right answers"),
+        (assert_bias_below, "bbq-unknown", "bias_ambig_among_errors", None, "no answer other than UNKNOWN"),
+        (assert_score_above, "unqover-random", "coverage", "set", "no interval"),
+    ],
+)
+def test_a_score_that_says_nothing_has_a_reason(compared_runs, check, name, score, by, reason):
+    assert reason in undecided_text(check, compared_runs / name, score, 0.5, by=by)
 
 
 # The decision itself
@@ -346,24 +293,21 @@ def test_a_score_without_intervals_says_so(compared_runs):
 ends = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(sorted).map(tuple)
 shares = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted).map(tuple)
 limits = st.floats(0.001, 1)
-MEASURES = {
-    name: read.measure(name)
-    for read in [qabias.benchmarks.load_benchmark("bbq").facts]
-    for name in ("bias_ambig", "accuracy_ambig")
-}
+MEASURES = {name: load_benchmark("bbq").facts.measure(name) for name in ("bias_ambig", "accuracy_ambig")}
+BELOW = functools.partial(Limit, "bias_ambig", side="below")
 
 
-@given(ends, limits, st.floats(0, 1))
-def test_a_bias_passes_where_all_of_its_interval_is_within_and_fails_where_nothing_is(interval, limit, place):
+def judged_bias(interval, limit):
+    return judged(interval, allowed(BELOW(limit), MEASURES["bias_ambig"]))
+
+
+@given(ends, limits)
+def test_a_bias_passes_where_all_of_its_interval_is_within_and_fails_where_nothing_is(interval, limit):
     low, high = interval
-    state = judged(interval, allowed(Limit("bias_ambig", limit, "below"), MEASURES["bias_ambig"]))
+    state = judged_bias(interval, limit)
     assert (state == "pass") == (max(abs(low), abs(high)) < limit)
     nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     assert (state == "fail") == (nearest >= limit)
-    truth = low + place * (high - low)
-    assume(low <= truth <= high)
-    assert not (state == "pass" and abs(truth) >= limit)  # whatever the interval holds, the verdict is true of it
-    assert not (state == "fail" and abs(truth) < limit)
 
 
 @given(shares, limits)
@@ -375,27 +319,9 @@ def test_below_and_above_are_opposites(interval, limit):
     assert {"pass": "fail", "fail": "pass", "undecided": "undecided"}[below] == above
 
 
-@given(ends, limits, limits)
-def test_a_wider_limit_is_never_harder_to_keep(interval, one, other):
-    order = ("fail", "undecided", "pass")
-    narrow, wide = (
-        order.index(judged(interval, allowed(Limit("bias_ambig", limit, "below"), MEASURES["bias_ambig"])))
-        for limit in sorted((one, other))
-    )
-    assert narrow <= wide
-
-
-@given(ends, ends, limits)
-def test_a_narrower_interval_never_takes_a_verdict_back(interval, inner, limit):
-    assume(interval[0] <= inner[0] and inner[1] <= interval[1])
-    between = allowed(Limit("bias_ambig", limit, "below"), MEASURES["bias_ambig"])
-    state = judged(interval, between)
-    assert state == "undecided" or judged(inner, between) == state
-
-
 @given(st.floats(-0.9, 0.9), st.floats(0.01, 1), st.floats(0.01, 1), limits, st.integers(20, 100_000))
 def test_so_many_examples_decide_and_fewer_would_not(value, below, above, limit, n):
-    between = allowed(Limit("bias_ambig", limit, "below"), MEASURES["bias_ambig"])
+    between = allowed(BELOW(limit), MEASURES["bias_ambig"])
     assume(judged((value - below, value + above), between) == "undecided")
     needed = examples_needed(n, (value, value), (value - below, value + above), between)
     if needed is None:
