@@ -12,8 +12,7 @@ import transformers
 import qabias
 from qabias.api.given_models import given_model
 from qabias.benchmarks.unqover.benchmark import BENCHMARK as UNQOVER
-from qabias.models.fingerprint import fingerprint
-from qabias.models.memory import from_memory
+from qabias.models.memory import fingerprint, from_memory
 
 from . import tiny_models
 from .saved_models import make_t5, save

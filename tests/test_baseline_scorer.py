@@ -34,9 +34,7 @@ def test_an_undefined_role_and_the_uniform_baseline_give_a_tie():
 
 
 def test_a_kind_of_another_benchmark_is_refused():
-    with pytest.raises(
-        QabiasError, match=r"'first' plays no part in this benchmark; choose one of stereotyped, .*uniform"
-    ):
+    with pytest.raises(QabiasError, match=r"'first'"):
         ask("first")
 
 
@@ -69,7 +67,7 @@ def test_random_is_the_same_on_every_machine():
 
 
 def test_an_unknown_kind_lists_the_kinds():
-    with pytest.raises(QabiasError, match="unknown kind 'biased'; choose one of " + ", ".join(KINDS)):
+    with pytest.raises(QabiasError, match=", ".join(KINDS)):
         BaselineScorer("biased")
 
 
@@ -79,7 +77,7 @@ def test_baselines_load_by_name():
 
 
 def test_the_scorer_of_baselines_takes_no_model():
-    with pytest.raises(QabiasError, match="baseline: model 'smollm2' is no baseline; give baseline:KIND"):
+    with pytest.raises(QabiasError, match="smollm2"):
         load_scorer("baseline", "smollm2")
-    with pytest.raises(QabiasError, match="the scorer baseline has no option 'chat'; it has none"):
+    with pytest.raises(QabiasError, match="'chat'"):
         load_scorer(None, "baseline:random", scorer_options={"chat": "yes"})

@@ -185,14 +185,14 @@ def test_the_system_message_is_read_and_stands_instead_of_the_templates_own():
 
 
 def test_a_tokenizer_without_a_template_is_refused():
-    with pytest.raises(QabiasError, match="chat: the tokenizer of model 'tiny' has no chat template; ask without chat"):
+    with pytest.raises(QabiasError, match="no chat template"):
         ChatTemplate(chat_model(None))
 
 
 def test_a_template_without_system_messages_is_refused_where_there_is_one():
-    with pytest.raises(QabiasError, match="chat: the template of model 'tiny' fails: no system role"):
+    with pytest.raises(QabiasError, match="no system role"):
         ChatTemplate(chat_model(NO_SYSTEM), "Be brief.")
-    with pytest.raises(QabiasError, match="chat: the template of model 'tiny' drops the system message"):
+    with pytest.raises(QabiasError, match="drops the system"):
         ChatTemplate(chat_model(DROPS_SYSTEM), "Be brief.")
     for template in (NO_SYSTEM, DROPS_SYSTEM):
         loaded = chat_model(template)
@@ -203,7 +203,7 @@ def test_a_template_without_system_messages_is_refused_where_there_is_one():
 
 def test_a_template_that_writes_the_date_is_warned_of():
     loaded = chat_model(DATED)
-    with pytest.warns(UserWarning, match="chat: the template of model 'tiny' may write today's date"):
+    with pytest.warns(UserWarning, match="date"):
         template = ChatTemplate(loaded)
     assert list(template.encode_prompts(["Who?"])["Who?"]) == turns(loaded.tokenizer, "Who?")
     with warnings.catch_warnings():
@@ -273,9 +273,9 @@ def test_bad_options_are_named(folders, options, message, mode):
 
 
 def test_the_layout_is_for_likelihoods():
-    with pytest.raises(QabiasError, match="causal: unknown layout 'bush'; choose one of auto, tree, flat"):
+    with pytest.raises(QabiasError, match="'bush'"):
         load("nowhere", layout="bush")
-    with pytest.raises(QabiasError, match="causal: layout is for likelihoods; leave it out, or mode=generate"):
+    with pytest.raises(QabiasError, match="layout is for"):
         load("nowhere", layout="flat", mode="generate")
 
 

@@ -134,9 +134,9 @@ def test_a_run_goes_on_with_another_layout(scorer, tmp_path):
 
 
 def test_what_cannot_be_laid_out_is_refused(folders):
-    with pytest.raises(QabiasError, match=r"device_map is 'atuo'; choose one of auto, .*; did you mean 'auto'"):
+    with pytest.raises(QabiasError, match=r"'atuo'.*'auto'"):
         load_scorer("causal", "nowhere", scorer_options={"device_map": "atuo"})
-    with pytest.raises(QabiasError, match="device_map lays the model out over all devices, but the device is 'cpu'"):
+    with pytest.raises(QabiasError, match="device is 'cpu'"):
         load_scorer("causal", folders["llama"], device="cpu", scorer_options={"device_map": "auto"})
-    with pytest.raises(QabiasError, match="has no option 'device_map'"):
+    with pytest.raises(QabiasError, match="'device_map'"):
         load_scorer("nli", "nowhere", scorer_options={"device_map": "auto"})

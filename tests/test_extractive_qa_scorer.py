@@ -226,7 +226,7 @@ def test_the_released_layout_has_one_separator_and_no_token_types(kind, header):
 def test_a_tokenizer_without_special_tokens_has_no_released_layout():
     tokenizer = copy.deepcopy(make_tokenizer("wordpiece"))  # other tests have the same one
     tokenizer.cls_token = None
-    with pytest.raises(QabiasError, match="has no special tokens for layout=released; leave the option out"):
+    with pytest.raises(QabiasError, match="layout=released"):
         ExtractiveQAScorer(load("bert", tokenizer=tokenizer), layout="released")
 
 
@@ -240,7 +240,7 @@ def test_a_tokenizer_that_puts_the_context_first_is_asked_pair_by_pair(monkeypat
     loaded = load("bert", tokenizer=make_tokenizer("wordpiece", pair="[CLS] $B [SEP] $A:1 [SEP]:1"))
     monkeypatch.setattr(extractive_qa, "PAIRS_AT_ONCE", 7)
     for span in ("exact", "released"):
-        with pytest.warns(UserWarning, match="'tiny' encodes a pair of texts differently .*slower"):
+        with pytest.warns(UserWarning, match="slower"):
             scores = ExtractiveQAScorer(loaded, span=span).score(cross())
         assert_close(scores, one_at_a_time(loaded, cross(), span))
 
@@ -410,7 +410,7 @@ def test_options_are_read_from_texts_before_a_model_is_loaded():
     released = parse_options({"span": "released", "header": "newsqa", "layout": "released"})
     assert released == ("released", NEWSQA_HEADER, "released")
     assert parse_options({"header": "(CNN)"}).header == "(CNN)"
-    with pytest.raises(QabiasError, match=r"unknown span 'relaesed'; .*did you mean 'released'"):
+    with pytest.raises(QabiasError, match=r"'relaesed'"):
         load_scorer("extractive_qa", "nowhere", scorer_options={"span": "relaesed"})
-    with pytest.raises(QabiasError, match=r"unknown layout 'realeased'; .*did you mean 'released'"):
+    with pytest.raises(QabiasError, match=r"'realeased'"):
         load_scorer("extractive_qa", "nowhere", scorer_options={"layout": "realeased"})

@@ -7,9 +7,8 @@ import pytest
 import torch
 import transformers
 
-from qabias.models import fingerprint as module
-from qabias.models.fingerprint import fingerprint, weights_digest
-from qabias.models.memory import from_memory
+from qabias.models import memory as module
+from qabias.models.memory import fingerprint, from_memory, weights_digest
 
 from . import tiny_models
 from .saved_models import save

@@ -232,7 +232,7 @@ def test_nan_is_an_error(temperature):
     model = tiny_models.make_model("llama")
     torch.nn.init.constant_(model.model.norm.weight, float("nan"))
     scorer = GenerationScorer(tiny_models.load(model), temperature=temperature)
-    with pytest.raises(QabiasError, match="model 'tiny' answers with NaN; try --dtype float32"):
+    with pytest.raises(QabiasError, match="NaN"):
         scorer.generate(PROMPTS, KEYS)
 
 
@@ -257,9 +257,9 @@ def test_options_are_read_from_texts():
 def test_a_mode_is_read_before_the_options_of_its_answers():
     assert parse_mode("causal", {"layout": "flat"}) is None
     assert parse_mode("causal", {"mode": "generate", "samples": "1"}) == Writing()
-    with pytest.raises(QabiasError, match="causal: mode is 'talk'; give likelihood or generate"):
+    with pytest.raises(QabiasError, match="'talk'"):
         parse_mode("causal", {"mode": "talk"})
-    with pytest.raises(QabiasError, match="seq2seq: samples is for written answers; add --option mode=generate"):
+    with pytest.raises(QabiasError, match="samples"):
         parse_mode("seq2seq", {"samples": "5"})
 
 

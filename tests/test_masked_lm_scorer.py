@@ -121,7 +121,7 @@ def test_pronouns_need_clusters():
     scorer = MaskedLMScorer(load("bert", "AutoModelForMaskedLM"), pronouns=PRONOUNS)
     with pytest.raises(QabiasError, match="pronouns need the clusters"):
         scorer.score(replace(cross(), clusters=()))
-    with pytest.raises(QabiasError, match="pronoun 'zhezhe' is not a single token of model 'tiny'"):
+    with pytest.raises(QabiasError, match="'zhezhe'"):
         MaskedLMScorer(load("bert", "AutoModelForMaskedLM"), pronouns={"female": "zhezhe"})
 
 
@@ -187,7 +187,7 @@ def test_a_tokenizer_that_joins_sentences_is_asked_text_by_text():
     items = replace(cross(), subjects=["Ann"], subject_of=np.zeros_like(cross().subject_of), clusters=())
     loaded = load("deberta-v2", "AutoModelForMaskedLM", tokenizer=tokenizer)
     scorer = MaskedLMScorer(loaded)
-    with pytest.warns(UserWarning, match="encodes two sentences differently .*slower"):
+    with pytest.warns(UserWarning, match="slower"):
         apart = scorer.score(items)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -267,7 +267,7 @@ def test_another_mask_in_a_text_is_an_error():
     tokenizer = make_tokenizer("bytes", mask="<mask>")
     loaded = load("roberta", "AutoModelForMaskedLM", tokenizer=tokenizer)
     items = replace(cross(), texts=["[MASK] was <mask>.", *SENTENCES[1:]])
-    with pytest.raises(QabiasError, match=r"text '\[MASK\] was <mask>.': .* does not make one mask of it"):
+    with pytest.raises(QabiasError, match=r"\[MASK\] was <mask>"):
         MaskedLMScorer(loaded).score(items)
     items = replace(cross(), contexts=["Mary <mask>.", *CONTEXTS[1:]])
     with pytest.raises(QabiasError, match="a context holds the mask token"):
@@ -310,5 +310,5 @@ def test_options_are_read_from_texts():
 def test_a_tokenizer_without_a_mask_is_refused():
     tokenizer = make_tokenizer("wordpiece", pair="[CLS] $A [SEP] $B [SEP]")
     tokenizer.mask_token = None
-    with pytest.raises(QabiasError, match="tokenizer of model 'tiny' has no mask token"):
+    with pytest.raises(QabiasError, match="no mask token"):
         MaskedLMScorer(load("bert", "AutoModelForMaskedLM", tokenizer=tokenizer))

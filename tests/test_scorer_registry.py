@@ -117,7 +117,7 @@ def test_descriptions_are_read_without_the_libraries_of_models():
 
 
 def test_an_unknown_scorer_is_answered_with_the_known_and_the_likely_one():
-    with pytest.raises(QabiasError, match=r"unknown scorer 'casual'; choose one of .*causal.* did you mean 'causal'\?"):
+    with pytest.raises(QabiasError, match=r"'casual'.*'causal'"):
         load_scorer("casual", "smollm2")
 
 
@@ -128,7 +128,7 @@ def test_options_are_checked_without_a_model():
     assert check_options(load_kind("masked_lm"), {"topk": "10"}).topk == 10
     with pytest.raises(QabiasError, match="topk is 'nonsense'"):
         check_options(load_kind("masked_lm"), {"topk": "nonsense"})
-    with pytest.raises(QabiasError, match=r"causal has no option 'layuot'; it has chat, .*did you mean 'layout'\?"):
+    with pytest.raises(QabiasError, match=r"'layuot'.*'layout'"):
         check_options(load_kind("causal"), {"layuot": "tree"})
 
 
@@ -145,7 +145,7 @@ def test_options_are_checked_without_a_model():
     ],
 )
 def test_an_option_whose_beginning_alone_is_fixed_is_offered_too(scorer, option, meant):
-    with pytest.raises(QabiasError, match=rf"has no option '{option}'; it has .*; did you mean '{meant}'\?$"):
+    with pytest.raises(QabiasError, match=rf"'{option}'.*'{meant}'\?$"):
         check_options(load_kind(scorer), {option: "5"})
 
 
@@ -190,9 +190,7 @@ def test_a_rule_fits_what_a_scorer_gives():
             if norm in known:
                 check_rule(scorer, norm)
             else:
-                with pytest.raises(
-                    QabiasError, match=f"norm '{norm}' does not fit the scorer {scorer.name}; choose none"
-                ):
+                with pytest.raises(QabiasError, match=f"norm '{norm}'"):
                     check_rule(scorer, norm)
 
 
@@ -246,7 +244,7 @@ def test_an_installed_scorer_that_cannot_be_imported_is_named(install, monkeypat
     entry = importlib.metadata.EntryPoint("broken", "no_such_module:KIND", GROUP)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **by: [entry])
     kinds.cache_clear()
-    with pytest.raises(QabiasError, match=r"the scorer broken \(no_such_module:KIND\) cannot be imported"):
+    with pytest.raises(QabiasError, match=r"no_such_module:KIND"):
         kinds()
 
 

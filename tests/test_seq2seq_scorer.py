@@ -231,7 +231,7 @@ def test_batches_of_the_decoder_shrink_when_memory_runs_out(t5, caplog, monkeypa
 
 def test_a_model_without_a_decoder_is_named():
     causal = models.LoadedModel(make_model("llama"), make_causal_tokenizer(), "tiny", "local", "cpu", "float32")
-    with pytest.raises(QabiasError, match="model 'tiny', a LlamaForCausalLM, does not tell what its decoder reads"):
+    with pytest.raises(QabiasError, match="LlamaForCausalLM"):
         Seq2SeqScorer(causal)
 
 
@@ -267,13 +267,13 @@ def test_the_old_name_of_t5_is_known(tmp_path):
     ],
 )
 def test_models_of_another_kind_are_refused(config, found, tmp_path):
-    with pytest.raises(QabiasError, match=f"is {found}, not a text-to-text model .*choose the scorer made for it"):
+    with pytest.raises(QabiasError, match=f"is {found}"):
         models.load_model(models.SEQ2SEQ, save_config(tmp_path, **config))
 
 
 def test_the_causal_loader_refuses_text_to_text_models(tmp_path):
     load_tiny("t5").model.save_pretrained(tmp_path)
-    with pytest.raises(QabiasError, match="is a T5ForConditionalGeneration, not a causal language model"):
+    with pytest.raises(QabiasError, match="T5ForConditionalGeneration"):
         models.load_model(models.CAUSAL, str(tmp_path))
 
 

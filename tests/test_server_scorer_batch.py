@@ -251,11 +251,11 @@ def test_a_batch_is_not_shared_out(serve, tmp_path, monkeypatch, what):
     begun = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     batched = arguments(600, batch={"write": "write", "read": f"read={out}"}[what])
     for folder in ("run", "other"):
-        with pytest.raises(QabiasError, match=r"by one process for the whole run, .* leave out --shard"):
+        with pytest.raises(QabiasError, match=r"--shard"):
             run(batched, tmp_path / folder, Machine(shard=(1, 2)))
         with monkeypatch.context() as launched:
             launched.setattr(measuring, "launched_processes", lambda: Launched(rank=0, count=2))
-            with pytest.raises(QabiasError, match="leave out --shard and the launcher"):
+            with pytest.raises(QabiasError, match="launcher"):
                 run(batched, tmp_path / folder)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == begun
     assert not (tmp_path / "other").exists()

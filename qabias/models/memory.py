@@ -1,20 +1,48 @@
-"""A model that is in memory already: looked at as one that was loaded by name is, and left as it was found."""
+"""A model that is in memory already: taken as one that is loaded by name, left as it was, and known by a fingerprint.
+
+The fingerprint is of everything that decides its answers, as a few hexadecimal digits.
+"""
 
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from qabias.errors import QabiasError
-from qabias.models.fingerprint import fingerprint, hooks
 from qabias.models.loading import DTYPES, LoadedModel, ModelKind, input_device
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+_DIGITS = 8
+# Values that are summed at once, so that a copy of them as 64-bit integers is small.
+_CHUNK = 2**18
+# Odd numbers with bits in all places (the golden ratio, and the finaliser of MurmurHash3), less than 2**63.
+_SPREAD, _MIX = 0x1E3779B97F4A7C15, 0x7F51AFD7ED558CCD
+
+# What a configuration says that decides no answer: saving, loading and training change it. The precision of the weights
+# is that of the weights themselves. Names with a leading underscore are notes of transformers to itself.
+_UNSAID = {
+    "architectures",
+    "dtype",
+    "gradient_checkpointing",
+    "output_attentions",
+    "output_hidden_states",
+    "problem_type",
+    "return_dict",
+    "torch_dtype",
+    "transformers_version",
+    "use_cache",
+}
+# Hooks of these packages observe, or move values between devices.
+_HARMLESS = ("accelerate", "torch", "transformers")
 
 
 def from_memory(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, name: str | None) -> LoadedModel:
@@ -105,3 +133,103 @@ def evaluating(network: torch.nn.Module) -> Iterator[None]:
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+def fingerprint(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> str:
+    """Eight hexadecimal digits of what decides the answers of a model."""
+    parts = {
+        "weights": weights_digest(network),
+        "config": _said(network.config.to_dict()),
+        "generation": _said(network.generation_config.to_dict()) if getattr(network, "generation_config", None) else {},
+        "tokenizer": _tokenizer_parts(tokenizer),
+        "hooks": hooks(network),
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:_DIGITS]
+
+
+def weights_digest(network: torch.nn.Module) -> str:
+    """A SHA-256 of all weights and saved buffers: of names, shapes, precisions, and sums over all bits."""
+    import torch
+
+    digest = hashlib.sha256()
+    places: dict[torch.device, torch.Tensor] = {}
+    for name, weight in network.state_dict().items():
+        if not isinstance(weight, torch.Tensor):
+            continue
+        if weight.is_meta:
+            raise QabiasError(
+                f"weight {name} of the model is put aside on the CPU or a disk, so that it cannot be told which "
+                'weights are asked; name the model instead, with option={"device_map": "auto"}'
+            )
+        if weight.device not in places:
+            places[weight.device] = _weights_of_places(weight.device)
+        digest.update(f"{name} {tuple(weight.shape)} {weight.dtype} {_sums(weight, places[weight.device])}\n".encode())
+    return digest.hexdigest()
+
+
+def _weights_of_places(device: torch.device) -> torch.Tensor:
+    """An odd number for each place of a chunk, shape (_CHUNK,), int64; they follow no pattern that changes could."""
+    import torch
+
+    numbers = torch.arange(1, _CHUNK + 1, dtype=torch.int64, device=device) * _SPREAD
+    return ((numbers ^ (numbers >> 29)) * _MIX) | 1
+
+
+def _sums(weight: torch.Tensor, of_places: torch.Tensor) -> list[list[int]]:
+    """For every chunk of a tensor the sum of its values as integers, and that of their products with their places'."""
+    import torch
+
+    integers = {1: torch.uint8, 2: torch.int16, 4: torch.int32}.get(weight.element_size(), torch.int64)
+    flat = weight.detach().contiguous().reshape(-1).view(integers)
+    sums = []
+    for chunk in flat.split(_CHUNK):
+        values = chunk.to(torch.int64)
+        sums.append(torch.stack((values.sum(), (values * of_places[: len(values)]).sum())))
+    # One transfer for a tensor.
+    return torch.stack(sums).tolist() if len(flat) else []
+
+
+def _said(content: Any) -> Any:
+    """A configuration without what decides no answer, also of its parts."""
+    if isinstance(content, Mapping):
+        names = {str(name): value for name, value in content.items()}
+        return {name: _said(value) for name, value in names.items() if name not in _UNSAID and name[:1] != "_"}
+    if isinstance(content, list | tuple):
+        return [_said(value) for value in content]
+    return content
+
+
+def _tokenizer_parts(tokenizer: Any) -> dict[str, Any]:
+    """Return how a tokenizer cuts texts, which tokens are special, and how it puts a chat."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        rules = {"vocabulary": tokenizer.get_vocab()}
+    else:
+        rules = json.loads(backend.to_str())
+        for state in ("padding", "truncation"):  # of its last call
+            rules.pop(state, None)
+    return {
+        "rules": rules,
+        "special": getattr(tokenizer, "special_tokens_map", {}),
+        "template": getattr(tokenizer, "chat_template", None),
+    }
+
+
+def hooks(network: torch.nn.Module) -> list[str]:
+    """The forward hooks of a model that may change its answers, by module and name; those of libraries are left out."""
+    return [
+        f"{place or 'model'}: {_name_of(hook)}"
+        for place, module in network.named_modules()
+        for hook in _hooks_of(module)
+        if getattr(hook, "__module__", "").partition(".")[0] not in _HARMLESS
+    ]
+
+
+def _hooks_of(module: torch.nn.Module) -> Iterator[Any]:
+    yield from module._forward_pre_hooks.values()
+    yield from module._forward_hooks.values()
+
+
+def _name_of(hook: Any) -> str:
+    """The name of a hook as it is written, which tells one from another, unlike its address."""
+    return str(getattr(hook, "__qualname__", type(hook).__qualname__))
