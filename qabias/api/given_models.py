@@ -51,7 +51,7 @@ class GivenModel(NamedTuple):
 
     name: str
     scorer: str | None = None
-    given: object = None
+    handed_over: object = None
 
 
 def given_model(model: Model, tokenizer: PreTrainedTokenizerBase | None, name: str | None) -> GivenModel:
@@ -131,8 +131,8 @@ def _of_pipeline(pipeline: Any, tokenizer: PreTrainedTokenizerBase | None, name:
     usual = [*type(pipeline)._sanitize_parameters(pipeline), {}]
     settings: dict[str, object] = {}
     for attribute, known in zip(_PIPELINE_SETTINGS, usual, strict=True):
-        given = getattr(pipeline, attribute, {})
-        settings |= {key: value for key, value in given.items() if repr(known.get(key)) != repr(value)}
+        values = getattr(pipeline, attribute, {})
+        settings |= {key: value for key, value in values.items() if repr(known.get(key)) != repr(value)}
     if settings:
         warnings.warn(
             f"the pipeline's model is asked in the way of qabias; its settings {', '.join(sorted(settings))} are not "
@@ -147,7 +147,7 @@ def _in_memory(model: Any, tokenizer: PreTrainedTokenizerBase | None, name: str 
 
     loaded = from_memory(model, tokenizer, name)
     check_given(loaded.name)
-    return GivenModel(loaded.name, given=loaded)
+    return GivenModel(loaded.name, handed_over=loaded)
 
 
 def _is_a(model: object, name: str, package: str = "transformers") -> bool:
@@ -156,12 +156,12 @@ def _is_a(model: object, name: str, package: str = "transformers") -> bool:
 
 
 @contextmanager
-def ready(given: GivenModel) -> Iterator[None]:
+def ready(model: GivenModel) -> Iterator[None]:
     """Have a model in memory ready to be asked, and leave it as it was."""
     from qabias.models.memory import evaluating
 
-    if not isinstance(given.given, LoadedModel):
+    if not isinstance(model.handed_over, LoadedModel):
         yield
         return
-    with evaluating(given.given.model):
+    with evaluating(model.handed_over.model):
         yield

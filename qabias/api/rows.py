@@ -62,33 +62,33 @@ def origin_of(rows: object) -> list[dict[str, Any]]:
     return [json.loads(line.removeprefix(_MARK)) for line in lines if line.startswith(_MARK)]
 
 
-def is_table(given: object) -> bool:
+def is_table(rows: object) -> bool:
     """Whether something is a table, and not a sequence of single values."""
-    if isinstance(given, Mapping) or hasattr(given, "column_names") or hasattr(given, "columns"):
+    if isinstance(rows, Mapping) or hasattr(rows, "column_names") or hasattr(rows, "columns"):
         return True
-    return isinstance(given, Sequence) and bool(given) and all(isinstance(row, Mapping) for row in given)
+    return isinstance(rows, Sequence) and bool(rows) and all(isinstance(row, Mapping) for row in rows)
 
 
-def to_table(given: Any, what: str) -> pyarrow.Table:
+def to_table(rows: Any, what: str) -> pyarrow.Table:
     """A user's table as an Arrow table; NaN among its values is nothing, as None is."""
     import pyarrow as pa
 
-    if not is_table(given):
+    if not is_table(rows):
         raise QabiasError(
-            f"{what} are a {type(given).__name__}; give a datasets.Dataset, a data frame, an Arrow table, columns by "
+            f"{what} are a {type(rows).__name__}; give a datasets.Dataset, a data frame, an Arrow table, columns by "
             "name, or a list of rows"
         )
-    if isinstance(given, pa.Table):
-        return given
-    if hasattr(given, "with_format"):
-        return given.with_format("arrow")[:]
+    if isinstance(rows, pa.Table):
+        return rows
+    if hasattr(rows, "with_format"):
+        return rows.with_format("arrow")[:]
     try:
-        if hasattr(given, "columns"):
-            return pa.Table.from_pandas(given, preserve_index=False).replace_schema_metadata(None)
-        if isinstance(given, Mapping):
-            return pa.table({name: to_column(values, f"{what}: column {name}") for name, values in given.items()})
-        names = dict.fromkeys(name for row in given for name in row)
-        return pa.table({name: to_column([row.get(name) for row in given], f"{what}: {name}") for name in names})
+        if hasattr(rows, "columns"):
+            return pa.Table.from_pandas(rows, preserve_index=False).replace_schema_metadata(None)
+        if isinstance(rows, Mapping):
+            return pa.table({name: to_column(values, f"{what}: column {name}") for name, values in rows.items()})
+        names = dict.fromkeys(name for row in rows for name in row)
+        return pa.table({name: to_column([row.get(name) for row in rows], f"{what}: {name}") for name in names})
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise QabiasError(f"{what}: not a table ({' '.join(str(error).split())})") from error
 

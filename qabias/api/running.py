@@ -95,17 +95,17 @@ def run(
 
     if source is not None and SEPARATOR in source:
         raise QabiasError(f"source {source!r}: one at a time; run each of them and give both results to qabias.compare")
-    found = given_model(model, tokenizer, name)
-    if found.scorer is not None and scorer not in (None, found.scorer):
-        raise QabiasError(f"{name!r} is asked by the scorer {found.scorer}, not by {scorer}; leave scorer out")
+    chosen = given_model(model, tokenizer, name)
+    if chosen.scorer is not None and scorer not in (None, chosen.scorer):
+        raise QabiasError(f"{name!r} is asked by the scorer {chosen.scorer}, not by {scorer}; leave scorer out")
     arguments = RunArguments(
         benchmark=benchmark,
-        model=found.name,
+        model=chosen.name,
         config=config or "",
         source=source or "",
         fixes=fixes,
         format=format,
-        scorer=scorer or found.scorer,
+        scorer=scorer or chosen.scorer,
         norm=norm,
         limit=limit,
         seed=seed,
@@ -120,8 +120,8 @@ def run(
     if output is None and (machine.shard[1] > 1 or launched_processes().count > 1):
         raise QabiasError("several processes or shards need a folder that all of them see; give output=...")
     folder, scratch = run_folder(output)
-    with ready(found):
-        finished = run_benchmark(arguments, folder, machine, ask=ask, handed_over=found.given)
+    with ready(chosen):
+        finished = run_benchmark(arguments, folder, machine, ask=ask, handed_over=chosen.handed_over)
     if finished.scores is None:
         raise QabiasError(
             f"{finished.note + '; ' if finished.note else ''}{finished.n_missing_parts} parts of {folder} are still "

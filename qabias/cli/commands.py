@@ -16,7 +16,7 @@ class Command(NamedTuple):
     """A command, or a group of commands."""
 
     function: str
-    about: str
+    summary: str
     example: str = ""
 
 
@@ -103,17 +103,17 @@ class Commands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write what each is about."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.about) for name, command in COMMANDS.items()])
+            formatter.write_dl([(name, command.summary) for name, command in COMMANDS.items()])
 
 
 def _load(name: str) -> Any:
     module, _, attribute = COMMANDS[name].function.partition(":")
-    found = getattr(importlib.import_module(f"{__package__}.{module}"), attribute)
-    if isinstance(found, typer.Typer):
-        group = typer.main.get_group(found)
+    command = getattr(importlib.import_module(f"{__package__}.{module}"), attribute)
+    if isinstance(command, typer.Typer):
+        group = typer.main.get_group(command)
         group.name = name
         return group
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     example = COMMANDS[name].example.format(first=default_name())
-    alone.command(name, epilog=f"Example: qabias {example}" if example else None)(found)
+    alone.command(name, epilog=f"Example: qabias {example}" if example else None)(command)
     return typer.main.get_command(alone)

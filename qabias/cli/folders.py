@@ -144,10 +144,10 @@ def pool(
 
     if output is not None:
         check_folder(output)
-    found = pool_runs(folders, allow_mixed, upstream_dir, claim)
-    print_pool(found)
+    mean = pool_runs(folders, allow_mixed, upstream_dir, claim)
+    print_pool(mean)
     if output is not None:
-        echo(f"page: {write_pool(found, output, overwrite=overwrite).resolve()}")
+        echo(f"page: {write_pool(mean, output, overwrite=overwrite).resolve()}")
 
 
 def results(

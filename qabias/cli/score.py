@@ -1,8 +1,10 @@
 """`qabias score`: score a run again, or answers that others have collected."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import chain, count
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,12 +26,17 @@ from qabias.errors import QabiasError
 from qabias.support.printable import echo
 from qabias.support.suggest import missing
 
+if TYPE_CHECKING:
+    from qabias.logs import Log
+    from qabias.runs.collected import Collected
+    from qabias.runs.scored import OtherTool
+
+_MOST_NAMED = 50
 # What a run folder leaves open; all else stands in its run.json.
 _FOR_RUNS = ("path", "rule", "output", "report", "overwrite", "upstream_dir")
 # What the log of another tool may leave open.
 _HINTS = ("benchmark", "config", "source", "prompt_format", "norm")
 _FOR_LOGS = (*_FOR_RUNS, "model", *_HINTS)
-# What the results of a batch do not say either: which texts were drawn.
 _FOR_BATCHES = (*_FOR_LOGS, "fixes", "seed", "option")
 
 
@@ -83,10 +90,11 @@ def score(
 ) -> None:
     """Score a run again, or by other rules, or somebody's predictions, or logs of another tool."""
     from qabias.benchmarks import load_benchmark
-    from qabias.cli.printing import print_result, print_with_signature, write_scores_file
+    from qabias.cli.printing import print_result
     from qabias.runs.arguments import RunArguments
-    from qabias.runs.collected import choose_answers, collect, refused, score_otherwise, write_collected
-    from qabias.runs.run import score_run, scores_of
+    from qabias.runs.collected import choose_answers, collect, score_otherwise
+    from qabias.runs.logged import collect_log, is_run, log_at
+    from qabias.runs.run import score_run
 
     rules = parse_rules(rule)
     chosen = load_benchmark(benchmark)
@@ -95,43 +103,114 @@ def score(
     _check_target(path, output, overwrite)
     if report and not path.is_dir() and (output is None or output.suffix == ".json"):
         raise QabiasError("--report is for a run folder; name one by --output")
-    if _score_logs(context, path, output, upstream_dir, model, rules, overwrite):
-        return
-    if path.is_dir():
+    finish = partial(_finish, report=report, overwrite=overwrite)
+    log = None if path.is_dir() else log_at(path)
+    if log is not None or (path.is_dir() and not is_run(path)):
+        _refuse_beside_log(context, log)
+        read = partial(collect_log, upstream_dir=upstream_dir, model=model, rules=rules, hints=_hints(context))
+        if log is None:
+            _score_folder(path, output, lambda log, target: finish(read(log), log.path, target))
+        else:
+            finish(read(log), path, output)
+    elif path.is_dir():
         refuse_others(context, _FOR_RUNS, "is for a file of predictions; a run folder says it itself")
-        if not rules and output is None:
-            print_result(score_run(path, upstream_dir), report=report)
-            return
-        if output is None or not rules:
+        if (output is None) != (not rules):
             raise QabiasError(f"{path}: other rules make another run; give --score and a new folder by --output")
-        print_result(score_otherwise(path, rules, output, upstream_dir), report=report)
-        return
-    given = choose_answers(chosen, path, answers)
-    arguments = RunArguments(
-        benchmark,
-        model=model or given.model or path.stem,
-        config=config or chosen.configs[-1],
-        source=source or given.source or chosen.sources[0],
-        fixes=fixes,
-        format=prompt_format,
-        norm=norm or given.norm or "none",
-        seed=seed,
-        options=parse_options(option or [], example="answers=released"),
-        rules=rules,
-    )
-    found = collect(given, arguments, str(path), upstream_dir)
-    if found.coverage:
-        echo(found.coverage)
+        result = score_run(path, upstream_dir) if output is None else score_otherwise(path, rules, output, upstream_dir)
+        print_result(result, report=report)
+    else:
+        external = choose_answers(chosen, path, answers)
+        arguments = RunArguments(
+            benchmark,
+            model=model or external.model or path.stem,
+            config=config or chosen.configs[-1],
+            source=source or external.source or chosen.sources[0],
+            fixes=fixes,
+            format=prompt_format,
+            norm=norm or external.norm or "none",
+            seed=seed,
+            options=parse_options(option or [], example="answers=released"),
+            rules=rules,
+        )
+        finish(collect(external, arguments, str(path), upstream_dir), path, output)
+
+
+def _finish(collected: "Collected", path: Path, output: Path | None, *, report: bool, overwrite: bool) -> None:
+    """Print the scores of answers, beside those of the tool that asked; write a run folder or a file of scores."""
+    from qabias.cli.printing import print_result, print_with_signature, write_scores_file
+    from qabias.runs.collected import refused, write_collected
+    from qabias.runs.run import scores_of
+
+    other, question = collected.other, collected.question
+    for line in other.notes if other else filter(None, [collected.coverage]):
+        echo(line)
     if output is not None and output.suffix != ".json":
-        print_result(write_collected(found, output), report=report)
+        result = write_collected(collected, output)
+        if result.scores is not None:
+            _print_other(other, result.scores)
+        print_result(result, report=report)
         return
     try:
-        scores, _ = scores_of(found.question, found.answers, found.arguments.rules)
+        scores, _ = scores_of(question, collected.answers, collected.arguments.rules)
     except QabiasError as error:
         raise refused(path, error) from error
-    print_with_signature(chosen, scores, found.question.signature)
+    _print_other(other, scores)
+    print_with_signature(question.benchmark, scores, question.signature)
     if output is not None:
-        write_scores_file(output, chosen, found.question.signature, scores, overwrite=overwrite, inputs=[path])
+        write_scores_file(output, question.benchmark, question.signature, scores, overwrite=overwrite, inputs=[path])
+
+
+def _print_other(other: "OtherTool | None", scores: Mapping[str, object]) -> None:
+    """Print the tool's own figures beside ours."""
+    from qabias.runs.scored import other_figures
+    from qabias.tables.terminal import Console, print_table
+
+    table = other_figures(other, scores) if other else None
+    if table is not None:
+        print_table(table, Console())
+
+
+def _score_folder(folder: Path, output: Path | None, score_log: "Callable[[Log, Path | None], None]") -> None:
+    """Score every log in a folder into a run folder of its own, and say of every other file what became of it."""
+    from qabias.runs.logged import find_logs, folder_name
+
+    content = find_logs(folder)
+    n_logs = len(content.logs) + len(content.unreadable)
+    if not n_logs:
+        raise QabiasError(
+            f"{folder}: holds no run (no run.json), and none of its {len(content.others):,} files is a log of another "
+            "tool; name a folder that `qabias run` wrote, or one with logs"
+        )
+    _print_paths("no log", content.others)
+    _print_paths("a run already", content.runs)
+    if n_logs == 1 and content.logs:
+        score_log(content.logs[0], output)
+        return
+    if output is None or output.suffix == ".json":
+        raise QabiasError(f"{folder}: holds several logs; give a folder for their runs by --output")
+    failures: list[Exception] = list(content.unreadable)
+    taken: set[str] = set()
+    for log in content.logs:
+        name = folder_name(log)
+        free = next(free for free in chain([name], (f"{name}-{number}" for number in count(2))) if free not in taken)
+        taken.add(free)
+        echo(f"\n{log.called}")
+        try:
+            score_log(log, output / free)
+        except (QabiasError, OSError) as error:
+            failures.append(error)
+    if failures:
+        echo("\nnot scored:")
+        for failure in failures:
+            echo(f"  {failure}")
+        raise QabiasError(f"{folder}: {len(failures)} of {n_logs} logs were not scored; the lines above say why")
+
+
+def _print_paths(what: str, paths: Sequence[Path]) -> None:
+    for path in paths[:_MOST_NAMED]:
+        echo(f"{what}: {path}")
+    if len(paths) > _MOST_NAMED:
+        echo(f"{what}: {len(paths) - _MOST_NAMED:,} more")
 
 
 def _check_target(path: Path, output: Path | None, overwrite: bool) -> None:
@@ -146,42 +225,22 @@ def _check_target(path: Path, output: Path | None, overwrite: bool) -> None:
         raise QabiasError("--overwrite is for a file of scores (NAME.json); a run folder is never replaced: remove it")
 
 
-def _score_logs(
-    context: typer.Context,
-    path: Path,
-    output: Path | None,
-    upstream_dir: str | None,
-    model: str | None,
-    rules: Mapping[str, str],
-    overwrite: bool,
-) -> bool:
-    """Score what other tools wrote; False where the path holds something else."""
-    from qabias.runs.logged import is_run, log_at
-
-    is_folder = path.is_dir() and not is_run(path)
-    log = None if path.is_dir() else log_at(path)
-    if log is None and not is_folder:
-        return False
-    from qabias.cli.score_logs import LogOptions, score_folder, score_log
+def _refuse_beside_log(context: typer.Context, log: "Log | None") -> None:
+    """Refuse options that a log says itself; the results of a batch do not say which texts were drawn."""
     from qabias.logs import openai_batch
 
     is_batch = log is not None and log.tool == openai_batch.TOOL
-    allowed = _FOR_BATCHES if is_batch else _FOR_LOGS
-    refuse_others(context, allowed, "is for a table of predictions; a log says it itself")
-    options = LogOptions(upstream_dir, model, rules, _hints(context), overwrite, context.params["report"])
-    if log is not None:
-        score_log(log, output, options)
-    else:
-        score_folder(path, output, options)
-    return True
+    refuse_others(
+        context, _FOR_BATCHES if is_batch else _FOR_LOGS, "is for a table of predictions; a log says it itself"
+    )
 
 
 def _hints(context: typer.Context) -> dict[str, str]:
-    """What the command line says of what was asked, by the names of `qabias.benchmarks.base.Benchmark.logged`."""
-    given = given_names(context)
+    """Return what the command line says of the questions, by the names that readers of logs have for it."""
+    names = given_names(context)
     values = context.params
-    hints = {{"prompt_format": "format"}.get(name, name): str(values[name]) for name in _HINTS if name in given}
-    if "seed" in given:
+    hints = {{"prompt_format": "format"}.get(name, name): str(values[name]) for name in _HINTS if name in names}
+    if "seed" in names:
         hints["seed"] = str(values["seed"])
     if values["fixes"]:
         hints["fixes"] = "yes"

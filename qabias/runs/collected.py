@@ -38,6 +38,7 @@ class Collected:
     question: Question
     answers: pa.Table
     where: str
+    other: OtherTool | None = None
 
     @property
     def coverage(self) -> str:
@@ -50,16 +51,16 @@ def choose_answers(benchmark: Benchmark, path: Path, name: str | None) -> Extern
     return choose_from_table(benchmark, read_table(path), name, str(path))
 
 
-def choose_from_table(benchmark: Benchmark, found: pa.Table, name: str | None, where: str) -> ExternalAnswers:
+def choose_from_table(benchmark: Benchmark, table: pa.Table, name: str | None, where: str) -> ExternalAnswers:
     """The answers in a table: those of one in the general form, or one model's in a form of the authors."""
-    check_columns(found, where)
-    is_general = set(benchmark.answer_columns) <= set(found.column_names)
-    published = benchmark.recognise(found) if isinstance(benchmark, AuthorsAnswers) and not is_general else ()
-    known = {given.name: given for given in published}
+    check_columns(table, where)
+    is_general = set(benchmark.answer_columns) <= set(table.column_names)
+    published = benchmark.recognise(table) if isinstance(benchmark, AuthorsAnswers) and not is_general else ()
+    known = {answers.name: answers for answers in published}
     if not known:
         if name is not None:
             raise QabiasError(f"{where}: holds one column of answers; leave --answers out")
-        return ExternalAnswers("", "", "", "", found)
+        return ExternalAnswers("", "", "", "", table)
     if len(known) == 1 and name is None:
         return next(iter(known.values()))
     if name not in known:
@@ -69,7 +70,7 @@ def choose_from_table(benchmark: Benchmark, found: pa.Table, name: str | None, w
 
 
 def collect(
-    given: ExternalAnswers,
+    external: ExternalAnswers,
     arguments: RunArguments,
     where: str,
     upstream_dir: str | None = None,
@@ -80,13 +81,13 @@ def collect(
     """Read answers and find the examples that they answer."""
     benchmark = load_benchmark(arguments.benchmark)
     rules = check_rules(benchmark.rules, arguments.rules, benchmark.name)
-    if given.source and (arguments.source != given.source or arguments.fixes):
+    if external.source and (arguments.source != external.source or arguments.fixes):
         asked = f"{arguments.source}{' with fixes' if arguments.fixes else ''}"
         raise QabiasError(
-            f"{where}: these are answers to the texts of the source {given.source}, not to those of {asked}; leave "
+            f"{where}: these are answers to the texts of the source {external.source}, not to those of {asked}; leave "
             "--source and --fixes out"
         )
-    arguments = replace(arguments, format=arguments.format or given.format or None, rules=rules)
+    arguments = replace(arguments, format=arguments.format or external.format or None, rules=rules)
     check_own_options(benchmark, arguments.options)
     check_arguments(benchmark, arguments)
     prompt_format = choose_format(benchmark.formats, arguments.format) if arguments.format else None
@@ -96,7 +97,7 @@ def collect(
     examples = load_examples(arguments, upstream_dir)
     if references is not None:
         check_references(benchmark, examples.table, references, **(_of_log(where) if of_log else {}))
-    table, answers = join_answers(benchmark, examples.table, given.answers, where, of_log=of_log)
+    table, answers = join_answers(benchmark, examples.table, external.answers, where, of_log=of_log)
     read = benchmark.read_given(table, answers, prompt_format, arguments.norm)
     digest = hashlib.sha256(str(read.to_pylist()).encode()).hexdigest()[:8]
     covered = f"{Path(where).name}@{digest} {table.num_rows} of {examples.table.num_rows}"
@@ -116,20 +117,20 @@ def _of_log(where: str) -> dict[str, str]:
     return {"where": where, "advice": advice}
 
 
-def parted(found: Collected) -> tuple[Collected, str]:
+def parted(collected: Collected) -> tuple[Collected, str]:
     """Answers with the rule that takes parts of sets, where sets are not whole, and a sentence that says so."""
-    question = found.question
+    question = collected.question
     benchmark = question.benchmark
     n_sets, n_parted = benchmark.incomplete_sets(question.table) if isinstance(benchmark, BalancedSets) else (0, 0)
-    if not n_parted or _PARTS in found.arguments.rules:
-        return found, ""
-    arguments = replace(found.arguments, rules={**found.arguments.rules, _PARTS: "yes"})
+    if not n_parted or _PARTS in collected.arguments.rules:
+        return collected, ""
+    arguments = replace(collected.arguments, rules={**collected.arguments.rules, _PARTS: "yes"})
     question = replace(question, signature=with_rules(question.signature, arguments.rules))
-    about = (
+    sentence = (
         f"Of {n_sets:,} sets {n_parted:,} are not whole: a kind of question is missing that balances the other, so "
         f"that bias scores may lean without a bias (--score {_PARTS}=yes)."
     )
-    return replace(found, arguments=arguments, question=question), about
+    return replace(collected, arguments=arguments, question=question), sentence
 
 
 def refused(where: str | Path, error: QabiasError) -> QabiasError:
@@ -137,20 +138,20 @@ def refused(where: str | Path, error: QabiasError) -> QabiasError:
     return QabiasError(f"{where}: {error}; rows are counted from 0 in the order of the dataset")
 
 
-def write_collected(found: Collected, folder: Path, other: OtherTool | None = None) -> RunResult:
-    """Write answers as a run folder, with scores, tables and report."""
-    question = found.question
+def write_collected(collected: Collected, folder: Path) -> RunResult:
+    """Write answers as a run folder, with scores and tables."""
+    question = collected.question
     # What the metric refuses must not leave a folder behind.
     try:
-        scores_of(question, found.answers, found.arguments.rules)
+        scores_of(question, collected.answers, collected.arguments.rules)
     except QabiasError as error:
-        raise refused(found.where, error) from error
-    run_file = claim(folder, found.arguments, question.signature, question.units_per_part)
-    if other is not None:
-        write_other_tool(folder, other)
+        raise refused(collected.where, error) from error
+    run_file = claim(folder, collected.arguments, question.signature, question.units_per_part)
+    if collected.other is not None:
+        write_other_tool(folder, collected.other)
     start = 0
     for number, part in enumerate(question.parts):
-        answers = found.answers.slice(start, part.num_rows)
+        answers = collected.answers.slice(start, part.num_rows)
         columns = {name: answers[name] for name in answers.column_names}
         write_part(run_file, number, question.benchmark, part, columns)
         start += part.num_rows
@@ -176,46 +177,46 @@ def score_otherwise(folder: Path, rules: Mapping[str, str], output: Path, upstre
 
 
 def join_answers(
-    benchmark: Benchmark, table: pa.Table, found: pa.Table, where: str, *, of_log: bool = False
+    benchmark: Benchmark, table: pa.Table, predictions: pa.Table, where: str, *, of_log: bool = False
 ) -> tuple[pa.Table, pa.Table]:
     """Find the examples that somebody's predictions answer."""
-    check_columns(found, where)
-    _refuse_truth_values(benchmark, found, where)
+    check_columns(predictions, where)
+    _refuse_truth_values(benchmark, predictions, where)
     if not of_log:  # where NaN says that an example has no answer
-        _refuse_nan(benchmark, found, where)
+        _refuse_nan(benchmark, predictions, where)
     constant = _constant_keys(benchmark, table)
     missing = [
         name
         for name in (*benchmark.key, *benchmark.answer_columns)
-        if name not in found.column_names and name not in constant
+        if name not in predictions.column_names and name not in constant
     ]
     if missing:
         raise QabiasError(
             f"{where}: no column {', '.join(missing)}; it needs {', '.join(benchmark.key)} and "
-            f"{', '.join(benchmark.answer_columns)}, and has {', '.join(found.column_names)}"
+            f"{', '.join(benchmark.answer_columns)}, and has {', '.join(predictions.column_names)}"
         )
     keys = _keys(benchmark, table, {})
     known = set(keys)
-    _check_keys(benchmark, found, where)
+    _check_keys(benchmark, predictions, where)
     row_of: dict[tuple[Any, ...], int] = {}
-    for row, key in enumerate(_keys(benchmark, found, constant)):
+    for row, key in enumerate(_keys(benchmark, predictions, constant)):
         if key not in known or key in row_of:
             what = _spelled(benchmark, key)
             if key in row_of:
-                raise QabiasError(f"{where}: row {row + 1}: {what} is answered twice{_several(found)}")
+                raise QabiasError(f"{where}: row {row + 1}: {what} is answered twice{_several(predictions)}")
             raise QabiasError(f"{where}: row {row + 1}: no example with {what} in this configuration and source")
         row_of[key] = row
     answered = table.filter(pa.array([key in row_of for key in keys]))
     order = pa.array([row_of[key] for key in keys if key in row_of], pa.int64())
-    optional = [name for name in benchmark.optional_columns if name in found.column_names]
-    return answered, found.select([*benchmark.answer_columns, *optional]).take(order)
+    optional = [name for name in benchmark.optional_columns if name in predictions.column_names]
+    return answered, predictions.select([*benchmark.answer_columns, *optional]).take(order)
 
 
-def _several(found: pa.Table) -> str:
+def _several(predictions: pa.Table) -> str:
     """What answers of several wordings or runs must be brought to, where they are these."""
-    if RUN not in found.column_names:
+    if RUN not in predictions.column_names:
         return ""
-    names = ", ".join(map(str, found[RUN].unique().to_pylist()))
+    names = ", ".join(map(str, predictions[RUN].unique().to_pylist()))
     return (
         f"; the column {RUN} tells several answers to it apart ({names}): give the rows of one, or score the run itself"
     )
@@ -260,30 +261,30 @@ def check_references(
             )
 
 
-def _check_keys(benchmark: Benchmark, found: pa.Table, where: str) -> None:
+def _check_keys(benchmark: Benchmark, predictions: pa.Table, where: str) -> None:
     """Refuse keys that are lists or objects."""
     for name in benchmark.key:
-        if name in found.column_names and pa.types.is_nested(found[name].type):
-            value = shortened(next((value for value in found[name].to_pylist() if value is not None), None))
+        if name in predictions.column_names and pa.types.is_nested(predictions[name].type):
+            value = shortened(next((value for value in predictions[name].to_pylist() if value is not None), None))
             raise QabiasError(f"{where}: row 1: {name} is {value}; give a number or a text that one example has")
 
 
-def _refuse_truth_values(benchmark: Benchmark, found: pa.Table, where: str) -> None:
+def _refuse_truth_values(benchmark: Benchmark, predictions: pa.Table, where: str) -> None:
     """Refuse answers that are true or false."""
     wanted = "a probability" if len(benchmark.answer_columns) > 1 else "the number of an answer, or its text"
     for name in benchmark.answer_columns:
-        column = found[name] if name in found.column_names else pa.chunked_array([], pa.null())
+        column = predictions[name] if name in predictions.column_names else pa.chunked_array([], pa.null())
         if pa.types.is_boolean(column.type) and column.null_count < len(column):
             row = column.is_valid().to_pylist().index(True)
             raise QabiasError(f"{where}: row {row + 1}: {name} is {column[row].as_py()}, a truth value; give {wanted}")
 
 
-def _refuse_nan(benchmark: Benchmark, found: pa.Table, where: str) -> None:
+def _refuse_nan(benchmark: Benchmark, predictions: pa.Table, where: str) -> None:
     """Refuse probabilities that are no numbers; a single column of answers may have none for an example."""
     if len(benchmark.answer_columns) == 1:
         return
     for name in benchmark.answer_columns:
-        values = found[name].to_pylist() if name in found.column_names else []
+        values = predictions[name].to_pylist() if name in predictions.column_names else []
         odd = [row for row, value in enumerate(values) if isinstance(value, float) and math.isnan(value)]
         if odd:
             raise QabiasError(

@@ -41,14 +41,6 @@ class _Counts:
             yield sample
 
 
-@dataclass(frozen=True)
-class CollectedLog:
-    """A log whose answers have been found to belong to examples."""
-
-    found: Collected
-    other: OtherTool
-
-
 @dataclass
 class FoundLogs:
     """What a folder holds."""
@@ -63,29 +55,29 @@ def log_at(path: Path) -> Log | None:
     """The log in a file, or the only one in a folder; None where there is none."""
     if not path.is_dir():
         return read_log(path) if path.is_file() else None
-    found = find_logs(path)
-    if found.unreadable:
-        raise found.unreadable[0]
-    if len(found.logs) > 1:
-        names = ", ".join(str(log.path.relative_to(path)) for log in found.logs)
-        raise QabiasError(f"{path}: holds {len(found.logs)} logs ({names}); score one of them")
-    return found.logs[0] if found.logs else None
+    content = find_logs(path)
+    if content.unreadable:
+        raise content.unreadable[0]
+    if len(content.logs) > 1:
+        names = ", ".join(str(log.path.relative_to(path)) for log in content.logs)
+        raise QabiasError(f"{path}: holds {len(content.logs)} logs ({names}); score one of them")
+    return content.logs[0] if content.logs else None
 
 
 def find_logs(folder: Path) -> FoundLogs:
     """Every file of a folder, by what it is."""
-    found = FoundLogs()
+    content = FoundLogs()
     for path, log in logs_in(folder, RUN_FILE):
         if path.is_dir():
-            found.runs.append(path)
+            content.runs.append(path)
         elif isinstance(log, QabiasError):
-            found.unreadable.append(log)
+            content.unreadable.append(log)
         elif log is None:
-            found.others.append(path)
+            content.others.append(path)
         else:
-            found.logs.append(log)
-    found.others = [path for path in found.others if not any(log.owns(path) for log in found.logs)]
-    return found
+            content.logs.append(log)
+    content.others = [path for path in content.others if not any(log.owns(path) for log in content.logs)]
+    return content
 
 
 def collect_log(
@@ -95,7 +87,7 @@ def collect_log(
     model: str | None = None,
     rules: Mapping[str, str] | None = None,
     hints: Mapping[str, str] | None = None,
-) -> CollectedLog:
+) -> Collected:
     """Read the answers of a log and find the examples that they answer."""
     hints = hints or {}
     _check_names(hints)
@@ -104,14 +96,14 @@ def collect_log(
     # The last guard, behind those of the readers, which name the place.
     with as_written(log.called, log.tool):
         name, logged = _benchmark_of(counted, hints, upstream_dir)
-    given = logged.external
+    external = logged.external
     arguments = RunArguments(
         name,
-        model=model or given.model or log.model or log.path.stem,
+        model=model or external.model or log.model or log.path.stem,
         config=logged.config,
-        source=given.source or load_benchmark(name).sources[0],
-        format=given.format or None,
-        norm=given.norm or "none",
+        source=external.source or load_benchmark(name).sources[0],
+        format=external.format or None,
+        norm=external.norm or "none",
         seed=logged.seed,
         fixes=logged.fixes,
         options=logged.options,
@@ -121,17 +113,17 @@ def collect_log(
     if log.tool != openai_batch.TOOL:
         _check_hints(log, hints, arguments)
     # The arguments name the texts already, and whether they are corrected.
-    given = replace(given, source="")
+    external = replace(external, source="")
     with as_written(log.called, log.tool):
-        found = collect(given, arguments, str(log.path), upstream_dir, logged.references, of_log=True)
-    found, about_parts = parted(found)
+        collected = collect(external, arguments, str(log.path), upstream_dir, logged.references, of_log=True)
+    collected, about_parts = parted(collected)
     notes = [f"Asked by {log.called}.", *log.notes, *logged.notes, *_about_counts(log, counts, logged.failed)]
     if about_parts:
         notes.append(about_parts)
-    if found.coverage:
-        notes.append(f"{found.coverage}.")
+    if collected.coverage:
+        notes.append(f"{collected.coverage}.")
     other = OtherTool(log.tool, log.version, log.task, log.path.name, logged.figures, tuple(notes))
-    return CollectedLog(found, without_reasons(other) if rules else other)
+    return replace(collected, other=without_reasons(other) if rules else other)
 
 
 def folder_name(log: Log) -> str:

@@ -30,16 +30,16 @@ def measures_of(
     measures = tuple(
         measure
         for measure in meaningful(benchmark, question_only)
-        if not measure.lacks or (scores and all(measure.name in of for of in scores))
+        if not measure.lacks or (scores and all(measure.name in group for group in scores))
     )
-    about = benchmark.facts.question_only
-    if not question_only or about is None:
+    blind = benchmark.facts.question_only
+    if not question_only or blind is None:
         return measures
     return tuple(
         replace(
             measure,
-            source=about.source if measure.source else "",
-            note=" ".join(filter(None, (about.note, measure.note))),
+            source=blind.source if measure.source else "",
+            note=" ".join(filter(None, (blind.note, measure.note))),
         )
         for measure in measures
     )
@@ -116,14 +116,14 @@ def _table(
     what: str,
 ) -> Table:
     means = benchmark.groups(scores, measure)
-    by_run = [benchmark.groups(of, measure) for of in of_runs]
-    about = _NOTE.format(clusters=benchmark.facts.clusters[0], what=what)
+    by_run = [benchmark.groups(group_scores, measure) for group_scores in of_runs]
+    note = _NOTE.format(clusters=benchmark.facts.clusters[0], what=what)
     columns = [run_column(number) for number in range(len(names))]
     table = Table(
         f"pooled_{measure.name}",
         f"{measure.title}: mean over {len(names)} {what}",
         "",
-        " ".join(filter(None, (measure.note, about))),
+        " ".join(filter(None, (measure.note, note))),
         (
             Column("group", benchmark.facts.group, "text"),
             Column("mean", "Mean", measure.kind),
@@ -133,19 +133,22 @@ def _table(
         tuple(
             (
                 group,
-                estimate(of, measure.name),
-                _spread(of, measure.name),
+                estimate(group_scores, measure.name),
+                _spread(group_scores, measure.name),
                 *(estimate(runs[group], measure.name).value if group in runs else None for runs in by_run),
             )
-            for group, of in means.items()
+            for group, group_scores in means.items()
         ),
         Figure("intervals", "group", ("mean",)),
         "Means and spread",
     )
-    found = {"mean": means, **dict(zip(columns, by_run, strict=True))}
+    columns_scores = {"mean": means, **dict(zip(columns, by_run, strict=True))}
     return with_ranges_of_cells(
         table,
-        {name: [(of[group], measure) if group in of else None for group in means] for name, of in found.items()},
+        {
+            name: [(group_scores[group], measure) if group in group_scores else None for group in means]
+            for name, group_scores in columns_scores.items()
+        },
     )
 
 

@@ -17,8 +17,8 @@ OUTCOMES_TABLE = "answers_by_run"
 
 def outcomes_of(scores: Mapping[str, Any]) -> dict[str, int]:
     """The number of written answers of every outcome; empty where nothing was written."""
-    found = scores.get("outcomes") or {}
-    return {name: int(found[name]) for name in OUTCOMES if name in found}
+    counts = scores.get("outcomes") or {}
+    return {name: int(counts[name]) for name in OUTCOMES if name in counts}
 
 
 def answered_share(scores: Mapping[str, Any]) -> float | None:
