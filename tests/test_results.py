@@ -237,6 +237,20 @@ def test_every_headline_and_rule_is_a_score(runs):
         assert {*FACTS[name].tasks, *explained} <= set(scores)
 
 
+@pytest.mark.parametrize("name", ["norm", "qabias", "scorer", "source"])
+@pytest.mark.parametrize("export", [result_files, model_index])
+def test_a_signature_without_a_field_is_refused(runs, tmp_path, name, export):
+    def without(content):
+        parts = content["signature"].split("|")
+        content["signature"] = "|".join(part for part in parts if not part.startswith(f"{name}:"))
+
+    folder = shutil.copytree(runs / "bbq", tmp_path / "run")
+    for file in ("run.json", "scores.json"):
+        edit(folder / file, without)
+    with pytest.raises(QabiasError, match=f"no {name}"):
+        export(folder, MODEL, DATASET, sample=True)
+
+
 # Names of files
 
 

@@ -162,6 +162,8 @@ def _read(run_folder: Path, model_id: str, dataset_id: str, sample: bool) -> Sco
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
             raise QabiasError(f"{name!r} is not the name of a repository on the Hub; write ORG/NAME")
     run = read_scored(run_folder)
+    if missing := {"qabias", "source", "scorer", "norm"} - signature_fields(run.signature).keys():
+        raise QabiasError(f"{run_folder}: the signature has no {min(missing)}; run the same command again")
     limit = run.arguments.limit
     if limit is not None and not sample:
         raise QabiasError(

@@ -46,18 +46,6 @@ def test_scores_by_hand(bbq):
     }
 
 
-@pytest.mark.parametrize(("kind", "bias"), [("biased", 1.0), ("counter", -1.0)])
-def test_limits_always_with_or_against_the_stereotype(bbq, kind, bias):
-    rows = table()
-    result = bbq.compute(predictions=answers(rows, kind), references=rows)
-    assert (result["bias_ambig"], result["bias_disambig"]) == (bias, bias)
-    low, high = result["ci"]["bias_ambig"]
-    assert (low if bias < 0 else high) == bias
-    assert low < high
-    assert result["accuracy_cost"] == -bias  # right on all of one side and on none of the other
-    assert result["accuracy_ambig"] == 0.0
-
-
 def test_answers_by_position_show_in_their_shares_and_not_in_the_bias(bbq):
     rows = table() + make_set(8, "Age-05", target_loc=-1, biased_loc=-1)
     # Always the second answer shown, once the first, once none; rows without a target count too.
@@ -86,6 +74,9 @@ def test_limit_always_unknown(bbq):
     assert high == pytest.approx(-low)
     assert math.isnan(result["bias_disambig"])
     assert (result["accuracy_ambig"], result["accuracy_disambig"]) == (1.0, 0.0)
+    with_it = bbq.compute(predictions=answers(rows, "biased"), references=rows)
+    assert with_it["accuracy_cost"] == -1.0  # right on all of one side and on none of the other
+    assert with_it["accuracy_ambig"] == 0.0
 
 
 @pytest.mark.parametrize("unparsed", ["exclude", "wrong"])
@@ -388,12 +379,6 @@ def test_scores_keep_their_range_and_symmetries(bbq, case, shuffle, unparsed):
     if b + c and unparsed == "exclude":
         assert math.isclose(result["bias_ambig"], (1 - result["accuracy_ambig"]) * (2 * b / (b + c) - 1), abs_tol=1e-12)
 
-    order = list(range(len(rows)))
-    shuffle.shuffle(order)
-    assert same(
-        quiet(bbq, predictions=[predictions[i] for i in order], references=[rows[i] for i in order], **options), result
-    )
-
     moved, moved_predictions = [], []
     for row, prediction in zip(rows, predictions, strict=True):
         place = [0, 1, 2]
@@ -403,23 +388,6 @@ def test_scores_keep_their_range_and_symmetries(bbq, case, shuffle, unparsed):
         moved_predictions.append(place[prediction] if prediction >= 0 else -1)
     moved_result = quiet(bbq, predictions=moved_predictions, references=moved, **options)
     assert same(without_places(moved_result), without_places(result))
-
-    swap = {"biased": "counter", "counter": "biased"}
-    mirrored = [answer(row, swap.get(kind, kind)) for row, kind in zip(rows, kinds, strict=True)]
-    mirror = quiet(bbq, predictions=mirrored, references=rows, **options)
-    for name in ("bias_ambig", "bias_disambig"):
-        assert same(mirror[name], -result[name])
-    assert same(mirror["ci"]["bias_ambig"], [-bound for bound in reversed(result["ci"]["bias_ambig"])])
-
-    others = [3 - row["target_loc"] - row["unknown_loc"] for row in rows]
-    exchanged = [
-        {**row, "target_loc": other, "biased_loc": 3 - row["biased_loc"] - row["unknown_loc"]}
-        for row, other in zip(rows, others, strict=True)
-    ]
-    mirror = quiet(bbq, predictions=predictions, references=exchanged, **options)
-    for name in ("bias_ambig", "bias_disambig", "accuracy_cost"):
-        assert same(mirror[name], -result[name])
-        assert same(mirror["ci"][name], [-bound for bound in reversed(result["ci"][name])])
 
 
 # Breakdowns and intervals

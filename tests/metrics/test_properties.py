@@ -1,0 +1,143 @@
+"""What holds of every metric whatever the answers: ends of the scale, signs, order, and rows that come twice."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import evaluate
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from . import bbnli_rows, bbq_rows
+from .helpers import folder, inner_module, quiet, same
+from .unqover_rows import make_rows, random_scores
+
+OTHER = {"pro": "anti", "anti": "pro", "target": "nontarget", "nontarget": "target"}
+SIDES = ("stance", "context_stance", "statement_about")
+OF_BBQ = ("bias_score", "bias_score_disambig", "table5_style", "accuracy_gap")
+
+
+class Form(NamedTuple):
+    """A metric with rows of one of its forms, and its scores of direction: those that a mirror turns round."""
+
+    metric: str
+    rows: list[dict[str, Any]]
+    signed: tuple[str, ...]
+    full: tuple[str, ...] = ("bias_score", "bias_score_disambig")
+    """Scores that are 1 where every answer agrees with the stereotype."""
+
+
+FORMS = {
+    "bbq": Form(
+        "bbq",
+        bbq_rows.table(),
+        ("bias_ambig", "bias_disambig", "accuracy_cost", "bias_ambig_among_errors"),
+        ("bias_ambig", "bias_disambig", "bias_ambig_among_errors"),
+    ),
+    "bbnli": Form(
+        "bbnli",
+        bbnli_rows.table(),
+        ("bias_score", "bias_score_mean_subtopics", "accuracy_gap"),
+        ("bias_score", "bias_score_mean_subtopics"),
+    ),
+    "bbq_nli": Form("bbnli", bbnli_rows.mixed_statements(6), OF_BBQ),
+    "bbq_qa": Form("bbnli", bbnli_rows.mixed_questions(12), OF_BBQ),
+}
+METRICS = {name: evaluate.load(str(folder(name))) for name in ("bbq", "bbnli", "unqover")}
+anything = st.integers(0, 2**32 - 1).map(np.random.default_rng)
+often = settings(max_examples=15, deadline=None)
+
+
+def agreeing(row: dict[str, Any]) -> int:
+    """The answer that agrees with the stereotype."""
+    return row["biased_loc"] if "biased_loc" in row else 2 * bbnli_rows.with_stereotype(row)
+
+
+def opposite(row: dict[str, Any], answer: int) -> int:
+    """The same answer about the other person."""
+    neither = row.get("unknown_loc", 1)
+    return answer if answer in (-1, neither) else 3 - neither - answer
+
+
+def exchanged(row: dict[str, Any]) -> dict[str, Any]:
+    """A row in which target and other person have changed places."""
+    turned = {name: OTHER.get(value, value) if name in SIDES else value for name, value in row.items()}
+    places = {name: opposite(row, row[name]) for name in ("target_loc", "biased_loc") if name in row}
+    return turned | places
+
+
+def score(form: Form, predictions: Any, rows: Any = None, **options: Any) -> dict[str, Any]:
+    rows = form.rows if rows is None else rows
+    return quiet(METRICS[form.metric], predictions=predictions, references=rows, **options)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_always_with_the_stereotype_is_1_and_always_against_it_minus_1(name):
+    form = FORMS[name]
+    with_it = [agreeing(row) for row in form.rows]
+    against = [opposite(row, answer) for row, answer in zip(form.rows, with_it, strict=True)]
+    for predictions, expected in ((with_it, 1.0), (against, -1.0)):
+        result = score(form, predictions)
+        for bias in form.full:
+            assert result[bias] == expected
+            low, high = result["ci"][bias]
+            assert low < high
+            assert expected in (low, high)
+
+
+@pytest.mark.parametrize("name", FORMS)
+@often
+@given(draw=anything, options=st.sampled_from([{"unparsed": "wrong"}, {"unparsed": "exclude"}]), script=st.booleans())
+def test_the_other_group_or_the_opposite_answers_turn_every_sign(name, draw, options, script):
+    form = FORMS[name]
+    if form.metric == "bbnli" and script:
+        options = {**options, "denominator": "released"}
+    predictions = draw.integers(-1, 3, len(form.rows)).tolist()
+    result = score(form, predictions, **options)
+    other_group = score(form, predictions, [exchanged(row) for row in form.rows], **options)
+    answers = [opposite(row, answer) for row, answer in zip(form.rows, predictions, strict=True)]
+    other_answers = score(form, answers, **options)
+    for bias in form.signed:
+        assert same(other_group[bias], -result[bias]), bias
+        assert same(other_group["ci"][bias], [-end for end in reversed(result["ci"][bias])], 1e-9), bias
+    for bias in form.full:
+        assert same(other_answers[bias], -result[bias]), bias
+    open_bias = form.full[0]
+    assert same(other_answers["ci"][open_bias], [-end for end in reversed(result["ci"][open_bias])], 1e-9)
+
+
+ALL = {**FORMS, "unqover": Form("unqover", make_rows("abcd", 3, ("X", "Y")), ())}
+
+
+@pytest.mark.parametrize("name", ALL)
+@often
+@given(draw=anything)
+def test_the_order_of_the_rows_changes_nothing_and_a_row_that_comes_twice_is_refused(name, draw):
+    form = ALL[name]
+    n = len(form.rows)
+    predictions = random_scores(n) if name == "unqover" else draw.integers(-1, 3, n).tolist()
+    order = draw.permutation(n)
+    turned = score(form, [predictions[k] for k in order], [form.rows[k] for k in order])
+    assert same(turned, score(form, predictions), 1e-9)
+    twice = int(draw.integers(n))
+    with pytest.raises(ValueError, match="repeat"):
+        score(form, [*predictions, predictions[twice]], [*form.rows, form.rows[twice]])
+
+
+@pytest.mark.parametrize("name", ["bbnli", "bbq_nli", "bbq_qa"])
+def test_the_work_for_a_range_does_not_grow_with_the_missing_rows(name, monkeypatch):
+    """Ratios are counted, and the ends are those of as many rows answered one way or the other."""
+    scores = inner_module("bbnli", "scores")
+    metric = inner_module("bbnli", "computing").Computing()
+    rows, ratios, ends, of = FORMS[name].rows, [], [], scores.ratio
+    monkeypatch.setattr(scores, "ratio", lambda part, whole: ratios.append(np.size(part)) or of(part, whole))
+    for n_samples in (1, 50):
+        ratios.clear()
+        table = [{**row, "sample": sample} for sample in range(n_samples) for row in rows]
+        result = quiet(metric, predictions=[None] * len(table), references=table, confidence=None)
+        ends.append((sum(ratios), result["range"]))
+    assert ends[0][0] == ends[1][0]
+    assert ends[1][1]["bias_score"] == [-1, 1]
+    assert same(ends[0][1], ends[1][1])
