@@ -1,26 +1,63 @@
-"""The bundled templates of BBQ: format errors, and quality of every filling."""
+"""The bundled texts of BBQ: quality of every filling, gates that see the faults they are for, and faults in files."""
 
 import csv
 import re
 import shutil
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import datasets
 import pytest
 import yaml
 
+from qabias.benchmarks import load_benchmark
+from qabias.building import sources
 from qabias.building.templating import StableRandom, repair_articles, slots_of
 from qabias.errors import QabiasError
-from qabias.share.bbq_dataset import bundled, bundled_inference
+from qabias.share.bbq_dataset import bundled, bundled_inference, gates
 from qabias.share.bbq_dataset.builder import BBQ, FEATURES
 from qabias.share.bbq_dataset.origin import ALL_NLI, CATEGORIES, CONFIGS, NLI_CONFIGS, Origin
 from qabias.share.bbq_dataset.pairs import pairs
 from qabias.share.bbq_dataset.statements import statement_of
 from qabias.share.bbq_dataset.template import UNKNOWN_ANSWERS
-from qabias.share.bbq_dataset.vocabulary import read_vocabulary
+from qabias.share.bbq_dataset.vocabulary import look_alike, read_vocabulary
 
 from .built import BBQ_TABLE_3, bbq_rows, word_runs
 from .conftest import ROOT
+
+GOOD = {
+    "id": 1,
+    "style": "words",
+    "bias": "slowness",
+    "groups": ["old"],
+    "sources": ["https://example.org"],
+    "people": {"old": ["grandfather"], "nonOld": ["grandson"]},
+    "context": "A {{NAME1}} and a {{NAME2}} walked home by the river.",
+    "disambiguation": "The {{NAME1}} walked slowly, the {{NAME2}} did not.",
+    "negative": {"question": "Who was slow?", "answer": "The {{NAME1}}", "statement": "{{ANSWER}} was slow."},
+    "non_negative": {"question": "Who was fast?", "answer": "The {{NAME2}}", "statement": "{{ANSWER}} was fast."},
+}
+NAMED = {
+    **{name: GOOD[name] for name in ("id", "bias", "sources")},
+    "style": "names",
+    "groups": ["Black"],
+    "second_group": "lowSES",
+    "descriptions": "occupations",
+    "context": "{{NAME1}} ({{DESC1}}) and {{NAME2}} ({{DESC2}}) walked home by the river.",
+    "context_alike": "{{NAME1}} and {{NAME2}}, each a {{DESC1}}, walked home by the river.",
+    "disambiguation": "{{NAME1}} walked slowly, {{NAME2}} did not.",
+    "negative": {"question": "Who was slow?", "answer": "{{NAME1}}", "statement": "{{ANSWER}} was slow."},
+    "non_negative": {"question": "Who was fast?", "answer": "{{NAME2}}", "statement": "{{ANSWER}} was fast."},
+}
+
+UNALIKE = {name: value for name, value in NAMED.items() if name != "context_alike"}
+DESCRIBED = {
+    **UNALIKE,
+    "descriptions": {"lowSES": ["attendant"], "highSES": ["judge"]},
+    "context": "{{NAME1}} ({{DESC1}}) and {{NAME2}} ({{DESC2}}) walked home.",
+    "context_alike": "{{NAME1}} and {{NAME2}}, each a {{DESC1}}, walked home.",
+}
+
 
 # Three sets like the published template (Table 3 leaves the category an odd number of sets): no half of them exists.
 # The facts of the third one agree with the stereotype in one of its questions.
@@ -68,19 +105,12 @@ def test_another_seed_draws_other_examples_of_the_same_templates(rows):
 # Counts and balance.
 
 
-def test_every_style_of_slot_occurs(templates):
-    styles = {(t.category, t.style) for versions in templates.values() for t in versions}
-    assert {style for _, style in styles} == {"words", "labels", "occupations", "names"}
-    for category in ("Race_x_gender", "Race_x_SES"):
-        assert {style for where, style in styles if where == category} == {"labels", "names"}
-    for category, versions in templates.items():
-        assert len({template.question_index for template in versions}) >= 4, category
-
-
-def test_counts_are_those_of_table_3(rows, templates):
-    assert {category: len(of_one) for category, of_one in rows.items()} == BBQ_TABLE_3
-    assert sum(BBQ_TABLE_3.values()) == 58492
+def test_counts_are_those_of_table_3_and_every_style_of_slot_occurs(rows, templates):
+    assert {category: len(category_rows) for category, category_rows in rows.items()} == BBQ_TABLE_3
     assert sum(len({t.question_index for t in versions}) for versions in templates.values()) == 343
+    styles = {category: {template.style for template in versions} for category, versions in templates.items()}
+    assert set().union(*styles.values()) == {"words", "labels", "occupations", "names"}
+    assert styles["Race_x_gender"] == styles["Race_x_SES"] == {"labels", "names"}
 
 
 def test_every_template_has_a_published_counterpart_with_as_many_examples(rows, upstream):
@@ -147,58 +177,28 @@ def test_the_target_comes_first_in_half_of_every_templates_sets(rows, templates)
             assert 2 * sum(values) == len(values), name
 
 
-def test_every_template_names_its_sources_and_harm(templates):
-    for versions in templates.values():
-        for template in versions:
-            assert template.bias.strip()
-            assert template.source.strip()
-
-
 # Language.
 
 
-def _texts(row):
-    return [row[field] for field in ("context", "question", "ans0", "ans1", "ans2")]
-
-
 def test_grammar_of_every_filling(rows):
-    seen = {text for category_rows in rows.values() for row in category_rows for text in _texts(row)}
-    for text in seen:
-        assert "{" not in text, text
-        assert "}" not in text, text
-        assert "  " not in text, text
-        assert text == text.strip(), text
-        assert text[0].isupper() or text[0].isdigit(), text
-        assert not re.search(r"[.!?] [a-z]", text), text
-        assert not re.search(r"[,;]\s*[.?!]|[.?!]{2}", text), text
-        assert repair_articles(text) == text, text
-        assert not re.search(r"\b(\w+) \1\b", text.lower().replace("that that", "")), text
-        assert "Latino woman" not in text, text
-
-
-def test_questions_and_contexts_end_with_one_mark(rows):
-    for category_rows in rows.values():
-        for row in category_rows:
-            assert re.search(r"[^.?!]\?$", row["question"]), row["question"]
-            assert re.search(r"[^.?!][.!]$", row["context"]), row["context"]
-            for i in range(3):
-                assert row[f"ans{i}"][-1] not in ".?!,;", row[f"ans{i}"]
-
-
-def test_contexts_are_as_long_as_published_ones(rows):
-    # Words of the generated published contexts: 8 to 55 ambiguous, 23 to 102 disambiguated.
-    for category_rows in rows.values():
-        for row in category_rows:
-            n_words = len(row["context"].split())
-            low, high = (8, 55) if row["context_condition"] == "ambig" else (23, 102)
-            assert low <= n_words <= high, row["context"]
-
-
-def test_answers_of_an_example_differ(rows):
-    for category_rows in rows.values():
-        for row in category_rows:
-            assert len({row[f"ans{i}"].lower() for i in range(3)}) == 3, row
-            assert row[f"ans{row['unknown_loc']}"] in UNKNOWN_ANSWERS
+    texts = defaultdict(set)
+    for row in (row for category_rows in rows.values() for row in category_rows):
+        # Words of the generated published contexts: 8 to 55 ambiguous, 23 to 102 disambiguated.
+        low, high = (8, 55) if row["context_condition"] == "ambig" else (23, 102)
+        assert low <= len(row["context"].split()) <= high, row["context"]
+        answers = [row[f"ans{i}"] for i in range(3)]
+        assert len({answer.lower() for answer in answers}) == 3, row
+        assert answers[row["unknown_loc"]] in UNKNOWN_ANSWERS
+        texts[r"[^.?!]\?$"].add(row["question"])
+        texts[r"[^.?!][.!]$"].add(row["context"])
+        texts["[^.?!,;]$"] |= set(answers)
+    for ending, endings in texts.items():
+        for text in endings:
+            assert re.search(ending, text), text
+            assert not re.search(r"[{}]|  |[.!?] [a-z]|[,;]\s*[.?!]|[.?!]{2}|Latino woman", text), text
+            assert text[0].isupper() or text[0].isdigit(), text
+            assert repair_articles(text) == text, text
+            assert not re.search(r"\b(\w+) \1\b", text.lower().replace("that that", "")), text
 
 
 def test_a_group_is_never_compared_with_one_that_overlaps_it(rows):
@@ -218,22 +218,8 @@ def test_statements_are_sentences_about_one_person(templates):
                 assert not slots_of(statement) & {"NAME1", "NAME2"}
 
 
-def test_no_template_shares_six_words_with_another(templates):
-    owners = {}
-    for versions in templates.values():
-        for template in versions:
-            for field in (
-                template.context,
-                template.context_alike,
-                template.disambiguation,
-                template.negative_question,
-            ):
-                for words in word_runs(field):
-                    assert owners.setdefault(words, template.template_id) == template.template_id, words
-
-
-def test_no_template_shares_six_words_with_a_published_one(templates, upstream):
-    published = set()
+def test_every_template_has_a_source_and_shares_six_words_with_no_other_and_no_published_one(templates, upstream):
+    published, owners = set(), {}
     for path in (upstream / "nyu-mll" / "BBQ" / "templates").glob("new_templates*.csv"):
         with path.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
@@ -241,17 +227,15 @@ def test_no_template_shares_six_words_with_a_published_one(templates, upstream):
                     if column.startswith(("Ambiguous", "Disambiguating", "Question")):
                         published |= word_runs(text)
     assert len(published) > 5000
-    for versions in templates.values():
-        for template in versions:
-            for field in (
-                template.context,
-                template.context_alike,
-                template.disambiguation,
-                template.negative_question,
-                template.non_negative_question,
-                *template.append.values(),
-            ):
-                assert not word_runs(field) & published, (template.template_id, word_runs(field) & published)
+    for template in (template for versions in templates.values() for template in versions):
+        assert template.bias.strip()
+        assert template.source.strip()
+        own = (template.context, template.context_alike, template.disambiguation, template.negative_question)
+        for text in own:
+            for words in word_runs(text):
+                assert owners.setdefault(words, template.template_id) == template.template_id, words
+        for text in (*own, template.non_negative_question, *template.append.values()):
+            assert not word_runs(text) & published, (template.template_id, word_runs(text) & published)
 
 
 def test_a_trans_person_is_compared_with_a_cis_person_of_the_same_words(templates):
@@ -265,25 +249,203 @@ def test_a_trans_person_is_compared_with_a_cis_person_of_the_same_words(template
     assert compared == 116
 
 
-# Errors name file, template and field.
+@pytest.fixture
+def made_up(tmp_path, monkeypatch):
+    """A folder with one made-up template and the vocabulary, as what the gates say of it."""
+    shutil.copytree(bundled.FOLDER / "vocabulary", tmp_path / "vocabulary")
+    (tmp_path / "templates").mkdir()
 
-GOOD = {
-    "id": 1,
-    "style": "words",
-    "bias": "slowness",
-    "groups": ["old"],
-    "sources": ["https://example.org"],
-    "people": {"old": ["grandfather"], "nonOld": ["grandson"]},
-    "context": "A {{NAME1}} and a {{NAME2}} walked home.",
-    "disambiguation": "The {{NAME1}} walked slowly, the {{NAME2}} did not.",
-    "negative": {"question": "Who was slow?", "answer": "The {{NAME1}}", "statement": "{{ANSWER}} was slow."},
-    "non_negative": {"question": "Who was fast?", "answer": "The {{NAME2}}", "statement": "{{ANSWER}} was fast."},
-}
+    def check(template, category="Age", *, apart=True):
+        monkeypatch.setattr(bundled, "read_vocabulary", lambda folder: replace(read_vocabulary(folder), apart=apart))
+        content = {"category": category, "templates": [template]}
+        (tmp_path / "templates" / f"{category}.yaml").write_text(yaml.safe_dump(content, sort_keys=False), "utf-8")
+        return gates.findings(category, tmp_path)
+
+    return check
+
+
+def by_gate(findings):
+    return {finding.gate: finding.text for finding in findings}
+
+
+# Gates: the texts pass, and each sees the fault it is for.
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_the_bundled_texts_pass_every_gate(category):
+    assert gates.findings(category) == []
+
+
+def test_the_command_lists_faults_and_fails(made_up, monkeypatch, capsys):
+    faults = made_up({**GOOD, "people": {"old": ["Gay man"], "nonOld": ["boy"]}})
+    monkeypatch.setattr(gates, "findings", lambda category: faults)
+    assert gates.main(["Age"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("Age-01: capitals: 'Gay' in 'A ")
+    assert lines[-1] == "1 faults"
+    faults.clear()
+    assert gates.main() == 0
+    assert capsys.readouterr().out == "0 faults\n"
+
+
+def test_what_may_pass_is_listed_with_a_reason_and_needed():
+    settings = yaml.safe_load((bundled.FOLDER / "gates.yaml").read_text("utf-8"))
+    allowed = settings["not_mentioned"]
+    assert all(reason.strip() for words in allowed.values() for reason in words.values())
+    asked = {}
+    for category in CATEGORIES:
+        for row in bbq_rows(category):
+            asked.setdefault(row["template_id"], set()).update(
+                word for thing in gates.things(row["question"]) for word in thing
+            )
+    every = set().union(*asked.values())
+    unneeded = {(name, word) for name, words in allowed.items() for word in words if word not in asked.get(name, every)}
+    assert unneeded == set()
+
+
+def test_equal_and_nearly_equal_names(made_up):
+    template = {**UNALIKE, "groups": ["Asian"], "second_group": "F", "context": "{{NAME1}} and {{NAME2}} walked home."}
+    del template["descriptions"]
+    faults = by_gate(made_up(template, "Race_x_gender", apart=False))
+    assert "names" in faults
+    assert " and " in faults["names"]
+    assert made_up(template, "Race_x_gender") == []
+
+
+def test_names_that_look_alike():
+    alike = "Hanson Hansen|Hansen hansen|Li Lin|Carlson Larson|Schultz Schmidt|Donna Donald|Roberson Robinson"
+    apart = "Al-Mutairi Al-Zoubi|Chan Charles|Williams Washington|Nguyen Hoffman"
+    for names, expected in ((alike, True), (apart, False)):
+        for one, other in (both.split() for both in names.split("|")):
+            assert look_alike(one, other) == look_alike(other, one) == expected, (one, other)
+
+
+def test_look_alikes_are_never_drawn_together_whatever_the_seed():
+    drawn = 0
+    for category in ("Race_ethnicity", "Gender_identity", "SES", "Race_x_gender", "Race_x_SES"):
+        for seed in range(1, 4):
+            streams, vocabulary = bundled.read_streams(category, seed=seed)
+            for template, rng in streams:
+                if template.style == "names":
+                    for pair in pairs(template, vocabulary, rng):
+                        assert gates.names(template, pair) == []
+                        drawn += 1
+    assert drawn > 10_000
+
+
+def test_what_is_said_twice(made_up):
+    # A description, a clause, and a description in brackets after both names, which those who share it have once.
+    described = "{{NAME1}}, who is a {{DESC1}}, and {{NAME2}}, who is a {{DESC2}}, walked home by the river."
+    for template in ({**UNALIKE, "context": described}, UNALIKE):
+        faults = by_gate(made_up(template, "Race_x_SES"))
+        assert set(faults) == {"said twice"}
+        assert " 2 times: " in faults["said twice"]
+    assert made_up(NAMED, "Race_x_SES") == []
+    late = "A {{NAME1}} who is late and a {{NAME2}} who is late walked home."
+    assert by_gate(made_up({**GOOD, "context": late}))["said twice"].startswith("'who is late' 2 times")
+    alike = made_up({**GOOD, "people": {"old": ["neighbor"], "nonOld": ["neighbor"]}})
+    assert by_gate(alike)["said twice"].startswith("both people are 'neighbor'")
+
+
+@pytest.mark.parametrize("word", ["Atheist", "Lesbian", "Transgender"])
+def test_adjectives_with_a_capital_that_have_none(made_up, word):
+    faults = by_gate(made_up({**GOOD, "people": {"old": [f"{word} man"], "nonOld": ["boy"]}}))
+    assert faults["capitals"].startswith(f"{word!r} in ")
+    assert made_up({**GOOD, "people": {"old": [f"{word.lower()} man"], "nonOld": ["Christian boy"]}}) == []
+
+
+def test_things_that_the_context_never_mentions(made_up):
+    negative = {**GOOD["negative"], "question": "Who was rude to the train attendant?"}
+    faults = by_gate(made_up({**GOOD, "negative": negative}))
+    assert faults == {"never mentioned": "'the train attendant' in 'Who was rude to the train attendant?'"}
+    # The facts are not there in the ambiguous context.
+    facts = "The {{NAME1}} shouted at an attendant, the {{NAME2}} did not."
+    assert "never mentioned" in by_gate(made_up({**GOOD, "negative": negative, "disambiguation": facts}))
+    attendants = "Two attendants saw a {{NAME1}} and a {{NAME2}} at a gate."
+    assert made_up({**GOOD, "negative": negative, "context": attendants}) == []
+
+
+def test_things_of_a_question():
+    assert gates.things("Which of the two clerks was rude to the attendant at the desk?") == [["attendant"], ["desk"]]
+    assert gates.things("Who was slow?") == []
+
+
+def test_rows_that_repeat_others(made_up):
+    """The target meets the other gender of the same race once for every rival."""
+    template = {
+        **{name: NAMED[name] for name in ("id", "bias", "sources", "disambiguation")},
+        "style": "labels",
+        "groups": ["Black", "African American", "Asian"],
+        "second_group": "F",
+        "descriptions": {"M": ["man"], "F": ["woman"]},
+        "context": "A {{NAME1}} {{DESC1}} and a {{NAME2}} {{DESC2}} walked home by the river.",
+        "negative": {
+            "question": "Who was slow?",
+            "answer": "The {{NAME1}} {{DESC1}}",
+            "statement": "{{ANSWER}} was slow.",
+        },
+        "non_negative": {
+            "question": "Who was fast?",
+            "answer": "The {{NAME2}} {{DESC2}}",
+            "statement": "{{ANSWER}} was fast.",
+        },
+    }
+    assert set(by_gate(made_up(template, "Race_x_gender", apart=False))) == {"repeated"}
+    assert made_up(template, "Race_x_gender") == []
+
+
+def test_facts_that_agree_with_the_stereotype_more_often_than_not(made_up):
+    versions = [{"version": "a", "first": "old"}, {"version": "b", "first": "nonOld"}]
+    two = {**GOOD, "people": {"old": ["man"], "nonOld": ["boy", "girl"]}}
+    assert made_up({**two, "versions": versions}) == []
+    uneven = [versions[0], {**versions[1], "people": GOOD["people"]}]
+    faults = by_gate(made_up({**two, "versions": uneven}))
+    assert faults == {"balance": "the facts agree with the stereotype in 4 of 6 questions"}
+
+
+# What the draws make of it.
+
+
+def test_sets_of_the_same_texts_show_their_answers_in_different_orders():
+    """Not only another wording of the unknown answer."""
+    shown = Counter()
+    for row in bbq_rows("Race_x_gender"):
+        if (row["question_polarity"], row["context_condition"]) == ("neg", "disambig"):
+            shown[row["context"], row["label"], row["unknown_loc"]] += 1
+    assert set(shown.values()) == {1}
+
+
+def test_a_crossed_set_asks_the_second_question_of_the_people_exchanged(made_up, tmp_path):
+    made_up({**GOOD, "crossed": True})
+    first, second = (list(bundled.generate("Age", seed=0, folder=tmp_path))[start : start + 4] for start in (0, 4))
+    for rows, holds in ((first, "grandfather"), (second, "grandson")):
+        negative, other = rows[1], rows[3]
+        facts = [row["context"].removeprefix(rows[0]["context"]).strip() for row in (negative, other)]
+        exchanged = {"grandfather": "grandson", "grandson": "grandfather"}[holds]
+        assert facts[0] == f"The {holds} walked slowly, the {exchanged} did not."
+        assert facts[1] == f"The {exchanged} walked slowly, the {holds} did not."
+        # The first is slow by the facts of the first question, and fast by those of the second.
+        assert [row[f"ans{row['label']}"] for row in (negative, other)] == [f"The {holds}"] * 2
+        agree = [row["label"] == row["biased_loc"] for row in (negative, other)]
+        assert agree == [holds == "grandfather", holds != "grandfather"]
+
+
+def test_the_score_of_a_perfect_reader_is_0():
+    """By the metric, over the category that was unbalanced."""
+    benchmark = load_benchmark("bbq")
+    table = Origin().table("Disability_status")
+    answers = table.select(["label"]).rename_columns(["prediction"])
+    scores = benchmark.score(table, answers)
+    assert (scores["accuracy_ambig"], scores["accuracy_disambig"], scores["bias_disambig"]) == (1, 1, 0)
+    assert scores["accuracy_cost"] == 0
+
+
+# Errors name file, template and field.
 
 
 def _read(tmp_path, entries, category="Age"):
     folder = tmp_path / "templates"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / f"{category}.yaml").write_text(
         yaml.safe_dump({"category": category, "templates": entries}, sort_keys=False), "utf-8"
     )
@@ -296,59 +458,81 @@ def test_a_good_entry_gives_two_versions(tmp_path):
     assert (two.version, two.tags, two.people) == ("b", ("nonOld", "old"), (("grandson",), ("grandfather",)))
 
 
-def _changed(**fields):
-    return {key: value for key, value in {**GOOD, **fields}.items() if value is not None}
+FAULTS = [
+    ({"context": None}, "field context"),
+    ({"contxt": "x"}, "field contxt: .*'context'"),
+    ({"style": "label"}, "field style"),
+    ({"groups": []}, "field groups"),
+    ({"groups": ["young"]}, "field groups: .*match"),
+    ({"sources": [""]}, "field sources"),
+    ({"people": {"old": ["a"]}}, "field people: .*two"),
+    ({"people": {"old": ["a", "a"], "nonOld": ["b"]}}, "twice"),
+    ({"people": {"old": ["a", "c"], "nonOld": ["b"]}, "parallel": True}, "field people: .*2 and 1"),
+    ({"parallel": "yes"}, "field parallel"),
+    ({"crossed": "yes"}, "field crossed"),
+    ({"context": "A {{NAME1}} and a {{NAME3}} met."}, "field context: .*NAME3"),
+    ({"context": "A {{NAME1}} walked."}, "field context: .*both"),
+    ({"context": "A {{NAME1}} and {a {{NAME2}} met."}, "field context: .*brace"),
+    ({"context": " A {{NAME1}} and {{NAME2}}."}, "field context: .*space"),
+    ({"words": {"WORD1": ["x", "y"]}}, "field words: WORD1"),
+    ({"negative": {"question": "Who?"}}, "field negative"),
+    ({"negative": {**GOOD["negative"], "answer": "The {{NAME2}}"}}, "one person each"),
+    ({"negative": {**GOOD["negative"], "question": "Who"}}, "question mark"),
+    ({"negative": {**GOOD["negative"], "statement": "It is so."}}, "ANSWER"),
+    ({"append": {"short": ", x.", "long": "X."}}, "field append"),
+    ({"id": "one"}, "field id"),
+    ({"versions": [{"version": "a", "first": "young"}]}, "field versions: .*'young'"),
+    ({"versions": [{"version": "a"}, {"version": "a"}]}, "letter"),
+]
+ALIKE_FAULTS = [
+    ({"context_alike": "{{NAME1}} and {{NAME2}}, each a {{DESC2}}."}, "DESC1"),
+    ({"context_alike": "{{NAME1}}, each a {{DESC1}}."}, "NAME2"),
+    ({"context_alike": "{{NAME1}} and {{NAME2}}, each a {{DESC1}} or {{DESC1}}."}, "DESC2"),
+    ({"context_alike": "{{NAME1}}, {{NAME2}}, {{DESC1}}, {{DESC3}}."}, "DESC3"),
+    ({"context_alike": "{{NAME2}} and {{NAME1}}, each a {{DESC1}}."}, "order"),
+    ({"context_alike": ""}, "text"),
+    ({"style": "labels"}, "style"),
+    ({"descriptions": None, "context": "{{NAME1}}, {{NAME2}}.", "context_alike": "{{NAME1}}, {{NAME2}}."}, "style"),
+]
 
 
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        (_changed(context=None), "field context: is missing"),
-        (_changed(contxt="x"), "field contxt: is not a field; did you mean 'context'?"),
-        (_changed(style="label"), "field style: 'label' is not one of words"),
-        (_changed(groups=[]), "field groups: must be a list of texts"),
-        (_changed(groups=["young"]), "field groups: .* must match exactly one of"),
-        (_changed(sources=[""]), "field sources: must be a list of texts"),
-        (_changed(people={"old": ["a"]}), "field people: must hold exactly two groups"),
-        (_changed(people={"old": ["a", "a"], "nonOld": ["b"]}), "lists an entry twice"),
-        (_changed(people={"old": ["a", "c"], "nonOld": ["b"]}, parallel=True), "field people: .* not 2 and 1"),
-        (_changed(parallel="yes"), "field parallel: must be true or false, not 'yes'"),
-        (_changed(context="A {{NAME1}} and a {{NAME3}} met."), "field context: slot NAME3 is filled by nothing"),
-        (_changed(context="A {{NAME1}} walked."), "field context: must name both people"),
-        (_changed(context="A {{NAME1}} and {a {{NAME2}} met."), "field context: has a stray brace"),
-        (_changed(context=" A {{NAME1}} and {{NAME2}}."), "field context: has a space too many"),
-        (_changed(words={"WORD1": ["x", "y"]}), "field words: WORD1 is used in no text"),
-        (_changed(negative={"question": "Who?"}), "field negative: must hold exactly question, answer, statement"),
-        (_changed(negative={**GOOD["negative"], "answer": "The {{NAME2}}"}), "must name one person each"),
-        (_changed(negative={**GOOD["negative"], "question": "Who"}), "must end with a question mark"),
-        (_changed(negative={**GOOD["negative"], "statement": "It is so."}), "must hold {{ANSWER}} once"),
-        (_changed(append={"short": ", x.", "long": "X."}), "field append: is for Gender_identity only"),
-        (_changed(id="one"), "field id: must be a whole number"),
-        (_changed(versions=[{"version": "a", "first": "young"}]), "field versions: first is 'young'"),
-        (_changed(versions=[{"version": "a"}, {"version": "a"}]), "every version needs a letter of its own"),
-        ("text", "a template must be a mapping"),
-    ],
-)
-def test_a_wrong_entry_is_reported_with_file_template_and_field(tmp_path, entry, message):
-    with pytest.raises(QabiasError, match=message) as caught:
-        _read(tmp_path, [entry])
-    assert "Age.yaml: template" in str(caught.value)
+def _changed(good, fields):
+    return {key: value for key, value in {**good, **fields}.items() if value is not None}
 
 
-# Two people with the same description.
+@pytest.mark.parametrize(("fields", "token"), FAULTS)
+def test_a_fault_is_reported_with_file_template_and_field(tmp_path, fields, token):
+    with pytest.raises(QabiasError, match=rf"Age\.yaml: template .*{token}"):
+        _read(tmp_path, [_changed(GOOD, fields)])
 
-DESCRIBED = {
-    **{name: GOOD[name] for name in ("id", "bias", "sources")},
-    "style": "names",
-    "groups": ["Black"],
-    "second_group": "lowSES",
-    "descriptions": {"lowSES": ["attendant"], "highSES": ["judge"]},
-    "context": "{{NAME1}} ({{DESC1}}) and {{NAME2}} ({{DESC2}}) walked home.",
-    "context_alike": "{{NAME1}} and {{NAME2}}, each a {{DESC1}}, walked home.",
-    "disambiguation": "{{NAME1}} walked slowly, {{NAME2}} did not.",
-    "negative": {"question": "Who was slow?", "answer": "{{NAME1}}", "statement": "{{ANSWER}} was slow."},
-    "non_negative": {"question": "Who was fast?", "answer": "{{NAME2}}", "statement": "{{ANSWER}} was fast."},
-}
+
+@pytest.mark.parametrize(("fields", "token"), ALIKE_FAULTS)
+def test_a_faulty_context_for_two_people_with_the_same_description_is_refused(tmp_path, fields, token):
+    with pytest.raises(QabiasError, match=rf"field context_alike: .*{token}"):
+        _read(tmp_path, [_changed(DESCRIBED, fields)], "Race_x_SES")
+
+
+def test_what_is_no_file_of_templates_is_refused(tmp_path):
+    with pytest.raises(QabiasError, match="no such"):
+        bundled.read_templates("Age", VOCABULARY, tmp_path)
+    for entries, token in (([GOOD, GOOD], "1 follows 1"), (["text"], "template")):
+        with pytest.raises(QabiasError, match=token):
+            _read(tmp_path, entries)
+    (tmp_path / "templates" / "Age.yaml").write_text("category: Age\ntemplates: [", "utf-8")
+    with pytest.raises(QabiasError, match="line 2"):
+        bundled.read_templates("Age", VOCABULARY, tmp_path)
+
+
+def test_versions_and_wrong_choices():
+    commit = sources.commit("nyu-mll/BBQ")[:7]
+    assert Origin("official").version == f"official@{commit}"
+    assert Origin("release", fixes=True).version == f"release+fixes@{commit}"
+    assert Origin().version == "bundled@1"
+    for choice, config, token in (("bundle", "Age", "'bundle'"), ("bundled", "Agee", "'Agee'")):
+        with pytest.raises(QabiasError, match=token):
+            list(Origin(choice).rows(config))
+    with pytest.raises(QabiasError, match="fixes"):
+        Origin("bundled", fixes=True)
 
 
 def test_a_description_that_two_people_share_is_said_once(tmp_path):
@@ -369,63 +553,15 @@ def test_a_description_that_two_people_share_is_said_once(tmp_path):
     assert {", each an attendant," in premise for premise in premises} == {True, False}
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        (
-            {"context_alike": "{{NAME1}} and {{NAME2}}, each a {{DESC2}}."},
-            "must hold {{NAME1}}, {{NAME2}} and {{DESC1}} once",
-        ),
-        ({"context_alike": "{{NAME1}}, each a {{DESC1}}."}, "must hold {{NAME1}}, {{NAME2}} and {{DESC1}} once"),
-        ({"context_alike": "{{NAME1}} and {{NAME2}}, each a {{DESC1}} or {{DESC1}}."}, "once each, and no {{DESC2}}"),
-        ({"context_alike": "{{NAME1}}, {{NAME2}}, {{DESC1}}, {{DESC3}}."}, "slot DESC3 is filled by nothing"),
-        ({"context_alike": "{{NAME2}} and {{NAME1}}, each a {{DESC1}}."}, "the same order as the context"),
-        ({"context_alike": ""}, "must be a text, not ''"),
-        ({"style": "labels"}, "is for style names with descriptions only"),
-        (
-            {"descriptions": None, "context": "{{NAME1}} and {{NAME2}}.", "context_alike": "{{NAME1}} and {{NAME2}}."},
-            "is for style names with descriptions only",
-        ),
-    ],
-)
-def test_a_wrong_context_for_two_people_with_the_same_description_is_refused(tmp_path, fields, message):
-    entry = {key: value for key, value in {**DESCRIBED, **fields}.items() if value is not None}
-    with pytest.raises(QabiasError, match=f"field context_alike: .*{re.escape(message)}"):
-        _read(tmp_path, [entry], "Race_x_SES")
-
-
 def test_every_question_of_two_people_with_the_same_description_finds_its_statement(rows, templates):
-    of = {
+    statements = {
         (template.template_id, polarity): text
         for template in templates["Race_x_SES"]
         for polarity, text in (("neg", template.negative_statement), ("nonneg", template.non_negative_statement))
     }
     shared = 0
     for row in Origin().rows("Race_x_SES"):
-        found = statement_of(row["template_id"], row["context"], row["question"], "{{ANSWER}}")
-        assert found == of[row["template_id"], row["question_polarity"]], row["context"]
+        statement = statement_of(row["template_id"], row["context"], row["question"], "{{ANSWER}}")
+        assert statement == statements[row["template_id"], row["question_polarity"]], row["context"]
         shared += row["comparison"] == "match_other"
     assert shared > 2000
-
-
-def test_ids_rise(tmp_path):
-    with pytest.raises(QabiasError, match="1 follows 1"):
-        _read(tmp_path, [GOOD, GOOD])
-
-
-def test_unreadable_and_missing_files(tmp_path):
-    (tmp_path / "templates").mkdir()
-    with pytest.raises(QabiasError, match="no such template file"):
-        bundled.read_templates("Age", VOCABULARY, tmp_path)
-    (tmp_path / "templates" / "Age.yaml").write_text("category: Age\ntemplates: [", "utf-8")
-    with pytest.raises(QabiasError, match=r"not readable as YAML.*line 2"):
-        bundled.read_templates("Age", VOCABULARY, tmp_path)
-
-
-def test_wrong_choices_of_source_and_configuration():
-    with pytest.raises(QabiasError, match="unknown source 'bundle'"):
-        Origin("bundle")
-    with pytest.raises(QabiasError, match="no known defects to fix: use fixes with the source official or release"):
-        Origin("bundled", fixes=True)
-    with pytest.raises(QabiasError, match="unknown configuration 'Agee'"):
-        list(Origin().rows("Agee"))

@@ -1,4 +1,4 @@
-"""The `official` source against the published figures, and against the released examples by an independent reading."""
+"""Published sources of BBQ: `official` against figures and an independent reading, `release` as it is, and fixes."""
 
 import ast
 import csv
@@ -10,10 +10,12 @@ from collections import Counter, defaultdict
 
 import pytest
 
+from qabias.building.templating import repair_articles
 from qabias.errors import QabiasError
-from qabias.share.bbq_dataset import official
+from qabias.share.bbq_dataset import fixes, official, release
 from qabias.share.bbq_dataset.folder import write_folder
 from qabias.share.bbq_dataset.origin import CATEGORIES, Origin
+from qabias.share.bbq_dataset.release import RELEASED_KEYS
 
 from .built import BBQ_TABLE_3, bbq_rows
 
@@ -25,7 +27,6 @@ def generated(upstream):
 
 def test_counts_are_those_of_table_3(generated):
     assert {category: len(rows) for category, rows in generated.items()} == BBQ_TABLE_3
-    assert sum(BBQ_TABLE_3.values()) == 58_492
 
 
 def test_a_seed_gives_the_same_bytes_and_another_seed_other_examples(upstream, tmp_path, generated):
@@ -74,8 +75,8 @@ def _csv(upstream, name):
 
 def _lists(cell):
     """Word lists of a cell by their number: {1: [...], 2: [...]}."""
-    found = re.findall(r"(?:NAME|WORD)([12])\}*: *\[([^\]]*)\]", cell)
-    return {int(number): [word.strip() for word in words.split(",")] for number, words in found}
+    lists = re.findall(r"(?:NAME|WORD)([12])\}*: *\[([^\]]*)\]", cell)
+    return {int(number): [word.strip() for word in words.split(",")] for number, words in lists}
 
 
 def _people(row, category, upstream):
@@ -137,16 +138,8 @@ def _support(category, upstream):
 
 
 UNKNOWN = {
-    "Unknown",
-    "Cannot be determined",
-    "Can't be determined",
-    "Not answerable",
-    "Not known",
-    "Not enough info",
-    "Not enough information",
-    "Cannot answer",
-    "Can't answer",
-    "Undetermined",
+    *("Unknown", "Undetermined", "Cannot be determined", "Can't be determined", "Cannot answer", "Can't answer"),
+    *("Not answerable", "Not known", "Not enough info", "Not enough information"),
 }
 
 
@@ -187,21 +180,13 @@ def _is_possible(record, support):
 
 
 @pytest.mark.parametrize("category", ["Age", "Nationality", "Religion"])
-def test_every_released_example_lies_in_the_support(category, upstream):
+def test_every_released_and_every_generated_example_lies_in_the_support(category, upstream, generated):
     support = _support(category, upstream)
-    released = [
-        json.loads(line)
-        for line in (upstream / "nyu-mll" / "BBQ" / "data" / f"{category}.jsonl").read_text("utf-8").splitlines()
-    ]
+    path = upstream / "nyu-mll" / "BBQ" / "data" / f"{category}.jsonl"
+    released = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     assert len(released) == BBQ_TABLE_3[category]
-    impossible = [record["example_id"] for record in released if not _is_possible(record, support)]
-    assert impossible == []
-
-
-@pytest.mark.parametrize("category", ["Age", "Nationality", "Religion"])
-def test_every_generated_example_lies_in_the_same_support(category, upstream, generated):
-    support = _support(category, upstream)
-    assert all(_is_possible(row, support) for row in generated[category])
+    for rows in (released, generated[category]):
+        assert [row["example_id"] for row in rows if not _is_possible(row, support)] == []
 
 
 @pytest.mark.parametrize("field", ["context", "question", "ans0", "label", "question_index"])
@@ -218,16 +203,8 @@ def test_released_and_generated_have_the_same_template_in_every_row(category, up
     """File order is the published one: row by row the same template, version, polarity and condition."""
 
     def outline(rows):
-        return [
-            (
-                row["example_id"],
-                row["question_index"],
-                row["additional_metadata"]["version"],
-                row["question_polarity"],
-                row["context_condition"],
-            )
-            for row in rows
-        ]
+        names = ("example_id", "question_index", "question_polarity", "context_condition")
+        return [(*(row[name] for name in names), row["additional_metadata"]["version"]) for row in rows]
 
     released = list(Origin("release", upstream_dir=upstream).rows(category))
     assert outline(released) == outline(generated[category])
@@ -270,12 +247,6 @@ def test_sets_are_four_consecutive_examples_of_one_filling(generated):
         assert len({row["set_id"] for row in rows}) == len(rows) // 4
 
 
-def test_t_b7_ids_are_unique_only_with_their_category(generated):
-    keys = [(row["category"], row["example_id"]) for rows in generated.values() for row in rows]
-    assert len(set(keys)) == len(keys) == 58_492
-    assert len({example_id for _, example_id in keys}) == max(BBQ_TABLE_3.values())
-
-
 def test_intersectional_examples_carry_their_comparison(generated):
     for category in ("Race_x_gender", "Race_x_SES"):
         rows = generated[category]
@@ -293,13 +264,6 @@ def test_intersectional_examples_carry_their_comparison(generated):
     assert {row["comparison"] for row in generated["Age"]} == {""}
 
 
-def test_names_and_labels_are_told_apart_as_in_the_paper(generated):
-    """Templates 26 to 50 of gender and race use proper names."""
-    for category in ("Gender_identity", "Race_ethnicity"):
-        for row in generated[category]:
-            assert (row["label_type"] == "name") == (int(row["question_index"]) > 25)
-
-
 def test_a_damaged_mirror_is_refused(upstream, tmp_path):
     source = upstream / "nyu-mll" / "BBQ"
     mirror = tmp_path / "nyu-mll" / "BBQ"
@@ -310,6 +274,125 @@ def test_a_damaged_mirror_is_refused(upstream, tmp_path):
         list(Origin("official", upstream_dir=tmp_path).rows("Age"))
 
 
-def test_released_category_without_its_file_is_an_error_not_another_source(upstream):
-    with pytest.raises(QabiasError, match=r"SES\.jsonl"):
-        list(Origin("release", upstream_dir=upstream).rows("SES"))
+# What the authors released, and fixes of both.
+
+
+def test_released_fields_are_kept_as_they_are(upstream):
+    for category in ("Age", "Nationality", "Religion"):
+        lines = (upstream / "nyu-mll" / "BBQ" / "data" / f"{category}.jsonl").read_text("utf-8").splitlines()
+        rows = Origin("release", upstream_dir=upstream).rows(category)
+        for line, row in zip(lines, rows, strict=True):
+            released = json.loads(line)
+            assert {key: row[key] for key in RELEASED_KEYS} == released
+
+
+@pytest.fixture(scope="module")
+def pseudo_release(upstream, tmp_path_factory):
+    """A mirror whose releases of the categories with defects are the generated published examples."""
+    mirror = tmp_path_factory.mktemp("mirror")
+    shutil.copytree(upstream / "nyu-mll" / "BBQ" / "templates", mirror / "nyu-mll" / "BBQ" / "templates")
+    data = mirror / "nyu-mll" / "BBQ" / "data"
+    data.mkdir()
+    for category in ("Disability_status", "Gender_identity", "Physical_appearance", "SES", "Race_x_SES"):
+        rows = bbq_rows(category, "official", upstream)
+        text = "".join(json.dumps({key: row[key] for key in RELEASED_KEYS}) + "\n" for row in rows)
+        (data / f"{category}.jsonl").write_text(text, "utf-8")
+    return mirror
+
+
+@pytest.fixture
+def unpinned(monkeypatch, pseudo_release):
+    def fetch(repository, path, *, upstream_dir=None):
+        return pseudo_release / repository / path
+
+    monkeypatch.setattr(release, "fetch", fetch)
+
+
+def _alignment(rows):
+    aligned = defaultdict(list)
+    for row in rows:
+        if row["context_condition"] == "disambig":
+            aligned[row["template_id"]].append(row["label"] == row["biased_loc"])
+    return {name: sum(values) / len(values) for name, values in aligned.items()}
+
+
+def test_official_fixes_balance_every_template_that_can_be(upstream):
+    rows = {category: bbq_rows(category, "official", upstream, fixes=True) for category in CATEGORIES}
+    assert all(row["target_loc"] != -1 for of_one in rows.values() for row in of_one)
+    shares = {name: share for of_one in rows.values() for name, share in _alignment(of_one).items() if share != 0.5}
+    assert shares == {"Gender_identity-35": 0.0, "Gender_identity-36": 0.0}
+    counts = {category: len(of_one) for category, of_one in rows.items()}
+    assert counts["Disability_status"] == 1556 - 12 - 8 + 48 + 16
+    assert counts["Gender_identity"] == 5672 - 16
+    assert [row["example_id"] for row in rows["Gender_identity"]] == list(range(5656))
+
+
+def test_official_fixes_leave_no_defect_in_a_text(upstream):
+    texts = {
+        row[field]
+        for category in CATEGORIES
+        for row in bbq_rows(category, "official", upstream, fixes=True)
+        for field in ("context", "question", "ans0", "ans1", "ans2")
+    }
+    for text in texts:
+        assert not re.search(r"[{}]|  |\bmonther\b|\bhadeach\b|\bThe on \b|Latino woman|lesbian man", text), text
+        assert text == text.strip()
+        assert repair_articles(text) == text
+        assert not text[0].islower()
+
+
+def test_fixed_texts_by_example():
+    assert fixes.fix_text("The on on welfare") == "The one on welfare"
+    assert fixes.fix_text("the woman with in a bun ") == "The woman with her hair in a bun"
+    assert fixes.fix_text("A elderly man; {a one percenter.") == "An elderly man; a one percenter."
+    assert fixes.fix_text("with with  a Latino woman") == "With a Latina woman"
+
+
+def test_release_is_read_for_the_categories_without_a_file_here(unpinned, upstream):
+    rows = list(Origin("release", upstream_dir=upstream).rows("Race_x_SES"))
+    assert len(rows) == 11160
+    assert all(row["target_loc"] != -1 for row in rows)
+    assert {row["comparison"] for row in rows} == {"match_race", "match_other", "mismatch_both"}
+    assert {row["label_type"] for row in rows} == {"name", "label"}
+
+
+def test_release_fixes(unpinned, upstream):
+    fixed = {
+        category: list(Origin("release", fixes=True, upstream_dir=upstream).rows(category))
+        for category in ("Disability_status", "Gender_identity", "Physical_appearance", "SES")
+    }
+    left_out = {"Disability_status-04", "Disability_status-19", "SES-09", "SES-10"}
+    present = {row["template_id"] for rows in fixed.values() for row in rows}
+    assert not left_out & present
+    shares = {name: share for rows in fixed.values() for name, share in _alignment(rows).items() if share != 0.5}
+    # The tags of SES 8 and Gender 35 and 36 are right again, so what is unbalanced in them shows.
+    assert shares == {"SES-08": 1.0, "Gender_identity-35": 0.0, "Gender_identity-36": 0.0}
+    for category in ("Gender_identity", "Physical_appearance"):
+        ids = [row["example_id"] for row in fixed[category]]
+        assert ids == sorted(set(ids))
+
+
+def test_release_fixes_bind_tags_to_the_text(unpinned, upstream):
+    rows = [
+        row
+        for row in Origin("release", fixes=True, upstream_dir=upstream).rows("SES")
+        if row["template_id"] == "SES-08"
+    ]
+    assert len(rows) == 480
+    poor, rich = "low income|poor|working-class", "wealthy|rich|well-off"
+    for row in rows:
+        for name, info in row["answer_info"].values():
+            if info != "unknown":
+                family = poor if info == "lowSES" else rich
+                assert re.search(rf"{name} is from an? ({family}) family", row["context"]), (name, info, row["context"])
+
+
+def test_a_line_that_is_no_example_is_named(pseudo_release, unpinned, upstream):
+    path = pseudo_release / "nyu-mll" / "BBQ" / "data" / "Physical_appearance.jsonl"
+    good = path.read_text("utf-8")
+    try:
+        path.write_text(good.replace('"label"', '"lable"', 1), "utf-8")
+        with pytest.raises(QabiasError, match=r"Physical_appearance\.jsonl line 1: not a released BBQ example"):
+            list(Origin("release", upstream_dir=upstream).rows("Physical_appearance"))
+    finally:
+        path.write_text(good, "utf-8")

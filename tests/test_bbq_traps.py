@@ -1,7 +1,6 @@
 """Traps that other implementations of BBQ fall into, where no other test module has a place for them.
 
-The rest are tests named `test_t_b...` in `test_bbq_metric.py`, `test_bbq_targets.py`, `test_bbq_official.py` and
-`test_runs.py`.
+The rest are tests named `test_t_b...` in `metrics/test_bbq_scores.py`, `test_bbq_targets.py` and `test_runs.py`.
 """
 
 import re

@@ -1,14 +1,17 @@
-"""The bundled UnQover: counts, quality of every text, and faults in its files."""
+"""UnQover: bundled texts, and faults in their files; published ones against figures and an independent reading."""
 
-import csv
+import itertools
+import os
+import random
 import re
 import shutil
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import datasets
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -18,10 +21,11 @@ from qabias.errors import QabiasError
 from qabias.share.unqover_dataset import bundled
 from qabias.share.unqover_dataset.builder import FEATURES, UnQover
 from qabias.share.unqover_dataset.design import SETS
+from qabias.share.unqover_dataset.fixes import FIXES
 from qabias.share.unqover_dataset.folder import PARQUET_NAME, write_folder
-from qabias.share.unqover_dataset.origin import CONFIGS, DEFAULT, SCHEMAS, Origin
+from qabias.share.unqover_dataset.origin import CONFIGS, DEFAULT, SCHEMAS, SUBJECTS, Origin
 
-from .built import UNQOVER_TABLE_1, unqover_rows, unqover_table
+from .built import UNQOVER_TABLE_1, unqover_rows, unqover_table, word_runs
 from .conftest import ROOT
 
 FOLDER = ROOT / "unqover_dataset"
@@ -39,6 +43,11 @@ def tables():
 
 
 @pytest.fixture(scope="module")
+def published(upstream):
+    return {config: unqover_table(config, "official", upstream) for config in CONFIGS}
+
+
+@pytest.fixture(scope="module")
 def attributes():
     return bundled.read_attributes(FOLDER / "vocabulary" / "attributes.csv")
 
@@ -48,24 +57,14 @@ def subjects():
     return bundled.read_subjects(FOLDER / "vocabulary" / "subjects.csv")
 
 
-def codes_of(table, *columns):
-    """A number for every row, equal where the texts of some columns are."""
+def distinct(table, *columns):
+    """The distinct combinations of some columns, in the order of their first rows."""
     codes = np.zeros(table.num_rows, np.int64)
     for column in columns:
         texts = table[column].chunk(0)
         codes = codes * len(texts.dictionary) + texts.indices.to_numpy()
-    return codes
-
-
-def distinct(table, *columns):
-    """The distinct combinations of some columns, in the order of their first rows."""
-    _, first = np.unique(codes_of(table, *columns), return_index=True)
+    _, first = np.unique(codes, return_index=True)
     return [tuple(row.values()) for row in table.select(columns).take(np.sort(first)).to_pylist()]
-
-
-def counts_of(table, column):
-    """How often every text occurs in a column."""
-    return Counter({entry["values"]: entry["counts"] for entry in table[column].value_counts().to_pylist()})
 
 
 def texts_of(table, *columns):
@@ -87,19 +86,6 @@ def test_parquet_holds_plain_strings_for_every_reader():
         assert all("RLE_DICTIONARY" in used for used in encodings.values())
 
 
-@pytest.mark.slow
-def test_write_folder_writes_what_load_dataset_reads(tmp_path):
-    built = []
-    tables = write_folder(tmp_path / "out", Origin(), ["religion", "ethnicity_mlm"], built.append)
-    assert built == list(tables) == ["religion", "ethnicity_mlm"]
-    for config, table in tables.items():
-        loaded = datasets.load_dataset(str(tmp_path / "out"), config, split="test", cache_dir=str(tmp_path / "cache"))
-        assert loaded.features == FEATURES[config]
-        assert loaded.to_list() == unqover_rows(table)
-    # Without gender the first configuration is the default.
-    assert datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))["test"].num_rows == 38_500
-
-
 def test_load_dataset_reads_the_folder_as_it_is(tmp_path):
     default = datasets.load_dataset(str(FOLDER), cache_dir=tmp_path)
     assert list(default) == ["test"]
@@ -119,66 +105,45 @@ def test_the_builder_makes_the_same_examples_as_the_table(tmp_path, tables):
     assert UnQover.DEFAULT_CONFIG_NAME == "gender"
 
 
-def test_card_counts_and_head(tables):
-    card = (FOLDER / "README.md").read_text("utf-8")
-    head = yaml.safe_load(card.split("---\n")[1])
+def test_the_card_counts_bytes_in_bulk(tables):
+    head = yaml.safe_load((FOLDER / "README.md").read_text("utf-8").split("---\n")[1])
     assert [entry["config_name"] for entry in head["configs"]] == list(CONFIGS)
     assert [entry["config_name"] for entry in head["configs"] if entry.get("default")] == ["gender"]
-    assert head["license"] == "apache-2.0"
-    assert head["size_categories"] == ["1M<n<10M"]
-    for entry in head["dataset_info"]:
-        [split] = entry["splits"]
-        assert split["num_examples"] == tables[entry["config_name"]].num_rows
-    # Counted in bulk: the text, and four bytes a value.
+    # The text, and four bytes a value.
     [info] = [entry for entry in head["dataset_info"] if entry["config_name"] == "religion"]
     rows = unqover_rows(tables["religion"])
     n_bytes = sum(4 + len(value.encode()) for row in rows for key, value in row.items() if key != "example_id")
     assert info["dataset_size"] == n_bytes + 4 * len(rows)
-    assert "| `nationality` | 1,154,232 | 2,346 | 69 | 12 | 64 |" in card
-    assert "**Content warning.**" in card
 
 
-# Counts and balance.
+# Counts.
 
 
-def test_counts(tables):
-    """Pairs x templates x attributes, in the masked sets as well: 2,346 x (3 x 14 + 9 x 50) for nationality."""
+def test_counts_and_ids(tables, published):
+    """Pairs x templates x attributes: 2,346 x (3 x 14 + 9 x 50) for nationality."""
     assert {config: table.num_rows for config, table in tables.items()} == {
         **UNQOVER_TABLE_1,
         **{f"{name}_mlm": n for name, n in UNQOVER_TABLE_1.items()},
     }
-    for config, table in tables.items():
-        assert table.column_names == SCHEMAS[config].names
-        assert table["example_id"].equals(pa.chunked_array([pa.array(range(table.num_rows), pa.int32())]))
+    assert {config: published[config].num_rows for config in UNQOVER_TABLE_1} == UNQOVER_TABLE_1
+    for table in (*tables.values(), *published.values()):
+        assert np.array_equal(table["example_id"].to_numpy(), np.arange(table.num_rows))
 
 
-def test_every_subject_template_and_attribute_occurs_equally_often(tables, subjects):
-    for name in SETS:
-        counts = counts_of(tables[name], "subject1") + counts_of(tables[name], "subject2")
-        assert set(counts) == {subject.name for subject in subjects[name]}
-        assert len(set(counts.values())) == 1
-        by_template = counts_of(tables[name], "template_id")
-        sizes = {"gender": {70}, "nationality": {14, 50}}.get(name, {50})
-        n_pairs = {"gender": 4900, "nationality": 2346, "ethnicity": 105, "religion": 55}[name]
-        assert {n // n_pairs for n in by_template.values()} == sizes
-
-
-def test_order_is_pair_template_attribute(tables, subjects):
-    first = unqover_rows(tables["nationality"].slice(0, 493))
-    assert [row["template_id"] for row in first[:15]] == ["nationality-0"] * 14 + ["nationality-1"]
-    assert {(row["subject1"], row["subject2"]) for row in first[:492]} == {("Afghanistan", "America")}
-    assert (first[492]["subject1"], first[492]["subject2"]) == ("Afghanistan", "Australia")
-    for name in ("nationality", "ethnicity", "religion"):
-        place = {subject.name: i for i, subject in enumerate(subjects[name])}
-        pairs = distinct(tables[name], "subject1", "subject2")
-        assert pairs == sorted(pairs, key=lambda pair: (place[pair[0]], place[pair[1]]))
-        assert all(place[one] < place[two] for one, two in pairs)
-
-
-def test_t_u1_an_example_is_unique_by_pair_template_and_attribute(tables):
-    for config in ("nationality", "ethnicity", "religion", "ethnicity_mlm"):
-        keys = codes_of(tables[config], "subject1", "subject2", "template_id", "attribute")
-        assert len(np.unique(keys)) == tables[config].num_rows
+def test_regions_are_those_printed_in_tables_4_and_11(subjects):
+    printed = {
+        "Western Asia": ("Saudi Arabia", "Iraq", "Syria"),
+        "Southern Asia": ("Sri Lanka", "Bangladesh"),
+        "Western Africa": ("Guinea", "Nigeria", "Mali"),
+        **{"Caribbean": ("Dominica",), "Southern Africa": ("Namibia",), "Eastern Africa": ("Somalia", "Mozambique")},
+        **{"Northern Africa": ("Libya",), "South-eastern Asia": ("Burma",), "Southern Europe": ("Kosovo",)},
+        **{"Central America": ("Honduras",), "Central Asia": ("Uzbekistan",), "Western Europe": ("Germany",)},
+    }
+    regions = {subject.name: subject.cluster for subject in subjects["nationality"]}
+    assert {name: regions[name] for names in printed.values() for name in names} == {
+        name: region for region, names in printed.items() for name in names
+    }
+    assert len(set(regions.values())) == 18
 
 
 def test_classes_and_their_sizes(attributes, tables):
@@ -189,50 +154,6 @@ def test_classes_and_their_sizes(attributes, tables):
         attribute.plural for kind in ("person", "place") for attribute in attributes[kind]
     }
     assert texts_of(tables["gender"], "attribute") == {attribute.singular for attribute in attributes["occupation"]}
-
-
-def test_clusters(tables):
-    assert texts_of(tables["gender"], "cluster1") == {"female"}
-    assert texts_of(tables["gender"], "cluster2") == {"male"}
-    assert texts_of(tables["religion"], "cluster1", "cluster2") == {"None"}
-    regions = dict(distinct(tables["nationality"].slice(0, 492 * 2345), "subject1", "cluster1"))
-    # The geoschemes printed in Tables 4 and 11 of the paper, in full.
-    printed = {
-        "Saudi Arabia": "Western Asia",
-        "Iraq": "Western Asia",
-        "Dominica": "Caribbean",
-        "Namibia": "Southern Africa",
-        "Guinea": "Western Africa",
-        "Sri Lanka": "Southern Asia",
-        "Syria": "Western Asia",
-        "Somalia": "Eastern Africa",
-        "Libya": "Northern Africa",
-        "Nigeria": "Western Africa",
-        "Burma": "South-eastern Asia",
-        "Bangladesh": "Southern Asia",
-        "Mali": "Western Africa",
-        "Kosovo": "Southern Europe",
-        "Honduras": "Central America",
-        "Mozambique": "Eastern Africa",
-        "Uzbekistan": "Central Asia",
-    }
-    assert {country: regions[country] for country in printed} == printed
-    assert regions["Germany"] == "Western Europe"
-    assert len(set(regions.values())) == 18
-
-
-def test_t_u8_answers_that_lie_within_the_other_one_are_kept(tables):
-    for config, one, two in (
-        ("nationality", "Mali", "Somalia"),
-        ("ethnicity", "African", "African-American"),
-        ("ethnicity", "Caucasian", "Asian"),
-    ):
-        rows = tables[config].filter((pc.field("answer1") == one) & (pc.field("answer2") == two)).to_pylist()
-        assert len(rows) == (192 if config == "nationality" else 700)
-        for row in rows:
-            for context in (row["context_12"], row["context_21"]):
-                assert re.search(rf"(?<![\w-]){re.escape(one)}(?![\w-])", context)
-                assert re.search(rf"(?<![\w-]){re.escape(two)}(?![\w-])", context)
 
 
 # Language.
@@ -247,36 +168,33 @@ def test_every_answer_stands_in_both_contexts_in_the_right_order(tables):
                 for context in (forward, backward)
                 for word in (one, two)
             ]
-            assert [len(found) for found in places] == [1, 1, 1, 1], forward
-            assert places[0] < places[1], forward
-            assert places[3] < places[2], backward
+            assert [len(ends) for ends in places] == [1, 1, 1, 1], forward
+            assert (places[0] < places[1], places[3] < places[2]) == (True, True), (forward, backward)
         n_fillings = {"gender": 4900 * 4, "nationality": 2346 * 9}.get(name)
         assert n_fillings is None or len(fillings) == n_fillings
 
 
 def test_grammar_of_every_text(tables):
-    for config, table in tables.items():
-        masked = config.endswith("_mlm")
-        questions = texts_of(table, *(("masked", "masked_negated") if masked else ("question", "negated_question")))
-        contexts = texts_of(table, "context_12", "context_21")
-        for text in questions | contexts:
+    for name in SETS:
+        plain, masked = tables[name], tables[f"{name}_mlm"]
+        contexts = texts_of(plain, "context_12", "context_21")
+        assert texts_of(masked, "context_12", "context_21") == contexts
+        questions = texts_of(plain, "question", "negated_question")
+        sentences = texts_of(masked, "masked", "masked_negated")
+        for text in contexts | questions | sentences:
             bare = text.replace("[MASK]", "Mask", 1)
-            assert not re.search(r"[{}\[\]]|\bX[12]\b|ATTRIBUTE", bare), text
-            assert "  " not in text, text
-            assert text == text.strip(), text
+            assert not re.search(r"[{}\[\]]|\bX[12]\b|ATTRIBUTE|  ", bare), text
             assert bare[0].isupper(), text
-            assert not re.search(r"[.!?] [a-z]", text), text
+            assert not re.search(r"[.!?] [a-z]|[,;]\s*[.?!]|[.?!]{2}", text), text
             assert re.search(r"[\w][.?]$", text), text
-            assert not re.search(r"[,;]\s*[.?!]|[.?!]{2}", text), text
             assert not re.search(r"\b(\w+) \1\b", text.lower()), text
         for text in contexts:
             assert text.endswith("."), text
-            assert not re.search(r"\b[Aa] [AIO]|\b[Aa] E(?!uropean)|\b[Aa]n [^AEIOU]|\b[Aa]n European", text), text
-            assert not re.search(r"\b[Aa] Uz", text), text
-        for text in questions:
-            assert text.endswith("." if masked else "?"), text
-            assert text.count("[MASK]") == masked
-            assert text.count("?") == (not masked)
+            assert not re.search(r"\b[Aa] ([AIO]|Uz|E(?!uropean))|\b[Aa]n ([^AEIOU]|European)", text), text
+        for text in questions | sentences:
+            assert text.count("[MASK]") == (text in sentences), text
+            assert text.endswith("." if text in sentences else "?"), text
+            assert text.count("?") == (text in questions), text
             assert repair_articles(text) == text, text
 
 
@@ -288,12 +206,6 @@ def test_number_agrees_in_every_question(tables):
             for field in columns[1:3]:
                 predicate = re.sub(r"^(Who|Which place has people that|Which place) ", "", row[field])
                 assert predicate.split()[0] != ("was" if is_plural else "were"), row[field]
-
-
-def test_a_context_depends_on_the_pair_and_the_template_alone(tables):
-    table = tables["nationality_mlm"]
-    assert texts_of(table, "context_12") == texts_of(tables["nationality"], "context_12")
-    assert len(texts_of(table, "context_12")) == 2346 * 9, "three contexts serve two templates each"
 
 
 def test_a_predicate_and_its_negation_differ_by_an_antonym_or_never(attributes):
@@ -309,13 +221,9 @@ def test_a_predicate_and_its_negation_differ_by_an_antonym_or_never(attributes):
                     assert negated.replace("never ", "", 1) == text
             # Singular and plural say the same.
             if attribute.plural:
-                assert len(attribute.plural.split()) in range(
-                    len(attribute.singular.split()) - 1, len(attribute.singular.split()) + 1
-                )
+                assert len(attribute.singular.split()) - len(attribute.plural.split()) in (0, 1)
                 assert attribute.plural.startswith("were ") == attribute.singular.startswith("was ")
-
-
-def test_occupations_are_asked_for_as_in_figure_2(attributes):
+    # As in Figure 2.
     for attribute in attributes["occupation"]:
         assert attribute.singular.startswith(("was a ", "was an "))
         assert attribute.singular_negated == attribute.singular.replace("was ", "can never be ", 1)
@@ -324,24 +232,17 @@ def test_occupations_are_asked_for_as_in_figure_2(attributes):
 # The published tables, and nothing else of the authors.
 
 
-def _runs(text, n):
-    words = re.findall(r"[a-z0-9'-]+", text.lower())
-    return {tuple(words[i : i + n]) for i in range(len(words) - n + 1)}
-
-
 def test_no_attribute_is_taken_from_the_published_lists(attributes, upstream):
-    published = set()
-    for path in (upstream / "allenai" / "unqover" / "word_lists" / "activities").glob("biased_*"):
-        for line in path.read_text("utf-8").splitlines():
-            if "|" in line:
-                published.add(line.split("|")[1].strip())
+    paths = (upstream / "allenai" / "unqover" / "word_lists" / "activities").glob("biased_*")
+    lines = [line for path in paths for line in path.read_text("utf-8").splitlines()]
+    published = {line.split("|")[1].strip() for line in lines if "|" in line}
     assert len(published) > 180
-    published_runs = {words for text in published for words in _runs(text, 4)}
+    published_runs = {words for text in published for words in word_runs(text, 4)}
     for kind in ("person", "place"):
         for attribute in attributes[kind]:
             for text in (*attribute.form("plural"), *attribute.form("singular")):
                 assert text not in published
-                assert not _runs(text, 4) & published_runs, text
+                assert not word_runs(text, 4) & published_runs, text
                 # Nor is the gist of a published one kept with another auxiliary.
                 bare = re.sub(r"^(was|were|had|never) ", "", text)
                 assert not any(re.sub(r"^(was|were|had|never) ", "", other) == bare for other in published), text
@@ -378,14 +279,6 @@ def test_subjects_occupations_and_contexts_are_the_published_tables(tables, upst
     assert tables["gender"].equals(official.table("gender"))
 
 
-def test_every_file_names_its_source():
-    for path in (FOLDER / "templates").glob("*.yaml"):
-        assert "Li et al. 2020" in yaml.safe_load(path.read_text("utf-8"))["source"]
-    for path in (FOLDER / "vocabulary").glob("*.csv"):
-        with path.open(encoding="utf-8", newline="") as file:
-            assert all("Li et al. 2020" in row["source"] for row in csv.DictReader(file))
-
-
 # Errors name file, row (or template) and field.
 
 
@@ -405,130 +298,303 @@ def copy(tmp_path):
     return exchange
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("kind,class", "kind,klass", "row 1: the columns must be kind, class"),
-        ("was an accountant", "was a accountant", "row 2: field singular: has a wrong article"),
-        (
-            "person,rude,were impolite",
-            "persn,rude,were impolite",
-            "row 72: field kind: 'persn' is not one of occupation",
-        ),
-        ("person,rude,were impolite", "person,bad,were impolite", "row 72: field class: 'bad' is not one of rude"),
-        ("person,rude,were impolite", "person,rude,was impolite", "row 72: field plural: begins with 'was'"),
-        ("were impolite to strangers,were", "were  impolite to strangers,were", "field plural: has a space too many"),
-        ("were impolite to strangers,were", ",were", "row 72: field plural: is empty"),
-        ("were impolite to strangers,were polite", "Were impolite,were polite", "field plural: must be a predicate"),
-        (
-            "were impolite to strangers,were polite to strangers",
-            "were rude.,were polite",
-            "field plural: must be a pred",
-        ),
-        (",was impolite to strangers,was", ",were impolite to strangers,was", "field singular: begins with 'were'"),
-        (
-            "cut in line,never cut in line",
-            "cut in line,cut in line",
-            "row 78: field plural_negated: is the attribute its",
-        ),
-        (
-            "person,rude,mocked other people",
-            "person,rude,cut in line",
-            "field plural: 'cut in line' is the attribute of r",
-        ),
-        (
-            "place,rude,were unwelcoming",
-            "place,negative,were unwelcoming",
-            "row 122: field class: 'negative' is not one",
-        ),
-        ("occupation,,,,was a nurse,", "occupation,rude,,,was a nurse,", "field class: must be empty, not 'rude'"),
-        ("was an architect,", "was an architect,one,", "row 4: must have 7 fields"),
-        ("class of Li et al. 2020; wording of this project", "", "row 72: field source: is empty"),
-    ],
-)
-def test_a_wrong_attribute_is_reported_with_file_row_and_field(copy, old, new, message):
-    folder = copy("vocabulary/attributes.csv", old, new)
-    with pytest.raises(QabiasError, match=re.escape(message)) as caught:
-        bundled.read_design("gender", masked=False, folder=folder)
-    assert "attributes.csv: row" in str(caught.value)
+FAULTS = [
+    ("vocabulary/attributes.csv", "kind,class", "kind,klass", "row 1: .*columns"),
+    ("vocabulary/attributes.csv", "was an accountant", "was a accountant", "row 2: field singular"),
+    ("vocabulary/attributes.csv", "person,rude,were impolite", "persn,rude,were impolite", "row 72: field kind"),
+    ("vocabulary/attributes.csv", "person,rude,were impolite", "person,bad,were impolite", "row 72: field class"),
+    ("vocabulary/attributes.csv", "person,rude,were impolite", "person,rude,was impolite", "row 72: field plural"),
+    ("vocabulary/attributes.csv", "were impolite to strangers,were", "were  impolite,were", "row 72: field plural"),
+    ("vocabulary/attributes.csv", "were impolite to strangers,were", ",were", "row 72: field plural"),
+    ("vocabulary/attributes.csv", "were impolite to strangers,were", "Were impolite,were", "row 72: field plural"),
+    ("vocabulary/attributes.csv", "were impolite to strangers,were", "were rude.,were", "row 72: field plural"),
+    ("vocabulary/attributes.csv", ",was impolite to strangers,was", ",were impolite,was", "row 72: field singular"),
+    ("vocabulary/attributes.csv", "cut in line,never cut", "cut in line,cut", "row 78: field plural_negated"),
+    ("vocabulary/attributes.csv", "rude,mocked other people", "rude,cut in line", r"row \d+: field plural"),
+    ("vocabulary/attributes.csv", "rude,were unwelcoming", "negative,were unwelcoming", "row 122: field class"),
+    ("vocabulary/attributes.csv", "occupation,,,,was a nurse,", "occupation,rude,,,was a nurse,", "field class"),
+    ("vocabulary/attributes.csv", "was an architect,", "was an architect,one,", "row 4: .*7 fields"),
+    ("vocabulary/attributes.csv", "class of Li et al. 2020; wording of this project", "", "row 72: field source"),
+    ("vocabulary/subjects.csv", "gender,Mary", "sex,Mary", "row 2: field set"),
+    ("vocabulary/subjects.csv", "Mary,,female", "Mary,,woman", "row 2: field cluster"),
+    ("vocabulary/subjects.csv", "Mary,,female", "Mary,Marian,female", "row 2: field demonym"),
+    ("vocabulary/subjects.csv", "France,French,Western Europe", "France,,Western Europe", "field demonym"),
+    ("vocabulary/subjects.csv", "France,French,Western Europe", "France,French,", "field cluster"),
+    ("vocabulary/subjects.csv", "France,French", "France,German", "field demonym: 'German'"),
+    ("vocabulary/subjects.csv", "gender,Linda", "gender,Mary", "row 4: field name: 'Mary'"),
+    ("vocabulary/subjects.csv", "religion,Sikh", "religion,sikh", "field name"),
+    ("vocabulary/subjects.csv", "religion,Sikh,,", "religion,Sikh,,India", "field cluster"),
+    ("templates/religion.yaml", "- id: 0", "- id: 1", "template 0: field id"),
+    ("templates/religion.yaml", "subjects: name", "subject: name", "template 0: field subjects"),
+    ("templates/religion.yaml", "number: singular", "number: singular\n    nmber: plural", "field nmber: .*'number'"),
+    ("templates/religion.yaml", "subjects: name", "subjects: demonym", "template 0: field subjects"),
+    ("templates/religion.yaml", "attributes: person", "attributes: occupation", "field attributes"),
+    ("templates/religion.yaml", "number: singular", "number: both", "field number"),
+    ("templates/religion.yaml", "visit a {{X2}} man", "visit a {{X1}} man", "field context"),
+    ("templates/religion.yaml", "A {{X1}} man got", "A {{X2}} man got", "field context"),
+    ("templates/religion.yaml", "visit a {{X2}} man", "visit a {{X3}} {{X2}} man", "field context: .*X3"),
+    ("templates/religion.yaml", "visit a {{X2}} man", "visit a [{{X2}} man", "field context: .*brace"),
+    ("templates/religion.yaml", "visit a {{X2}} man", "visit  a {{X2}} man", "field context: .*space"),
+    ("templates/religion.yaml", '"Who {{ATTRIBUTE}}?"', '"Who?"', "field question"),
+    ("templates/religion.yaml", '"Who {{ATTRIBUTE}}?"', '"Who {{ATTRIBUTE}}"', "field question"),
+    ("templates/religion.yaml", '"Who {{ATTRIBUTE}}?"', "7", "field question"),
+    ("templates/religion.yaml", "The {{MASK}} man", "The man", "field masked"),
+    ("templates/religion.yaml", "set: religion", "set: ethnicity", "set is 'ethnicity'"),
+]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("gender,Mary", "sex,Mary", "row 2: field set: 'sex' is not one of gender"),
-        ("Mary,,female", "Mary,,woman", "row 2: field cluster: 'woman' is not one of female, male"),
-        ("Mary,,female", "Mary,Marian,female", "row 2: field demonym: must be empty, not 'Marian': only countries"),
-        ("France,French,Western Europe", "France,,Western Europe", "field demonym: is empty"),
-        ("France,French,Western Europe", "France,French,", "field cluster: is empty"),
-        ("France,French", "France,German", "field demonym: 'German' occurs twice in the set nationality"),
-        ("gender,Linda", "gender,Mary", "row 4: field name: 'Mary' occurs twice in the set gender"),
-        ("religion,Sikh", "religion,sikh", "field name: must begin with a capital letter: 'sikh'"),
-        ("religion,Sikh,,", "religion,Sikh,,India", "field cluster: must be empty, not 'India'"),
-    ],
-)
-def test_a_wrong_subject_is_reported_with_file_row_and_field(copy, old, new, message):
-    folder = copy("vocabulary/subjects.csv", old, new)
-    with pytest.raises(QabiasError, match=re.escape(message)) as caught:
-        bundled.read_design("religion", masked=False, folder=folder)
-    assert "subjects.csv: row" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("- id: 0", "- id: 1", "template 0: field id: is 1; templates are numbered from 0"),
-        ("subjects: name", "subject: name", "template 0: field subjects: is missing"),
-        (
-            "number: singular",
-            "number: singular\n    nmber: plural",
-            "field nmber: is not a field; did you mean 'number'?",
-        ),
-        ("subjects: name", "subjects: demonym", "template 0: field subjects: 'demonym' is not one of name (religion)"),
-        ("attributes: person", "attributes: occupation", "field attributes: 'occupation' is not one of person, place"),
-        ("number: singular", "number: both", "field number: 'both' is not one of singular, plural"),
-        ("visit a {{X2}} man", "visit a {{X1}} man", "field context: must hold {{X1}} and {{X2}} once, in this order"),
-        ("A {{X1}} man got", "A {{X2}} man got", "field context: must hold {{X1}} and {{X2}} once"),
-        ("visit a {{X2}} man", "visit a {{X3}} {{X2}} man", "field context: slot X3 is filled by nothing"),
-        ("visit a {{X2}} man", "visit a [{{X2}} man", "field context: has a stray brace or bracket"),
-        ("visit a {{X2}} man", "visit  a {{X2}} man", "field context: has a space too many"),
-        ('question: "Who {{ATTRIBUTE}}?"', 'question: "Who?"', "field question: must hold {{ATTRIBUTE}} once"),
-        ('question: "Who {{ATTRIBUTE}}?"', 'question: "Who {{ATTRIBUTE}}"', "field question: must end with '?'"),
-        ('question: "Who {{ATTRIBUTE}}?"', "question: 7", "field question: must be a text, not 7"),
-        ("The {{MASK}} man", "The man", "field masked: must hold {{ATTRIBUTE}} and {{MASK}} once"),
-    ],
-)
-def test_a_wrong_template_is_reported_with_file_template_and_field(copy, old, new, message):
-    folder = copy("templates/religion.yaml", old, new)
-    with pytest.raises(QabiasError, match=re.escape(message)) as caught:
-        bundled.read_design("religion", masked=False, folder=folder)
-    assert "religion.yaml: template 0" in str(caught.value)
+@pytest.mark.parametrize(("file", "old", "new", "place"), FAULTS)
+def test_a_fault_is_reported_with_file_place_and_field(copy, file, old, new, place):
+    with pytest.raises(QabiasError, match=rf"{Path(file).name}: .*?{place}"):
+        bundled.read_design("religion", masked=False, folder=copy(file, old, new))
 
 
 def test_unreadable_and_missing_files(copy):
-    folder = copy("templates/religion.yaml", "set: religion", "set: ethnicity")
-    with pytest.raises(QabiasError, match="set is 'ethnicity', but the file's name says 'religion'"):
-        bundled.read_design("religion", masked=False, folder=folder)
-    (folder / "templates" / "religion.yaml").write_text("set: religion\ntemplates: [", "utf-8")
-    with pytest.raises(QabiasError, match=r"religion.yaml: not readable as YAML.*line 2"):
-        bundled.read_design("religion", masked=False, folder=folder)
-    (folder / "templates" / "religion.yaml").write_text("- 1", "utf-8")
-    with pytest.raises(QabiasError, match="must hold exactly the keys"):
-        bundled.read_design("religion", masked=False, folder=folder)
-    (folder / "templates" / "religion.yaml").unlink()
-    with pytest.raises(QabiasError, match="no such template file"):
-        bundled.read_design("religion", masked=False, folder=folder)
+    folder = copy("templates/religion.yaml", "set: religion", "set: religion ")
+    for content, token in (("set: religion\ntemplates: [", "line 2"), ("- 1", "keys"), (None, "no such")):
+        path = folder / "templates" / "religion.yaml"
+        path.unlink() if content is None else path.write_text(content, "utf-8")
+        with pytest.raises(QabiasError, match=rf"religion\.yaml: .*{token}"):
+            bundled.read_design("religion", masked=False, folder=folder)
     (folder / "vocabulary" / "subjects.csv").unlink()
-    with pytest.raises(QabiasError, match=r"subjects.csv: no such file"):
+    with pytest.raises(QabiasError, match=r"subjects\.csv"):
         bundled.read_design("religion", masked=False, folder=folder)
 
 
-def test_wrong_choices_of_source_and_configuration():
-    with pytest.raises(QabiasError, match="unknown source 'bundle'"):
-        Origin("bundle")
-    with pytest.raises(QabiasError, match="no known defects to fix: use fixes with the source official"):
-        Origin("bundled", fixes=True)
-    with pytest.raises(QabiasError, match="unknown configuration 'all': choose one of gender"):
-        Origin().table("all")
-    assert Origin(seed=3).table("religion").equals(Origin().table("religion")), "nothing is drawn"
+# The published texts.
+
+MLM_COUNTS = {
+    "bert": {"gender": 700_000, "nationality": 507_870, "ethnicity": 31_500, "religion": 38_500},
+    "roberta": {"gender": 286_720, "nationality": 385_776, "ethnicity": 31_500, "religion": 31_500},
+}
+ALL_TEMPLATES_MLM = {"gender": 1_372_000, "nationality": 2346 * 342, "ethnicity": 73_500, "religion": 38_500}
+
+
+@pytest.fixture(scope="module")
+def make(upstream):
+    def origin(**fields):
+        return Origin("official", upstream_dir=upstream, **fields)
+
+    return origin
+
+
+def test_counts_of_the_masked_sets(make, published):
+    assert {name: published[f"{name}_mlm"].num_rows for name in UNQOVER_TABLE_1} == MLM_COUNTS["bert"]
+    for subjects, counts in (("roberta", MLM_COUNTS["roberta"]), ("all", ALL_TEMPLATES_MLM)):
+        assert {name: make(subjects=subjects).table(f"{name}_mlm").num_rows for name in UNQOVER_TABLE_1} == counts
+    assert make(subjects="roberta").table("religion").equals(published["religion"]), "of the masked sets only"
+
+
+# An independent reading of the word lists: example by example, by plain replacement, without a line of the builder.
+
+
+class Lists:
+    """The word lists of one set, read with regular expressions over the whole file."""
+
+    def __init__(self, upstream, name, *, masked=False, subset=""):
+        folder = upstream / "allenai" / "unqover" / "word_lists"
+        published = {"nationality": "country"}.get(name, name)
+
+        def read(path):
+            return "\n".join(
+                line for line in (folder / path).read_text("utf-8").split("\n") if not line.startswith("#")
+            )
+
+        people = [
+            re.findall(r"^\[subj(:dem)?\] +(?:(\w+) \| )?(.+?) *$", read(f"nouns/subjects/{part}{subset}"), re.M)
+            for part in (("female", "male") if name == "gender" else (published,))
+        ]
+        if name == "gender":
+            self.pairs = [(f, m) for f in people[0] for m in people[1]]
+            self.pairs = [((f[2], "", f[1]), (m[2], "", m[1])) for f, m in self.pairs]
+        else:
+            names = [person[2] for person in people[0] if not person[0]]
+            demonyms = [person[2] for person in people[0] if person[0]] or [""] * len(names)
+            assert len(names) == len(demonyms)
+            triples = [(a, b, "None") for a, b in zip(names, demonyms, strict=True)]
+            self.pairs = list(itertools.combinations(triples, 2))
+
+        kind = "occupation_rev1" if name == "gender" else f"biased_{published}"
+        self.blocks = {}
+        pattern = r"^(\[[lp]_act(?:-single)?(?::neg)?\])\s(?:\s*(\w+)\s*\|)?\s*(.+?)\s*$"
+        for head, label, text in re.findall(pattern, read(f"activities/{kind}"), re.M):
+            self.blocks.setdefault(head, []).append((label or "None", text))
+
+        slots = read(f"slots/{published}_noact{'_lm' if masked else ''}").split("\n")
+        self.templates = [line.strip().split("\t") for line in slots if line.strip()]
+
+    def keys(self):
+        """Pair, template number, head and number of the attribute of every example, in the published order."""
+        for pair in self.pairs:
+            for number, (_, question, _) in enumerate(self.templates):
+                for head, entries in self.blocks.items():
+                    if head in question and ":neg" not in head:
+                        for row in range(len(entries)):
+                            yield pair, number, head, row
+
+    def example(self, config, position, key):
+        (one, two), number, head, row = key
+        negative = head.replace("]", ":neg]")
+        line = "\t".join(self.templates[number])
+        line = line.replace(head, self.blocks[head][row][1]).replace(negative, self.blocks[negative][row][1])
+
+        def put(first, second):
+            text = line
+            for slot, person in (("subj1", first), ("subj2", second)):
+                text = text.replace(f"[{slot}]", person[0]).replace(f"[{slot}:dem]", person[1])
+            tokens = text.split(" ")
+            for i in range(len(tokens) - 1):
+                if tokens[i] in ("a", "A") and tokens[i + 1][0].lower() in "aeiou":
+                    tokens[i] += "n"
+            return " ".join(tokens).replace("[mask]", "[MASK]").split("\t")
+
+        forward, backward = put(one, two), put(two, one)
+        assert forward[1:] == backward[1:]
+        form = 1 if "[subj1:dem]" in line else 0
+        texts = ("masked", "masked_negated") if config.endswith("_mlm") else ("question", "negated_question")
+        return {
+            "example_id": position,
+            "template_id": f"{config}-{number}",
+            "subject1": one[0],
+            "subject2": two[0],
+            "cluster1": one[2],
+            "cluster2": two[2],
+            "attribute": self.blocks[head.replace("-single", "")][row][1],
+            "attribute_class": self.blocks[negative][row][0],
+            "context_12": forward[0],
+            "context_21": backward[0],
+            texts[0]: forward[1],
+            texts[1]: forward[2],
+            "answer1": one[form],
+            "answer2": two[form],
+        }
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_the_published_examples_equal_the_independent_reading(config, upstream, published):
+    """All of the small sets, and 5,000 of the large ones."""
+    name, masked = config.removesuffix("_mlm"), config.endswith("_mlm")
+    lists = Lists(upstream, name, masked=masked, subset="_bert" if masked else "")
+    keys = list(lists.keys())
+    assert len(keys) == published[config].num_rows
+    positions = range(len(keys))
+    if name in ("gender", "nationality"):
+        positions = sorted(random.Random(config).sample(positions, 5000))
+    expected = [lists.example(config, position, keys[position]) for position in positions]
+    assert unqover_rows(published[config].take(list(positions))) == expected
+
+
+@pytest.mark.parametrize("field", ["context_21", "negated_question", "answer1", "attribute"])
+def test_the_independent_reading_rejects_a_corrupted_example(field, upstream, published):
+    lists = Lists(upstream, "ethnicity")
+    entry = next(itertools.islice(enumerate(lists.keys()), 777, None))
+    row = published["ethnicity"].slice(777, 1).to_pylist()[0]
+    assert row == lists.example("ethnicity", *entry)
+    assert {**row, field: f"{row[field]} indeed"} != lists.example("ethnicity", *entry)
+
+
+# Fixes.
+
+
+def test_fixes_fix_what_they_list_and_nothing_else(make, published):
+    fixed = {config: make(fixes=True).table(config) for config in CONFIGS}
+    for config, table in fixed.items():
+        assert table.num_rows == published[config].num_rows
+        for column in ("template_id", "subject1", "subject2", "cluster1", "attribute_class"):
+            assert table[column].equals(published[config][column]), (config, column)
+    assert fixed["gender"].equals(published["gender"]), "the set has no defects"
+    contexts = texts_of(fixed["ethnicity"], "context_12", "context_21")
+    assert any("a European" in text for text in contexts)
+    assert not any("an European" in text for text in contexts)
+    answers = texts_of(fixed["nationality"], "answer1", "answer2")
+    assert {"Spanish", "Yemeni", "Yemen"} <= answers
+    assert "Spainish" not in answers
+    assert any("Yemeni boy" in text for text in texts_of(fixed["nationality"], "context_12"))
+    for row in fixed["religion_mlm"].slice(500, 50).to_pylist():
+        assert row["template_id"] == "religion_mlm-10"
+        assert all(row[column].startswith("The [MASK] men ") for column in ("masked", "masked_negated"))
+    for config in ("nationality", "ethnicity", "religion"):
+        columns = ("question", "negated_question")
+        for row in unqover_rows(fixed[config].slice(0, 1000)):
+            if "group" not in row["context_12"] and row["question"].startswith("Who "):
+                assert not re.search(r"^Who were|and were", f"{row['question']} {row['negated_question']}"), row
+        questions = texts_of(fixed[config], *columns)
+        faults = r"harrass|\bvery loud\b|smell of|of flower\?|on street|(?<!would )\bspeed\b"
+        assert not any(re.search(faults, question) for question in questions)
+        assert 15 <= len(questions - texts_of(published[config], *columns)) <= 45
+
+
+def test_every_list_of_fixes_is_in_the_version_and_the_card(make, tmp_path):
+    built = []
+    write_folder(tmp_path, make(fixes=True), ["religion"], built.append)
+    assert built == ["religion"]
+    card = (tmp_path / "README.md").read_text("utf-8")
+    assert all(fix in card for fix in FIXES)
+    assert "fixed here" in card
+    assert "config_name: religion\n  default: true" in card, "without gender the first is the default"
+    assert make(fixes=True).version == "official+fixes@3e47969"
+
+
+def test_versions_and_wrong_choices(make):
     assert Origin().version == "bundled@1"
+    assert Origin(seed=3).table("religion").equals(Origin().table("religion")), "nothing is drawn"
+    assert make(seed=5).version == make(subjects="bert").version == make().version == "official@3e47969"
+    assert make(subjects="roberta", fixes=True).version == "official+fixes@3e47969+subjects=roberta"
+    assert set(SUBJECTS) == {"all", "bert", "roberta"}
+    for fields, token in (
+        ({"source": "bundle"}, "'bundle'"),
+        ({"fixes": True}, "fixes"),
+        ({"subjects": "bert"}, "published selection"),
+        ({"source": "official", "subjects": "gpt"}, "'gpt'"),
+        ({}, "'country'"),
+    ):
+        with pytest.raises(QabiasError, match=token):
+            Origin(**fields).table("country")
+
+
+def test_a_damaged_or_missing_file_is_refused(upstream, tmp_path):
+    source, mirror = (folder / "allenai" / "unqover" for folder in (upstream, tmp_path))
+    shutil.copytree(source / "word_lists", mirror / "word_lists")
+    path = mirror / "word_lists" / "nouns" / "subjects" / "religion"
+    path.write_text(path.read_text("utf-8").replace("Sikh", "Jain"), "utf-8")
+    with pytest.raises(QabiasError, match=r"subjects/religion .*published"):
+        Origin("official", upstream_dir=tmp_path).table("religion")
+    path.unlink()
+    with pytest.raises(QabiasError, match=r"subjects/religion .*mirror"):
+        Origin("official", upstream_dir=tmp_path).table("religion")
+
+
+def test_the_builder_takes_the_fields_of_the_origin(upstream, tmp_path):
+    fields = {"source": "official", "subjects": "roberta", "fixes": True, "upstream_dir": str(upstream)}
+    builder = UnQover(config_name="religion_mlm", cache_dir=tmp_path, **fields)
+    builder.download_and_prepare()
+    dataset = builder.as_dataset(split="test")
+    assert dataset.num_rows == MLM_COUNTS["roberta"]["religion"]
+    assert dataset.to_list() == unqover_rows(Origin(**fields).table("religion_mlm"))
+
+
+# Cost.
+
+GENERATE = """
+import pathlib
+from qabias.share.unqover_dataset.origin import Origin
+from qabias.share.unqover_dataset.design import SETS
+tables = [Origin(source).table(name) for source in ("bundled", "official") for name in SETS]
+assert sum(table.num_rows for table in tables) == 2 * 2_638_232
+print(pathlib.Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is that of Linux")
+@pytest.mark.slow
+def test_all_sets_of_both_sources_take_less_than_1_gb(upstream):
+    # A process of its own: the peak of this one holds what other tests have built.
+    done = subprocess.run(
+        [sys.executable, "-c", GENERATE],
+        cwd=ROOT,
+        env=os.environ | {"QABIAS_UPSTREAM": str(upstream)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert int(done.stdout) < 2**20, "in kB"
