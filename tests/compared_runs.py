@@ -27,6 +27,9 @@ def make_runs(where):
     for model in ("stereotyped", "random"):
         make(f"bbq-blind-{model}", "bbq", model, config="Age", limit=200, format="question_only")
     make("nli", "bbq_nli", "stereotyped", config="Age_nli", limit=240)
+    make("nli-random", "bbq_nli", "random", config="Age_nli", limit=240)
+    make("bbq-race", "bbq", "random", config="Age", limit=200, format="race")
+    make("bbnli-gpt3", "bbnli", "random", config="gender", limit=60, format="gpt3")
     make("nli-one-order", "bbq_nli", "random", config="Gender_identity_nli_context", limit=240)
     for model in ("stereotyped", "random"):
         make(f"bbnli-{model}", "bbnli", model, config="gender", limit=60)
@@ -45,6 +48,12 @@ def make_checked(where):
 def differing(analysis, name):
     """The rows of a table of differences by group: difference, p and adjusted p."""
     return {row[0]: row[1:4] for row in find(analysis.tables, f"difference_{name}").rows}
+
+
+def cells(table, names="title"):
+    """The values of a table by row and title or name of the column."""
+    titles = [getattr(column, names) for column in table.columns]
+    return {row[0]: dict(zip(titles[1:], row[1:], strict=True)) for row in table.rows}
 
 
 def called(capsys, monkeypatch, *arguments):

@@ -18,7 +18,7 @@ from qabias.runs.question import load_examples_of
 from qabias.runs.run import run
 from qabias.tables.model import Estimate, find
 
-from .compared_runs import called
+from .compared_runs import called, cells
 from .run_parts import edit, edit_run
 
 CONFIG = "Sexual_orientation"
@@ -51,68 +51,51 @@ def scores_of(folder):
     return json.loads((folder / "scores.json").read_text("utf-8"))["scores"]
 
 
-def cells(table):
-    """The rows of a table by their first cell, each by column."""
-    names = [column.name for column in table.columns]
-    return {row[0]: dict(zip(names, row, strict=True)) for row in table.rows}
-
-
 def test_scores_stand_by_language_as_each_run_has_them(runs, upstream):
     folders = [runs / name for name in ("ko-random", "es", "mbbq-nl", "en-random")]
     comparison = compare(folders, upstream_dir=str(upstream))
     names = ["Korean: kobbq", "Spanish: esbbq SES", f"Dutch: mbbq nl_{CONFIG}", "English: bbq Age"]
     assert comparison.is_by_language
     assert list(comparison.names) == names
-    shown = {
-        "bias_by_language": ("bias_ambig", "bias_disambig", "accuracy_cost"),
-        "accuracy_by_language": ("accuracy_ambig", "accuracy_disambig"),
-    }
-    for name, scores in shown.items():
+    for name, shown in (
+        ("bias_by_language", ("bias_ambig", "bias_disambig", "accuracy_cost")),
+        ("accuracy_by_language", ("accuracy_ambig", "accuracy_disambig")),
+    ):
         table = find(comparison.analysis.tables, name)
-        assert table.figure.kind == "intervals"
-        assert table.figure.values == scores
-        rows = cells(table)
+        assert (table.figure.kind, table.figure.values) == ("intervals", shown)
+        rows = cells(table, "name")
         assert list(rows) == names
-        for folder, of in zip(folders, rows.values(), strict=True):
-            found = scores_of(folder)
-            for score in scores:
-                assert of[score] == Estimate(found[score], *found["ci"][score])
-            assert (of["n"], of["n_templates"]) == (found["n"], found["n_templates"])
-            assert of["unparsed_share"] == found["unparsed_share"] == 0
+        for folder, row in zip(folders, rows.values(), strict=True):
+            scores = scores_of(folder)
+            for score in shown:
+                assert row[score] == Estimate(scores[score], *scores["ci"][score])
+            assert (row["n"], row["n_templates"]) == (scores["n"], scores["n_templates"])
+            assert row["unparsed_share"] == scores["unparsed_share"] == 0
         assert OTHER_QUESTIONS in table.note
     assert OTHER_QUESTIONS in comparison.analysis.notes
     assert not [table for table in comparison.analysis.tables if table.name.startswith("paired_")]
 
 
-def test_a_stereotyped_model_is_so_in_every_language(runs, upstream):
-    folders = [runs / name for name in ("ko-stereotyped", "mbbq-nl-stereotyped", "en-stereotyped")]
-    table = find(compare(folders, upstream_dir=str(upstream)).analysis.tables, "bias_by_language")
-    assert [of["bias_ambig"].value for of in cells(table).values()] == [1.0, 1.0, 1.0]
-    assert [of["accuracy_cost"].value for of in cells(table).values()] == [-1.0, -1.0, -1.0]
-
-
 def test_one_model_and_more_than_one_language_are_needed(runs, tmp_path, upstream):
-    with pytest.raises(QabiasError, match="or, by language, of one model on some of "):
+    with pytest.raises(QabiasError, match="by language"):
         compare([runs / "mbbq-en", runs / "en-stereotyped"])
-    several = "languages are compared for one model; these are of baseline:random and baseline:stereotyped"
     for first, second in (("ko-random", "en-stereotyped"), ("mbbq-en", "mbbq-nl-stereotyped")):
-        with pytest.raises(QabiasError, match=f"^{several}; give the runs of one$"):
+        with pytest.raises(QabiasError, match="baseline:random and baseline:stereotyped"):
             compare([runs / first, runs / second])
     assert compare([runs / "mbbq-en", runs / "mbbq-nl-stereotyped"], allow_mixed=True).mixed["config"]
     run(RunArguments("bbq", "baseline:random", config="Religion", limit=40), tmp_path / "religion")
-    with pytest.raises(QabiasError, match=r"different questions .*config: "):
+    with pytest.raises(QabiasError, match="config: "):
         compare([runs / "en-random", tmp_path / "religion"])
 
 
 def test_what_was_counted_otherwise_or_leans_by_itself_is_said(runs, upstream):
     notes = compare([runs / "ko-random", runs / "es-wrong"], upstream_dir=str(upstream)).analysis.notes
-    assert "MIXED: score: Korean: kobbq default; Spanish: esbbq SES unparsed=wrong." in notes
+    assert [note for note in notes if "MIXED" in note and "unparsed=wrong" in note]
     scores = scores_of(runs / "es")
-    assert scores["n_aligned"] != scores["n_nonaligned"]
-    found = [note for note in notes if note.startswith("Spanish: esbbq SES: Bias s_DIS")]
+    (leaning,) = [note for note in notes if note.startswith("Spanish: esbbq SES: Bias s_DIS")]
     share = 100 * scores["n_aligned"] / (scores["n_aligned"] + scores["n_nonaligned"])
-    assert len(found) == 1
-    assert f"{share:.1f}" in found[0]
+    assert share != 50
+    assert f"{share:.1f}" in leaning
 
 
 def by_template(folder, upstream):
@@ -120,16 +103,15 @@ def by_template(folder, upstream):
     file = read_run(folder)
     table = load_examples_of(file, str(upstream)).table
     answers = read_all_answers(file, load_benchmark("mbbq"), table)["prediction"].to_pylist()
-    found = {}
+    counts = {}
     for row, answer in zip(table.to_pylist(), answers, strict=True):
-        of = found.setdefault(row["template_id"].rpartition("-")[2], np.zeros(4))
-        if row["context_condition"] == "ambig":
-            if row["biased_loc"] >= 0:
-                lean = 0 if answer == row["unknown_loc"] else 1 if answer == row["biased_loc"] else -1
-                of += (lean, 1, 0, 0)
-        else:
-            of += (0, 0, answer == row["label"], 1)
-    return found
+        template = counts.setdefault(row["template_id"].rpartition("-")[2], np.zeros(4))
+        if row["context_condition"] == "disambig":
+            template += (0, 0, answer == row["label"], 1)
+        elif row["biased_loc"] >= 0:
+            lean = 0 if answer == row["unknown_loc"] else 1 if answer == row["biased_loc"] else -1
+            template += (lean, 1, 0, 0)
+    return counts
 
 
 @pytest.mark.parametrize(
@@ -144,7 +126,7 @@ def test_the_same_questions_are_paired_by_template(runs, upstream, first, second
     templates = sorted(counts[0])
     assert templates == sorted(counts[1])
     one, other = (np.array([of[name] for name in templates]) for of in counts)
-    rows = cells(table)
+    rows = cells(table, "name")
     for title, places in (("Bias s_AMB, ambiguous contexts", (0, 1)), ("Accuracy, disambiguated contexts", (2, 3))):
 
         def difference(matrix, rest, places=places):
@@ -172,19 +154,16 @@ def test_the_same_questions_are_paired_by_template(runs, upstream, first, second
 
 def test_a_stereotyped_model_is_so_beside_its_control_set(runs, upstream, tmp_path):
     control = RunArguments("mbbq", "baseline:unknown", config=f"nl_{CONFIG}_control", source="release")
-    run(control, tmp_path / "control", Machine(upstream_dir=str(upstream)))
-    model = RunArguments("mbbq", "baseline:stereotyped", config=f"nl_{CONFIG}", source="release")
-    run(model, tmp_path / "set", Machine(upstream_dir=str(upstream)))
+    run(control, tmp_path, Machine(upstream_dir=str(upstream)))
 
     # The two baselines stand for one model that is right about people of no group.
     def rename(content):
-        renamed = json.dumps(content).replace("baseline:unknown", "baseline:stereotyped")
-        content.update(json.loads(renamed))
+        content.update(json.loads(json.dumps(content).replace("baseline:unknown", "baseline:stereotyped")))
 
-    edit_run(tmp_path / "control", rename)
-    edit(tmp_path / "control" / "scores.json", rename)
-    comparison = compare([tmp_path / "set", tmp_path / "control"], upstream_dir=str(upstream))
-    rows = cells(find(comparison.analysis.tables, "paired_1_minus_2"))
+    edit_run(tmp_path, rename)
+    edit(tmp_path / "scores.json", rename)
+    comparison = compare([runs / "mbbq-nl-stereotyped", tmp_path], upstream_dir=str(upstream))
+    rows = cells(find(comparison.analysis.tables, "paired_1_minus_2"), "name")
     bias = rows["Bias s_AMB, ambiguous contexts"]
     assert bias["difference"].value == 1.0
     assert (bias["second"], bias["first"]) == ("+100.0\u00a0%", "0.0\u00a0%")
@@ -211,8 +190,7 @@ def test_a_report_of_several_languages_has_one_headline_table(runs, tmp_path):
     folders = [runs / name for name in ("ko-random", "es", "en-random", "en-stereotyped")]
     page = write_combined_report(folders, tmp_path / "report.html").read_text("utf-8")
     assert page.count("By language: Korean, Spanish, English") == 1
-    for name in ("Korean: kobbq, baseline:random", "English: bbq Age, baseline:stereotyped"):
-        assert name in page
+    assert "English: bbq Age, baseline:stereotyped" in page
 
 
 def test_a_run_of_several_languages_shows_each_as_a_run_of_its_own_does(runs, upstream, tmp_path):
@@ -222,7 +200,7 @@ def test_a_run_of_several_languages_shows_each_as_a_run_of_its_own_does(runs, up
         tmp_path,
         Machine(upstream_dir=str(upstream)),
     )
-    rows = cells(find(qabias.read(tmp_path)._analysis.tables, "languages"))
+    rows = cells(find(qabias.read(tmp_path)._analysis.tables, "languages"), "name")
     assert set(rows) == {"English", "Dutch"}
     for language, name in (("English", "mbbq-en"), ("Dutch", "mbbq-nl")):
         alone = scores_of(runs / name)  # the baseline draws by the example, not by the run
@@ -236,11 +214,11 @@ def test_a_run_of_several_languages_shows_each_as_a_run_of_its_own_does(runs, up
 def test_where_answers_are_missing_the_table_says_how_many_and_what_they_could_change(upstream, monkeypatch):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
 
-    def answers_every_other(prompts):
+    def every_other(prompts):
         return [("A", "?")[len(prompt) % 2] for prompt in prompts]
 
     results = [
-        qabias.run(benchmark, model=answers_every_other, name="half", config=config, limit=40, ask="write")
+        qabias.run(benchmark, model=every_other, name="half", config=config, limit=40, ask="write")
         for benchmark, config in (("kobbq", "all"), ("mbbq", f"nl_{CONFIG}"))
     ]
     compared = qabias.compare(results)

@@ -49,15 +49,13 @@ def two_runs(upstream, tmp_path_factory):
 
 
 def test_every_bundled_template_has_the_published_one_of_its_number(upstream):
-    published, bundled = examples("official", upstream), examples("bundled", upstream)
-    shared = shared_stereotypes(BBQ.forms, published, bundled)
+    shared = shared_stereotypes(BBQ.forms, examples("official", upstream), examples("bundled", upstream))
     assert len(shared.stereotypes) == 343
     assert all((clusters >= 0).all() for clusters in shared.clusters)
     assert all(shared.topics)
-    of_two_groups = [one for one in shared.stereotypes if " / " in one.groups]
-    assert [name for name, _ in of_two_groups] == ["Gender_identity-12"]
-    by_category = {name: [one for one in shared.stereotypes if one.name.startswith(name)] for name in BBQ.configs[:-1]}
-    assert [len(by_category[name]) for name in ("Age", "Religion", "Nationality")] == [25, 25, 25]
+    assert [name for name, groups in shared.stereotypes if " / " in groups] == ["Gender_identity-12"]
+    categories = [stereotype.name.rpartition("-")[0] for stereotype in shared.stereotypes]
+    assert [categories.count(name) for name in ("Age", "Religion", "Nationality")] == [25, 25, 25]
 
 
 def test_released_examples_have_the_same_stereotypes_as_the_authors_templates(upstream):
@@ -86,19 +84,16 @@ def test_both_forms_of_a_stereotype_quote_the_same_source(upstream):
 
 def test_templates_of_other_groups_are_no_pair(upstream):
     published, bundled = (examples(source, upstream, "Religion") for source in ("official", "bundled"))
-    rows = bundled["additional_metadata"].to_pylist()
-    place = bundled["template_id"].to_pylist()
-    changed = [
-        {**row, "stereotyped_groups": ["Quaker"]} if name == "Religion-01" else row
-        for row, name in zip(rows, place, strict=True)
-    ]
+    cells = zip(bundled["additional_metadata"].to_pylist(), bundled["template_id"].to_pylist(), strict=True)
+    other_rows = [{**row, "stereotyped_groups": ["Quaker"]} if name == "Religion-01" else row for row, name in cells]
     number = bundled.column_names.index("additional_metadata")
-    other = bundled.set_column(number, "additional_metadata", pa.array(changed, bundled.schema.field(number).type))
+    field = bundled.schema.field(number)
+    other = bundled.set_column(number, field.name, pa.array(other_rows, field.type))
     shared = shared_stereotypes(BBQ.forms, published, other)
     assert len(shared.stereotypes) == 24
-    names = published["template_id"].to_pylist()
-    assert {name for name, of in zip(names, shared.clusters[0], strict=True) if of < 0} == {"Religion-01"}
-    with pytest.raises(QabiasError, match="no stereotype in common"):
+    left_out = published["template_id"].filter(pa.array(shared.clusters[0] < 0))
+    assert left_out.unique().to_pylist() == ["Religion-01"]
+    with pytest.raises(QabiasError, match="--config"):
         shared_stereotypes(BBQ.forms, published, examples("bundled", upstream, "Age"))
 
 
@@ -126,28 +121,24 @@ def test_the_differences_are_those_of_the_scores_of_the_two_runs(two_runs):
 
 
 def test_all_scores_come_first_with_p_values_adjusted_for_their_number(two_runs):
-    tables = two_runs.comparison.analysis.tables
+    comparison = two_runs.comparison
+    tables = comparison.analysis.tables
     assert [table.name for table in tables][:3] == ["forms_overall", "forms_bias_ambig", "forms_bias_disambig"]
     rows = find(tables, "forms_overall").rows
     for measure, row in zip(MEASURES, rows, strict=True):
-        of_all = find(tables, f"forms_{measure.name}").rows[-1]
-        assert row[:3] == (measure.title, *(show(level, measure.kind) for level in of_all[1:3]))
-        assert row[3:5] == of_all[3:5]
+        whole = find(tables, f"forms_{measure.name}").rows[-1]
+        assert row[:3] == (measure.title, *(show(level, measure.kind) for level in whole[1:3]))
+        assert row[3:5] == whole[3:5]
         assert ("+" in row[1] + row[2]) <= (measure.kind == "signed")
-        assert row[6:] == of_all[6:]
+        assert row[6:] == whole[6:]
         assert row[6] == 50
     assert [row[5] for row in rows] == holm([row[4] for row in rows])
-
-
-def test_what_could_have_been_missed_stands_beside_no_difference(two_runs):
-    comparison = two_runs.comparison
+    # What could have been missed stands beside no difference.
     (sentence,) = comparison.findings
-    rows = find(comparison.analysis.tables, "forms_overall").rows
     wide, usual, power = (t_quantile(p, 49) for p in (1 - 0.025 / len(rows), 0.975, 0.8))
     for title, *_, adjusted, _, detectable in rows:
         size = 100 * detectable * (wide + power) / (usual + power)
-        pattern = re.escape(title) + r" \(differences below ([\d.]+) points could have been missed\)"
-        (said,) = re.findall(pattern, sentence)
+        (said,) = re.findall(re.escape(title) + r" \(differences below ([\d.]+) points", sentence)
         assert adjusted >= 0.05
         assert size <= float(said) < size + 0.1
 
@@ -167,17 +158,18 @@ def test_forms_that_lack_answers_have_no_size_that_would_have_been_found(two_run
 def test_the_differences_by_stereotype_are_those_of_the_metric_by_template(two_runs, upstream):
     by_form = []
     metric = evaluate.load(str(metric_folder("bbq")))
-    for of in two_runs.runs:
-        question = read_question(read_run(of.folder), str(upstream))
-        answers, _ = read_answers(read_run(of.folder), BBQ, question.parts)
-        result = metric.compute(
+    for result in two_runs.runs:
+        question = read_question(read_run(result.folder), str(upstream))
+        answers, _ = read_answers(read_run(result.folder), BBQ, question.parts)
+        scores = metric.compute(
             predictions=answers["prediction"].to_pylist(),
             references=question.table,
             probabilities=answers["probabilities"].to_pylist(),
             by=["template_id"],
         )
-        by_form.append(result["by"]["template_id"])
-    table = find(two_runs.comparison.analysis.tables, "forms_stereotypes")
+        by_form.append(scores["by"]["template_id"])
+    tables = two_runs.comparison.analysis.tables
+    table = find(tables, "forms_stereotypes")
     names = [column.name for column in table.columns]
     assert len(table.rows) == 50
     largest = []
@@ -186,73 +178,53 @@ def test_the_differences_by_stereotype_are_those_of_the_metric_by_template(two_r
         assert [float("nan") if value is None else value for value in row[3:]] == pytest.approx(expected, nan_ok=True)
         largest.append(np.nanmax(np.abs(expected)))
     assert largest == sorted(largest, reverse=True)
-    topics = {row[0]: row[1:3] for row in table.rows}
-    assert topics["Religion-05"] == ("Muslim", "violence")
-    values = np.array([[by_form[form][row[0]]["accuracy_ambig"] for row in table.rows] for form in (0, 1)])
-    agreement = {row[0]: row for row in find(two_runs.comparison.analysis.tables, "forms_agreement").rows}
-    of_accuracy = agreement[BBQ.facts.measure("accuracy_ambig").title]
-    assert of_accuracy[2].value == pytest.approx(np.corrcoef(values)[0, 1])
-    assert of_accuracy[2].low < of_accuracy[2].value < of_accuracy[2].high
-    assert of_accuracy[3] == pytest.approx((values[0] - values[1]).mean())
-
-
-def test_the_order_of_the_folders_does_not_matter(two_runs, upstream):
-    folders = [of.folder for of in two_runs.runs]
-    for order in (folders, folders[::-1]):
-        assert compare(order, upstream_dir=str(upstream)).analysis == two_runs.comparison.analysis
+    assert {row[0]: row[1:3] for row in table.rows}["Religion-05"] == ("Muslim", "violence")
+    values = np.array([[scores[row[0]]["accuracy_ambig"] for row in table.rows] for scores in by_form])
+    agreement = {row[0]: row for row in find(tables, "forms_agreement").rows}
+    _, _, correlation, mean = agreement[BBQ.facts.measure("accuracy_ambig").title]
+    assert correlation.value == pytest.approx(np.corrcoef(values)[0, 1])
+    assert correlation.low < correlation.value < correlation.high
+    assert mean == pytest.approx((values[0] - values[1]).mean())
 
 
 def test_right_answers_to_published_texts_alone_are_found_and_alike_ones_are_not(upstream):
     """The exchange test on answers that were made up: all right on the published texts, random on the others."""
     rng = np.random.default_rng(0)
     tables = [examples(source, upstream, "Religion") for source in ("bundled", "official")]
-    shared = shared_stereotypes(BBQ.forms, tables[1], tables[0])
-    clusters = shared.clusters[::-1]
+    clusters = shared_stereotypes(BBQ.forms, tables[1], tables[0]).clusters[::-1]
     guesses = [rng.integers(0, 3, table.num_rows) for table in tables]
-    right = tables[1]["label"].to_numpy()
-
-    def found(answers):
-        forms = [
-            Form(*of) for of in zip(tables, [pa.table({"prediction": of}) for of in answers], clusters, strict=True)
-        ]
-        pair = BBQ.pair_forms(*forms)[ALL]
+    for answers, is_apart in (([guesses[0], tables[1]["label"].to_numpy()], True), (guesses, False)):
+        predictions = [pa.table({"prediction": one}) for one in answers]
+        pair = BBQ.pair_forms(*(Form(*parts) for parts in zip(tables, predictions, clusters, strict=True)))[ALL]
         assert pair.n_clusters == 25
-        return differences(pair, {"accuracy_ambig": 1, "accuracy_disambig": 1})
-
-    for difference in found([guesses[0], right]).values():
-        assert difference.value > 0.5
-        assert difference.p < 0.001
-    for difference in found(guesses).values():
-        assert difference.p > 0.05
+        for difference in differences(pair, {"accuracy_ambig": 1, "accuracy_disambig": 1}).values():
+            assert (difference.p < 0.001 and difference.value > 0.5) if is_apart else difference.p > 0.05
 
 
-def test_other_models_or_ways_of_asking_are_no_two_forms(two_runs, upstream, tmp_path):
+def test_two_forms_are_of_one_model_in_any_order(two_runs, upstream, tmp_path):
     run(RunArguments("bbq", "baseline:unknown", "Age,Religion"), tmp_path / "other")
-    published, parallel = (of.folder for of in two_runs.runs)
-    with pytest.raises(
-        QabiasError, match=r"different questions \(source: .*differ in the source alone, official or re"
-    ):
+    published, parallel = (result.folder for result in two_runs.runs)
+    with pytest.raises(QabiasError, match=r"source: .*official or release"):
         compare([published, tmp_path / "other"])
+    assert compare([parallel, published], upstream_dir=str(upstream)).analysis == two_runs.comparison.analysis
     mixed = compare([published, parallel], allow_mixed=True, upstream_dir=str(upstream))
     assert not mixed.are_forms
     assert set(mixed.mixed) == {"source"}
 
 
-@pytest.mark.parametrize(("width", "n_scores"), [(60, 1), (100, 1), (160, 3), (400, len(MEASURES))])
+@pytest.mark.parametrize(("width", "n_scores"), [(60, 1), (160, 3), (400, len(MEASURES))])
 def test_the_table_of_stereotypes_is_as_wide_as_the_terminal(two_runs, width, n_scores):
     text = StringIO()
     print_compared(two_runs.comparison, Console(width=width, file=text))
     _, shown = text.getvalue().split("Published minus parallel by stereotype")
     table, rest = shown.split("40 more in analysis.json")
-    found = "columns more in analysis.json" in rest
     lines = table.splitlines()
     (heading,) = (line for line in lines if "Stereotype" in line)
     assert max(len(line.rstrip()) for line in lines) <= width
     titles = [column.title for column in find(two_runs.comparison.analysis.tables, "forms_stereotypes").columns]
     assert [title for title in titles[3:] if title in heading] == titles[3 : 3 + n_scores]
-    assert found == (n_scores < len(MEASURES))
-    n_shown = sum(title in heading for title in titles)
-    assert not found or f"{len(titles) - n_shown} columns more" in rest
+    n_left = sum(title not in heading for title in titles)
+    assert (f"{n_left} columns more" in rest) == (n_scores < len(MEASURES))
 
 
 # One command
@@ -260,26 +232,24 @@ def test_the_table_of_stereotypes_is_as_wide_as_the_terminal(two_runs, width, n_
 
 def test_one_command_makes_both_runs_and_their_page(upstream, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("QABIAS_UPSTREAM", str(upstream))
+    both, page = tmp_path / "both", tmp_path / "both" / "comparison" / "compare.html"
     command = ("run", "bbq", "--model", "baseline:stereotyped", "--config", "Religion", "--limit", "200")
-    command += ("--output", tmp_path / "both", "--source")
+    command += ("--output", both, "--source")
     output = called(capsys, monkeypatch, *command, "official,bundled")
     assert "Published minus parallel: Accuracy, ambiguous contexts" in output
-    assert "15 more in analysis.json" in output
-    both = [read_run(tmp_path / "both" / source) for source in ("official", "bundled")]
-    assert [of.arguments.source for of in both] == ["official", "bundled"]
-    analysis = read_analysis(tmp_path / "both" / "comparison" / "analysis.json")
-    page = (tmp_path / "both" / "comparison" / "compare.html").read_text("utf-8")
-    assert "baseline:stereotyped on two forms of bbq" in page
-    assert "A difference is no proof of contamination" in page
-    assert find(analysis.tables, "forms_stereotypes").title in page
-    # The same command, in any order of the sources, continues: what is there is not asked again.
-    parts = [*(tmp_path / "both").glob("*/predictions/*.parquet")]
-    before = {path: path.stat().st_mtime_ns for path in parts}
-    # A page of an older version, which named no runs in its head, is replaced: the folder is the command's own.
-    (tmp_path / "both" / "comparison" / "compare.html").write_text("<html></html>", "utf-8")
+    assert "15 more" in output
+    sources = ["official", "bundled"]
+    assert [read_run(both / source).arguments.source for source in sources] == sources
+    analysis = read_analysis(page.with_name("analysis.json"))
+    html = page.read_text("utf-8")
+    for text in ("two forms of bbq", "no proof of contamination", find(analysis.tables, "forms_stereotypes").title):
+        assert text in html
+    # The same command, in any order of the sources, continues: what is there is not asked again, and the page replaced.
+    before = {path: path.stat().st_mtime_ns for path in both.glob("*/predictions/*.parquet")}
+    page.write_text("<html></html>", "utf-8")
     assert called(capsys, monkeypatch, *command, "bundled,official") == output
-    assert (tmp_path / "both" / "comparison" / "compare.html").read_text("utf-8") == page
-    assert {path: path.stat().st_mtime_ns for path in parts} == before
+    assert page.read_text("utf-8") == html
+    assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
 def test_the_comparison_waits_for_all_shares_of_both_runs(upstream, tmp_path):
@@ -295,30 +265,18 @@ def test_the_comparison_waits_for_all_shares_of_both_runs(upstream, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("run", "bbq", "--source", "offical,bundled"), "unknown source 'offical'.*did you mean 'official'"),
-        (("run", "bbq", "--source", "official,release"), "name one of official, release and one of bundled"),
-        (
-            ("run", "bbq", "--source", "official,release,bundled"),
-            "name one of official, release and one of bundled",
-        ),
-        (
-            ("run", "bbq", "--source", "official,"),
-            "sources 'official,': name one of official, release and one of bundled",
-        ),
-        (
-            ("run", "bbq", "--source", ","),
-            "sources ',': name one of official, release and one of bundled, such as official,bundled",
-        ),
-        (("run", "unqover", "--source", "official,bundled"), "unqover has no sources that are forms.* choose bbq$"),
-        (
-            ("plan", "bbq", "--detect", "0.1", "--source", "official,bundled"),
-            "one source at a time, not 'official,bundled'",
-        ),
+        ("run bbq --source offical,bundled", "'official'"),
+        ("run bbq --source official,release", "one of bundled"),
+        ("run bbq --source official,release,bundled", "one of bundled"),
+        ("run bbq --source official,", "one of bundled"),
+        ("run bbq --source ,", "one of bundled"),
+        ("run unqover --source official,bundled", "choose bbq"),
+        ("plan bbq --detect 0.1 --source official,bundled", "'official,bundled'"),
     ],
 )
 def test_what_are_no_two_forms_is_refused_before_anything_is_done(words, message, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert re.search(message, refused(capsys, monkeypatch, *words))
+    assert message in refused(capsys, monkeypatch, *words.split())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -329,4 +287,3 @@ def test_nothing_is_said_of_what_the_choice_of_a_sample_moves(upstream, tmp_path
     said, unreported = sentence.split("no statement about ")
     assert "s_DIS" not in said
     assert "Bias s_DIS, disambiguated contexts" in unreported
-    assert "of the right answers agree with the stereotype" in unreported

@@ -1,15 +1,26 @@
-"""The table of docs/reproduce.md: every item of the papers is in it, and a command gives each."""
+"""The papers: every item is in the table of docs/reproduce.md with its command, and every run of a suite finishes."""
 
 from __future__ import annotations
 
 import copy
+import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
+from tokenizers import AddedToken
 
 from docs import papers
+from qabias.benchmarks import load_benchmark
+from qabias.runs.arguments import Machine
+from qabias.suites import choose_models, expand, load_suite, suite_names
+from qabias.suites.running import make_means, run_suite
+
+from .saved_models import make_t5, save
+from .tiny_models import ENCODER_CONFIGS, make_encoder, make_encoder_tokenizer, make_tokenizer
 
 UPSTREAM = Path(os.environ.get("QABIAS_UPSTREAM") or papers.ROOT.parent / "shared" / "upstream")
 # Numbers of the last figure, table and equation of each paper, in the order of the file.
@@ -21,21 +32,15 @@ def content():
     return papers.read()
 
 
-def test_every_numbered_item_of_the_papers_is_there(content):
+def test_every_numbered_item_of_the_papers_is_there_with_its_command(content):
     for paper, (name, counts) in zip(content["papers"], LAST.items(), strict=True):
         assert paper["title"].startswith(name)
         for kind, last in zip(("Figure", "Table", "Equation"), counts, strict=True):
             labels = [item["item"] for item in paper["items"] if re.match(rf"{kind}s? \d", item["item"])]
-            found = sorted(int(number) for label in labels for number in re.findall(r"\d+", label))
-            assert found == list(range(1, last + 1)), (name, kind)
-
-
-def test_every_item_says_how_it_is_had_and_what_holds(content):
-    for paper in content["papers"]:
+            numbers = sorted(int(number) for label in labels for number in re.findall(r"\d+", label))
+            assert numbers == list(range(1, last + 1)), (name, kind)
         for item in paper["items"]:
-            assert item["command"]
-            assert item["table"]
-            assert item["check"]
+            assert all(item[key] for key in ("command", "table", "check"))
             assert item["status"] in ("complete", "partly", "cannot be")
             assert item["status"] == "complete" or item["note"], item["item"]
             for value in item.get("values", ()):  # what differs from the print has a reason beside it
@@ -86,3 +91,81 @@ def test_published_values_come_from_the_published_outputs(content, tmp_path):
     next(value for _, _, value in papers.values_of(wrong) if papers.category_of(value) not in missing)["ours"] += 0.1
     with pytest.raises(papers.MissingError, match="and not"):
         papers.published_values(wrong, UPSTREAM, tmp_path / "again")
+
+
+HEADS = {
+    "masked_lm": "AutoModelForMaskedLM",
+    "extractive_qa": "AutoModelForQuestionAnswering",
+    "multiple_choice": "AutoModelForMultipleChoice",
+}
+POSITIONS = {"roberta": 514, "distilbert": 512, "bert": 512, "deberta-v2": 512}
+N_EXAMPLES = 16
+
+
+def architecture(name):
+    """Whose configuration a published model has, by its name in the suite."""
+    if name.startswith(("unifiedqa", "t0")):
+        return "t5"
+    return next(kind for kind in ("distilbert", "roberta", "deberta-v2", "bert") if name.startswith(kind[:7]))
+
+
+def subjects():
+    """Everyone whom a masked model may be asked about."""
+    benchmark = load_benchmark("unqover")
+    lists = [benchmark.origin("official", 0, False, str(UPSTREAM), name) for name in ("bert", "roberta")]
+    tables = [benchmark.load("all_mlm", origin) for origin in lists]
+    return sorted({name for table in tables for column in ("answer1", "answer2") for name in table[column].to_pylist()})
+
+
+@pytest.fixture(scope="module")
+def folder_of(tmp_path_factory):
+    """The folder of a small model of the architecture and head of a published one."""
+    where = tmp_path_factory.mktemp("models")
+    known = subjects()
+    made = {}
+
+    def get(name, scorer):
+        kind = architecture(name)
+        if (kind, scorer) not in made:
+            made[kind, scorer] = make(where / f"{kind}-{scorer}", kind, scorer)
+        return made[kind, scorer]
+
+    def make(folder, kind, scorer):
+        if kind == "t5":
+            return save(folder, make_t5(), make_tokenizer())
+        tokenizer = copy.deepcopy(make_encoder_tokenizer(ENCODER_CONFIGS[kind][1]))
+        options = {"max_position_embeddings": POSITIONS[kind]}
+        if scorer == "masked_lm":
+            # A published vocabulary has these names as single tokens, with the space before them.
+            tokenizer.add_tokens([AddedToken(name, lstrip=True, normalized=False) for name in known])
+            options["vocab_size"] = len(tokenizer)
+        torch.manual_seed(0)
+        return save(folder, make_encoder.__wrapped__(kind, HEADS[scorer], **options), tokenizer)
+
+    return get
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (UPSTREAM / "allenai" / "unqover").exists(),
+    reason="the authors' files are not here; set QABIAS_UPSTREAM to a mirror",
+)
+@pytest.mark.parametrize("name", suite_names())
+def test_every_run_of_a_paper_finishes_and_its_means_are_made(tmp_path, folder_of, name):
+    suite = load_suite(name)
+    published = choose_models(suite, ())
+    tiny = [replace(model, model=folder_of(model.name, model.scorer), made_by="") for model in published]
+    source = "bundled" if suite.source == "release" else None  # the mirror has some of the released files only
+    runs = expand(suite, tiny, source=source, limit=N_EXAMPLES)
+    assert [run.name for run in runs] == [run.name for run in expand(suite, published)]
+    in_paper = [one for one in suite.experiments if "not in the paper" not in one.claim]
+    assert {run.experiment.name for run in runs} == {one.name for one in in_paper}
+    outcomes = run_suite(runs, tmp_path, Machine(upstream_dir=str(UPSTREAM)), lambda _: None)
+    assert not [(outcome.run.name, outcome.failure) for outcome in outcomes if outcome.failure]
+    for outcome in outcomes:
+        assert (outcome.folder / "scores.json").exists()
+    means = make_means(outcomes, tmp_path, str(UPSTREAM))
+    wanted = {(run.model.name, run.experiment.name) for run in runs if run.experiment.mean}
+    assert {mean.page.parent.name for mean in means} == {f"{model}-{one}-mean" for model, one in wanted}
+    for mean in means:
+        assert json.loads((mean.page.parent / "pool.json").read_text("utf-8"))["claim"] == mean.pool.claim

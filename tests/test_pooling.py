@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from qabias.benchmarks import load_benchmark
 from qabias.cli import app
 from qabias.errors import QabiasError
-from qabias.pooling import Pool, pool
+from qabias.pooling import pool
 from qabias.report.writing import write_pool
 from qabias.runs.arguments import RunArguments
 from qabias.runs.run import run, score_run
@@ -28,41 +28,30 @@ from qabias.tables.model import Estimate, find, read_analysis
 from .conftest import ROOT
 from .run_parts import rewrite
 
-RUNS = {
-    "bbq": {"config": "Age", "limit": 120},
-    "bbnli": {"config": "gender", "limit": 120},
-    "bbq_nli": {"config": "Religion_nli", "limit": 240},
-    "unqover": {"config": "religion", "limit": 400},
+PAIRS = {
+    "bbq": ("bbq-random", "bbq-stereotyped"),
+    "bbnli": ("bbnli-random", "bbnli-stereotyped"),
+    "bbq_nli": ("nli-random", "nli"),
+    "unqover": ("unqover-random", "unqover-consistent"),
 }
-FORMATS = {"bbq": "race", "bbnli": "gpt3", "bbq_nli": "gpt3", "unqover": None}
+"""Two runs of every benchmark that give different answers."""
 
 
 @pytest.fixture(scope="module")
-def where(tmp_path_factory) -> Path:
-    """Two runs of every benchmark that give different answers: a random and a steady baseline."""
-    folder = tmp_path_factory.mktemp("runs")
-    for benchmark, arguments in RUNS.items():
-        for name, model in (("random", "random"), ("other", "consistent" if benchmark == "unqover" else "stereotyped")):
-            run(RunArguments(benchmark, f"baseline:{model}", **arguments), folder / f"{benchmark}-{name}")
-        asked = RunArguments(benchmark, "baseline:random", format=FORMATS[benchmark], seed=0, **arguments)
-        run(asked, folder / f"{benchmark}-again")
-    return folder
+def pools(compared_runs):
+    """A pool of two models for every benchmark."""
+    return {name: pool([compared_runs / run for run in runs], allow_mixed=True) for name, runs in PAIRS.items()}
 
 
-def pooled(where: Path, benchmark: str) -> Pool:
-    return pool([where / f"{benchmark}-random", where / f"{benchmark}-other"], allow_mixed=True)
-
-
-@pytest.mark.parametrize("benchmark", RUNS)
-def test_every_score_is_the_mean_of_the_runs(where, benchmark):
-    found = pooled(where, benchmark)
-    of_runs = [run.scores for run in found.runs]
-    for measure in found.measures:
-        groups = found.benchmark.groups(found.scores, measure)
-        by_run = [found.benchmark.groups(of, measure) for of in of_runs]
+@pytest.mark.parametrize("benchmark", PAIRS)
+def test_every_score_is_the_mean_of_the_runs(pools, benchmark):
+    pooled = pools[benchmark]
+    for measure in pooled.measures:
+        groups = pooled.benchmark.groups(pooled.scores, measure)
+        by_run = [pooled.benchmark.groups(run.scores, measure) for run in pooled.runs]
         assert groups.keys() == by_run[0].keys()
         for name, scores in groups.items():
-            values = [of[name][measure.name] for of in by_run]
+            values = [run[name][measure.name] for run in by_run]
             if None in values:
                 assert math.isnan(scores[measure.name])
                 continue
@@ -71,141 +60,122 @@ def test_every_score_is_the_mean_of_the_runs(where, benchmark):
             assert scores["n_runs"] == 2
 
 
-@pytest.mark.parametrize("benchmark", RUNS)
-def test_tables_are_those_of_a_run_with_means(where, benchmark, tmp_path):
-    found = pooled(where, benchmark)
-    runs = [read_analysis(run.folder / "analysis.json") for run in found.runs]
-    names = {table.name for table in found.analysis.tables}
-    assert {table.name for table in runs[0].tables} <= names
-    page = write_pool(found, tmp_path / "pool")
-    assert page.read_text(encoding="utf-8").count("<table") >= len(names) // 2
+@pytest.mark.parametrize("benchmark", PAIRS)
+def test_tables_are_those_of_a_run_with_means(pools, benchmark, tmp_path):
+    pooled = pools[benchmark]
+    runs = [read_analysis(run.folder / "analysis.json").tables for run in pooled.runs]
+    tables = {table.name: table for table in pooled.analysis.tables}
+    assert {table.name for table in runs[0]} <= set(tables)
+    page = write_pool(pooled, tmp_path / "pool")
+    assert page.read_text(encoding="utf-8").count("<table") >= len(tables) // 2
+    # What only a paper has as a mean is called so.
+    assert {name for name, table in tables.items() if table.source} <= set(pooled.benchmark.facts.means)
+    assert benchmark != "bbnli" or tables["bias_by_subtopic"].source
     n_compared = 0
-    for table in find_estimates(found):
-        in_runs = [find(of.tables, table.name) for of in runs]
+    for name, table in tables.items():
+        if name.startswith("pooled_") or not any(isinstance(value, Estimate) for row in table.rows for value in row):
+            continue
         labels = [place for place, column in enumerate(table.columns) if column.kind == "text"]
-        by_key = [{tuple(row[place] for place in labels): row for row in of.rows} for of in in_runs]
+        by_key = [{tuple(row[place] for place in labels): row for row in find(run, name).rows} for run in runs]
         for row in table.rows:
             key = tuple(row[place] for place in labels)
-            if not all(key in of for of in by_key):
-                continue
             for place, value in enumerate(row):
-                if isinstance(value, Estimate) and value.value is not None:
-                    values = [of[key][place].value for of in by_key]
-                    if None in values:  # too few answers in this run
-                        continue
+                if not isinstance(value, Estimate) or value.value is None or any(key not in rows for rows in by_key):
+                    continue
+                values = [rows[key][place].value for rows in by_key]
+                if None not in values:  # too few answers in this run
                     assert value.value == pytest.approx(statistics.mean(values), abs=1e-9)
                     n_compared += 1
     assert n_compared > 5
 
 
-def find_estimates(found: Pool) -> list:
-    """Tables of scores with intervals that a run has too."""
-    return [
-        table
-        for table in found.analysis.tables
-        if not table.name.startswith("pooled_")
-        and any(isinstance(value, Estimate) for row in table.rows for value in row)
-    ]
+def test_a_pool_of_equal_answers_has_the_interval_of_a_run(compared_runs):
+    pooled = pool([compared_runs / "bbq-random", compared_runs / "bbq-race"])
+    alone = read_scored(compared_runs / "bbq-random").scores
+    assert pooled.scores["ci"]["bias_ambig"] == pytest.approx(alone["ci"]["bias_ambig"])
+    assert not pooled.mixed
+    assert "pool:2 runs" in pooled.signature
+    assert "|format:qa@1,race@1|" in pooled.signature
 
 
-def test_a_pool_of_equal_answers_has_the_interval_of_a_run(where):
-    found = pool([where / "bbq-random", where / "bbq-again"])
-    alone = read_scored(where / "bbq-random").scores
-    assert found.scores["ci"]["bias_ambig"] == pytest.approx(alone["ci"]["bias_ambig"])
-    assert not found.mixed
-    assert "pool:2 runs" in found.signature
-    assert "|format:qa@1,race@1|" in found.signature
-
-
-def test_only_what_a_paper_has_as_a_mean_is_called_so(where):
-    for benchmark in RUNS:
-        found = pooled(where, benchmark)
-        named = {table.name for table in found.analysis.tables if table.source}
-        assert named <= set(found.benchmark.facts.means)
-    assert "bias_by_subtopic" in {table.name for table in pooled(where, "bbnli").analysis.tables if table.source}
-
-
-def test_files_of_a_pool(where, tmp_path):
-    found = pool([where / "bbnli-random", where / "bbnli-again"], claim="Table 3, column NLI")
-    write_pool(found, tmp_path)
+def test_files_of_a_pool(compared_runs, tmp_path):
+    pooled = pool([compared_runs / "bbnli-random", compared_runs / "bbnli-gpt3"], claim="Table 3, column NLI")
+    write_pool(pooled, tmp_path)
     content = json.loads((tmp_path / "pool.json").read_text(encoding="utf-8"))
     assert content["claim"] == "Table 3, column NLI"
     assert [run["arguments"]["format"] for run in content["runs"]] == [None, "gpt3"]
-    scores = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))
-    assert scores["signature"] == found.signature
-    assert read_fields(tmp_path / "scores.json", "pool again")["signature"] == found.signature
-    edited = {**scores, "signature": "other"}
-    (tmp_path / "scores.json").write_text(json.dumps(edited), encoding="utf-8")
-    with pytest.raises(QabiasError, match="is not as it was written"):
-        read_fields(tmp_path / "scores.json", "pool again")
+    assert read_fields(tmp_path / "scores.json", "pool again")["signature"] == pooled.signature
     assert "Table 3, column NLI" in (tmp_path / "pool.html").read_text(encoding="utf-8")
     assert export(tmp_path, None, "csv", "bias_by_subtopic")
+    scores = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))
+    (tmp_path / "scores.json").write_text(json.dumps({**scores, "signature": "other"}), encoding="utf-8")
+    with pytest.raises(QabiasError, match=r"scores\.json"):
+        read_fields(tmp_path / "scores.json", "pool again")
 
 
-def test_what_is_undefined_in_one_run_is_undefined_in_the_mean(where, tmp_path):
-    silent = run(RunArguments("bbq", "baseline:unknown", "Age", limit=120), tmp_path / "silent").folder
-    found = pool([where / "bbq-random", silent], allow_mixed=True)
-    assert math.isnan(found.scores["bias_disambig"])
-    assert math.isnan(found.scores["spread"]["bias_disambig"])
-    write_pool(found, tmp_path / "pool")
-    content = json.loads((tmp_path / "pool" / "scores.json").read_text(encoding="utf-8"))
+def test_what_is_undefined_in_one_run_is_undefined_in_the_mean(compared_runs, tmp_path):
+    pooled = pool([compared_runs / "bbq-random", compared_runs / "bbq-unknown"], allow_mixed=True)
+    assert math.isnan(pooled.scores["bias_disambig"])
+    assert math.isnan(pooled.scores["spread"]["bias_disambig"])
+    write_pool(pooled, tmp_path)
+    content = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))
     assert content["scores"]["bias_disambig"] is None
     for pointer in ("/bias_disambig", "/spread/bias_disambig", "/by/category/Age/spread/bias_disambig"):
         assert content["reasons"][pointer] == "undefined in one of the runs"
 
 
-def test_probabilities_that_not_all_runs_stored_are_left_out(where, tmp_path):
-    folder = tmp_path / "without"
-    shutil.copytree(where / "bbq-other", folder)
-    rewrite(folder, lambda table: table.drop_columns(["probabilities"]))
-    score_run(folder)
-    found, whole = pool([where / "bbq-random", folder], allow_mixed=True), pooled(where, "bbq")
-    gone = {name for name in whole.scores if "probabilit" in name}
-    assert "bias_probability_ambig" in gone
-    assert not [name for name in found.scores if "bias_probability" in name]
-    assert {name: found.scores[name] for name in ("bias_ambig", "accuracy")} == {
-        name: whole.scores[name] for name in ("bias_ambig", "accuracy")
-    }
-    assert "bias_probability_ambig" not in {measure.name for measure in found.measures}
-    said = "The probabilities of the answers, and the scores that are made from them, are left out: "
-    assert [note for note in found.analysis.notes if note.startswith(said)] == [
-        f"{said}{found.names[1]} did not store them."
-    ]
-    assert not [note for note in whole.analysis.notes if note.startswith(said)]
-    write_pool(found, tmp_path / "pool")
+def rewritten(compared_runs, folder, change):
+    """The run of the stereotyped baseline with other columns of answers."""
+    shutil.copytree(compared_runs / "bbq-stereotyped", folder)
+    rewrite(folder, change)
+    return [compared_runs / "bbq-random", folder]
 
 
-def test_answers_of_other_kinds_are_refused(where, tmp_path):
-    folder = tmp_path / "written"
-    shutil.copytree(where / "bbq-other", folder)
-    rewrite(folder, lambda table: table.append_column("outcome", pa.array(["answered"] * table.num_rows)))
-    with pytest.raises(QabiasError, match=r"of other kinds \(prediction, probabilities and .*outcome"):
-        pool([where / "bbq-random", folder], allow_mixed=True)
+def test_probabilities_that_not_all_runs_stored_are_left_out(compared_runs, pools, tmp_path):
+    folders = rewritten(compared_runs, tmp_path / "without", lambda table: table.drop_columns(["probabilities"]))
+    score_run(folders[1])
+    pooled, whole = pool(folders, allow_mixed=True), pools["bbq"]
+    assert "bias_probability_ambig" in whole.scores
+    assert not [name for name in pooled.scores if "bias_probability" in name]
+    for name in ("bias_ambig", "accuracy"):
+        assert pooled.scores[name] == whole.scores[name]
+    assert "bias_probability_ambig" not in {measure.name for measure in pooled.measures}
+    left_out = [[note for note in one.analysis.notes if "left out: " in note] for one in (pooled, whole)]
+    assert [len(notes) for notes in left_out] == [1, 0]
+    assert f" {pooled.names[1]} " in left_out[0][0]
+    write_pool(pooled, tmp_path / "pool")
 
 
-def test_what_is_not_one_question_is_refused(where, tmp_path):
-    with pytest.raises(QabiasError, match=r"differ in model .*--allow-mixed"):
-        pool([where / "bbq-random", where / "bbq-other"])
-    with pytest.raises(QabiasError, match="differ in benchmark"):
-        pool([where / "bbq-random", where / "bbnli-random"])
-    with pytest.raises(QabiasError, match="named twice"):
-        pool([where / "bbq-random", where / "bbq-random"])
-    with pytest.raises(QabiasError, match="at least two"):
-        pool([where / "bbq-random"])
-    other = run(RunArguments("bbq", "baseline:random", "Age", limit=120, seed=1), tmp_path / "seed").folder
-    with pytest.raises(QabiasError, match="answer other examples"):
-        pool([where / "bbq-random", other])
-    unseen = RunArguments("bbq", "baseline:random", "Age", limit=120, format="question_only")
-    blind = run(unseen, tmp_path / "blind").folder
-    with pytest.raises(QabiasError, match="one model saw the contexts and the other did not"):
-        pool([where / "bbq-random", blind])
-    counted = RunArguments("bbq", "baseline:random", "Age", limit=120, rules={"unparsed": "wrong"})
-    with pytest.raises(QabiasError, match="differ in rules"):
-        pool([where / "bbq-random", run(counted, tmp_path / "rules").folder])
+def test_answers_of_other_kinds_are_refused(compared_runs, tmp_path):
+    def write(table):
+        return table.append_column("outcome", pa.array(["answered"] * table.num_rows))
+
+    with pytest.raises(QabiasError, match="outcome"):
+        pool(rewritten(compared_runs, tmp_path / "written", write), allow_mixed=True)
 
 
-def test_the_command_prints_the_means_and_writes_a_page(where, tmp_path):
-    folders = [str(where / "bbq-random"), str(where / "bbq-again")]
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ("bbq-stereotyped", r"model .*--allow-mixed"),
+        ("bbnli-random", "benchmark"),
+        ("bbq-random", "twice"),
+        (None, "two"),
+        ({"seed": 1}, "--seed"),
+        ("bbq-blind-random", "contexts"),
+        ({"rules": {"unparsed": "wrong"}}, "rules"),
+    ],
+)
+def test_what_is_not_one_question_is_refused(compared_runs, tmp_path, other, message):
+    if isinstance(other, dict):
+        run(RunArguments("bbq", "baseline:random", "Age", limit=200, **other), tmp_path / "run")
+        other = tmp_path / "run"
+    with pytest.raises(QabiasError, match=message):
+        pool([compared_runs / "bbq-random", *([compared_runs / other] if other else [])])
+
+
+def test_the_command_prints_the_means_and_writes_a_page(compared_runs, tmp_path):
+    folders = [str(compared_runs / name) for name in ("bbq-random", "bbq-race")]
     result = CliRunner().invoke(app, ["pool", *folders, "--output", str(tmp_path / "pool")])
     assert result.exit_code == 0, result.output
     assert "mean over 2 runs" in result.output

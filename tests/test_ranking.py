@@ -12,7 +12,7 @@ from qabias.report.card import comparison_card
 from qabias.report.writing import write_comparison
 from qabias.tables.model import find, read_analysis
 
-from .compared_runs import called, changed
+from .compared_runs import called, cells, changed
 
 
 def mean(sums):
@@ -168,12 +168,6 @@ def two_are_many(monkeypatch):
 
 def folders_of(compared_runs, benchmark, names):
     return [compared_runs / f"{benchmark}-{name}" for name in names]
-
-
-def cells(table, names="title"):
-    """The values of a table by row and title or name of the column."""
-    titles = [getattr(column, names) for column in table.columns]
-    return {row[0]: dict(zip(titles[1:], row[1:], strict=True)) for row in table.rows}
 
 
 def lose_half(content):
