@@ -157,8 +157,9 @@ def loaded(name, limit=120):
     if name in ("bbq", "unqover"):  # templates in the order of the file
         return table, np.unique(column_codes(table["template_id"]), return_inverse=True)[1]
     columns = ("subtopic", "premise_id") if name == "bbnli" else ("category", "template_id")
-    keys = ["\0".join(map(str, key)) for key in zip(*(table[column].to_pylist() for column in columns), strict=True)]
-    return table, np.unique(keys, return_inverse=True)[1]
+    keys = list(zip(*(table[column].to_pylist() for column in columns), strict=True))
+    place = {key: number for number, key in enumerate(sorted(set(keys)))}
+    return table, np.array([place[key] for key in keys])
 
 
 def random_answers(name, n, rng):
