@@ -37,50 +37,26 @@ RAI_SECTIONS = {
 }
 """Sections of the card that each responsible-AI field holds."""
 
+_CROISSANT_WORDS = (
+    "arrayShape citeAs column containedIn equivalentProperty extract field fileProperty fileObject fileSet format "
+    "includes isArray isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated replace "
+    "samplingRate separator source subField transform"
+)
 _CONTEXT = {
     "@language": "en",
     "@vocab": "https://schema.org/",
-    "arrayShape": "cr:arrayShape",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
-    "containedIn": "cr:containedIn",
+    "sc": "https://schema.org/",
     "cr": "http://mlcommons.org/croissant/",
     "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "conformsTo": "dct:conformsTo",
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
     "description": {"@container": "@language"},
-    "equivalentProperty": "cr:equivalentProperty",
     "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileProperty": "cr:fileProperty",
-    "fileObject": "cr:fileObject",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isArray": "cr:isArray",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
     "name": {"@container": "@language"},
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
+    **{word: f"cr:{word}" for word in _CROISSANT_WORDS.split()},
 }
-
 
 _SPDX = {
     "apache-2.0": "Apache-2.0",
@@ -109,13 +85,15 @@ def croissant_text(card: str, groups: Sequence[Records], *, version: str, create
     """Describe a dataset folder."""
     _, head_text, body = card.split("---\n", 2)
     head, sections = yaml.safe_load(head_text), card_sections(body)
+    licence = _SPDX.get(head["license"])
     content = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
         "name": head["pretty_name"],
         "description": plain(next(iter(sections.values()))),
-        "license": _licence(head),
+        # The page of a licence, or what the card says in place of one.
+        "license": f"https://spdx.org/licenses/{licence}.html" if licence else str(head["license_name"]),
         "version": f"1.0.0+{re.sub(r'[^0-9A-Za-z]', '.', version)}",
         "datePublished": created,
         "creator": {"@type": "sc:Organization", "name": plain(_section(sections, "Dataset Card Authors"))},
@@ -131,12 +109,6 @@ def croissant_text(card: str, groups: Sequence[Records], *, version: str, create
         "recordSet": [_record_set(group, _meanings(_section(sections, group.section))) for group in groups],
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-
-
-def _licence(head: Mapping[str, Any]) -> str:
-    """The page of a licence, or what the card says in place of one."""
-    licence = _SPDX.get(head["license"])
-    return f"https://spdx.org/licenses/{licence}.html" if licence else str(head["license_name"])
 
 
 def card_sections(body: str) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import functools
 import hashlib
-import http
+import http.client
 import importlib.resources
 import json
 import logging
@@ -261,18 +261,13 @@ def _content(status: int, content: bytes, url: str) -> bytes:
     """Return the body of an answer that has one."""
     if status == 200:
         return content
+    answer = f"{status} {http.client.responses.get(status, '')}"
     if status >= 500 or status == 429:
-        raise _TransientError(f"the server answered {status} {_phrase(status)}")
+        raise _TransientError(f"the server answered {answer}")
     raise QabiasError(
-        f"sources: {without_secrets(url)} answered {status} {_phrase(status)}; check QABIAS_UPSTREAM_URL if it is set, "
+        f"sources: {without_secrets(url)} answered {answer}; check QABIAS_UPSTREAM_URL if it is set, "
         "or set QABIAS_UPSTREAM to a local mirror"
     )
-
-
-def _phrase(status: int) -> str:
-    """Return what a status means; "" of an unknown one."""
-    known = {one.value: one.phrase for one in http.HTTPStatus}
-    return known.get(status, "")
 
 
 def _redirected(there: str, location: str, url: str) -> str:

@@ -301,27 +301,3 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(tmp_path, runner
     assert resumed.returncode == 0
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed")]
     assert weights[0] == weights[1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("runner", ["race", "qa"])
-def test_help_names_every_option_with_its_default(runner):
-    printed = subprocess.run(
-        [sys.executable, "-m", f"runners.finetuning.{runner}", "--help"],
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    ).stdout
-    for option in (
-        "--model",
-        "--dataset",
-        "--train",
-        "--output",
-        "--learning-rate",
-        "--bf16",
-        "--save-steps",
-        "--keep",
-    ):
-        assert option in printed
-    assert ("default: 1e-05" if runner == "race" else "default: 384") in printed
