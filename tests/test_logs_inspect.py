@@ -2,11 +2,11 @@
 
 import json
 import random
+import re
 import subprocess
 import sys
 import tracemalloc
 import zipfile
-from pathlib import Path
 
 import pytest
 
@@ -115,11 +115,6 @@ def test_what_a_log_holds(write):
     assert list(log.samples()) == [first, second]
 
 
-@pytest.mark.parametrize("indent", [None, 2])
-def test_json_may_be_indented_or_not(tmp_path, indent):
-    assert len(list(read_log(write_json(tmp_path / "a", indent=indent)).samples())) == 2
-
-
 def test_what_is_no_log_is_none(tmp_path):
     with zipfile.ZipFile(tmp_path / "book.zip", "w") as archive:
         archive.writestr("mimetype", "text")
@@ -137,48 +132,41 @@ def test_what_is_no_log_is_none(tmp_path):
 def test_a_log_that_was_cut_off_is_an_error_wherever_it_was(tmp_path):
     whole = write_eval(tmp_path / "whole.eval").read_bytes()
     cut = tmp_path / "cut.eval"
-    for size in range(60, len(whole) - 1):
+    for size in (0, *range(60, len(whole) - 1, 5), len(whole) - 2):
         cut.write_bytes(whole[:size])
-        with pytest.raises(QabiasError) as error:
+        with pytest.raises(QabiasError, match=rf"cut.eval: .*{size:,} bytes"):
             read_log(cut)
-        assert str(error.value).startswith(f"{cut}: a log of inspect_ai that is cut off or damaged: the list of its ")
-        assert f"it has {size:,} bytes; copy it again from where inspect wrote it" in str(error.value)
 
 
 def test_json_that_was_cut_off_is_an_error_wherever_a_sample_could_be_missing(tmp_path):
     whole = write_json(tmp_path / "whole.json", indent=None).read_text("utf-8")
     end = whole.index(', "reductions"')
     cut = tmp_path / "cut.json"
-    n_whole = 0
-    for size in range(60, len(whole)):
+    for size in (*range(60, end, 5), end - 1):
         cut.write_text(whole[:size], "utf-8")
-        if size >= end:
-            assert len(list(read_log(cut).samples())) == 2
-            n_whole += 1
-            continue
-        with pytest.raises(
-            QabiasError, match="a log of inspect_ai that is cut off or damaged: its end is missing; copy"
-        ):
+        with pytest.raises(QabiasError, match="cut off"):
             list(read_log(cut).samples())
-    assert n_whole > 5
+    for size in range(end, len(whole)):
+        cut.write_text(whole[:size], "utf-8")
+        assert len(list(read_log(cut).samples())) == 2
 
 
 def test_damaged_json_is_an_error_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(inspect_eval, "CHUNK", 64)
-    text = write_json(tmp_path / "log.json", indent=None).read_text("utf-8")
+    text = write_json(tmp_path / "log.json", samples=(FIRST, SECOND), indent=None).read_bytes()
     path = tmp_path / "damaged.json"
-    for whole, damaged in (
-        ('"epoch": 1', '"epoch": !'),
-        ('"choices": [', '"choices" ['),
-        ('}, {"id": 2', '} {"id": 2'),
+    for whole, damaged, token in (
+        (b'"epoch": 1', b'"epoch": !', "damaged"),
+        (b'"choices": [', b'"choices" [', "damaged"),
+        (b'}, {"id": 2', b'} {"id": 2', "damaged"),
+        (b"A long question", b"A long \xff question", "UTF-8"),
     ):
         assert whole in text
-        path.write_text(text.replace(whole, damaged, 1), "utf-8")
-        with pytest.raises(QabiasError, match=r"cut off or damaged: .*copy it again"):
+        path.write_bytes(text.replace(whole, damaged, 1))
+        with pytest.raises(QabiasError, match=token):
             list(read_log(path).samples())
-    path.write_bytes(text.encode().replace(b"A long question", b"A long \xff question"))
-    with pytest.raises(QabiasError, match="it is not UTF-8"):
-        list(read_log(path).samples())
+    with pytest.raises(QabiasError, match=r"number 2 .*: it is 5"):
+        list(read_log(write_json(path, samples=[FIRST, 5])).samples())
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -186,9 +174,7 @@ def test_a_damaged_sample_is_named(tmp_path):
     path = write_eval(tmp_path / "log.eval", compression=zipfile.ZIP_STORED)
     path.write_bytes(path.read_bytes().replace(b"no luck", b"no duck"))
     log = read_log(path)
-    with pytest.raises(
-        QabiasError, match=r"log.eval: samples/2_epoch_2.json in this log of inspect_ai is damaged \(Bad CRC"
-    ):
+    with pytest.raises(QabiasError, match=r"samples/2_epoch_2.json .*damaged"):
         list(log.samples())
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("samples/3_epoch_1.json", '{"id": 3')
@@ -204,42 +190,32 @@ def test_of_a_sample_that_was_asked_again_the_last_answer_counts(tmp_path):
     assert [sample.answer for sample in log.samples()] == ["A", None]
 
 
-def test_a_log_without_an_end_says_so(tmp_path):
+def test_a_log_without_an_end_says_so_and_why(tmp_path):
     log = read_log(write_eval(tmp_path / "log.eval", finished=False))
     assert (log.settings["status"], log.n_expected, log.figures) == ("started", 4, {})
-    (note,) = log.notes
-    assert "its status is started; `inspect eval-retry log.eval`" in note
+    assert "inspect eval-retry log.eval" in log.notes[0]
     assert len(list(log.samples())) == 2
+    changes = {"status": "error", "error": {"message": "no credit\n"}, "results": None}
+    for name, writer in WRITERS.items():
+        (note,) = read_log(writer(tmp_path / name, **changes)).notes
+        assert "error (no credit);" in note
 
 
-def test_why_inspect_stopped_is_told(write):
-    (note,) = read_log(write(status="error", error={"message": "no credit\n"}, results=None)).notes
-    assert "its status is error (no credit);" in note
-
-
-def test_the_answers_of_several_scorers_are_kept_apart(write):
+def test_scorers_and_reducers_are_kept_apart(write):
     two = {**FIRST, "scores": {"match": {"value": "I"}, "choice": {"value": "C", "answer": "A"}}}
-    log = read_log(write(samples=(two, {**FIRST, "id": 3}, SECOND), results=results("match", "choice")))
-    assert [sample.answer for sample in log.samples()] == ["A", "B", None]
-    assert [sample.answers for sample in log.samples()] == [{"match": None, "choice": "A"}, {"choice": "B"}, {}]
-    assert log.figures == {"match/accuracy": 0.5, "choice/accuracy": 0.5}
+    older = {**FIRST, "id": 3, "score": FIRST["scores"]["choice"], "input": "tc://a1"}
+    del older["scores"]
+    invalid = {**FIRST, "id": 4, "invalidation": {"author": "me", "reason": "wrong model"}}
+    figures = results("match", "choice", "choice")
+    figures["scores"][1]["reducer"], figures["scores"][2]["reducer"] = "mean", "at_least_1"
+    log = read_log(write(samples=(two, older, SECOND, invalid), results=figures))
+    samples = list(log.samples())
+    assert [sample.answer for sample in samples] == ["A", "B", None, "B"]
+    assert [sample.answers for sample in samples[:3]] == [{"match": None, "choice": "A"}, {"": "B"}, {}]
+    assert samples[1].asked["input"] == "A long question?"
+    assert samples[3].error == "marked as invalid: wrong model"
+    assert set(log.figures) == {"match/accuracy", "choice/mean/accuracy", "choice/at_least_1/accuracy"}
     assert log.notes == ()
-
-
-def test_reducers_keep_their_figures_apart(write):
-    scores = results("choice", "choice")
-    for score, reducer in zip(scores["scores"], ("mean", "at_least_1"), strict=True):
-        score["reducer"] = reducer
-    log = read_log(write(results=scores))
-    assert set(log.figures) == {"choice/mean/accuracy", "choice/at_least_1/accuracy"}
-    assert log.notes == ()
-
-
-def test_an_empty_log_is_an_error(tmp_path):
-    path = tmp_path / "log.eval"
-    path.write_bytes(b"")
-    with pytest.raises(QabiasError, match=r"log.eval: an empty log of inspect_ai \(0 bytes\); copy it again"):
-        read_log(path)
 
 
 HEADERS = {
@@ -264,10 +240,9 @@ HEADERS = {
 
 @pytest.mark.parametrize("detail", HEADERS)
 def test_a_header_of_another_kind_is_named(write, detail):
-    path = write(**HEADERS[detail])
     with pytest.raises(QabiasError) as error:
-        read_log(path)
-    assert str(error.value) == f"{path}: the header of this log of inspect_ai is not as inspect writes it: {detail}"
+        read_log(write(**HEADERS[detail]))
+    assert str(error.value).endswith(f": {detail}")
 
 
 CHOICE = FIRST["output"]["choices"][0]
@@ -291,23 +266,14 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("detail", SAMPLES)
-def test_a_sample_of_another_kind_is_named(tmp_path, detail):
-    second = {**FIRST, "id": 2, "epoch": 1, **SAMPLES[detail]}
-    place = {"eval": f"samples/2_epoch_{second['epoch']}.json", "json": "sample number 2"}
-    for form, writer in WRITERS.items():
-        path = writer(tmp_path / form, samples=(FIRST, second))
-        samples = read_log(path).samples()
-        assert next(samples).answer == "B"
-        with pytest.raises(QabiasError) as error:
-            next(samples)
-        where = f"{path}: {place[form]} in this log of inspect_ai"
-        assert str(error.value) == f"{where} is not as inspect writes it: {detail}"
-
-
-def test_a_sample_that_is_no_object_is_named(tmp_path):
-    path = write_json(tmp_path / "log.json", samples=[FIRST, 5])
-    with pytest.raises(QabiasError, match=r"sample number 2 in this log of inspect_ai is not as .*: it is 5, not an"):
-        list(read_log(path).samples())
+def test_a_sample_of_another_kind_is_named(write, detail):
+    path = write(samples=(FIRST, {**FIRST, "id": 2, "epoch": 1, **SAMPLES[detail]}))
+    samples = read_log(path).samples()
+    assert next(samples).answer == "B"
+    with pytest.raises(QabiasError) as error:
+        next(samples)
+    assert re.search(r": (samples/2_epoch_\w+.json|sample number 2) ", str(error.value))
+    assert str(error.value).endswith(f": {detail}")
 
 
 @pytest.mark.parametrize(
@@ -327,22 +293,9 @@ def test_values_that_python_does_not_read_are_an_error(tmp_path, value, why):
         list(read_log(path).samples())
 
 
-def test_older_logs_name_their_score_otherwise(write):
-    older = {**FIRST, "score": FIRST["scores"]["choice"], "input": "tc://a1"}
-    del older["scores"]
-    (sample,) = read_log(write(samples=(older,))).samples()
-    assert (sample.answer, sample.asked["input"]) == ("B", "A long question?")
-
-
-def test_a_sample_that_somebody_marked_as_invalid_is_no_answer(write):
-    samples = [{**FIRST, "epoch": 1, "invalidation": {"author": "me", "reason": "wrong model"}}]
-    (sample,) = read_log(write(samples=samples)).samples()
-    assert sample.error == "marked as invalid: wrong model"
-
-
 def test_a_log_kept_without_samples_is_an_error(write):
     config = {"epochs": 1, "log_samples": False}
-    with pytest.raises(QabiasError, match="holds no samples; ask again without --no-log-samples"):
+    with pytest.raises(QabiasError, match="--no-log-samples"):
         read_log(write(samples=(), eval=spec(config=config)))
 
 
@@ -411,14 +364,3 @@ def test_memory_does_not_grow_with_a_log(tmp_path, form):
     assert n_samples == 600
     assert sum(len(json.dumps(sample)) for sample in samples) > 12e6
     assert most < 6e6
-
-
-def test_a_folder_of_logs_tells_which_are_damaged(tmp_path):
-    (tmp_path / "deep").mkdir()
-    whole = write_eval(tmp_path / "deep" / "a.eval")
-    (tmp_path / "b.eval").write_bytes(Path(whole).read_bytes()[:-30])
-    (tmp_path / "notes.txt").write_text("nothing", "utf-8")
-    found = {path.name: log for path, log in logs_in(tmp_path, "run.json")}
-    assert found["notes.txt"] is None
-    assert found["a.eval"].task == "toys/toy"
-    assert isinstance(found["b.eval"], QabiasError)

@@ -41,10 +41,10 @@ def patch():
         yield monkeypatch
 
 
-@pytest.fixture(scope="module", params=["eval", "json"])
-def log(request, upstream, patch, tmp_path_factory):
-    """A whole log, in both forms."""
-    return read_log(Path(ask(upstream, tmp_path_factory.mktemp("logs"), patch, log_format=request.param)))
+@pytest.fixture(scope="module")
+def log(upstream, patch, tmp_path_factory):
+    """A whole log."""
+    return read_log(Path(ask(upstream, tmp_path_factory.mktemp("logs"), patch)))
 
 
 @pytest.fixture(scope="module")
@@ -99,9 +99,6 @@ def test_the_scores_of_a_log_are_those_of_the_same_answers(log, examples):
     expected = _scores([_answer(row) for row in rows], rows)
     found = _scores(answers["prediction"].to_pylist(), table.to_pylist())
     assert expected["n"] == len(CATEGORIES) * N_EACH
-    assert {name: found[name] for name in ("bias_ambig", "bias_disambig", "accuracy_ambig", "accuracy_disambig")} == {
-        name: expected[name] for name in ("bias_ambig", "bias_disambig", "accuracy_ambig", "accuracy_disambig")
-    }
     assert found == expected
     assert 0 < abs(found["bias_ambig"]) < 1
     check_references(BBQ, examples, logged.references)
@@ -217,62 +214,40 @@ def test_an_evaluation_that_stopped_says_so_and_what_is_missing(upstream, patch,
     assert any("RuntimeError('overloaded" in sample.error for sample in log.samples())
 
 
-def test_several_epochs_are_refused(upstream, patch, tmp_path):
-    log = read_log(Path(ask(upstream, tmp_path, patch, n_each=4, epochs=2)))
+def test_several_epochs_and_answers_without_a_score_are_refused(upstream, patch, tmp_path):
+    log = read_log(Path(ask(upstream, tmp_path / "epochs", patch, n_each=4, epochs=2)))
     assert log.n_expected == 2 * 2 * 4
     assert {sample.run for sample in log.samples()} == {1, 2}
-    with pytest.raises(QabiasError, match=r"epoch 2: every question was asked several times.* --epochs 1$"):
+    with pytest.raises(QabiasError, match="--epochs 1"):
         BBQ.logged(log)
-
-
-def test_an_evaluation_that_was_not_scored_is_refused(upstream, patch, tmp_path):
-    log = read_log(Path(ask(upstream, tmp_path, patch, n_each=4, score=False)))
-    with pytest.raises(QabiasError, match=r"no sample has an answer; the first is sample Age_00000: not scored.*score"):
+    log = read_log(Path(ask(upstream, tmp_path / "unscored", patch, n_each=4, score=False)))
+    with pytest.raises(QabiasError, match="Age_00000: not scored"):
         BBQ.logged(log)
-
-
-def test_an_evaluation_without_samples_is_refused(upstream, patch, tmp_path):
-    path = Path(ask(upstream, tmp_path, patch, n_each=4, log_samples=False))
-    with pytest.raises(QabiasError, match="holds no samples; ask again without --no-log-samples"):
-        read_log(path)
-
-
-def test_a_limit_leaves_nothing_unsaid(upstream, patch, tmp_path):
-    log = read_log(Path(ask(upstream, tmp_path, patch, n_each=8, limit=4)))
-    assert log.n_expected == 4
-    assert BBQ.logged(log).config == "Age"
-    assert BBQ.logged(log).notes == ()
 
 
 def test_only_bbq_claims_a_log_of_bbq(short):
     assert claimed_by(short) == ["bbq"]
 
 
-@pytest.mark.parametrize(
-    ("task", "claimed"),
-    [
-        ("bbq", True),
-        ("inspect_evals/bbq", True),
-        ("bbq:Age", True),
-        ("openbench/bbq_age", False),
-        ("company/bbq_grilling", False),
-        ("company/bbq", False),
-        ("bbq_grilling", False),
-        ("inspect_evals/bbh", False),
-        ("bbqx", False),
-    ],
-)
-def test_a_log_of_another_task_is_none_of_bbq(short, task, claimed):
+TASKS = {
+    **dict.fromkeys(("bbq", "inspect_evals/bbq", "bbq:Age"), True),
+    **dict.fromkeys(("openbench/bbq_age", "company/bbq", "bbq_grilling", "inspect_evals/bbh", "bbqx"), False),
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_log_of_another_task_is_none_of_bbq(short, task):
     assert BBQ.logged(_renamed(short, task)) is not None  # known by its metadata
     for metadata in (None, {"category": "Age"}, {"category": "ribs", "question_polarity": "neg"}):
         log = _renamed(_with(short, asked={"input": "", "metadata": metadata}), task)
         other = replace(log, samples=lambda log=log: iter(list(log.samples())[1:]))
-        if claimed:
-            with pytest.raises(QabiasError, match=r"source_id in its metadata"):
+        if TASKS[task]:
+            with pytest.raises(QabiasError, match="source_id"):
                 BBQ.logged(other)
         else:
             assert BBQ.logged(other) is None
-    assert claimed or BBQ.logged(_renamed(replace(short, samples=lambda: iter(())), task)) is None
+    assert TASKS[task] or BBQ.logged(_renamed(replace(short, samples=lambda: iter(())), task)) is None
+    assert BBQ.logged(replace(short, task="my evaluation")) is not None  # known by the registry
 
 
 def test_a_task_of_this_package_is_read_elsewhere(short):
@@ -284,12 +259,8 @@ def test_a_task_of_this_package_is_read_elsewhere(short):
         assert BBQ.logged(_renamed(replace(short, samples=samples), task)) is None
 
 
-def test_a_task_with_a_name_of_its_own_is_known_by_the_registry(short):
-    assert BBQ.logged(replace(short, task="my evaluation")) is not None
-
-
-def _renamed(log, task, **about):
-    return replace(log, task=task, settings={**log.settings, "task_registry_name": task, **about})
+def _renamed(log, task):
+    return replace(log, task=task, settings={**log.settings, "task_registry_name": task})
 
 
 def _with(log, **changes):
@@ -302,30 +273,30 @@ def _with(log, **changes):
     return replace(log, samples=samples, n_expected=2)
 
 
-def _asked(log, **metadata):
-    second = list(log.samples())[1]
-    return {"asked": {**second.asked, "metadata": {**second.asked["metadata"], **metadata}}}
+DROPPED = {"category": "Age", "question_polarity": "neg", "context_condition": "ambig"}
+CHANGES = [
+    ({"asked": {"input": "", "metadata": DROPPED}}, "no source_id"),
+    ({"asked": {"input": ""}}, "no category and source_id"),
+    *(({"answers": {"choice": answer}}, f"'{answer}'") for answer in ("D", "AB", "The grandfather")),
+    *(({"choices": value}, "choices") for value in (None, "ABC", ["a", "b"], ["a", "b", "c", "d"], ["a", "b", 3])),
+    ({"metadata": {"category": "Ages"}}, "'Ages'"),
+    ({"metadata": {"source_id": 10**30}}, "source_id 10{30}$"),
+    ({"metadata": {"source_id": -1}}, "source_id -1$"),
+    ({"metadata": {"source_id": True}}, "no source_id"),
+    ({"metadata": {"question_index": 1}}, "question_index"),
+    ({"metadata": {"context_condition": ["ambig"]}}, "context_condition"),
+]
 
 
-def test_groups_and_ids_that_were_dropped_are_named(short):
-    metadata = {"category": "Age", "question_polarity": "neg", "context_condition": "ambig"}
-    dropped = _renamed(_with(short, asked={"input": "", "metadata": metadata}), "openbench/bbq_age")
-    with pytest.raises(QabiasError) as error:
-        BBQ.logged(dropped)
-    assert str(error.value).endswith(
-        "no source_id in its metadata, which tell the example that was asked (it has category, question_polarity, "
-        "context_condition); ask with the task inspect_evals/bbq"
-    )
-    with pytest.raises(QabiasError, match=r"no category and source_id in its metadata.*it has none\)"):
-        BBQ.logged(_with(short, asked={"input": ""}))
-    with pytest.raises(QabiasError, match="no category of BBQ is called 'Ages'"):
-        BBQ.logged(_with(short, **_asked(short, category="Ages")))
-
-
-@pytest.mark.parametrize("answer", ["D", "AB", "The grandfather"])
-def test_an_answer_that_is_no_letter_is_refused(short, answer):
-    with pytest.raises(QabiasError, match=f"the answer '{answer}' is no letter of A, B, C; score the log by"):
-        BBQ.logged(_with(short, answers={"choice": answer}))
+@pytest.mark.parametrize(("change", "token"), CHANGES)
+def test_a_sample_of_another_kind_is_refused_by_its_name(short, change, token):
+    asked = list(short.samples())[1].asked
+    if "metadata" in change:
+        change = {"asked": {**asked, "metadata": {**asked["metadata"], **change["metadata"]}}}
+    elif "choices" in change:
+        change = {"asked": {**asked, **change}}
+    with pytest.raises(QabiasError, match=f"sample Age_00001.*{token}"):
+        BBQ.logged(_with(short, **change))
 
 
 def test_of_several_scorers_that_of_letters_counts(short, examples):
@@ -358,54 +329,23 @@ def test_another_scorer_counts_where_it_is_the_only_one(short):
     figures = {"mine/accuracy": 0.3, "choice/accuracy": 0.5, "mine/Age": 0.1}
     logged = BBQ.logged(_scored_by(short, "mine", figures=figures))
     assert logged.external.answers == BBQ.logged(short).external.answers
-    assert {figure.name: figure.ours for figure in logged.figures} == {
-        "mine/accuracy": ("accuracy",),
-        "choice/accuracy": (),
-        "mine/Age": (),
-    }
-    with pytest.raises(QabiasError, match=r"its scorers are mine, yours, and none is .*inspect score --scorer choice"):
+    ours = {figure.name: figure.ours for figure in logged.figures}
+    assert ours == {"mine/accuracy": ("accuracy",), "choice/accuracy": (), "mine/Age": ()}
+    with pytest.raises(QabiasError, match="mine, yours"):
         BBQ.logged(_scored_by(short, "mine", "yours"))
-
-
-def test_what_made_several_epochs_one_is_no_other_scorer(short):
-    about = {**short.settings, "config": {"epochs": 1, "epochs_reducer": ["mean"]}}
-    log = replace(short, settings=about, figures={"choice/mean/accuracy": 0.3, "choice/Age/accuracy": 0.1})
-    assert {figure.name: (figure.ours, figure.why != "") for figure in BBQ.logged(log).figures} == {
-        "choice/mean/accuracy": (("accuracy",), True),
-        "choice/Age/accuracy": ((), False),
-    }
+    # What made several epochs one is no other scorer.
+    settings = {**short.settings, "config": {"epochs": 1, "epochs_reducer": ["mean"]}}
+    log = replace(short, settings=settings, figures={"choice/mean/accuracy": 0.3, "choice/Age/accuracy": 0.1})
+    assert [(figure.ours, figure.why != "") for figure in BBQ.logged(log).figures] == [
+        *((("accuracy",), True), ((), False)),
+    ]
 
 
 def test_samples_without_a_score_are_told(short):
     log = _with(short, answers={})
-    assert BBQ.logged(log).notes == (
-        "1 sample without a score, which is no answer here; the first, sample Age_00001: not scored; score it by "
-        "`inspect score`.",
-    )
-
-
-@pytest.mark.parametrize("choices", [None, "ABC", ["a", "b"], ["a", "b", "c", "d"], ["a", "b", 3]])
-def test_choices_that_are_not_three_texts_are_refused(short, choices):
-    second = list(short.samples())[1].asked
-    with pytest.raises(
-        QabiasError, match=r"sample Age_00001: its choices are .*, not three texts, so that its letter names no"
-    ):
-        BBQ.logged(_with(short, asked={**second, "choices": choices}))
-
-
-@pytest.mark.parametrize(
-    ("metadata", "message"),
-    [
-        ({"source_id": 10**30}, "no example has the source_id 10{30}$"),
-        ({"source_id": -1}, "no example has the source_id -1$"),
-        ({"source_id": True}, "no source_id in its metadata"),
-        ({"question_index": 1}, "sample Age_00001: its question_index is 1, not a text; ask with"),
-        ({"context_condition": ["ambig"]}, r"sample Age_00001: its context_condition is \['ambig'\], not a text"),
-    ],
-)
-def test_metadata_of_another_kind_are_refused(short, metadata, message):
-    with pytest.raises(QabiasError, match=message):
-        BBQ.logged(_with(short, **_asked(short, **metadata)))
+    (note,) = BBQ.logged(log).notes
+    assert "1 sample without a score" in note
+    assert "Age_00001" in note
 
 
 def test_what_one_sample_does_not_say_is_still_compared_in_the_others(short, examples):
@@ -418,9 +358,8 @@ def test_what_one_sample_does_not_say_is_still_compared_in_the_others(short, exa
     silent.asked["metadata"] = {**first.asked["metadata"], "question_index": None}
     logged = BBQ.logged(log(silent, second, *others))
     check_references(BBQ, examples, logged.references)
-    assert logged.notes == (
-        "In 1 sample the log does not say question_index, context, question, label: not compared with the example.",
-    )
+    assert "In 1 sample the log does not say question_index, context, question, label" in logged.notes[0]
+    check_references(BBQ, examples, BBQ.logged(log(silent)).references)  # whole columns are null
     for changes in ({"input": "Context: Once.\n\nQuestion: Who?"}, {"target": "C"}):
         changed = replace(second, asked={**second.asked, **changes})
         with pytest.raises(QabiasError, match=r"example_id 1: (context|label) is "):
@@ -449,20 +388,6 @@ def test_what_all_categories_are_called(short):
             yield replace(first, asked=asked)
 
     assert BBQ.logged(replace(short, samples=samples)).config == "all"
-
-
-def test_messages_in_place_of_a_text_leave_the_rest_to_be_compared(short, examples):
-    def samples():
-        for sample in list(short.samples())[:4]:
-            yield replace(sample, asked={**sample.asked, "input": [{"role": "user", "content": "..."}]})
-
-    logged = BBQ.logged(replace(short, samples=samples))
-    assert logged.references["context"].null_count == logged.references["question"].null_count == 4
-    assert logged.notes == ("In 4 samples the log does not say context, question: not compared with the example.",)
-    check_references(BBQ, examples, logged.references)
-    other = logged.references.set_column(4, "context_condition", [["disambig"] * 4])
-    with pytest.raises(QabiasError, match="context_condition is 'disambig'"):
-        check_references(BBQ, examples, other)
 
 
 def test_a_log_without_any_sample_is_refused(short):

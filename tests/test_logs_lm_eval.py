@@ -209,85 +209,64 @@ def test_a_log_says_what_the_harness_says_of_it(of_random, rows):
     assert read_log(of_random["bbq"]).called == log.called
 
 
-def test_an_error_of_the_reading_is_told_with_file_and_line(of_random, tmp_path):
-    whole = of_random["bbq"].read_bytes()
-    lines = whole.splitlines(keepends=True)
+def test_a_damaged_file_is_refused_by_its_line(of_random, tmp_path):
+    lines = of_random["bbq"].read_bytes().splitlines(keepends=True)
     path = tmp_path / of_random["bbq"].name
-    path.write_bytes(b"".join(lines[:5]) + lines[5][:4000])
-    with pytest.raises(QabiasError, match=r"samples_bbq_.*line 6 is cut off after 4,000 bytes.*copy it once more"):
-        read(path, "bbq")
-    path.write_bytes(lines[0] + b"{]\n" + lines[1])
-    with pytest.raises(QabiasError, match="line 2 is damaged"):
-        read(path, "bbq")
-    path.write_bytes(lines[0] + b'{"prediction": 1}\n')
-    with pytest.raises(QabiasError, match="line 2 is no sample of lm-eval: it lacks arguments, doc"):
-        read(path, "bbq")
-    path.write_bytes(lines[0][:300])
-    with pytest.raises(QabiasError, match="line 1 is cut off"):
-        read_samples(path)
+    for content, token in (
+        (b"".join(lines[:5]) + lines[5][:4000], r"line 6 .*4,000 bytes"),
+        (lines[0] + b"{]\n" + lines[1], "line 2 is damaged"),
+        (lines[0] + b'{"prediction": 1}\n', "line 2 .*lacks arguments, doc"),
+        (lines[0][:300], "line 1 is cut off"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(QabiasError, match=token):
+            read(path, "bbq")
+
+
+def changed(path: Path, folder: Path, place: Any, value: Any, number: int | None = None) -> Path:
+    """A copy of a log with another value in a line, or in the results beside it."""
+    shutil.copytree(path.parent, folder)
+    (file,) = folder.glob("results_*.json") if number is None else [folder / path.name]
+    lines = [file.read_text("utf-8")] if number is None else file.read_text("utf-8").splitlines()
+    content = where = json.loads(lines[number or 0])
+    for name in place[:-1]:
+        where = where[name]
+    where[place[-1]] = value
+    lines[number or 0] = json.dumps(content)
+    file.write_text("\n".join(lines) + "\n", "utf-8")
+    return folder / path.name
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
+    ("place", "value", "number", "token"),
     [
-        (("n-samples", "bbq"), [1]),
-        (("n-samples", "bbq", "effective"), "x"),
-        (("n-samples", "bbq", "original"), {"a": 1}),
-        (("configs", "bbq"), 5),
-        (("configs", "bbq", "metadata"), 5),
-        (("configs", "bbq", "repeats"), "x"),
-        (("configs", "bbq", "filter_list"), 5),
-        (("results", "bbq"), [1]),
-        (("config",), [1]),
+        (("n-samples", "bbq"), [1], None, "results_"),
+        (("n-samples", "bbq", "effective"), "x", None, "results_"),
+        (("n-samples", "bbq", "original"), {"a": 1}, None, "results_"),
+        (("configs", "bbq"), 5, None, "results_"),
+        (("configs", "bbq", "metadata"), 5, None, "results_"),
+        (("configs", "bbq", "repeats"), "x", None, "results_"),
+        (("configs", "bbq", "filter_list"), 5, None, "results_"),
+        (("results", "bbq"), [1], None, "results_"),
+        (("config",), [1], None, "results_"),
+        (("filtered_resps",), [["x", 1]], 2, "line 3"),
+        (("filtered_resps",), 5, 2, "line 3"),
+        (("arguments",), [1], 2, "line 3"),
+        (("arguments", "gen_args_1", "arg_1"), 5, 2, "line 3"),
+        (("doc",), 5, 2, "line 3.* category"),
+        (("doc", "category"), ["Age"], 2, "line 3: category"),
+        (("doc", "label"), "x", 2, "lm-eval writes it"),
+        (("filtered_resps",), [[-1.0, False]], 2, "line 3"),
     ],
 )
-def test_results_of_another_kind_are_refused_by_their_name(of_random, path, value, tmp_path):
-    shutil.copytree(of_random["bbq"].parent, tmp_path / "log")
-    (results,) = (tmp_path / "log").glob("results_*.json")
-    found = json.loads(results.read_text("utf-8"))
-    where = found
-    for name in path[:-1]:
-        where = where[name]
-    where[path[-1]] = value
-    results.write_text(json.dumps(found), "utf-8")
-    with pytest.raises(QabiasError, match=f"{results.name} is not as lm-eval writes it"):
-        read_samples(tmp_path / "log" / of_random["bbq"].name)
+def test_values_of_another_kind_are_refused_by_their_place(of_random, place, value, number, token, tmp_path):
+    with pytest.raises(QabiasError, match=token):
+        read(changed(of_random["bbq"], tmp_path / "log", place, value, number), "bbq")
 
 
 def test_results_that_do_not_count_the_samples_are_no_error(of_random, tmp_path):
-    shutil.copytree(of_random["bbq"].parent, tmp_path / "log")
-    (results,) = (tmp_path / "log").glob("results_*.json")
-    found = json.loads(results.read_text("utf-8"))
-    found["n-samples"]["bbq"] = {"effective": None, "original": None}
-    results.write_text(json.dumps(found), "utf-8")
-    assert read_samples(tmp_path / "log" / of_random["bbq"].name).n_expected is None
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "said"),
-    [
-        (("filtered_resps",), [["x", 1]], "line 3: no sample as lm-eval"),
-        (("filtered_resps",), 5, "line 3: no sample as lm-eval"),
-        (("arguments",), [1], "line 3: no sample as lm-eval"),
-        (("arguments", "gen_args_1", "arg_1"), 5, "line 3 is not as lm-eval writes it"),
-        (("doc",), 5, "line 3: its document has no category"),
-        (("doc", "category"), ["Age"], "line 3: category is"),
-        (("doc", "label"), "x", "not as lm-eval writes it"),
-        (("filtered_resps",), [[-1.0, False]], "line 3 is not as lm-eval writes it"),
-    ],
-)
-def test_a_sample_of_another_kind_is_refused_by_its_line(of_random, path, value, said, tmp_path):
-    shutil.copytree(of_random["bbq"].parent, tmp_path / "log")
-    log = tmp_path / "log" / of_random["bbq"].name
-    lines = log.read_text("utf-8").splitlines()
-    line = json.loads(lines[2])
-    where = line
-    for name in path[:-1]:
-        where = where[name]
-    where[path[-1]] = value
-    log.write_text("\n".join([*lines[:2], json.dumps(line), *lines[3:]]) + "\n", "utf-8")
-    with pytest.raises(QabiasError, match=said):
-        read(log, "bbq")
+    counts = {"effective": None, "original": None}
+    assert read_samples(changed(of_random["bbq"], tmp_path / "log", ("n-samples", "bbq"), counts)).n_expected is None
 
 
 def test_a_file_that_ends_too_early_at_the_end_of_a_line_says_so(upstream, of_random, tmp_path, rows):
@@ -347,30 +326,22 @@ def test_a_row_that_is_not_the_published_one_is_refused(upstream, rows, tmp_path
         scored(found, "bbq", upstream)
 
 
-def test_three_answers_as_they_are_are_read_by_their_texts(upstream, rows, tmp_path):
+def test_three_answers_as_they_are_are_read_by_their_texts_and_others_refused(upstream, rows, tmp_path):
     task = harness_task("bbq", "bbq_multiple_choice", rows, tmp_path / "rows.jsonl")
     task |= {"doc_to_choice": "{{[ans2, ans0, ans1]}}", "process_results": None, "doc_to_target": "label"}
     task |= {"metric_list": [{"metric": "acc"}, {"metric": "acc_norm"}]}
-    references = examples(upstream, rows)
-    by_key = {(example["category"], example["example_id"]): example for example in references}
+    by_key = {(example["category"], example["example_id"]): example for example in examples(upstream, rows)}
 
     def likelihood(doc: Doc, option: str) -> float:
-        example = by_key[doc["category"], doc["example_id"]]
-        return -1.0 if option == doc[f"ans{example['label']}"] else -2.0
+        return -1.0 if option == doc[f"ans{by_key[doc['category'], doc['example_id']]['label']}"] else -2.0
 
     found = read(ask([task], tmp_path, likelihood)["bbq"], "bbq")
     assert scored(found, "bbq", upstream)["accuracy_disambig"] == 1
     assert {figure.name: figure.ours for figure in found.figures} == {"acc": ("accuracy",), "acc_norm": ()}
     assert not [note for note in found.notes if "wordings" in note]
-
-
-def test_other_options_are_refused_with_what_they_are(rows, tmp_path):
-    task = harness_task("bbq", "bbq_multiple_choice", rows[:4], tmp_path / "rows.jsonl")
-    task |= {"doc_to_choice": ["A", "B", "C"], "process_results": None, "doc_to_target": "label"}
-    task |= {"metric_list": [{"metric": "acc"}]}
-    path = ask([task], tmp_path)["bbq"]
-    with pytest.raises(QabiasError, match=r"line 1: its options are not the two persons .*: A, B, C"):
-        read(path, "bbq")
+    letters = task | {"doc_to_choice": ["A", "B", "C"], "metric_list": [{"metric": "acc"}]}
+    with pytest.raises(QabiasError, match=r"line 1: .* A, B, C"):
+        read(ask([letters], tmp_path / "letters", limit=4)["bbq"], "bbq")
 
 
 def test_a_mixed_folder_and_a_log_of_another_task(of_random, tmp_path):
