@@ -110,12 +110,12 @@ class ToyBenchmark(Benchmark):
 
     def score(self, table: pa.Table, answers: pa.Table, rules: Rules = NO_RULES) -> dict[str, Any]:
         """All scores, over all examples and by template."""
-        given = np.array(_indices(answers))
+        places = np.array(_indices(answers))
         by_template = {
-            name: metric.compute(table.take(pa.array(rows)), given[rows].tolist())
+            name: metric.compute(table.take(pa.array(rows)), places[rows].tolist())
             for name, rows in rows_of(table["template_id"]).items()
         }
-        return {**metric.compute(table, given.tolist()), "by": {"template": by_template}}
+        return {**metric.compute(table, places.tolist()), "by": {"template": by_template}}
 
     def analyse(self, run: Scored) -> Analysis:
         """The tables of a run."""
