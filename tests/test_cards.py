@@ -165,12 +165,8 @@ def test_the_gallery_shows_each_configuration_with_texts_of_the_data():
         assert all(re.sub(r" \*(.*)\*$", r" \1", line.split(" | ")[1]) in contexts for line in lines)
     for config in ("religion", "religion_mlm"):
         lines = [line for line in galleries["unqover"].splitlines() if line.startswith(f"| `{config}` |")]
-        pairs = {
-            "<br>".join(pair)
-            for pair in zip(
-                *table_of("unqover", config).select(["context_12", "context_21"]).to_pydict().values(), strict=True
-            )
-        }
+        contexts = table_of("unqover", config, ["context_12", "context_21"]).to_pydict()
+        pairs = set(map("<br>".join, zip(*contexts.values(), strict=True)))
         assert len(set(lines)) == 4
         assert all(line.split(" | ")[1] in pairs for line in lines)
 
@@ -191,9 +187,9 @@ def croissants():
 @pytest.mark.parametrize("name", NAMES)
 def test_croissant_names_every_parquet_file_once(name, croissants):
     patterns = [pattern for files in croissants[name]["distribution"] for pattern in files["includes"]]
-    found = [path for pattern in patterns for path in FOLDERS[name].glob(pattern)]
-    assert len(found) == len(patterns)
-    assert sorted(found) == sorted(FOLDERS[name].rglob("*.parquet"))
+    paths = [path for pattern in patterns for path in FOLDERS[name].glob(pattern)]
+    assert len(paths) == len(patterns)
+    assert sorted(paths) == sorted(FOLDERS[name].rglob("*.parquet"))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -264,7 +260,7 @@ def test_a_card_without_a_section_or_a_column_is_refused():
     records = [Records("sets", ["religion"], pa.schema([("subject1", pa.string())]), "Data Fields")]
     arguments = {"version": "bundled@1", "created": "2026-01-01"}
     assert json.loads(croissant_text(card, records, **arguments))["version"] == "1.0.0+bundled.1"
-    with pytest.raises(QabiasError, match="has no text under 'Risks'"):
+    with pytest.raises(QabiasError, match="'Risks'"):
         croissant_text(card.replace("### Risks\n", "### Dangers\n"), records, **arguments)
-    with pytest.raises(QabiasError, match=r"does not describe the columns subject1: add them to card\.md"):
+    with pytest.raises(QabiasError, match="subject1"):
         croissant_text(card.replace("`subject1`, `subject2`", "`subjects`"), records, **arguments)

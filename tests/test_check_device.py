@@ -212,7 +212,7 @@ def test_the_command_shows_and_writes_every_case_and_ends_with_1_where_one_is_wr
     assert (content["is_right"], content["is_complete"], content["device"]["type"]) == (True, True, "cpu")
     assert "Llama 2 x 64" in result.output
     original, make = check.check_device, wrong(lambda values: values + 1e-3)
-    monkeypatch.setattr(check, "check_device", lambda *given, **named: original(*given, **named, make=make))
+    monkeypatch.setattr(check, "check_device", lambda *arguments, **named: original(*arguments, **named, make=make))
     chosen.pop()
     result = invoke(*command)
     assert result.exit_code == 1, result.output

@@ -214,14 +214,14 @@ def test_files_are_listed_by_prefix():
 
 
 def test_the_mirror_next_to_the_checkout_holds_what_is_pinned(upstream):
-    found = 0
+    n_files = 0
     for repository in sources.pins():
         for path in sources.files(repository):
             if (upstream / repository / path).is_file():
                 size = sources.pins()[repository]["files"][path]["bytes"]
                 assert size in {None, sources.fetch(repository, path, upstream_dir=upstream).stat().st_size}
-                found += 1
-    assert found > 0
+                n_files += 1
+    assert n_files > 0
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def key_of(**labels):
 
 def score(key, answers):
     """Score answers given as item -> answers of raters r0, r1, ..."""
-    ratings = [Rating(item, f"r{i}", answer) for item, given in answers.items() for i, answer in enumerate(given)]
+    ratings = [Rating(item, f"r{i}", answer) for item, own in answers.items() for i, answer in enumerate(own)]
     return score_ratings(ratings, key)
 
 

