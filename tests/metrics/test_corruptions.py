@@ -6,8 +6,10 @@ import datetime
 import decimal
 import enum
 import fractions
+import operator
 import re
-from collections import deque
+from collections import OrderedDict, deque
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import evaluate
@@ -18,25 +20,43 @@ import pytest
 import torch
 
 from . import bbnli_rows, bbq_rows
-from .helpers import folder, quiet
+from .helpers import folder, quiet, same
 from .unqover_rows import make_rows
 
 LONG = "x" * 10_000
 LONGEST_MESSAGE = 600
 
 
-class Raises:
-    """Fails wherever it is looked at."""
+class Unlike(Exception):
+    """Raised by an object of the tests."""
 
-    def __repr__(self) -> str:
-        raise RuntimeError("no repr")
 
-    def __index__(self) -> int:
-        raise RuntimeError("no index")
+def raises(*names: str) -> Any:
+    """An object whose methods of these names raise, made anew."""
+
+    def fail(*_: Any) -> Any:
+        raise Unlike
+
+    return type("Raises", (), {"__hash__": None, **{f"__{name}__": fail for name in names}})()
 
 
 class Text(str):
     """A text of a kind of its own."""
+
+
+class Number(int):
+    """A number of a kind of its own."""
+
+
+class Word(str, enum.Enum):
+    """A text, as a program holds it that names it once."""
+
+    A = "a"
+
+
+class HasIndex:
+    def __index__(self) -> int:
+        return 1
 
 
 class Case(NamedTuple):
@@ -53,38 +73,113 @@ ROW = 2
 """The row that is spoilt."""
 
 
-def deep() -> list[Any]:
-    nested: list[Any] = []
-    for _ in range(5000):
-        nested = [nested]
-    return nested
+def nested(levels: int) -> list[Any]:
+    """A list in a list, so often; with 0 levels a list that holds itself."""
+    values: list[Any] = []
+    if not levels:
+        values.append(values)
+    for _ in range(levels):
+        values = [values]
+    return values
 
 
-VALUES = (
-    *(None, True, False, 0, 1, 2, 3, -1, -2, 7, 2**63, 10**30, 10**5000, -(10**400)),
-    *(
-        0.0,
-        0.5,
-        1.0,
-        1.5,
-        -0.1,
-        1e300,
-        float("nan"),
-        float("inf"),
-        1j,
-        fractions.Fraction(1, 2),
-        decimal.Decimal("0.5"),
-    ),
-    *("", "no", "0", LONG, "\ud83d", "a\nb\x1b[31m", b"", b"bytes", Text("neg"), np.str_("neg"), np.bytes_(b"x")),
-    *([], [1], [None], (), {}, {"a": 1}, set(), {1}, frozenset(), deque([1]), range(3), deep(), [LONG] * 50),
-    *(np.True_, np.int64(1), np.uint64(2**64 - 1), np.float32(0.5), np.float64("nan"), np.datetime64("NaT")),
-    *(np.array(1), np.array(0.5), np.array(True), np.array([]), np.array([1, 2]), np.zeros((2, 2)), np.zeros((0, 3))),
-    *(torch.tensor(1), torch.tensor(0.5), torch.tensor(True), torch.tensor([1, 2]), torch.ones((), requires_grad=True)),
-    torch.tensor(0.5, dtype=torch.bfloat16),
-    *(pd.NA, pd.NaT, pd.Timestamp(0), pd.Series([1]), pd.DataFrame({"a": [1]}), pd.Index(["a"])),
-    *(pa.scalar(1), pa.array([1]), pa.table({"a": [1]}), datetime.date(2022, 1, 1), datetime.timedelta(1)),
-    *(object(), Raises(), Raises, dict, int, len, Ellipsis, NotImplemented, memoryview(b"ab"), slice(1)),
+PLAIN = (None, 0, 1, 2, -1, np.int8(1), np.uint64(2), np.int64(0), 0.0, 1.0, -0.0, 0.5, 1.0000005, np.float32(0.5))
+PLAIN += (np.str_("Age"), Text("Age"), "neg", "nonneg", "ambig", "disambig", "pro", "target", "entailment")
+"""Values that a metric takes wherever it takes what they stand for."""
+
+ODD = (True, False, np.True_, torch.tensor(True), np.array(True), -2, 3, 7, 2**31, 2**63, -(2**63), 10**5000, Number(1))
+ODD += (np.array(1), np.array(0.5), torch.tensor(1), torch.tensor(0.5), torch.tensor(0.5, requires_grad=True), -0.1)
+ODD += (torch.tensor(0.5, dtype=torch.bfloat16), HasIndex(), 1.1, 1e-320, 1e300, float("nan"), float("inf"), -np.inf)
+ODD += (np.float16(1.0), np.float64("nan"), 1j, decimal.Decimal("0.5"), fractions.Fraction(1, 2), pd.NA, pd.NaT)
+ODD += (pd.Timestamp(0), np.datetime64("NaT"), np.timedelta64(1, "s"), datetime.date(2022, 1, 1), pa.scalar(1))
+ODD += (pa.scalar(None, pa.int64()), "", " ", "0", "None", "nan", "ENTAILMENT", "unparsed", "a\0b", "a\nb\x1b[31m")
+ODD += ("\ud83d", "\u202ea", LONG, "word " * 2_000, Word.A, np.bytes_(b"x"), b"", b"1", bytearray(b"1"))
+ODD += (memoryview(b"1"), [], [1], [None], [[1], [2, 3]], nested(0), nested(5000), [LONG] * 50, (1,), (), {1}, set())
+ODD += ({"a": 1}, {}, MappingProxyType({"category": "Age"}), OrderedDict(category="Age"), frozenset(), deque([1]))
+ODD += (
+    range(3),
+    len,
+    int,
+    dict,
+    np.array([1]),
+    np.array([0.25, 0.75]),
+    np.array([]),
+    np.zeros((2, 2)),
+    np.zeros((0, 3)),
 )
+ODD += (np.array([None], dtype=object), pd.Series([1]), pd.DataFrame({"a": [1]}), pd.Index(["a"]), torch.tensor([1]))
+ODD += (pa.array([1]), pa.table({"a": [1]}), object(), ..., NotImplemented, slice(1), ValueError("x"), raises("index"))
+ODD += (raises("repr"), raises("repr", "index"), raises("eq"), raises("len", "iter"))
+VALUES = (*PLAIN, *ODD)
+
+# What a value stands for: the plain Python value that gives the same score, or REFUSED
+
+REFUSED = object()
+
+
+def scalar(value: Any) -> Any:
+    """What an array without dimensions, a tensor or a value of Arrow holds."""
+    if isinstance(value, pa.Scalar):
+        return value.as_py()
+    if isinstance(value, torch.Tensor):
+        return value.item() if value.numel() == 1 else REFUSED
+    if isinstance(value, np.ndarray):
+        return value.item() if value.ndim == 0 else REFUSED
+    return value
+
+
+def as_place(value: Any) -> Any:
+    """The whole number that a value stands for; None stays None."""
+    value = scalar(value)
+    if value is None or isinstance(value, (bool, np.bool_)):
+        return None if value is None else REFUSED
+    if isinstance(value, (float, np.floating)):
+        return int(value) if np.isfinite(value) and value == int(value) else REFUSED
+    try:
+        return operator.index(value)
+    except (TypeError, Unlike):
+        return REFUSED
+
+
+def as_text(value: Any) -> Any:
+    """The text that a value is; None stays None."""
+    value = scalar(value)
+    return value if value is None else str.__str__(value) if isinstance(value, str) else REFUSED
+
+
+def as_text_or_place(value: Any) -> Any:
+    text = as_text(value)
+    return as_place(value) if text is REFUSED else text
+
+
+def as_score(value: Any) -> Any:
+    value = scalar(value)
+    if isinstance(value, (bool, np.bool_, str, bytes, complex, decimal.Decimal)) or value is None:
+        return REFUSED
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+    except (TypeError, ValueError, Unlike):
+        return REFUSED
+
+
+def meaning(case: Case, column: str | None, value: Any) -> Any:
+    """What a value means in a column of the rows, or as a prediction."""
+    if column is None:
+        return {"unqover": as_score, "bbq": as_text_or_place}.get(case.name, _answer(case))(value)
+    if column == "domain" or column.startswith("ans"):
+        return case.rows[ROW][column]  # nobody reads it
+    if (column == "template_id" and case.name == "unqover") or (
+        column == "label" and _answer(case) is as_text_or_place
+    ):
+        return as_text_or_place(value)
+    return as_text(value) if isinstance(case.rows[0][column], str) else as_place(value)
+
+
+def _answer(case: Case) -> Any:
+    """Names of labels are answers where a text follows or does not."""
+    return as_text_or_place if case.name == "bbnli" and "biased_loc" not in case.rows[0] else as_place
 
 
 def cases() -> dict[str, Any]:
@@ -118,25 +213,43 @@ def case(request) -> Case:
     return Case(name, evaluate.load(str(folder(name))), predictions, rows, options)
 
 
-def fault(case: Case, named: str, **arguments: Any) -> str | None:
-    """What is wrong with the error of a call; None where it is as it should be, or there is a result."""
+def ended(case: Case, named: str = "", **arguments: Any) -> tuple[str, Any]:
+    """How a call ends: with a result, with a line as it should be, or with what is wrong."""
     try:
-        quiet(case.metric, **arguments)
+        return "result", quiet(case.metric, **arguments)
     except ValueError as error:
         text = str(error)
         good = text.startswith(f"{case.name}: ") and re.search(named, text) and "\n" not in text
         if good and len(text) <= LONGEST_MESSAGE and type(error) is ValueError:
-            return None
-        return f"{type(error).__name__}: {text[:LONGEST_MESSAGE]}"
+            return "refused", text
+        return "fault", f"{type(error).__name__}: {text[:LONGEST_MESSAGE]}"
+    except Unlike:
+        return "refused", "by the object itself"
     except BaseException as error:  # whatever else there is, the test must say where
-        return f"{type(error).__name__}: {str(error)[:LONGEST_MESSAGE]}"
-    return None
+        return "fault", f"{type(error).__name__}: {str(error)[:LONGEST_MESSAGE]}"
 
 
 def faults(case: Case, calls: Any) -> list[tuple[int, str, str]]:
     """All that is wrong, with the place of the value in `VALUES`."""
-    found = [(number, at, fault(case, **arguments)) for number, at, arguments in calls]
-    return [(number, at, said) for number, at, said in found if said is not None]
+    ends = [(number, at, *ended(case, **arguments)) for number, at, arguments in calls]
+    return [(number, at, said) for number, at, how, said in ends if how == "fault"]
+
+
+def odd_cells(case: Case, column: str | None, named: str, make: Any, **options: Any) -> list[Any]:
+    """What is wrong with every value at one place: refused by name, or scored as what it stands for."""
+    wrong = []
+    for number, value in enumerate(VALUES):
+        how, result = ended(case, named, **make(value), confidence=None, **options)
+        meant = meaning(case, column, value)
+        if how == "fault":
+            wrong.append((number, column, result))
+        elif meant is REFUSED:
+            wrong += [(number, column, "taken, though it stands for nothing")] * (how == "result")
+        elif how == "result" or number < len(PLAIN):
+            expected, plain = ended(case, **make(meant), confidence=None, **options)
+            if how != expected or (how == "result" and not same(result, plain)):
+                wrong.append((number, column, f"{how}, but what it stands for: {expected} {str(plain)[:100]}"))
+    return wrong
 
 
 def spoilt(rows: list[Any], value: Any) -> list[Any]:
@@ -148,42 +261,24 @@ def test_as_it_is_there_is_a_result(case):
 
 
 def test_a_value_of_a_row_that_is_something_else(case):
-    columns = list(case.rows[0])
-    calls = [
-        (
-            number,
-            column,
-            {
-                "named": r"references row \d+",
-                "predictions": case.predictions,
-                "references": spoilt(case.rows, {**case.rows[ROW], column: value}),
-                **({"match": "released"} if column.startswith("ans") and "match" in case.options else {}),
-            },
-        )
-        for column in columns
-        for number, value in enumerate(VALUES)
-    ]
-    assert len(calls) > 400
-    assert faults(case, calls) == []
+    for column in case.rows[0]:
+
+        def make(value: Any, column: str = column) -> dict[str, Any]:
+            rows = spoilt(case.rows, {**case.rows[ROW], column: value})
+            return {"predictions": case.predictions, "references": rows}
+
+        options = {"match": "released"} if column.startswith("ans") and "match" in case.options else {}
+        assert odd_cells(case, column, r"references row \d+", make, **options) == []
 
 
 def test_a_prediction_that_is_something_else(case):
     is_scores = isinstance(case.predictions[0], dict)
-    calls = [
-        (
-            number,
-            "prediction",
-            {
-                "named": r"predictions row 2: .*s1_21" if is_scores else r"predictions row 2: ",
-                "references": case.rows,
-                "predictions": spoilt(
-                    case.predictions, {**case.predictions[ROW], "s1_21": value} if is_scores else value
-                ),
-            },
-        )
-        for number, value in enumerate(VALUES)
-    ]
-    assert faults(case, calls) == []
+
+    def make(value: Any) -> dict[str, Any]:
+        wrong = {**case.predictions[ROW], "s1_21": value} if is_scores else value
+        return {"predictions": spoilt(case.predictions, wrong), "references": case.rows}
+
+    assert odd_cells(case, None, "predictions row 2: " + ".*s1_21" * is_scores, make) == []
 
 
 @pytest.mark.parametrize("argument", ["predictions", "references"])
@@ -218,43 +313,18 @@ def test_an_option_that_is_something_else(case):
 # Values that were once taken for something else
 
 
-BOOLEANS = (True, False, np.True_, np.False_, torch.tensor(True), np.array(False))
-
-
-@pytest.mark.parametrize("value", BOOLEANS, ids=repr)
-def test_a_boolean_is_no_number(value):
+@pytest.mark.parametrize("value", [True, np.False_, torch.tensor(True), np.array(False)], ids=repr)
+def test_a_boolean_is_no_score_in_a_column_and_no_probability(value):
     name, predictions, rows, _ = cases()["unqover"]
-    unqover = evaluate.load(str(folder(name)))
-    for shape in (list, lambda rows: {name: [row[name] for row in rows] for name in _SCORES}):
-        with pytest.raises(ValueError, match=r"^unqover: predictions row 2: s1_21 .* is not a score from 0 to 1"):
-            unqover.compute(
-                predictions=shape(spoilt(predictions, {**predictions[ROW], "s1_21": value})), references=rows
-            )
-    for form in ("bbq", "bbnli", "bbq_nli", "bbq_qa"):
-        name, predictions, rows, _ = cases()[form]
-        metric = evaluate.load(str(folder(name)))
-        with pytest.raises(ValueError, match=rf"^{name}: predictions row 2: .* is not an answer"):
-            metric.compute(predictions=spoilt(predictions, value), references=rows)
-        with pytest.raises(ValueError, match=rf"^{name}: references row 2: label .* is not "):
-            metric.compute(predictions=predictions, references=spoilt(rows, {**rows[ROW], "label": value}))
+    columns = {
+        name: [row[name] for row in spoilt(predictions, {**predictions[ROW], "s1_21": value})] for name in _SCORES
+    }
+    with pytest.raises(ValueError, match=r"^unqover: predictions row 2: s1_21"):
+        evaluate.load(str(folder(name))).compute(predictions=columns, references=rows)
     name, predictions, rows, _ = cases()["bbq"]
-    sure = [[1.0, 0.0, 0.0]] * len(rows)
-    with pytest.raises(ValueError, match=r"^bbq: probabilities row 2: .* are not three numbers"):
-        quiet(
-            evaluate.load(str(folder(name))),
-            predictions=predictions,
-            references=rows,
-            probabilities=spoilt(sure, [value, 0.0, 0.0]),
-        )
-
-
-def test_numbers_without_dimensions_are_numbers():
-    name, predictions, rows, _ = cases()["unqover"]
-    unqover = evaluate.load(str(folder(name)))
-    expected = unqover.compute(predictions=predictions, references=rows)
-    for value in (np.float32(0.5), np.array(0.5), torch.tensor(0.5), torch.tensor(0.5, dtype=torch.bfloat16)):
-        given = spoilt(predictions, {**predictions[ROW], "s1_21": value})
-        assert repr(unqover.compute(predictions=given, references=rows)) == repr(expected)
+    sure = spoilt([[1.0, 0.0, 0.0]] * len(rows), [value, 0.0, 0.0])
+    with pytest.raises(ValueError, match=r"^bbq: probabilities row 2"):
+        quiet(evaluate.load(str(folder(name))), predictions=predictions, references=rows, probabilities=sure)
 
 
 def test_numbers_of_rows_in_the_wrong_order_beside_a_batch_without_are_refused():
@@ -323,12 +393,6 @@ def test_a_long_value_is_cut(case):
     rows = spoilt(case.rows, {**case.rows[ROW], name: [LONG]})
     with pytest.raises(ValueError, match=r"^.{1,300}$"):
         case.metric.compute(predictions=case.predictions, references=rows)
-
-
-class Word(str, enum.Enum):
-    """A text, as a program holds it that names it once."""
-
-    A = "a"
 
 
 def of_unqover():
