@@ -1,0 +1,388 @@
+"""The metrics: shapes of input, and what each says of bad rows and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import datasets
+import evaluate
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from . import bbnli_rows, bbq_rows
+from .bbnli_rows import mixed_questions, mixed_statements, questions, scored
+from .helpers import folder, inner_module, same
+from .unqover_rows import SCORE_COLUMNS, columns_of, make_row, make_rows, random_benchmark, random_scores
+
+METRICS = {name: evaluate.load(str(folder(name))) for name in ("bbq", "bbnli", "unqover")}
+TABLES = {
+    "bbq": ("bbq", bbq_rows.table),
+    "bbnli": ("bbnli", bbnli_rows.table),
+    "bbq_nli": ("bbnli", lambda: mixed_statements(2)),
+    "bbq_qa": ("bbnli", lambda: mixed_questions(2)),
+    "unqover": ("unqover", lambda: make_rows("abc", 2, ("X",))),
+}
+
+
+def compute(name: str, rows: Any, predictions: Any = None, n: int | None = None, **options: Any) -> Any:
+    """The result of a form, for the first answer to all rows."""
+    n = len(rows) if n is None else n
+    if predictions is None:
+        predictions = random_scores(n) if name == "unqover" else [0] * n
+    return METRICS[TABLES[name][0]].compute(predictions=predictions, references=rows, **options)
+
+
+# Bad rows: the form, the row that is changed and how, the row that is named (where it is another), and a word of what
+# is said of it
+
+BAD_ROWS = [
+    ("bbq", 17, {"question_polarity": "pos"}, 17, "question_polarity 'pos'"),
+    ("bbq", 3, {"context_condition": None}, 3, "context_condition None"),
+    ("bbq", 5, {"category": 7}, 5, "category 7"),
+    ("bbq", 5, {"set_id": None}, 5, "set_id None"),
+    ("bbq", 0, {"label": 3}, 0, "label 3"),
+    ("bbq", 0, {"label": -1}, 0, "label -1"),
+    ("bbq", 1, {"unknown_loc": -1}, 1, "unknown_loc -1"),
+    ("bbq", 1, {"biased_loc": -2}, 1, "biased_loc -2"),
+    ("bbq", 1, {"target_loc": float("nan")}, 1, "target_loc nan"),
+    ("bbq", 1, {"example_id": "1"}, 1, "example_id '1'"),
+    ("bbq", 0, {"biased_loc": 2}, 0, "biased_loc 2 equals unknown_loc"),
+    ("bbq", 0, {"target_loc": 2}, 0, "target_loc 2 equals unknown_loc"),
+    ("bbq", 0, {"biased_loc": -1}, 0, "biased_loc -1"),
+    ("bbq", 0, {"biased_loc": 1}, 0, "biased_loc 1 differs from target_loc"),
+    ("bbq", 2, {"biased_loc": 0}, 2, "biased_loc 0 equals target_loc"),
+    ("bbq", 0, {"label": 0}, 0, "label 0 differs from unknown_loc"),
+    ("bbq", 1, {"label": 2}, 1, "label 2 equals unknown_loc"),
+    ("bbq", 9, {"example_id": 4}, 9, "repeats row 4"),
+    ("bbq", 3, {"set_id": "x"}, 1, "set_id 'Age-01-0'"),
+    ("bbnli", 3, {"kind": "bias"}, 3, "kind 'bias'"),
+    ("bbnli", 3, {"stance": None}, 3, "stance None"),
+    ("bbnli", 3, {"subtopic": 7}, 3, "subtopic 7"),
+    ("bbnli", 3, {"premise_id": -1}, 3, "premise_id -1"),
+    ("bbnli", 3, {"label": 3}, 3, "label 3"),
+    ("bbnli", 3, {"label": "unparsed"}, 3, "label 'unparsed'"),
+    ("bbnli", 3, {"label": 2}, 3, "kind"),
+    ("bbnli", 3, {"stance": "pro"}, 3, "repeats row 2"),
+    ("bbnli", 3, {"pair_id": "x"}, 2, "stance 'anti'"),
+    ("bbnli", 0, None, 0, "stance 'pro'"),
+    ("bbq_nli", 1, {"context_stance": "pro"}, 1, "context_stance 'pro'"),
+    ("bbq_nli", 5, {"context_stance": ""}, 5, "context_stance ''"),
+    ("bbq_nli", 1, {"context_stance": None}, 1, "context_stance None"),
+    ("bbq_nli", 0, {"label": 2}, 0, "label 2"),
+    ("bbq_nli", 4, {"label": 0}, 4, "label 0"),
+    ("bbq_nli", 0, {"statement_about": "both"}, 0, "statement_about 'both'"),
+    ("bbq_nli", 3, None, 0, "question_polarity 'nonneg', statement_about 'nontarget'"),
+    ("bbq_nli", 4, None, 4, "context_stance 'pro', question_polarity 'neg', statement_about 'target'"),
+    ("bbq_qa", 0, {"biased_loc": 2}, 0, "biased_loc 2 equals unknown_loc"),
+    ("bbq_qa", 0, {"label": 0}, 0, "label 0"),
+    ("bbq_qa", 2, {"label": 2}, 2, "label 2"),
+    ("bbq_qa", 2, {"unknown_loc": -1}, 2, "unknown_loc -1"),
+    ("bbq_qa", 0, None, 0, "question_polarity 'neg'"),
+    ("bbq_qa", 2, {"label": 1}, 2, "context stance 'anti'"),
+    ("unqover", 3, {"subject1": 7}, 3, "subject1 7"),
+    ("unqover", 3, {"attribute": None}, 3, "attribute None"),
+    ("unqover", 2, {"attribute": ["X"]}, 2, "attribute ['X']"),
+    ("unqover", 2, {"cluster2": 1}, 2, "cluster2 1"),
+    ("unqover", 5, {"attribute_class": 2.5}, 5, "attribute_class 2.5"),
+    ("unqover", 1, {"template_id": None}, 1, "template_id None"),
+    ("unqover", 0, {"template_id": 0.5}, 0, "template_id 0.5"),
+    ("unqover", 1, {"template_id": True}, 1, "template_id True"),
+    ("unqover", 1, {"example_id": "1"}, 1, "example_id '1'"),
+    ("unqover", 1, {"example_id": None}, 1, "example_id None"),
+    ("unqover", 0, {"subject2": "a"}, 0, "subject1 'a' is also subject2"),
+    ("unqover", 3, {"template_id": 0}, 3, "repeat row 2"),
+    ("unqover", 4, {"subject1": "c", "subject2": "a", "template_id": 0}, 4, "repeat row 2"),
+    ("unqover", 1, {"cluster1": "east"}, 1, "cluster1 'east'"),
+    ("unqover", 5, {"cluster2": "east"}, 5, "cluster2 'east'"),
+]
+
+
+@pytest.mark.parametrize(("name", "row", "change", "named", "word"), BAD_ROWS)
+def test_a_bad_row_is_named(name, row, change, named, word):
+    rows = TABLES[name][1]()
+    rows[row : row + 1] = [] if change is None else [{**rows[row], **change}]
+    with pytest.raises(ValueError, match=rf"^{TABLES[name][0]}: references row {named}: ") as error:
+        compute(name, rows)
+    assert word in str(error.value)
+
+
+NEEDED = {
+    "bbq": {"category", "template_id", "set_id", "example_id", "label", "target_loc", "biased_loc"},
+    "bbnli": {"subtopic", "kind", "stance", "pair_id", "premise_id", "label"},
+    "bbq_nli": {
+        *("category", "template_id", "set_id", "name_order", "context_length", "context_condition"),
+        *("context_stance", "question_polarity", "statement_about", "label"),
+    },
+    "bbq_qa": set(mixed_questions(1)[0]),
+    "unqover": set(make_row()),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_missing_column_is_named(name):
+    metric, make = TABLES[name]
+    options = {"form": {"bbq_qa": "bbq"}.get(name, name)} if metric == "bbnli" else {}
+    for column in NEEDED[name]:
+        rows = make()
+        dataset = datasets.Dataset.from_list(rows).remove_columns(column)
+        del rows[3][column]
+        for references, where in ((rows, " row 3"), (dataset, "")):
+            with pytest.raises(ValueError, match=f"^{metric}: references{where}: column '{column}' is missing"):
+                compute(name, references, n=len(rows), **options)
+    feature = {"bbq_nli": 2, "bbq_qa": 4}.get(name, 0)
+    assert name == "bbq" or NEEDED[name] >= set(METRICS[metric].features[feature]["references"])
+
+
+# Answers
+
+
+@pytest.mark.parametrize("value", [3, -2, 0.5, float("nan"), True, b"neutral", [0], 10**30, "maybe", "neutral"])
+def test_a_bad_answer_is_named(value):
+    forms = {"bbq_qa": questions(0, "ambig")}
+    forms |= {"bbnli": bbnli_rows.make_pairs(1)} if value != "neutral" else {}
+    forms |= {"bbq": bbq_rows.make_set()} if not isinstance(value, str) else {}
+    for name, rows in forms.items():
+        with pytest.raises(
+            ValueError, match=r"predictions row 1: .* is not an answer; pass the (index|label) 0, 1 or 2"
+        ):
+            compute(name, rows, [0, value, *[0] * (len(rows) - 2)])
+
+
+def test_unparsed_has_three_spellings():
+    rows = bbnli_rows.make_pairs(2)
+    results = [scored(METRICS["bbnli"], [2, 0, spelling, 1], rows) for spelling in (None, -1, "unparsed")]
+    assert results[0]["n_unparsed"] == 1
+    assert all(same(result, results[0]) for result in results)
+    frame = datasets.Dataset.from_list(mixed_questions(1))
+    assert scored(METRICS["bbnli"], [None, -1, 0, 1], frame)["n_unparsed"] == 2
+
+
+@pytest.mark.parametrize("name", ["bbq", "bbnli"])
+def test_batches_of_mixed_kinds_add_up_to_one_call(name):
+    metric, rows = METRICS[name], [{**row, "context": "unread"} for row in TABLES[name][1]()]
+    predictions = np.random.default_rng(4).integers(0, 3, len(rows)).tolist()
+    expected = compute(name, rows, predictions)
+    dataset = datasets.Dataset.from_list(rows)
+    texts = [
+        row.get(f"ans{answer}", bbnli_rows.LABELS[answer])
+        for row, answer in zip(rows[10:20], predictions[10:20], strict=True)
+    ]
+    metric.add_batch(predictions=predictions[:10], references=dataset[:10])
+    metric.add_batch(predictions=texts, references=rows[10:20])
+    metric.add_batch(predictions=np.array(predictions[20:30]), references=dataset.select(range(20, 30)))
+    metric.add(prediction=predictions[30], reference=rows[30])
+    assert same(metric.compute(predictions=predictions[31:], references=rows[31:]), expected)
+
+
+def test_answer_columns_of_bbq_are_needed_for_texts_only():
+    table = bbq_rows.table()
+    rows = [{name: value for name, value in row.items() if not name.startswith("ans")} for row in table]
+    assert compute("bbq", rows)["n"] == 32
+    broken = [{**row, "answer_info": {"ans0": []}} for row in table]
+    for references, match, word in (
+        (rows, "strict", "ans0"),
+        (table, "released", "answer_info"),
+        ([{**table[0], "ans1": None}, *table[1:]], "strict", "row 0: ans1 None"),
+        (broken, "released", "row 0: answer_info"),
+    ):
+        with pytest.raises(ValueError, match=word):
+            compute("bbq", references, ["x"] * 32, match=match)
+
+
+@pytest.mark.parametrize("row", [np.array, lambda values: list(np.array(values)), torch.tensor])
+def test_kinds_of_probabilities_are_looked_at_once_and_not_for_every_value(monkeypatch, row):
+    answers, inputs = (inner_module("bbq", name) for name in ("answers", "inputs"))
+    looked_at = []
+    monkeypatch.setattr(answers, "is_boolean", looked_at.append)
+    table = inputs.Table.wrap(answers.PROBABILITIES, {"probabilities": [row([0.25, 0.25, 0.5]) for _ in range(100)]})
+    assert answers.read_probabilities(table).tolist() == [[0.25, 0.25, 0.5]] * 100
+    assert len(looked_at) <= 1
+
+
+def test_true_among_probabilities_of_any_kind_is_refused():
+    answers, inputs = (inner_module("bbq", name) for name in ("answers", "inputs"))
+    for wrong in ([True, 0.0, 0.0], [np.True_, 0.0, 0.0], [np.array(True), 0, 0], np.array([True, False, False])):
+        for good in ([1.0, 0.0, 0.0], np.array([1.0, 0.0, 0.0])):
+            table = inputs.Table.wrap(answers.PROBABILITIES, {"probabilities": [good, good, wrong]})
+            with pytest.raises(ValueError, match="row 2"):
+                answers.read_probabilities(table)
+
+
+# Scores of UnQover
+
+
+def test_categories_and_nullable_columns_of_pandas_are_read(unqover):
+    rows, scores = random_benchmark(6, None)
+    texts = dict.fromkeys(set(rows[0]) - {"example_id"}, "category")
+    references = datasets.Dataset.from_list(rows).to_pandas().astype(texts)
+    predictions = datasets.Dataset.from_list(scores).to_pandas().astype("Float64")
+    expected = unqover.compute(predictions=scores, references=rows, by=["attribute_class"])
+    result = unqover.compute(predictions=predictions, references=references, by=["attribute_class"])
+    assert same(result, expected)
+    predictions.loc[2, "s1_12"] = None
+    with pytest.raises(ValueError, match=r"predictions row 2: s1_12 .* is not a score"):
+        unqover.compute(predictions=predictions, references=references)
+
+
+def test_shuffled_and_selected_datasets_keep_their_order(unqover):
+    rows, scores = random_benchmark(6, None)
+    rows = [{**row, **score} for row, score in zip(rows, scores, strict=True)]
+    dataset = datasets.Dataset.from_list(rows)
+    expected = unqover.compute(predictions=scores, references=rows)
+    shuffled = dataset.shuffle(seed=2)
+    assert same(unqover.compute(predictions=shuffled, references=shuffled), expected)
+    part = dataset.filter(lambda row: row["template_id"] != 0)
+    kept = [k for k, row in enumerate(rows) if row["template_id"] != 0]
+    assert same(
+        unqover.compute(predictions=part, references=part),
+        unqover.compute(predictions=[scores[k] for k in kept], references=[rows[k] for k in kept]),
+    )
+
+
+def test_class_labels_are_read_by_name(unqover):
+    rows, scores = random_benchmark(6, None)
+    dataset = datasets.Dataset.from_list(rows).class_encode_column("attribute_class").class_encode_column("subject1")
+    by = ["attribute_class"]
+    assert same(
+        unqover.compute(predictions=scores, references=dataset, by=by),
+        unqover.compute(predictions=scores, references=rows, by=by),
+    )
+
+
+def test_float32_is_summed_in_float64_and_template_ids_may_be_texts(unqover):
+    rows, scores = random_benchmark(6, None)
+    single = {name: np.array([row[name] for row in scores], dtype=np.float32) for name in SCORE_COLUMNS}
+    widened = {name: values.astype(np.float64) for name, values in single.items()}
+    named = [{**row, "template_id": str(row["template_id"])} for row in rows]
+    result = unqover.compute(predictions=single, references=named)
+    assert same(result, unqover.compute(predictions=widened, references=rows))
+    assert single["s1_12"].dtype == np.float32  # what the user passed stays as it is
+
+
+class ReadAtOnce(Sequence):
+    """A column like that of a dataset, which is slow row by row: it is read as a whole or not at all."""
+
+    def __init__(self, values: list[float]) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, place: Any) -> Any:
+        assert isinstance(place, slice)
+        return self._values[place]
+
+
+@pytest.mark.parametrize("shape", [ReadAtOnce, list, lambda values: list(np.array(values, dtype=np.float32))])
+def test_scores_are_read_as_a_whole_and_not_row_by_row(monkeypatch, shape):
+    rows = inner_module("unqover", "rows")
+    monkeypatch.delattr(rows, "_number")  # which reads a single score
+    values = [0.25, 0.5, 1.0]
+    table = inner_module("unqover", "inputs").Table.wrap(
+        rows.PREDICTIONS, {name: shape(values) for name in SCORE_COLUMNS}
+    )
+    found = rows.subject_scores(table, np.arange(3))
+    assert {name: column.tolist() for name, column in found.items()} == dict.fromkeys(SCORE_COLUMNS, values)
+
+
+def test_noise_above_one_is_clipped_and_inputs_stay_as_they_are(unqover):
+    scores = {name: np.array([1.0 + 1e-6]) for name in SCORE_COLUMNS}
+    result = unqover.compute(predictions=scores, references=[make_row()])
+    assert result["avg_score"] == 1.0
+    assert scores["s1_12"][0] > 1.0
+
+
+def test_unused_categories_do_not_count(unqover):
+    rows = columns_of(make_rows("abc", 1, ("X",)))
+    rows["attribute"] = pa.DictionaryArray.from_arrays(pa.array([1, 1, 1]), pa.array(["W", "X"]))
+    result = unqover.compute(predictions=random_scores(3), references=rows)
+    assert result["n_attributes"] == 1
+
+
+def test_top_k(unqover):
+    rows, scores = random_benchmark(6, None)
+    for k in (0, 1, 3, 1000):
+        top = unqover.compute(predictions=scores, references=rows, top_k=k, confidence=None)["top"]
+        gammas = [abs(entry[2]) for entry in top]
+        assert len(top) <= k
+        assert gammas == sorted(gammas, reverse=True)
+
+
+@pytest.mark.slow
+def test_the_gender_set_of_the_paper_in_two_orders(unqover):
+    place = np.arange(70 * 70 * 4 * 70)  # 1,372,000 rows
+
+    def text(codes: np.ndarray, levels: list[str]) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(levels)).cast(pa.string())
+
+    rows = pa.table(
+        {
+            "example_id": place,
+            "template_id": place // 70 % 4,
+            "subject1": text(place // 19_600, [f"Female {k}" for k in range(70)]),
+            "subject2": text(place // 280 % 70, [f"Male {k}" for k in range(70)]),
+            "cluster1": text(np.zeros_like(place), ["female"]),
+            "cluster2": text(np.zeros_like(place), ["male"]),
+            "attribute": text(place % 70, [f"was an occupation of number {k}" for k in range(70)]),
+            "attribute_class": text(np.zeros_like(place), ["None"]),
+        }
+    )
+    rng = np.random.default_rng(0)
+    scores = {name: rng.random(len(place), dtype=np.float32) for name in SCORE_COLUMNS}
+    whole = unqover.compute(predictions=scores, references=rows)
+    assert (whole["n"], whole["n_subjects"], whole["n_attributes"]) == (1_372_000, 140, 70)
+    low, high = whole["ci"]["avg_score"]
+    assert low < 0.5 < high
+    order = rng.permutation(len(place))
+    turned = {name: values[order] for name, values in scores.items()}
+    again = unqover.compute(predictions=turned, references=datasets.Dataset(rows).select(order))
+    assert same(again, whole, 1e-10)
+
+
+@pytest.mark.parametrize("value", [-1e-9, 1.0001, float("nan"), float("inf"), None, "0.5", [0.5]])
+@pytest.mark.parametrize("shape", [list, columns_of])
+def test_a_bad_score_is_named(unqover, value, shape):
+    scores = random_scores(6)
+    scores[4]["s2_12_neg"] = value
+    with pytest.raises(
+        ValueError, match=r"^unqover: predictions row 4: s2_12_neg .* is not a score from 0 to 1"
+    ) as error:
+        unqover.compute(predictions=shape(scores), references=make_rows("abc", 2, ("X",)))
+    assert repr(value) in str(error.value) or value is None
+
+
+@pytest.mark.parametrize("name", SCORE_COLUMNS)
+def test_a_missing_score_is_named(unqover, name):
+    scores = random_scores(6)
+    columns = columns_of(scores)
+    del scores[2][name], columns[name]
+    with pytest.raises(ValueError, match=f"unqover: predictions row 2: column '{name}' is missing"):
+        unqover.compute(predictions=scores, references=make_rows("abc", 2, ("X",)))
+    for short in (columns, datasets.Dataset.from_dict(columns)):
+        with pytest.raises(ValueError, match=f"unqover: predictions: column '{name}' is missing"):
+            unqover.compute(predictions=short, references=make_rows("abc", 2, ("X",)))
+
+
+def test_a_template_for_every_row_is_refused(unqover):
+    n = 20_000
+    rows = columns_of([make_row()] * n)
+    rows |= {"template_id": np.arange(n), "subject1": [f"x{k % 100}" for k in range(n)]}
+    rows["attribute"] = [f"a{k % 99}" for k in range(n)]
+    with pytest.raises(ValueError, match="template_id"):
+        unqover.compute(predictions={name: np.full(n, 0.5) for name in SCORE_COLUMNS}, references=rows)
+
+
+@pytest.mark.parametrize("top_k", [-1, 1.5])
+def test_a_length_that_is_none_is_refused(unqover, top_k):
+    with pytest.raises(ValueError, match="top_k"):
+        unqover.compute(predictions=random_scores(6), references=make_rows("abc", 2, ("X",)), top_k=top_k)
+
+
+def test_scores_of_other_rows_are_refused(unqover):
+    scores = [{**row, "example_id": k // 5} for k, row in enumerate(random_scores(6))]
+    rows = [{**row, "example_id": k // 4} for k, row in enumerate(make_rows("abc", 2, ("X",)))]
+    with pytest.raises(ValueError, match="predictions row 4: example_id"):
+        unqover.compute(predictions=scores, references=rows)
