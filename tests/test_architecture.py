@@ -34,6 +34,7 @@ def python_files():
         "bbnli_dataset",
         "metrics",
         "runners",
+        "validation",
         "speed",
         "tests",
         "docs",
