@@ -19,6 +19,10 @@ LOOSE = {"qabias", "qabias.__main__", "qabias.errors"}
 # Holds no code: the dataset and metric folders lie there in a wheel.
 SHARE = "qabias.share"
 MOST_LINES = 600
+# What one person can hold in mind. A change that needs more first asks what can go.
+MOST_FILES, MOST_ROOMS, MOST_FLOORS = 240, 22, 13
+# Prepositions and participles name nothing: `scores`, `group`, `match` and `rows` do.
+NOT_NAMES = {"of", "found", "given", "told", "about"}
 # The folders of the package that hold a benchmark, from the modules that are registered.
 FOLDERS = {
     name: module.rsplit(".", 2)[1]
@@ -154,6 +158,39 @@ def test_a_dataset_folder_imports_only_the_rooms_that_build(folder):
 def test_no_file_is_longer_than_a_reader_likes():
     long = {path.name: n for path in python_files() if (n := len(path.read_text("utf-8").splitlines())) > MOST_LINES}
     assert long == {}
+
+
+def test_the_house_does_not_grow_unnoticed():
+    stands_on = rooms.arrows()
+
+    def floor(room):
+        return 1 + max(map(floor, stands_on[room]), default=0)
+
+    files = [module for module in rooms.modules() if not module.startswith(SHARE)]
+    assert len(files) <= MOST_FILES
+    assert len(stands_on) <= MOST_ROOMS
+    assert max(map(floor, stands_on)) <= MOST_FLOORS
+
+
+def named_in(path):
+    """Names that a file gives to its variables, parameters, functions, classes and imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.alias) and node.asname:
+            yield node.asname
+
+
+@pytest.mark.parametrize("folder", ["qabias", "metrics"])
+def test_names_say_what_they_hold(folder):
+    paths = [path for path in sorted((ROOT / folder).rglob("*.py")) if not path.is_symlink()]
+    assert paths
+    unclear = {path.relative_to(ROOT).as_posix() for path in paths if {*named_in(path), path.stem} & NOT_NAMES}
+    assert unclear == set()
 
 
 def test_the_drawing_in_the_documentation_is_that_of_the_code():
